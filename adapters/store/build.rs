@@ -1,4 +1,4 @@
-//! Has the migrations embedded anew when one is added.
+//! Rebuilds the crate when a migration is added, because migrations are embedded.
 
 fn main() {
     println!("cargo::rerun-if-changed=../../migrations/sqlite");

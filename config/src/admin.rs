@@ -1,14 +1,13 @@
-//! `[admin]`: who may look inside.
+//! `[admin]`: access to `/admin`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Token, check::Section};
 
-/// Who may look inside.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Admin {
-    /// What callers of `/admin` show.
+    /// Sent by callers of `/admin`.
     pub token: Token,
 }
 

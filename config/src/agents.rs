@@ -1,7 +1,7 @@
-//! `[agents.<name>]`: who answers.
+//! `[agents.<name>]`: the agents that answer.
 //!
-//! The section of a kind of agent is an [`AgentSection`] in the crate of its runtime; [`load`](crate::load) is given the
-//! list of those that were built in.
+//! The section of a kind of agent is an [`AgentSection`] in the crate of its runtime; [`load`](crate::load) gets the list of
+//! kinds that are built in.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -19,25 +19,25 @@ use crate::{
 
 /// The section of one kind of agent, without the key `kind`.
 pub trait AgentSection: Section + DeserializeOwned + Serialize + Send + Sync + 'static {
-    /// The kind, as the configuration names it.
+    /// The value of `kind` in the configuration.
     const KIND: &'static str;
 
-    /// Its part of the manual: TOML with a comment above each key.
+    /// The kind's part of the manual: TOML with a comment above each key.
     const MANUAL: &'static str;
 }
 
 /// A kind of agent that a configuration may name.
 #[derive(Clone, Copy)]
 pub struct AgentKind {
-    /// As the configuration names it.
+    /// The value of `kind` in the configuration.
     pub name: &'static str,
-    /// Its part of the manual.
+    /// [`AgentSection::MANUAL`].
     pub manual: &'static str,
     read: fn(&Node, &Key, &mut Reader<'_>) -> Option<Boxed>,
 }
 
 impl AgentKind {
-    /// The kind whose agents have the section `T`.
+    /// The kind of agent whose section is `T`.
     #[must_use]
     pub const fn of<T: AgentSection>() -> Self {
         let read = |node: &Node, key: &Key, reader: &mut Reader<'_>| reader.read::<T>(node, key).map(Boxed::new);
@@ -51,7 +51,7 @@ impl fmt::Debug for AgentKind {
     }
 }
 
-/// One agent.
+/// One configured agent.
 #[derive(Clone, Debug)]
 pub struct Agent {
     kind: &'static str,
@@ -59,13 +59,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// As the configuration names it.
+    /// The value of `kind` in the configuration.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// The section, for the kind that it is of. `None` for every other one.
+    /// The section. `None` if `T` belongs to another kind.
     #[must_use]
     pub fn section<T: AgentSection>(&self) -> Option<&T> {
         self.section.get()
@@ -113,6 +113,6 @@ impl Agent {
 
 impl Serialize for Agent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.section.shown().with_first("kind", self.kind).serialize(serializer)
+        self.section.redacted().with_first("kind", self.kind).serialize(serializer)
     }
 }

@@ -4,20 +4,19 @@ use std::fmt::Write as _;
 
 use crate::{AgentKind, PlatformSection, channels::sorted_names, names::joined};
 
-/// The manual, where the parts of platforms and kinds of agents go to the lines `#{channels}` and `#{agents}`.
+/// The manual. The parts of platforms and kinds of agents replace the lines `#{channels}` and `#{agents}`.
 const DEFAULT_TOML: &str = include_str!("../default.toml");
 
-/// What a build of the gateway can be configured with.
 #[derive(Clone, Copy, Debug)]
 pub struct Build {
-    /// The platforms, in the order of the manual; those that were left out may stand among them.
+    /// In the order of the manual. May include platforms that were left out of the build.
     pub platforms: &'static [PlatformSection],
-    /// The kinds of agents, in the order of the manual.
+    /// In the order of the manual.
     pub agents: &'static [AgentKind],
 }
 
 impl Build {
-    /// The manual of `rejoinder.toml`: every key, its default, and a line about it. It is the lowest layer of every
+    /// The manual of `rejoinder.toml`: every key with its default and a comment. It is also the lowest layer of every
     /// configuration.
     #[must_use]
     pub fn manual(&self) -> String {
@@ -37,7 +36,7 @@ impl Build {
     }
 }
 
-/// One below the other, with an empty line between.
+/// Joins the parts, separated by empty lines.
 fn parts<'a>(manuals: impl Iterator<Item = &'a str>) -> String {
     manuals.filter(|manual| !manual.is_empty()).collect::<Vec<_>>().join("\n")
 }

@@ -1,8 +1,8 @@
-//! `[channels.<platform>.<name>]`: where people are.
+//! `[channels.<platform>.<name>]`: where people reach the agent.
 //!
-//! A platform's section is a [`ChannelSection`] in the crate of its adapter; [`load`](crate::load) is given the list of
-//! those that were built in. What every channel tells the gateway is [`Common`]; the rest is read by the platform
-//! alone, which gets its section back with [`Channel::section`].
+//! A platform's section is a [`ChannelSection`] in the crate of its adapter; [`load`](crate::load) gets the list of
+//! platforms that are built in. The gateway reads [`Common`] of every channel; only the platform reads the rest, which it
+//! gets with [`Channel::section`].
 
 use std::{collections::BTreeMap, fmt};
 
@@ -23,78 +23,78 @@ use crate::{
 
 /// The section of one channel.
 pub trait ChannelSection: Section + DeserializeOwned + Serialize + Send + Sync + 'static {
-    /// The platform, as the configuration names it.
+    /// The platform's name in the configuration.
     const PLATFORM: &'static str;
 
-    /// Its part of the manual: TOML with a comment above each key. What stands there without a `#` before it is the
-    /// default, also of other sections.
+    /// The platform's part of the manual: TOML with a comment above each key. Lines without a `#` before them are defaults,
+    /// and may belong to other sections.
     const MANUAL: &'static str;
 
-    /// Names that no channel of it may have.
+    /// Names that no channel of the platform may have.
     const RESERVED_NAMES: &'static [&'static str] = &[];
 
-    /// What the gateway knows of every channel.
+    /// The settings that the gateway reads.
     fn common(&self) -> Common;
 
-    /// Who the channel speaks as, where two channels must not speak as one.
+    /// The channel's account, if two channels must not share one.
     fn account(&self) -> Option<Account<'_>> {
         None
     }
 }
 
-/// What the gateway knows of every channel, whatever its platform.
+/// The settings of a channel that the gateway reads, on every platform.
 #[derive(Clone, Debug, Default)]
 pub struct Common {
-    /// Who answers, where it is not the default agent: the key `agent`.
+    /// The agent that answers, if not the default one: the key `agent`.
     pub agent: Option<String>,
-    /// Who may talk. `None`: whoever comes in, since the channel itself knows who calls.
+    /// Who may talk to the agent. `None`: everyone whom the channel itself has authenticated.
     pub people: Option<People>,
-    /// Whether the agent is told when somebody reacts to one of its messages.
-    pub tells_reactions: bool,
-    /// The largest file that is taken from a person, where the channel takes files.
+    /// Whether the agent is notified of reactions to its messages.
+    pub notify_reactions: bool,
+    /// The largest file that is accepted from a person, if the channel accepts files.
     pub max_attachment: Option<Size>,
-    /// What becomes of a message that may have arrived or not, where it is not `guard.on_unknown`.
+    /// Overrides `guard.on_unknown`.
     pub on_unknown: Option<OnUnknown>,
 }
 
-/// Who a channel speaks as.
+/// The account that a channel uses on its platform.
 #[derive(Clone, Copy, Debug)]
 pub struct Account<'a> {
-    /// The key that tells it.
+    /// The key of the section that names the account.
     pub key: &'static str,
-    /// Who it is: never a secret.
+    /// Identifies the account. Never a secret.
     pub id: &'a str,
-    /// What is said of it besides, when another channel has it.
+    /// Explains in the error why two channels cannot share the account.
     pub rule: &'static str,
 }
 
 /// A platform that a configuration may name.
 #[derive(Clone, Copy)]
 pub struct PlatformSection {
-    /// As the configuration names it.
+    /// The platform's name in the configuration.
     pub name: &'static str,
-    /// Its part of the manual.
+    /// [`ChannelSection::MANUAL`].
     pub manual: &'static str,
-    /// `None`: it was left out of the build.
-    read: Option<Read>,
+    /// `None`: the platform was left out of the build.
+    read: Option<ReadChannels>,
 }
 
-type Read = fn(&Node, &Key, &mut Reader<'_>) -> BTreeMap<String, Channel>;
+type ReadChannels = fn(&Node, &Key, &mut Reader<'_>) -> BTreeMap<String, Channel>;
 
 impl PlatformSection {
-    /// The platform whose channels have the section `T`.
+    /// The platform whose section is `T`.
     #[must_use]
     pub const fn of<T: ChannelSection>() -> Self {
         Self { name: T::PLATFORM, manual: T::MANUAL, read: Some(read::<T>) }
     }
 
-    /// A platform that was left out of the build: a configuration that has a channel of it is refused.
+    /// A platform that was left out of the build. A configuration with a channel of it is rejected.
     #[must_use]
     pub const fn left_out(name: &'static str) -> Self {
         Self { name, manual: "", read: None }
     }
 
-    /// Whether this build has it.
+    /// Whether this build includes the platform.
     #[must_use]
     pub const fn is_built(&self) -> bool {
         self.read.is_some()
@@ -110,7 +110,6 @@ impl fmt::Debug for PlatformSection {
 /// One configured channel.
 #[derive(Clone)]
 pub struct Channel {
-    /// What the gateway knows of every channel.
     pub common: Common,
     section: Boxed,
 }
@@ -120,7 +119,7 @@ impl Channel {
         Self { common: section.common(), section: Boxed::new(section) }
     }
 
-    /// The section, for the platform that it is of. `None` on every other one.
+    /// The section. `None` if `T` belongs to another platform.
     #[must_use]
     pub fn section<T: ChannelSection>(&self) -> Option<&T> {
         self.section.get()
@@ -145,7 +144,7 @@ impl Serialize for Channel {
 pub struct Channels(BTreeMap<&'static str, BTreeMap<String, Channel>>);
 
 impl Channels {
-    /// Every channel, in the order of their ids.
+    /// Every channel, ordered by id.
     pub fn iter(&self) -> impl Iterator<Item = (ChannelId, &Channel)> {
         self.0.iter().flat_map(|(platform, channels)| {
             channels.iter().map(|(name, channel)| (ChannelId::new(platform, name), channel))
@@ -171,7 +170,7 @@ impl Channels {
                 }
                 Some((name, None)) => {
                     let what = format!(
-                        "names a platform that this build does not have: take it out, or build with the feature `{name}`"
+                        "names a platform that this build does not have: remove it, or build with the feature `{name}`"
                     );
                     reader.problem(key.clone(), &node.place, what);
                 }
@@ -189,7 +188,7 @@ fn unknown(name: &str, platforms: &[PlatformSection]) -> String {
     format!("names a platform that this build does not have: it has {}{hint}", list(names.into_iter(), "and"))
 }
 
-/// The names of the platforms that were built in.
+/// The sorted names of the platforms in this build.
 pub(crate) fn sorted_names(platforms: &[PlatformSection]) -> Vec<&'static str> {
     let mut names: Vec<_> =
         platforms.iter().filter(|platform| platform.is_built()).map(|platform| platform.name).collect();
@@ -201,12 +200,12 @@ fn read<T: ChannelSection>(node: &Node, key: &Key, reader: &mut Reader<'_>) -> B
     let mut found = Vec::new();
     entries(node, key, reader, |name, node, key, reader| {
         if T::RESERVED_NAMES.contains(&name) {
-            reader.problem(key.clone(), &node.place, "has a name that is taken: choose another");
+            reader.problem(key.clone(), &node.place, "has a reserved name: choose another");
         } else if let Some(section) = reader.read_and::<T>(node, key, check_agent) {
             found.push((name.to_owned(), section));
         }
     });
-    one_channel_each(&found, node, key, reader);
+    check_unique_accounts(&found, node, key, reader);
     found.into_iter().map(|(name, section)| (name, Channel::new(section))).collect()
 }
 
@@ -216,9 +215,9 @@ fn check_agent<T: ChannelSection>(section: &T, checks: &mut Checks<'_>) {
     }
 }
 
-/// Notes each channel that speaks as another one does: two who ask for a bot's updates take them from each other, or
-/// both answer them.
-fn one_channel_each<T: ChannelSection>(channels: &[(String, T)], node: &Node, key: &Key, reader: &mut Reader<'_>) {
+/// Reports each channel that uses the account of another one. Two channels that fetch the same bot's updates would take them
+/// from each other, or both answer them.
+fn check_unique_accounts<T: ChannelSection>(channels: &[(String, T)], node: &Node, key: &Key, reader: &mut Reader<'_>) {
     let mut seen = BTreeMap::new();
     for (name, section) in channels {
         let Some(Account { key: proof, id, rule }) = section.account() else { continue };

@@ -1,4 +1,4 @@
-//! What one value says about another.
+//! Checks that involve more than one value.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -9,27 +9,26 @@ use crate::{
     problem::{Place, Problem},
 };
 
-/// A table of the configuration.
+/// A table of the configuration that can check itself.
 pub trait Section {
-    /// The keys that must be there. Every other one has a default.
+    /// The keys that must be set. All others have a default.
     const REQUIRED: &'static [&'static str] = &[];
 
-    /// Notes what no value alone can show: keys that need or exclude each other, names of what is not
-    /// there.
+    /// Reports problems that no single value shows: keys that need or exclude each other, names of things that do not exist.
     fn check(&self, _: &mut Checks<'_>) {}
 }
 
-/// The names that other sections may refer to, as they are written: also those of tables that are wrong.
+/// The names that other sections may refer to, including those of tables with errors.
 #[derive(Default)]
 pub(crate) struct Names {
     pub(crate) agents: BTreeSet<String>,
-    /// `webhook.siri`.
+    /// Such as `webhook.siri`.
     pub(crate) channels: BTreeSet<String>,
-    /// Also those that were left out of the build.
+    /// Includes platforms that were left out of the build.
     pub(crate) platforms: BTreeSet<String>,
 }
 
-/// Where a section notes its problems.
+/// Collects the problems of a section.
 pub struct Checks<'a> {
     pub(crate) names: &'a Names,
     key: &'a Key,
@@ -52,30 +51,30 @@ impl<'a> Checks<'a> {
         self.problems
     }
 
-    /// The key of what stands at `names` in this section.
+    /// The full key of the value at `names` in this section.
     #[must_use]
     pub fn key(&self, names: &[&str]) -> Key {
         self.key.names(names)
     }
 
-    /// Whether nobody set the value at `key`.
+    /// Whether the value at `key` is the built-in default.
     #[must_use]
     pub fn is_default(&self, key: &Key) -> bool {
         *self.node.place_of(key.below(self.key)) == Place::Default
     }
 
-    /// Notes that the value at `key` is wrong in the way that `what` says.
+    /// Reports that the value at `key` is wrong. `what` continues the sentence after the key.
     pub fn wrong(&mut self, key: Key, what: impl Into<String>) {
         let place = self.node.place_of(key.below(self.key)).clone();
         self.problems.push(Problem::Key { key, what: what.into(), place });
     }
 
-    /// Notes when there is no agent of that name.
+    /// Reports `key` if there is no agent called `name`.
     pub fn refers_to_agent(&mut self, key: Key, name: &str) {
         self.refers(key, "agent", name, &self.names.agents);
     }
 
-    /// Notes when `name`, at `key`, is not the name of a `kind` that `known` holds.
+    /// Reports `key` if `known` does not contain `name`. `kind` says what it is the name of.
     pub(crate) fn refers(&mut self, key: Key, kind: &str, name: &str, known: &BTreeSet<String>) {
         if known.contains(name) {
             return;

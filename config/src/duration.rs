@@ -1,7 +1,7 @@
-//! Spans of time: `"250ms"`, `"20s"`, `"10m"`, `"1h30m"`.
+//! Durations: `"250ms"`, `"20s"`, `"10m"`, `"1h30m"`.
 #![expect(
     clippy::missing_errors_doc,
-    reason = "they are called by serde, and refuse whatever is not as their first line says"
+    reason = "called by serde; a value that does not fit a function's first line is an error"
 )]
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ where
     within::<D::Error, MIN, MAX>(written)
 }
 
-/// The same, where `"off"` says that there is none.
+/// As [`between`], but `"off"` is `None`.
 pub(crate) fn between_or_off<'de, D, const MIN: u64, const MAX: u64>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error>
@@ -54,16 +54,16 @@ fn within<E: Error, const MIN: u64, const MAX: u64>(written: SignedDuration) -> 
 }
 
 fn print(duration: Duration) -> String {
-    // Every duration of a configuration was read within bounds far below jiff's.
+    // Durations in a configuration are limited to far less than jiff's maximum.
     SignedDuration::try_from(duration).map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
 }
 
-/// Writes a duration as the file has it.
+/// Writes a duration in the format of the file.
 pub fn write<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&print(*duration))
 }
 
-/// The same; none is `"off"`.
+/// As [`write`]; `None` is `"off"`.
 #[expect(clippy::ref_option, reason = "serde hands a reference to the field")]
 pub(crate) fn write_or_off<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     match duration {
@@ -72,9 +72,9 @@ pub(crate) fn write_or_off<S: Serializer>(duration: &Option<Duration>, serialize
     }
 }
 
-/// Milliseconds in one.
+/// In milliseconds.
 pub const SECOND: u64 = 1_000;
-/// Milliseconds in one.
+/// In milliseconds.
 pub const MINUTE: u64 = 60 * SECOND;
-/// Milliseconds in one.
+/// In milliseconds.
 pub const HOUR: u64 = 60 * MINUTE;

@@ -1,4 +1,4 @@
-//! What a configuration is read with beside its file: variables and folders.
+//! What a configuration depends on besides its file: environment variables and folders.
 
 use std::{
     collections::BTreeMap,
@@ -7,15 +7,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The file's name, in the working directory and in the user's configuration directory.
+/// The name of the file, both in the working directory and in the user's configuration directory.
 pub(crate) const FILE_NAME: &str = "rejoinder.toml";
 
-/// The environment variables that a configuration is read with. `Debug` shows no values.
+/// Environment variables. `Debug` prints only their names.
 #[derive(Clone, Default)]
 pub struct Environment(pub(crate) BTreeMap<String, OsString>);
 
 impl Environment {
-    /// This process's.
+    /// The variables of this process.
     #[must_use]
     pub fn of_process() -> Self {
         std::env::vars_os().collect()
@@ -25,13 +25,13 @@ impl Environment {
         self.0.get(name).map(OsString::as_os_str)
     }
 
-    /// The value of `name`, where it is set to something.
+    /// The value of `name`, unless it is empty.
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
-    /// Where a user's own configuration is: `rejoinder/rejoinder.toml` in `$XDG_CONFIG_HOME` or
-    /// `~/.config`. `None` when neither is known.
+    /// The user's own configuration file: `rejoinder/rejoinder.toml` in `$XDG_CONFIG_HOME` or `~/.config`. `None` if neither
+    /// is known.
     #[must_use]
     pub fn user_config_file(&self) -> Option<PathBuf> {
         let dir = self
@@ -42,7 +42,7 @@ impl Environment {
     }
 }
 
-/// Names that are not UTF-8 are left out: no setting has one.
+/// Skips names that are not UTF-8: no setting has such a name.
 impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
         let variables = variables.into_iter();
@@ -56,8 +56,8 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// What values are read with, beside the tree.
-pub(crate) struct Surroundings<'a> {
+/// What is needed to resolve secrets and relative paths.
+pub(crate) struct ResolveContext<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) working_dir: &'a Path,
     pub(crate) config_dir: &'a Path,

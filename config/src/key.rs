@@ -1,36 +1,36 @@
-//! Where a value stands in the configuration: `guard.ladder.webchat.direct.silent[1]`.
+//! The position of a value in the configuration: `guard.ladder.webchat.direct.silent[1]`.
 
 use std::fmt;
 
 /// One step into a table or a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Step {
+pub(crate) enum KeyStep {
     Name(String),
     Index(usize),
 }
 
-/// The way from the root to a value, printed as TOML writes it.
+/// The path from the root to a value, printed in TOML notation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key(Vec<Step>);
+pub struct Key(Vec<KeyStep>);
 
 impl Key {
-    /// The key `name` in the table that is here.
+    /// The key `name` in the table at this key.
     #[must_use]
     pub fn name(&self, name: &str) -> Self {
-        self.then(Step::Name(name.to_owned()))
+        self.then(KeyStep::Name(name.to_owned()))
     }
 
-    /// An element of the list that is here, from 0.
+    /// The element `index`, from 0, of the list at this key.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        self.then(Step::Index(index))
+        self.then(KeyStep::Index(index))
     }
 
     pub(crate) fn names(&self, names: &[&str]) -> Self {
         names.iter().fold(self.clone(), |key, name| key.name(name))
     }
 
-    fn then(&self, step: Step) -> Self {
+    fn then(&self, step: KeyStep) -> Self {
         let mut steps = self.0.clone();
         steps.push(step);
         Self(steps)
@@ -41,17 +41,17 @@ impl Key {
         Some(Self(rest.to_vec()))
     }
 
-    /// The way to here, or to the list that holds it.
+    /// This key, or that of the outermost list that contains it.
     pub(crate) fn or_list(&self) -> Self {
-        Self(self.0.iter().take_while(|step| matches!(step, Step::Name(_))).cloned().collect())
+        Self(self.0.iter().take_while(|step| matches!(step, KeyStep::Name(_))).cloned().collect())
     }
 
     pub(crate) fn is_below(&self, other: &Self) -> bool {
         self.0.len() > other.0.len() && self.0.starts_with(&other.0)
     }
 
-    /// The steps that lead from `ancestor` to here.
-    pub(crate) fn below(&self, ancestor: &Self) -> &[Step] {
+    /// The steps from `ancestor` to this key.
+    pub(crate) fn below(&self, ancestor: &Self) -> &[KeyStep] {
         self.0.strip_prefix(&*ancestor.0).unwrap_or(&self.0)
     }
 }
@@ -64,8 +64,8 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, step) in self.0.iter().enumerate() {
             match step {
-                Step::Index(index) => write!(f, "[{index}]")?,
-                Step::Name(name) => {
+                KeyStep::Index(index) => write!(f, "[{index}]")?,
+                KeyStep::Name(name) => {
                     if position > 0 {
                         f.write_str(".")?;
                     }

@@ -1,18 +1,18 @@
 //! The configuration of the gateway: how `rejoinder.toml` is read, and the sections that belong to no platform.
 //!
-//! [`load`] puts three layers on each other: the built-in manual, the operator's file, and the overrides of the
-//! environment (`REJOINDER__SERVER__LISTEN`). What comes out is a [`Config`] of plain structs, checked; what is wrong
-//! comes out as [`ConfigErrors`], all of it at once, each [`Problem`] with its key and the line or the variable that set
-//! it.
+//! [`load`] merges three layers: the built-in manual, the operator's file, and environment variables
+//! (`REJOINDER__SERVER__LISTEN`). The result is a checked [`Config`] of plain structs, or [`ConfigErrors`] with every
+//! [`Problem`] at once, each with its key and the line or variable that set it.
 //!
-//! It knows no platform and no kind of agent: those give it their sections, in a [`Build`]. The manual is `default.toml`
-//! with their parts in it. It never acts on what it reads: it opens no socket and no database. It never prints a secret.
+//! This crate knows no platform and no kind of agent: they provide their sections in a [`Build`]. The manual is
+//! `default.toml` with their parts inserted. The crate only reads: it opens no socket and no database. It never prints a
+//! secret.
 //!
-//! **To add a key**: a field with its documentation in the section's struct, the bounds in its `deserialize_with`, its
-//! default (in `default.toml`; for a channel or an agent in the section's `Default`), and a line with a comment in
-//! `default.toml` or the section's own part of the manual; a test fails until all are there. **To add a section**: a file
-//! of its name, and a line in `sections.rs`. **To add a platform or a kind of agent**: a type that is a
-//! [`ChannelSection`] or an [`AgentSection`], in the crate of its adapter.
+//! **To add a key**: add a field to the section's struct, with its bounds in `deserialize_with`; a default (in
+//! `default.toml`, or for a channel or an agent in the section's `Default`); and a line with a comment in `default.toml` or
+//! in the section's part of the manual. A test fails until all of them exist. **To add a section**: add a file of its name,
+//! and its lines in `sections.rs`. **To add a platform or a kind of agent**: implement [`ChannelSection`] or
+//! [`AgentSection`] in the crate of its adapter.
 
 mod admin;
 mod agents;
@@ -33,12 +33,12 @@ mod outbox;
 mod people;
 mod problem;
 mod read;
+mod redacted;
 mod routing;
 mod secret;
 mod sections;
 mod server;
 mod show;
-mod shown;
 mod size;
 mod store;
 #[cfg(feature = "testing")]
@@ -57,7 +57,7 @@ pub use crate::{
     log::{Log, LogFormat, LogLevel},
     lookup::{ConfigSource, Loaded, Options, load, load_store},
     outbox::Outbox,
-    people::{AllowList, Looks, People},
+    people::{AllowList, IdFormat, People},
     problem::{ConfigErrors, Place, Problem},
     routing::Routing,
     secret::{Secret, Token},

@@ -4,37 +4,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::Section;
 
-/// What the gateway writes about its work.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
-    /// For whom.
     pub format: LogFormat,
-    /// How much.
     pub level: LogLevel,
 }
 
 impl Section for Log {}
 
-/// For whom lines are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For a person.
+    /// For people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// The least important line that is still written.
+/// The least important lines that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// What a person must look at.
+    /// The operator must act.
     Error,
-    /// What may become that.
+    /// The operator may have to act.
     Warn,
-    /// One line for each thing of note.
+    /// One line for each notable event.
     Info,
     /// Every decision.
     Debug,
@@ -43,7 +40,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// As `tracing` names it.
+    /// The level's name in `tracing`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

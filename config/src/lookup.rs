@@ -1,4 +1,4 @@
-//! Finding the file, and putting the layers together: defaults, file, environment.
+//! Finds the file and merges the layers: defaults, file, environment.
 
 use std::{
     collections::BTreeMap,
@@ -8,47 +8,45 @@ use std::{
 
 use crate::{
     Build, Config, Store,
-    environment::{Environment, FILE_NAME, Surroundings},
+    environment::{Environment, FILE_NAME, ResolveContext},
     node::{Node, Value, parse_default, parse_file, parse_variable},
     problem::{ConfigErrors, Place, Problem},
 };
 
-/// Two underscores between names: `REJOINDER__SERVER__LISTEN`. `REJOINDER_CONFIG` is none of these.
+/// Overrides have two underscores between names: `REJOINDER__SERVER__LISTEN`. `REJOINDER_CONFIG` is not an override.
 const OVERRIDE_PREFIX: &str = "REJOINDER__";
 
-/// What [`load`] is told.
+/// Where [`load`] reads the configuration from.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The file that `--config` names; it must exist.
+    /// The file given with `--config`; it must exist.
     pub path: Option<PathBuf>,
-    /// Where `./rejoinder.toml` is looked for, and relative paths start.
+    /// The folder of `./rejoinder.toml`, and the start of relative paths.
     pub working_dir: PathBuf,
-    /// Where `$REJOINDER_CONFIG`, overrides and secrets are looked for.
+    /// The source of `$REJOINDER_CONFIG`, overrides and secrets.
     pub environment: Environment,
 }
 
-/// A configuration, and where it came from.
+/// A configuration and its origin.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The configuration.
     pub config: Config,
-    /// The file that it was read from.
     pub source: ConfigSource,
-    /// The environment variables that override it, by name.
+    /// The names of the environment variables that override it.
     pub overrides: Vec<String>,
 }
 
 /// Where a configuration came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigSource {
-    /// A file, as it was named or found.
+    /// The path as it was given or found.
     File(PathBuf),
-    /// There is no file.
+    /// No file was found.
     Defaults,
 }
 
 impl ConfigSource {
-    /// The folder of the file, as it was named; empty where it is the working directory, or there is no file.
+    /// The folder of the file, as it was given. Empty if it is the working directory, or if there is no file.
     fn folder(&self) -> &Path {
         match self {
             Self::File(path) => path.parent().unwrap_or(Path::new("")),
@@ -66,19 +64,22 @@ impl fmt::Display for ConfigSource {
     }
 }
 
-/// Finds, reads and checks the configuration of a gateway that has what `build` says.
+/// Finds, reads and checks the configuration of a gateway with the platforms and agents of `build`.
 ///
-/// The file is the one that `--config` names, or else `$REJOINDER_CONFIG`, `./rejoinder.toml`, the user's;
-/// none is fine. Over it come the overrides of the environment.
+/// The file is the one given with `--config`, else by `$REJOINDER_CONFIG`, else `./rejoinder.toml`, else the user's own. A
+/// missing file is fine. Environment variables override the file.
 ///
 /// # Errors
-/// Everything that is wrong with it, each with its key and where it was set.
+/// Every problem of the configuration, each with its key and where it was set.
 pub fn load(options: &Options, build: &Build) -> Result<Loaded, ConfigErrors> {
     let Layers { tree, source, overrides, mut problems } = Layers::find(options, build)?;
     let config_dir = options.working_dir.join(source.folder());
-    let around =
-        Surroundings { environment: &options.environment, working_dir: &options.working_dir, config_dir: &config_dir };
-    match Config::read(tree, &around, build) {
+    let context = ResolveContext {
+        environment: &options.environment,
+        working_dir: &options.working_dir,
+        config_dir: &config_dir,
+    };
+    match Config::read(tree, &context, build) {
         Ok(config) if problems.is_empty() => Ok(Loaded { config, source, overrides }),
         Ok(_) => Err(ConfigErrors::new(problems)),
         Err(more) => {
@@ -88,11 +89,11 @@ pub fn load(options: &Options, build: &Build) -> Result<Loaded, ConfigErrors> {
     }
 }
 
-/// Finds the configuration and reads where rows are kept, and nothing else of it: for those who only look at rows,
-/// and may have none of its secrets.
+/// Finds the configuration and reads only `[store]` of it, for commands that only read the store and may not have the
+/// configured secrets.
 ///
 /// # Errors
-/// What is wrong with the file as a whole, with an override, or with `[store]`.
+/// Problems of the file as a whole, of overrides, and of `[store]`.
 pub fn load_store(options: &Options) -> Result<Store, ConfigErrors> {
     let nothing = Build { platforms: &[], agents: &[] };
     let Layers { tree, mut problems, .. } = Layers::find(options, &nothing)?;
@@ -106,7 +107,7 @@ pub fn load_store(options: &Options) -> Result<Store, ConfigErrors> {
     }
 }
 
-/// Defaults, file and environment, one over the other.
+/// Defaults, file and environment, merged.
 struct Layers {
     tree: Node,
     source: ConfigSource,
@@ -121,7 +122,7 @@ impl Layers {
             None => ConfigSource::Defaults,
             Some((path, text)) => {
                 let over = parse_file(&text, &path).map_err(ConfigErrors::new)?;
-                make_room(&mut tree, &over);
+                drop_unused_defaults(&mut tree, &over);
                 tree.overlay(over);
                 ConfigSource::File(path)
             }
@@ -131,7 +132,7 @@ impl Layers {
     }
 }
 
-/// The file and what is in it.
+/// The path and the content of the file.
 fn find(options: &Options) -> Result<Option<(PathBuf, String)>, ConfigErrors> {
     let asked_for = |path: PathBuf, asked_by| match read(options, &path) {
         Ok(text) => Ok(Some((path, text))),
@@ -147,7 +148,7 @@ fn find(options: &Options) -> Result<Option<(PathBuf, String)>, ConfigErrors> {
         match read(options, &path) {
             Ok(text) => return Ok(Some((path, text))),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-            Err(error) => return Err(Problem::Unreadable { path, asked_by: "found without being named", error }.into()),
+            Err(error) => return Err(Problem::Unreadable { path, asked_by: "found at a default path", error }.into()),
         }
     }
     Ok(None)
@@ -157,8 +158,8 @@ fn read(options: &Options, path: &Path) -> io::Result<String> {
     std::fs::read_to_string(options.working_dir.join(path))
 }
 
-/// The default channels and agents stand in for none: a file that has its own has those only.
-fn make_room(defaults: &mut Node, over: &Node) {
+/// Removes the default channels if `over` has channels, and the default agents if it has agents.
+fn drop_unused_defaults(defaults: &mut Node, over: &Node) {
     let agents = over.get("agents").is_some_and(|node| node.table().is_none_or(|agents| !agents.is_empty()));
     let channels = over.get("channels").and_then(Node::table).is_some_and(|platforms| {
         platforms.values().any(|platform| platform.table().is_none_or(|channels| !channels.is_empty()))
@@ -170,7 +171,7 @@ fn make_room(defaults: &mut Node, over: &Node) {
     }
 }
 
-/// Puts the overrides of the environment on top, and gives their names.
+/// Applies the overrides of the environment. Returns the names of those that were applied.
 fn apply_overrides(tree: &mut Node, environment: &Environment) -> (Vec<String>, Vec<Problem>) {
     let mut applied = Vec::new();
     let mut problems = Vec::new();
@@ -195,7 +196,7 @@ fn apply_overrides(tree: &mut Node, environment: &Environment) -> (Vec<String>, 
             continue;
         }
         let over = one_key(tree, &steps, parse_variable(value, name));
-        if !tree.keeps_its_tables(&over) {
+        if !tree.preserves_tables(&over) {
             wrong("names a table of config keys: name a key in it, or give it `{ key = value }`".to_owned());
             continue;
         }
@@ -205,8 +206,8 @@ fn apply_overrides(tree: &mut Node, environment: &Environment) -> (Vec<String>, 
     (applied, problems)
 }
 
-/// A tree of one value. A name that is in `tree` already is written as there: a variable's name has no
-/// `-` and no small letters.
+/// A tree with one value. A name that exists in `tree` is spelled as there, because a variable's name contains no `-` and
+/// no lower-case letters.
 fn one_key(tree: &Node, steps: &[&str], value: Node) -> Node {
     let Some((step, rest)) = steps.split_first() else {
         return value;

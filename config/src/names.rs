@@ -1,6 +1,6 @@
-//! Names that do not exist, and those that may have been meant.
+//! Suggestions for names that do not exist.
 
-/// Says that `name` is no key here, and which one may have been meant.
+/// The error text for an unknown key, with the key that may have been meant.
 pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(name, known.clone()) {
         Some(nearest) => format!("is unknown: did you mean `{nearest}`?"),
@@ -9,7 +9,7 @@ pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clo
     }
 }
 
-/// The known name that `name` may be a slip of.
+/// The known name that `name` may be a misspelling of.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let slips = (name.chars().count() / 3).clamp(1, 3);
     let name = name.to_lowercase().replace('-', "_");
@@ -40,7 +40,7 @@ pub(crate) fn joined<T: AsRef<str>>(names: &[T], last: &str) -> String {
     }
 }
 
-/// Which of the names that exist may have been meant by one that does not.
+/// The existing name that may have been meant by `name`, or all of them.
 pub(crate) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(name, known.clone()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use toml::de::{DeTable, DeValue};
 
 use crate::{
-    key::{Key, Step},
+    key::{Key, KeyStep},
     problem::{Place, Problem},
 };
 
@@ -26,11 +26,11 @@ pub(crate) enum Value {
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) place: Place,
-    /// What an environment variable held, for the keys whose value is text: a token of digits is no number.
+    /// The text of an environment variable, used by keys whose value is text: a token of digits is not a number.
     pub(crate) raw: Option<String>,
 }
 
-/// Tells where in a source a byte offset stands.
+/// Finds the place of a byte offset in a source.
 type Locate<'a> = &'a dyn Fn(usize) -> Place;
 
 impl Node {
@@ -64,19 +64,19 @@ impl Node {
         }
     }
 
-    /// The place of what `steps` lead to, or of the nearest table above it.
-    pub(crate) fn place_of(&self, steps: &[Step]) -> &Place {
+    /// The place of the value at `steps`, or of the nearest value above it.
+    pub(crate) fn place_of(&self, steps: &[KeyStep]) -> &Place {
         let next = match (steps.first(), &self.value) {
-            (Some(Step::Name(name)), Value::Table(table)) => table.get(name),
-            (Some(Step::Index(index)), Value::List(list)) => list.get(*index),
+            (Some(KeyStep::Name(name)), Value::Table(table)) => table.get(name),
+            (Some(KeyStep::Index(index)), Value::List(list)) => list.get(*index),
             _ => None,
         };
         next.map_or(&self.place, |next| next.place_of(&steps[1..]))
     }
 
-    /// Takes out what `steps` lead to. `false` when it is not there.
-    pub(crate) fn remove(&mut self, steps: &[Step]) -> bool {
-        let (Some(Step::Name(name)), Value::Table(table)) = (steps.first(), &mut self.value) else {
+    /// Removes the value at `steps`. Returns `false` if there is none.
+    pub(crate) fn remove(&mut self, steps: &[KeyStep]) -> bool {
+        let (Some(KeyStep::Name(name)), Value::Table(table)) = (steps.first(), &mut self.value) else {
             return false;
         };
         if steps.len() == 1 {
@@ -85,7 +85,7 @@ impl Node {
         table.get_mut(name).is_some_and(|next| next.remove(&steps[1..]))
     }
 
-    /// Puts `over` on top: tables are merged, anything else is replaced.
+    /// Applies `over`: tables are merged, other values are replaced.
     pub(crate) fn overlay(&mut self, over: Self) {
         if self.is_reference() || over.is_reference() {
             *self = over;
@@ -107,19 +107,18 @@ impl Node {
         }
     }
 
-    /// Whether `over` would put no single value where a table is.
-    pub(crate) fn keeps_its_tables(&self, over: &Self) -> bool {
+    /// Whether `over` replaces no table with a single value.
+    pub(crate) fn preserves_tables(&self, over: &Self) -> bool {
         match (self.table().filter(|_| !self.is_reference()), over.table()) {
             (None, _) => true,
             (Some(_), None) => false,
             (Some(table), Some(over)) => {
-                over.iter().all(|(name, over)| table.get(name).is_none_or(|node| node.keeps_its_tables(over)))
+                over.iter().all(|(name, over)| table.get(name).is_none_or(|node| node.preserves_tables(over)))
             }
         }
     }
 
-    /// Whether this is where a secret comes from (`{ env = "NAME" }`): one value, though TOML calls it a
-    /// table.
+    /// Whether this is a reference to a secret (`{ env = "NAME" }`), which counts as one value although it is a TOML table.
     fn is_reference(&self) -> bool {
         self.table().is_some_and(|table| {
             !table.is_empty() && table.keys().all(|name| matches!(&**name, "env" | "file" | "generate"))
@@ -129,7 +128,7 @@ impl Node {
     fn from_toml(value: &DeValue<'_>, place: Place, locate: Locate<'_>) -> Self {
         let value = match value {
             DeValue::String(text) => Value::Text(text.clone().into_owned()),
-            // TOML's integers are 64 bits wide; a wider one is no number that any key takes.
+            // TOML integers have 64 bits. No key accepts a larger number, so it is kept as text.
             DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
                 .map_or_else(|_| Value::Text(integer.to_string()), Value::Integer),
             DeValue::Float(float) => {
@@ -154,10 +153,10 @@ impl Node {
     }
 }
 
-/// Reads a document.
+/// Parses a document.
 ///
 /// # Errors
-/// Everything in it that is not TOML.
+/// Every syntax error.
 pub(crate) fn parse_file(source: &str, path: &Path) -> Result<Node, Vec<Problem>> {
     let path: Arc<Path> = path.into();
     let line = |offset: usize| 1 + source.get(..offset).unwrap_or(source).matches('\n').count();
@@ -168,22 +167,22 @@ pub(crate) fn parse_file(source: &str, path: &Path) -> Result<Node, Vec<Problem>
         return Ok(Node::from_table(table.get_ref(), locate(0), &locate));
     }
     let mut problems: Vec<Problem> = errors.iter().map(|error| syntax_problem(error, source, &locate)).collect();
-    // What stands in a table that is there twice is not a second mistake.
+    // Keys below a duplicate table are not reported again.
     let twice: Vec<Key> = problems.iter().filter_map(|problem| problem.key().cloned()).collect();
     problems.retain(|problem| problem.key().is_none_or(|key| !twice.iter().any(|other| key.is_below(other))));
     Err(problems)
 }
 
-/// Reads the built-in defaults.
+/// Parses the built-in defaults.
 ///
 /// # Panics
-/// When the manual is not TOML, which a test shows that it is.
+/// When the manual is not TOML; a test shows that it is.
 pub(crate) fn parse_default(source: &str) -> Node {
     let table = DeTable::parse(source).expect("the manual is TOML");
     Node::from_table(table.get_ref(), Place::Default, &|_| Place::Default)
 }
 
-/// Reads what an environment variable holds: a TOML value, or else text.
+/// Parses the value of an environment variable as TOML, or else as text.
 pub(crate) fn parse_variable(held: &str, name: &str) -> Node {
     let place = Place::Variable(name.into());
     let mut node = match DeValue::parse(held) {
@@ -196,14 +195,14 @@ pub(crate) fn parse_variable(held: &str, name: &str) -> Node {
 
 fn syntax_problem(error: &toml::de::Error, source: &str, locate: Locate<'_>) -> Problem {
     let place = locate(error.span().map_or(0, |span| span.start));
-    match written_twice(error, source) {
-        Some(key) => Problem::Key { key, what: "is there twice: rename or remove one of them".to_owned(), place },
+    match duplicate_key(error, source) {
+        Some(key) => Problem::Key { key, what: "is defined twice: rename or remove one of them".to_owned(), place },
         None => Problem::Syntax { what: format!("not TOML: {}", error.message()), place },
     }
 }
 
-/// The key that a duplicate-key error is about. The parser gives only the place of its last part.
-fn written_twice(error: &toml::de::Error, source: &str) -> Option<Key> {
+/// The key of a duplicate-key error. The parser reports only the place of its last part.
+fn duplicate_key(error: &toml::de::Error, source: &str) -> Option<Key> {
     if !error.message().contains("duplicate key") {
         return None;
     }
@@ -220,7 +219,7 @@ fn written_twice(error: &toml::de::Error, source: &str) -> Option<Key> {
         key = dotted(&key, header);
     }
     key = dotted(&key, line.split('=').next()?);
-    // In an inline table the line's own key is only the way to it.
+    // In an inline table the duplicate is below the line's own key.
     Some(if before_key.contains('=') { dotted(&key, &source[span]) } else { key })
 }
 

@@ -1,7 +1,7 @@
-//! Numbers with bounds.
+//! Numbers with limits.
 #![expect(
     clippy::missing_errors_doc,
-    reason = "they are called by serde, and refuse whatever is not as their first line says"
+    reason = "called by serde; a value that does not fit a function's first line is an error"
 )]
 
 use std::fmt;
@@ -34,7 +34,7 @@ where
     deserializer.deserialize_any(Between::<MIN, MAX>)
 }
 
-/// The same, where it may be left out.
+/// As [`between`], for an optional key.
 pub fn between_option<'de, D, const MIN: u32, const MAX: u32>(deserializer: D) -> Result<Option<u32>, D::Error>
 where
     D: Deserializer<'de>,

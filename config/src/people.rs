@@ -1,7 +1,7 @@
-//! Who may talk to the agent: the four keys that every channel has where strangers can write.
+//! Who may talk to the agent: the four keys of every channel where strangers can write.
 //!
-//! A platform's section has them as fields (`dm_policy`, `allow_from`, `group_policy`, `group_allow_from`), gives
-//! them together as [`People`], and says in its check how its ids and names look.
+//! A platform's section has them as fields (`dm_policy`, `allow_from`, `group_policy`, `group_allow_from`), combines them
+//! into [`People`], and passes its format of ids and names to the check.
 
 use std::fmt;
 
@@ -25,19 +25,19 @@ impl<T: Into<String>> FromIterator<T> for AllowList {
 }
 
 impl AllowList {
-    /// Each entry, as it was written.
+    /// The entries as they were written.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|entry| entry.0.as_str())
     }
 
-    /// Whether nobody is on it.
+    /// Whether the list has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// One of a list. An id may be written as a number.
+/// An entry of a list. An id may be written as a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 struct Entry(String);
@@ -70,31 +70,29 @@ impl<'de> Deserialize<'de> for Entry {
 /// Who may talk to the agent on one channel.
 #[derive(Clone, Debug)]
 pub struct People {
-    /// Who may write in direct chats.
     pub dm_policy: DirectPolicy,
-    /// The list for direct chats.
     pub allow_from: AllowList,
-    /// What is put before the agent in groups.
+    /// Which messages in groups are given to the agent.
     pub group_policy: GroupPolicy,
-    /// Who may write in groups, and which groups may as a whole; where it is empty, those of `allow_from`.
+    /// People who may write in groups, and groups where everyone may. If empty, `allow_from` applies.
     pub group_allow_from: AllowList,
 }
 
-/// How ids and names look on a platform.
+/// The format of ids and names on a platform.
 #[derive(Clone, Copy, Debug)]
-pub struct Looks {
-    /// Whether an entry may stand for a person; `*`, which is everyone, is not asked for.
+pub struct IdFormat {
+    /// Whether an entry can be a person. Not called for `*`, which is everyone.
     pub is_person: fn(&str) -> bool,
-    /// Whether an entry may stand for a group.
+    /// Whether an entry can be a group.
     pub is_group: fn(&str) -> bool,
-    /// What a person's entry must be, in words.
+    /// Describes a person's entry, for error texts.
     pub person: &'static str,
-    /// What a group's entry must be, in words.
+    /// Describes a group's entry, for error texts.
     pub group: &'static str,
 }
 
-impl Looks {
-    /// Whether an entry of `allow_from` may stand for somebody.
+impl IdFormat {
+    /// Whether an entry of `allow_from` is valid: a person, or `*`.
     #[must_use]
     pub fn may_be_person(&self, entry: &str) -> bool {
         entry == "*" || (self.is_person)(entry)
@@ -102,7 +100,7 @@ impl Looks {
 }
 
 impl People {
-    /// The same, as the core compares it.
+    /// The same settings in the form that the core uses.
     #[must_use]
     pub fn access(&self) -> Access {
         Access {
@@ -113,23 +111,23 @@ impl People {
         }
     }
 
-    /// Notes every entry that could be nobody.
-    pub fn check(&self, looks: &Looks, checks: &mut Checks<'_>) {
-        let Looks { is_group, person, group, .. } = looks;
+    /// Reports every entry that cannot be a person or group of the platform.
+    pub fn check(&self, format: &IdFormat, checks: &mut Checks<'_>) {
+        let IdFormat { is_group, person, group, .. } = format;
         for (index, entry) in self.allow_from.iter().enumerate() {
             let key = checks.key(&["allow_from"]).index(index);
-            if looks.may_be_person(entry) {
+            if format.may_be_person(entry) {
                 continue;
             }
             let what = if is_group(entry) {
-                "is a group: groups belong into group_allow_from".to_owned()
+                "is a group: groups belong in group_allow_from".to_owned()
             } else {
                 format!("must be {person}, not {entry:?}")
             };
             checks.wrong(key, what);
         }
         for (index, entry) in self.group_allow_from.iter().enumerate() {
-            if !(looks.may_be_person(entry) || is_group(entry)) {
+            if !(format.may_be_person(entry) || is_group(entry)) {
                 let key = checks.key(&["group_allow_from"]).index(index);
                 checks.wrong(key, format!("must be {person}, or {group}, not {entry:?}"));
             }

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, in words that say what to fix.
+//! The problems of a configuration. Each text says what to fix.
 
 use std::{
     fmt,
@@ -8,19 +8,18 @@ use std::{
 
 use crate::key::Key;
 
-/// Where a value was written.
+/// Where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// In a file.
     File {
-        /// The file, as it was named or found.
+        /// The path as it was given or found.
         path: Arc<Path>,
-        /// The line, from 1.
+        /// Counted from 1.
         line: usize,
     },
-    /// In an environment variable.
+    /// The name of an environment variable.
     Variable(Arc<str>),
-    /// In the manual, which is built in.
+    /// The built-in manual.
     Default,
 }
 
@@ -34,50 +33,45 @@ impl fmt::Display for Place {
     }
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// A key is unknown, missing, or has a value that cannot be used.
     #[error("config key `{key}` {what} ({place})")]
     Key {
-        /// Which key.
         key: Key,
-        /// What is wrong with it and what to do; reads on from the key's name. Never a secret.
+        /// What is wrong and what to do; continues the sentence after the key. Never contains a secret.
         what: String,
-        /// Where it was set; for a missing key, where its table begins.
+        /// Where the key was set; for a missing key, where its table begins.
         place: Place,
     },
     /// The file is not TOML.
     #[error("{what} ({place})")]
     Syntax {
-        /// What the parser did not understand.
+        /// The parser's message.
         what: String,
-        /// Where.
         place: Place,
     },
-    /// A file that was asked for cannot be read.
+    /// The configuration file cannot be read.
     #[error("config file {} ({asked_by}) cannot be read: {error}", path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// What led to it.
+        /// Why this file was chosen; printed in parentheses after the path.
         asked_by: &'static str,
-        /// What the operating system said.
         #[source]
         error: std::io::Error,
     },
-    /// An environment variable cannot be an override.
+    /// An environment variable is not a valid override.
     #[error("environment variable {name} {what}")]
     Variable {
-        /// Its name.
         name: String,
-        /// What is wrong with it; reads on from the name. Never its value.
+        /// What is wrong; continues the sentence after the name. Never contains the value.
         what: String,
     },
 }
 
 impl Problem {
-    /// The key that it is about, if it is about one.
+    /// The key of a [`Problem::Key`].
     #[must_use]
     pub const fn key(&self) -> Option<&Key> {
         match self {
@@ -86,7 +80,7 @@ impl Problem {
         }
     }
 
-    /// Problems of one file come in the order of its lines.
+    /// The sort key: problems of one file are sorted by line.
     fn order(&self) -> (u8, Option<&Place>, Option<&Key>) {
         match self {
             Self::Unreadable { .. } => (0, None, None),
@@ -97,18 +91,18 @@ impl Problem {
     }
 }
 
-/// Everything that is wrong with a configuration; never empty.
+/// All problems of a configuration. Never empty.
 #[derive(Debug)]
 pub struct ConfigErrors(Vec<Problem>);
 
 impl ConfigErrors {
     pub(crate) fn new(mut problems: Vec<Problem>) -> Self {
-        debug_assert!(!problems.is_empty(), "an error says what is wrong");
+        debug_assert!(!problems.is_empty(), "there is at least one problem");
         problems.sort_by(|a, b| a.order().cmp(&b.order()));
         Self(problems)
     }
 
-    /// Each problem, in the order of the file.
+    /// In the order of the file.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.0

@@ -1,4 +1,4 @@
-//! From the tree to the structs: a serde deserializer whose errors know the key and its place.
+//! Reads structs from the tree, with a serde deserializer whose errors contain the key and its place.
 
 use std::{fmt, fmt::Write as _};
 
@@ -13,7 +13,7 @@ use serde::{
 
 use crate::{
     check::{Checks, Names, Section},
-    environment::Surroundings,
+    environment::ResolveContext,
     key::Key,
     names::{list, nearest, one_of, unknown},
     node::{Node, Value},
@@ -22,9 +22,9 @@ use crate::{
     text::{NAME_RULE, is_name},
 };
 
-/// Everything that reading needs beside the tree.
+/// Reads sections and collects their problems.
 pub(crate) struct Reader<'a> {
-    pub(crate) around: &'a Surroundings<'a>,
+    pub(crate) context: &'a ResolveContext<'a>,
     pub(crate) names: &'a Names,
     pub(crate) problems: Vec<Problem>,
 }
@@ -34,13 +34,13 @@ impl Reader<'_> {
         self.problems.push(Problem::Key { key, what: what.into(), place: place.clone() });
     }
 
-    /// Reads one section and checks it, as [`read_and`](Self::read_and).
+    /// Reads and checks one section, like [`read_and`](Self::read_and).
     pub(crate) fn read<T: Section + DeserializeOwned>(&mut self, node: &Node, key: &Key) -> Option<T> {
         self.read_and(node, key, |_, _| {})
     }
 
-    /// Reads one section and checks it, with `more` that is to be checked. All that is wrong is noted, not the first thing only: what was
-    /// wrong is taken out of the tree, and the rest is read again. `None` when anything was wrong.
+    /// Reads one section, checks it, and runs the `more` checks. Reports all problems and not only the first: each wrong
+    /// value is removed from the tree, and the rest is read again. `None` if anything was wrong.
     pub(crate) fn read_and<T: Section + DeserializeOwned>(
         &mut self,
         node: &Node,
@@ -53,10 +53,10 @@ impl Reader<'_> {
             self.problem(key.name(name), &node.place, "must be set");
         }
         let mut rest = node.clone();
-        let mut taken_out = Vec::new();
+        let mut removed = Vec::new();
         loop {
-            let fault = match T::deserialize(Source { node: &rest, key: key.clone(), around: self.around }) {
-                Ok(section) if missing.is_empty() && taken_out.is_empty() => {
+            let error = match T::deserialize(Source { node: &rest, key: key.clone(), context: self.context }) {
+                Ok(section) if missing.is_empty() && removed.is_empty() => {
                     let mut checks = Checks::new(key, node, self.names);
                     section.check(&mut checks);
                     more(&section, &mut checks);
@@ -66,45 +66,45 @@ impl Reader<'_> {
                     return sound.then_some(section);
                 }
                 Ok(_) => return None,
-                Err(fault) => fault,
+                Err(error) => error,
             };
-            let (at, place) = fault.at.unwrap_or_else(|| (key.clone(), node.place.clone()));
-            let unusable = if fault.missing { at.parent().unwrap_or_default() } else { at.or_list() };
-            // A required value that was taken out is missing for that reason only.
-            if !(fault.missing && taken_out.contains(&at)) {
-                self.problem(at, &place, fault.what);
+            let (at, place) = error.at.unwrap_or_else(|| (key.clone(), node.place.clone()));
+            let unusable = if error.missing { at.parent().unwrap_or_default() } else { at.or_list() };
+            // A required value that was removed above is not reported as missing.
+            if !(error.missing && removed.contains(&at)) {
+                self.problem(at, &place, error.what);
             }
             if !rest.remove(unusable.below(key)) {
                 return None;
             }
-            taken_out.push(unusable);
+            removed.push(unusable);
         }
     }
 }
 
-/// Why a value cannot be read. Located by the innermost value that it passes on its way out.
+/// Why a value cannot be read. The innermost value that it passes through sets its location.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ReadError {
     at: Option<(Key, Place)>,
     missing: bool,
     what: String,
 }
 
-impl Fault {
+impl ReadError {
     fn new(what: impl Into<String>) -> Self {
         Self { at: None, missing: false, what: what.into() }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ReadError {}
 
-impl Error for Fault {
+impl Error for ReadError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::new(message.to_string())
     }
@@ -117,8 +117,8 @@ impl Error for Fault {
             Unexpected::Signed(number) => number.to_string(),
             Unexpected::Float(number) => number.to_string(),
             Unexpected::Bool(boolean) => boolean.to_string(),
-            Unexpected::Other(words) => words.to_owned(),
-            // A variant by its name alone, where it needs a value.
+            Unexpected::Other(text) => text.to_owned(),
+            // The name of a variant without the value that it needs.
             Unexpected::UnitVariant => return Self::new("needs a value: write it as `{ name = \"value\" }`"),
             unexpected => unexpected.to_string(),
         };
@@ -145,21 +145,21 @@ impl Error for Fault {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        // The key is made whole by the table that it is missing from.
+        // `Source::locate` replaces the text and adds the table's key.
         Self { at: None, missing: true, what: field.to_owned() }
     }
 }
 
-/// So much of what was written that it is recognised.
+/// Quotes the beginning of a text for an error message.
 fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 60;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_CHARACTERS: usize = 60;
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),
     }
 }
 
-/// Goes through a table whose keys are names of the operator's choice.
+/// Calls `each` for the entries of a table whose keys are names that the operator chose. Reports invalid names.
 pub(crate) fn entries<'a>(
     node: &Node,
     key: &Key,
@@ -180,31 +180,31 @@ pub(crate) fn entries<'a>(
     }
 }
 
-/// A value in the tree, to be read.
+/// A deserializer for one value of the tree.
 #[derive(Clone)]
 struct Source<'a> {
     node: &'a Node,
     key: Key,
-    around: &'a Surroundings<'a>,
+    context: &'a ResolveContext<'a>,
 }
 
 impl<'a> Source<'a> {
-    fn locate<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
-        result.map_err(|mut fault| {
-            if fault.at.is_none() {
-                let key = if fault.missing {
-                    let field = std::mem::replace(&mut fault.what, "must be set".to_owned());
+    fn locate<T>(&self, result: Result<T, ReadError>) -> Result<T, ReadError> {
+        result.map_err(|mut error| {
+            if error.at.is_none() {
+                let key = if error.missing {
+                    let field = std::mem::replace(&mut error.what, "must be set".to_owned());
                     self.key.name(&field)
                 } else {
                     self.key.clone()
                 };
-                fault.at = Some((key, self.node.place.clone()));
+                error.at = Some((key, self.node.place.clone()));
             }
-            fault
+            error
         })
     }
 
-    fn any<V: Visitor<'a>>(&self, visitor: V) -> Result<V::Value, Fault> {
+    fn any<V: Visitor<'a>>(&self, visitor: V) -> Result<V::Value, ReadError> {
         match &self.node.value {
             Value::Table(table) => visitor.visit_map(Entries { rest: table.iter(), value: None, of: self }),
             Value::List(list) => visitor.visit_seq(Elements { rest: list.iter().enumerate(), of: self }),
@@ -212,11 +212,11 @@ impl<'a> Source<'a> {
             Value::Integer(integer) => visitor.visit_i64(*integer),
             Value::Float(float) => visitor.visit_f64(*float),
             Value::Boolean(boolean) => visitor.visit_bool(*boolean),
-            Value::Date => Err(Fault::invalid_type(Unexpected::Other("a date or time"), &visitor)),
+            Value::Date => Err(ReadError::invalid_type(Unexpected::Other("a date or time"), &visitor)),
         }
     }
 
-    fn any_but(&self, expected: &str) -> Fault {
+    fn type_mismatch(&self, expected: &str) -> ReadError {
         let found = match &self.node.value {
             Value::Table(_) => "a table",
             Value::List(_) => "a list",
@@ -225,57 +225,61 @@ impl<'a> Source<'a> {
             Value::Boolean(_) => "a boolean",
             Value::Date => "a date or time",
         };
-        Fault::new(format!("must be {expected}, not {found}"))
+        ReadError::new(format!("must be {expected}, not {found}"))
     }
 }
 
 impl<'de> Deserializer<'de> for Source<'de> {
-    type Error = Fault;
+    type Error = ReadError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         self.locate(self.any(visitor))
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         self.locate(match self.node.text() {
             Some(text) => visitor.visit_str(text),
             None => self.any(visitor),
         })
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         self.deserialize_str(visitor)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
         match name {
             secret::SECRET | secret::TOKEN => self.locate(
-                secret::resolve(self.node, self.around, name == secret::TOKEN).map_err(Fault::new).and_then(|found| {
-                    match found {
-                        secret::Found::Words(words) => visitor.visit_string(words),
-                        secret::Found::Generate => visitor.visit_unit(),
-                    }
-                }),
+                secret::resolve(self.node, self.context, name == secret::TOKEN).map_err(ReadError::new).and_then(
+                    |found| match found {
+                        secret::ResolvedSecret::Text(text) => visitor.visit_string(text),
+                        secret::ResolvedSecret::Generate => visitor.visit_unit(),
+                    },
+                ),
             ),
             _ => visitor.visit_newtype_struct(self),
         }
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         self.locate(match &self.node.value {
             Value::List(_) => self.any(visitor),
-            _ => Err(self.any_but("a list")),
+            _ => Err(self.type_mismatch("a list")),
         })
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         self.locate(match &self.node.value {
             Value::Table(_) => self.any(visitor),
-            _ => Err(self.any_but("a table")),
+            _ => Err(self.type_mismatch("a table")),
         })
     }
 
@@ -284,30 +288,30 @@ impl<'de> Deserializer<'de> for Source<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ReadError> {
         self.deserialize_map(visitor)
     }
 
-    /// Text is a variant without a value; `{ variant = value }` is one with.
+    /// A text is a variant without a value; `{ variant = value }` is a variant with one.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ReadError> {
         self.locate(match (&self.node.value, self.node.text()) {
             (Value::Table(table), _) => match (table.first_key_value(), table.len()) {
                 (Some((variant, node)), 1) => visitor.visit_enum(Variant {
                     name: variant,
-                    value: Source { node, key: self.key.name(variant), around: self.around },
+                    value: Source { node, key: self.key.name(variant), context: self.context },
                 }),
-                (_, count) => Err(Fault::new(format!(
+                (_, count) => Err(ReadError::new(format!(
                     "must name exactly one of {}, not {count} of them",
                     list(variants.iter().copied(), "or")
                 ))),
             },
             (_, Some(text)) => visitor.visit_enum(text.into_deserializer()),
-            _ => Err(self.any_but(&one_of(variants.iter().copied()))),
+            _ => Err(self.type_mismatch(&one_of(variants.iter().copied()))),
         })
     }
 
@@ -324,21 +328,21 @@ struct Entries<'a, 's> {
 }
 
 impl<'a> MapAccess<'a> for Entries<'a, '_> {
-    type Error = Fault;
+    type Error = ReadError;
 
-    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, ReadError> {
         let Some((name, node)) = self.rest.next() else {
             return Ok(None);
         };
         self.value = Some((name, node));
-        let source = Source { node, key: self.of.key.name(name), around: self.of.around };
-        let name: StrDeserializer<'_, Fault> = name.as_str().into_deserializer();
+        let source = Source { node, key: self.of.key.name(name), context: self.of.context };
+        let name: StrDeserializer<'_, ReadError> = name.as_str().into_deserializer();
         source.locate(seed.deserialize(name)).map(Some)
     }
 
-    fn next_value_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value, Fault> {
+    fn next_value_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value, ReadError> {
         let (name, node) = self.value.take().expect("serde asks for a key before its value");
-        let source = Source { node, key: self.of.key.name(name), around: self.of.around };
+        let source = Source { node, key: self.of.key.name(name), context: self.of.context };
         let located = source.clone();
         located.locate(seed.deserialize(source))
     }
@@ -350,13 +354,13 @@ struct Elements<'a, 's> {
 }
 
 impl<'a> SeqAccess<'a> for Elements<'a, '_> {
-    type Error = Fault;
+    type Error = ReadError;
 
-    fn next_element_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
+    fn next_element_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<Option<S::Value>, ReadError> {
         let Some((index, node)) = self.rest.next() else {
             return Ok(None);
         };
-        let source = Source { node, key: self.of.key.index(index), around: self.of.around };
+        let source = Source { node, key: self.of.key.index(index), context: self.of.context };
         let located = source.clone();
         located.locate(seed.deserialize(source)).map(Some)
     }
@@ -368,32 +372,32 @@ struct Variant<'a> {
 }
 
 impl<'a> EnumAccess<'a> for Variant<'a> {
-    type Error = Fault;
+    type Error = ReadError;
     type Variant = Source<'a>;
 
-    fn variant_seed<S: DeserializeSeed<'a>>(self, seed: S) -> Result<(S::Value, Source<'a>), Fault> {
-        let name: StrDeserializer<'_, Fault> = self.name.into_deserializer();
+    fn variant_seed<S: DeserializeSeed<'a>>(self, seed: S) -> Result<(S::Value, Source<'a>), ReadError> {
+        let name: StrDeserializer<'_, ReadError> = self.name.into_deserializer();
         Ok((seed.deserialize(name)?, self.value))
     }
 }
 
 impl<'a> VariantAccess<'a> for Source<'a> {
-    type Error = Fault;
+    type Error = ReadError;
 
-    fn unit_variant(self) -> Result<(), Fault> {
-        Err(Fault::new("takes no value: write its name alone"))
+    fn unit_variant(self) -> Result<(), ReadError> {
+        Err(ReadError::new("takes no value: write only its name"))
     }
 
-    fn newtype_variant_seed<S: DeserializeSeed<'a>>(self, seed: S) -> Result<S::Value, Fault> {
+    fn newtype_variant_seed<S: DeserializeSeed<'a>>(self, seed: S) -> Result<S::Value, ReadError> {
         let located = self.clone();
         located.locate(seed.deserialize(self))
     }
 
-    fn tuple_variant<V: Visitor<'a>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
+    fn tuple_variant<V: Visitor<'a>>(self, _: usize, visitor: V) -> Result<V::Value, ReadError> {
         self.deserialize_seq(visitor)
     }
 
-    fn struct_variant<V: Visitor<'a>>(self, _: &'static [&'static str], visitor: V) -> Result<V::Value, Fault> {
+    fn struct_variant<V: Visitor<'a>>(self, _: &'static [&'static str], visitor: V) -> Result<V::Value, ReadError> {
         self.deserialize_map(visitor)
     }
 }

@@ -1,4 +1,4 @@
-//! `[routing]`: which agent gets a turn.
+//! `[routing]`: which agent handles a turn.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,13 @@ use crate::{
     number, text,
 };
 
-/// Which agent gets a turn, and how many turns are with agents at once.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Routing {
-    /// The agent of every channel that names none.
+    /// The agent for channels that do not name one.
     #[serde(deserialize_with = "text::filled")]
     pub default_agent: String,
-    /// How many turns are with agents at once; the rest wait as rows.
+    /// How many turns run at once; the others wait in the store.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent_turns: u32,
 }

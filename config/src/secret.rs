@@ -1,4 +1,4 @@
-//! What must not be seen: tokens, keys and signing secrets.
+//! Values that must not be printed: tokens, keys and signing secrets.
 
 use std::{fmt, path::Path};
 
@@ -10,32 +10,32 @@ use serde::{
 };
 
 use crate::{
-    environment::Surroundings,
+    environment::ResolveContext,
     node::{Node, Value},
     problem::Place,
 };
 
-/// What is printed where a secret stands.
+/// Printed in place of a secret.
 const HIDDEN: &str = "***";
 
-/// Names by which the reader knows that a value may be given by reference.
+/// Type names that tell the reader to resolve a value that may be a reference.
 pub(crate) const SECRET: &str = "$rejoinder::Secret";
 pub(crate) const TOKEN: &str = "$rejoinder::Token";
 
-/// A secret, read from where the file says: inline, `{ env = "NAME" }` or `{ file = "path" }`.
+/// A secret, written inline or as `{ env = "NAME" }` or `{ file = "path" }`.
 ///
-/// `Debug` and serialisation give `***`, and memory is wiped when it goes.
+/// `Debug` and serialisation give `***`. The memory is wiped on drop.
 #[derive(Clone, Default)]
 pub struct Secret(SecretString);
 
 impl Secret {
-    /// The secret itself, still wrapped: who wants to read it says so with `expose_secret`.
+    /// The wrapped secret. Read it with `expose_secret`.
     #[must_use]
     pub fn get(&self) -> &SecretString {
         &self.0
     }
 
-    /// The secret itself, for a look at its shape.
+    /// The plain secret, to check its format.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
@@ -43,8 +43,8 @@ impl Secret {
 }
 
 impl From<&str> for Secret {
-    fn from(words: &str) -> Self {
-        Self(words.into())
+    fn from(text: &str) -> Self {
+        Self(text.into())
     }
 }
 
@@ -74,39 +74,39 @@ impl Serialize for Secret {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Words;
-        impl Visitor<'_> for Words {
+        struct TextVisitor;
+        impl Visitor<'_> for TextVisitor {
             type Value = Secret;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a secret")
             }
 
-            fn visit_str<E: Error>(self, words: &str) -> Result<Secret, E> {
-                Ok(Secret(words.into()))
+            fn visit_str<E: Error>(self, text: &str) -> Result<Secret, E> {
+                Ok(Secret(text.into()))
             }
 
-            fn visit_string<E: Error>(self, words: String) -> Result<Secret, E> {
-                Ok(Secret(words.into()))
+            fn visit_string<E: Error>(self, text: String) -> Result<Secret, E> {
+                Ok(Secret(text.into()))
             }
         }
-        deserializer.deserialize_newtype_struct(SECRET, Words)
+        deserializer.deserialize_newtype_struct(SECRET, TextVisitor)
     }
 }
 
-/// A secret that others show to us, and that the gateway can therefore make itself.
+/// A secret that others send to the gateway, so that the gateway can generate it.
 #[derive(Clone, Debug)]
 pub enum Token {
-    /// The operator chose it.
-    Given(Secret),
-    /// `{ generate = true }`: made at the first start and kept with mode 600 in the data directory.
+    /// Set by the operator.
+    Configured(Secret),
+    /// `{ generate = true }`: generated at the first start and kept with mode 600 in the data directory.
     Generate,
 }
 
 impl Serialize for Token {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Given(secret) => secret.serialize(serializer),
+            Self::Configured(secret) => secret.serialize(serializer),
             Self::Generate => {
                 let mut table = serializer.serialize_map(Some(1))?;
                 table.serialize_entry("generate", &true)?;
@@ -118,49 +118,50 @@ impl Serialize for Token {
 
 impl<'de> Deserialize<'de> for Token {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WordsOrNone;
-        impl Visitor<'_> for WordsOrNone {
+        struct TextOrNone;
+        impl Visitor<'_> for TextOrNone {
             type Value = Token;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a token")
             }
 
-            fn visit_str<E: Error>(self, words: &str) -> Result<Token, E> {
-                Ok(Token::Given(Secret(words.into())))
+            fn visit_str<E: Error>(self, text: &str) -> Result<Token, E> {
+                Ok(Token::Configured(Secret(text.into())))
             }
 
-            fn visit_string<E: Error>(self, words: String) -> Result<Token, E> {
-                Ok(Token::Given(Secret(words.into())))
+            fn visit_string<E: Error>(self, text: String) -> Result<Token, E> {
+                Ok(Token::Configured(Secret(text.into())))
             }
 
             fn visit_unit<E: Error>(self) -> Result<Token, E> {
                 Ok(Token::Generate)
             }
         }
-        deserializer.deserialize_newtype_struct(TOKEN, WordsOrNone)
+        deserializer.deserialize_newtype_struct(TOKEN, TextOrNone)
     }
 }
 
-pub(crate) enum Found {
-    Words(String),
+pub(crate) enum ResolvedSecret {
+    Text(String),
     Generate,
 }
 
-/// Reads a secret from where `node` says.
+/// Reads a secret from `node` or from the place that it refers to.
 ///
 /// # Errors
-/// What is wrong, to be read on from the key's name. Holds no part of the secret, nor of anything that
-/// stands where one belongs.
-pub(crate) fn resolve(node: &Node, around: &Surroundings<'_>, may_generate: bool) -> Result<Found, String> {
-    let words = match reference(node) {
+/// What is wrong; continues the sentence after the key. Never contains any part of the secret, or of a value in its place.
+pub(crate) fn resolve(node: &Node, context: &ResolveContext<'_>, may_generate: bool) -> Result<ResolvedSecret, String> {
+    let text = match reference(node) {
         None => node.text().ok_or_else(|| misplaced(may_generate))?.to_owned(),
-        Some(("generate", Node { value: Value::Boolean(true), .. })) if may_generate => return Ok(Found::Generate),
-        Some(("env", Node { value: Value::Text(name), .. })) => from_variable(name, around)?,
-        Some(("file", Node { value: Value::Text(path), place, .. })) => from_file(Path::new(path), place, around)?,
+        Some(("generate", Node { value: Value::Boolean(true), .. })) if may_generate => {
+            return Ok(ResolvedSecret::Generate);
+        }
+        Some(("env", Node { value: Value::Text(name), .. })) => from_variable(name, context)?,
+        Some(("file", Node { value: Value::Text(path), place, .. })) => from_file(Path::new(path), place, context)?,
         Some(_) => return Err(misplaced(may_generate)),
     };
-    if words.trim().is_empty() {
+    if text.trim().is_empty() {
         return Err(match reference(node) {
             Some((kind, Node { value: Value::Text(from), .. })) => {
                 let kind = if kind == "env" { "environment variable" } else { "file" };
@@ -169,7 +170,7 @@ pub(crate) fn resolve(node: &Node, around: &Surroundings<'_>, may_generate: bool
             _ => "is empty".to_owned(),
         });
     }
-    Ok(Found::Words(words))
+    Ok(ResolvedSecret::Text(text))
 }
 
 fn reference(node: &Node) -> Option<(&str, &Node)> {
@@ -187,8 +188,8 @@ fn misplaced(may_generate: bool) -> String {
     format!("must be text in quotes, {ways}")
 }
 
-fn from_variable(name: &str, around: &Surroundings<'_>) -> Result<String, String> {
-    let value = around.environment.get(name).ok_or_else(|| {
+fn from_variable(name: &str, context: &ResolveContext<'_>) -> Result<String, String> {
+    let value = context.environment.get(name).ok_or_else(|| {
         format!("is read from the environment variable `{name}`, which is not set: set it, or write the value here")
     })?;
     let value = value
@@ -197,14 +198,14 @@ fn from_variable(name: &str, around: &Surroundings<'_>) -> Result<String, String
     Ok(value.to_owned())
 }
 
-/// A relative path starts at the folder of the config file that names it; in an environment variable, at
-/// the working directory.
-fn from_file(path: &Path, place: &Place, around: &Surroundings<'_>) -> Result<String, String> {
+/// A relative path starts at the folder of the config file. If an environment variable names it, it starts at the working
+/// directory.
+fn from_file(path: &Path, place: &Place, context: &ResolveContext<'_>) -> Result<String, String> {
     let path = match place {
-        Place::File { .. } => around.config_dir.join(path),
-        Place::Variable(_) | Place::Default => around.working_dir.join(path),
+        Place::File { .. } => context.config_dir.join(path),
+        Place::Variable(_) | Place::Default => context.working_dir.join(path),
     };
-    let words = std::fs::read_to_string(&path)
+    let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("is read from the file {}, which cannot be read: {error}", path.display()))?;
-    Ok(words.trim_end_matches(['\r', '\n']).to_owned())
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

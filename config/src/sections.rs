@@ -1,4 +1,4 @@
-//! The whole configuration, section by section.
+//! The whole configuration and its sections.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     Admin, Agent, Build, Channels, Environment, Guard, Log, Outbox, Routing, Server, Store,
     check::{Names, Section},
-    environment::Surroundings,
+    environment::ResolveContext,
     key::Key,
     names::{list, unknown},
     node::{Node, Table, Value},
@@ -15,36 +15,28 @@ use crate::{
     read::Reader,
 };
 
-/// Everything that can be configured, checked.
+/// A complete, checked configuration.
 #[derive(Clone, Debug, Serialize)]
 pub struct Config {
-    /// Where the gateway listens.
     pub server: Server,
-    /// Where rows are kept.
     pub store: Store,
-    /// Who may look inside.
     pub admin: Admin,
-    /// What the gateway writes about its work.
     pub log: Log,
-    /// Where people are.
     pub channels: Channels,
-    /// Who answers, by name. Never empty.
+    /// By name. Never empty.
     pub agents: BTreeMap<String, Agent>,
-    /// Which agent gets a turn.
     pub routing: Routing,
-    /// Deadlines, the fallback ladder and the words that people see.
     pub guard: Guard,
-    /// How long it is tried to deliver.
     pub outbox: Outbox,
 }
 
 const SECTIONS: [&str; 9] = ["server", "store", "admin", "log", "channels", "agents", "routing", "guard", "outbox"];
 
 impl Config {
-    /// Reads and checks the tree that the layers made.
-    pub(crate) fn read(mut tree: Node, around: &Surroundings<'_>, build: &Build) -> Result<Self, Vec<Problem>> {
+    /// Reads and checks the merged tree.
+    pub(crate) fn read(mut tree: Node, context: &ResolveContext<'_>, build: &Build) -> Result<Self, Vec<Problem>> {
         let names = names(&tree, build);
-        let mut reader = Reader { around, names: &names, problems: Vec::new() };
+        let mut reader = Reader { context, names: &names, problems: Vec::new() };
         choose_default_agent(&mut tree, &mut reader);
 
         let root = Key::default();
@@ -79,12 +71,12 @@ impl Config {
 }
 
 impl Store {
-    /// Reads and checks this section alone, which holds no secrets and names nothing of the others.
+    /// Reads and checks only this section. It contains no secrets and no references to other sections.
     pub(crate) fn read(tree: &Node) -> Result<Self, Vec<Problem>> {
         let (environment, nowhere) = (Environment::default(), Path::new(""));
-        let around = Surroundings { environment: &environment, working_dir: nowhere, config_dir: nowhere };
+        let context = ResolveContext { environment: &environment, working_dir: nowhere, config_dir: nowhere };
         let names = Names::default();
-        let mut reader = Reader { around: &around, names: &names, problems: Vec::new() };
+        let mut reader = Reader { context: &context, names: &names, problems: Vec::new() };
         section(tree, "store", &mut reader).filter(|_| reader.problems.is_empty()).ok_or(reader.problems)
     }
 }
@@ -109,7 +101,7 @@ fn names_in(node: Option<&Node>) -> impl Iterator<Item = String> {
     node.and_then(Node::table).into_iter().flat_map(Table::keys).cloned()
 }
 
-/// Where the operator named agents but no default: the one that was named, if it is one.
+/// Makes the operator's only agent the default, if none is set. Reports several agents without a default.
 fn choose_default_agent(tree: &mut Node, reader: &mut Reader<'_>) {
     let key = Key::default().names(&["routing", "default_agent"]);
     let is_chosen =
@@ -128,7 +120,7 @@ fn choose_default_agent(tree: &mut Node, reader: &mut Reader<'_>) {
         );
         reader.problem(key, &node.place, what);
     }
-    // Set in either case, so that the missing choice is not reported a second time as a wrong one.
+    // Set it in both cases, so that the missing default is not also reported as a wrong one.
     let chosen = Node::new(Value::Text(first.clone()), node.place.clone());
     if let Some(routing) = tree.table_mut().and_then(|tree| tree.get_mut("routing")).and_then(Node::table_mut) {
         routing.insert("default_agent".to_owned(), chosen);

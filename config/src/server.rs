@@ -1,4 +1,4 @@
-//! `[server]`: where the gateway listens.
+//! `[server]`: where the gateway listens, and its limits for requests.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -12,26 +12,24 @@ use crate::{
     number, text,
 };
 
-/// Where the gateway listens, and what it takes from a caller.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// Where HTTP is served.
+    /// The address of everything served over HTTP.
     #[serde(deserialize_with = "text::socket_address")]
     pub listen: SocketAddr,
-    /// The gateway's address as others see it, for the links that it prints and returns. Without one
-    /// they name `listen`.
+    /// The gateway's URL as others reach it, for printed links and result URLs.
     #[serde(default, deserialize_with = "text::http_url_option")]
     pub public_url: Option<Url>,
-    /// The largest body that a request may have.
+    /// The largest request body.
     pub body_limit: Size,
-    /// How long a request may take to arrive and be worked on; waiting for an agent is not counted.
+    /// How long a request may take to arrive and be processed. Waiting for an agent does not count.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, SECOND, { 10 * MINUTE }>")]
     pub request_timeout: Duration,
-    /// How long running turns get at shutdown; what is not done by then is picked up at the next start.
+    /// How long running turns may continue at shutdown. Unfinished turns are resumed at the next start.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 0, { 10 * MINUTE }>")]
     pub drain: Duration,
-    /// How many connections one address may have open at once; without it half of all.
+    /// How many connections one address may have open at once. `None`: half of all.
     #[serde(default, deserialize_with = "number::between_option::<_, 2, 8192>")]
     pub connections_per_peer: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! The effective configuration, printed.
+//! Prints the effective configuration.
 
 use toml_edit::{
     Array, DocumentMut, Item, Table,
@@ -8,20 +8,20 @@ use toml_edit::{
 use crate::Config;
 
 impl Config {
-    /// The configuration as TOML that can be loaded again, but for the secrets: each is `***`.
+    /// The configuration as TOML that can be loaded again, except for the secrets, which are `***`.
     ///
     /// # Panics
     /// Never: every value of a configuration was read from TOML.
     #[must_use]
     pub fn to_toml_redacted(&self) -> String {
-        let mut document = toml_edit::ser::to_document(self).expect("what was read from TOML can be written as TOML");
+        let mut document = toml_edit::ser::to_document(self).expect("values read from TOML can be written as TOML");
         Layout.visit_document_mut(&mut document);
-        // A blank line stands before each table, and so before the first.
+        // There is a blank line before each table, and thus before the first one.
         document.to_string().trim_start().to_owned()
     }
 }
 
-/// Tables get headers of their own; what stands in a list, and what is one value, stays in its line.
+/// Gives tables their own headers. Lists and references to secrets stay on one line.
 struct Layout;
 
 impl VisitMut for Layout {

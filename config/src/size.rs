@@ -1,4 +1,4 @@
-//! Amounts of bytes: `"1 MiB"`, `"512KiB"`, `65536`.
+//! Sizes in bytes: `"1 MiB"`, `"512KiB"`, `65536`.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::{
     de::{Error, Unexpected, Visitor},
 };
 
-/// An amount of bytes, from 1 KiB to 64 MiB.
+/// A size from 1 KiB to 64 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(u32);
 
-/// Factors of 1024 before the others, so that `i` is not taken for a rest.
+/// Unit names and their sizes in bytes.
 const UNITS: [(&str, u32); 8] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -27,19 +27,18 @@ impl Size {
     const MIN: u32 = 1 << 10;
     const MAX: u32 = 64 << 20;
 
-    /// So many MiB, 64 at most.
+    /// `count` MiB; not checked against the limits.
     #[must_use]
     pub const fn mib(count: u32) -> Self {
         Self(count << 20)
     }
 
-    /// So many bytes; the bounds hold for what is read.
+    /// `count` bytes; not checked against the limits.
     #[must_use]
     pub const fn of_bytes(count: u32) -> Self {
         Self(count)
     }
 
-    /// In bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         self.0 as usize

@@ -1,4 +1,4 @@
-//! `[store]`: where rows are kept.
+//! `[store]`: where rows are stored.
 
 use std::{
     fmt,
@@ -9,25 +9,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use crate::{check::Section, text};
 
-/// Where rows are kept.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Store {
-    /// The database.
     pub url: StoreUrl,
 }
 
 impl Section for Store {}
 
-/// A database, `sqlite:rejoinder.db`.
+/// The URL of a database, such as `sqlite:rejoinder.db`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUrl {
-    /// One SQLite file. A relative path starts at the data directory.
+    /// An SQLite file. A relative path starts at the data directory.
     Sqlite(PathBuf),
 }
 
 impl StoreUrl {
-    /// The file, seen from `data_dir`.
+    /// The path of the file, resolved against `data_dir`.
     #[must_use]
     pub fn path(&self, data_dir: &Path) -> PathBuf {
         match self {
@@ -41,7 +39,7 @@ impl StoreUrl {
             "sqlite" => {}
             "postgres" | "postgresql" => {
                 return Err(
-                    "names a PostgreSQL database: this build stores in SQLite only, write \"sqlite:rejoinder.db\"",
+                    "names a PostgreSQL database, but this build supports only SQLite: write \"sqlite:rejoinder.db\"",
                 );
             }
             _ => return Err(Self::EXPECTED),
@@ -49,16 +47,16 @@ impl StoreUrl {
         let path = rest.strip_prefix("//").unwrap_or(rest);
         if path == ":memory:" {
             return Err(
-                "names a database in memory, which would lose what is owed when the gateway stops: name a file",
+                "names a database in memory, which would lose all owed answers when the gateway stops: name a file",
             );
         }
         if path.contains('?') {
-            return Err("has options after a `?`: the gateway sets SQLite's options itself, name the file alone");
+            return Err("has options after a `?`: remove them, because the gateway sets SQLite's options itself");
         }
         if path.is_empty() || path.ends_with('/') { Err(Self::EXPECTED) } else { Ok(Self::Sqlite(path.into())) }
     }
 
-    // The value is not repeated: the URL of a database may hold a password.
+    // The value is not quoted, because the URL of a database may contain a password.
     const EXPECTED: &str = "must be \"sqlite:\" and the path of a file, such as \"sqlite:rejoinder.db\"";
 }
 

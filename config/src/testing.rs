@@ -1,4 +1,4 @@
-//! What the tests of a section need (feature `testing`).
+//! Helpers for testing sections (feature `testing`).
 
 use std::{collections::BTreeSet, marker::PhantomData, path::Path};
 
@@ -11,17 +11,17 @@ use crate::{
     PlatformSection, Section, load,
 };
 
-/// An operator's machine: a working directory and an environment, no more.
+/// An operator's machine: a working directory and an environment.
 #[derive(Debug)]
 pub struct Machine {
     dir: TempDir,
     build: Build,
-    /// What [`load`] is told.
+    /// The options for [`load`].
     pub options: Options,
 }
 
 impl Machine {
-    /// One without a file, for a gateway that has what `build` says.
+    /// A machine without a file, for a gateway with the platforms and agents of `build`.
     ///
     /// # Panics
     /// When no temporary directory can be made.
@@ -32,63 +32,63 @@ impl Machine {
         Self { dir, build, options: Options { path: None, working_dir, environment: Environment::default() } }
     }
 
-    /// One with this in `./rejoinder.toml`, for a gateway with one platform and a front desk.
+    /// A machine with this `./rejoinder.toml`, for a gateway with one platform and a front desk.
     #[must_use]
     pub fn with_channel<T: ChannelSection>(toml: &str) -> Self {
         Self::of(platform::<T>()).with_file("rejoinder.toml", toml)
     }
 
-    /// One with this in `./rejoinder.toml`, for a gateway with one kind of agent and a front desk.
+    /// A machine with this `./rejoinder.toml`, for a gateway with one kind of agent and a front desk.
     #[must_use]
     pub fn with_agent<T: AgentSection>(toml: &str) -> Self {
         Self::of(agent::<T>()).with_file("rejoinder.toml", toml)
     }
 
-    /// The same, with a file.
+    /// Adds a file.
     ///
     /// # Panics
     /// When it cannot be written.
     #[must_use]
     pub fn with_file(self, name: &str, content: &str) -> Self {
         let path = self.dir.path().join(name);
-        std::fs::create_dir_all(path.parent().expect("a file is in a directory")).expect("it can be made");
+        std::fs::create_dir_all(path.parent().expect("a file is in a directory")).expect("the directory can be made");
         std::fs::write(path, content).expect("a file can be written");
         self
     }
 
-    /// The same, with these variables and no others.
+    /// Replaces the environment.
     #[must_use]
     pub fn with_environment(mut self, variables: &[(&str, &str)]) -> Self {
         self.options.environment = variables.iter().copied().collect();
         self
     }
 
-    /// Its working directory.
+    /// The working directory.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// # Errors
-    /// When the configuration is wrong.
+    /// When the configuration is invalid.
     pub fn load(&self) -> Result<Loaded, ConfigErrors> {
         load(&self.options, &self.build)
     }
 
     /// # Panics
-    /// When the configuration is wrong.
+    /// When the configuration is invalid.
     #[must_use]
     pub fn config(&self) -> Config {
-        self.load().expect("the configuration is right").config
+        self.load().expect("the configuration is valid").config
     }
 
-    /// What the operator reads, with this machine's directory left out.
+    /// The errors as the operator reads them, with `…` for this machine's directory.
     ///
     /// # Panics
-    /// When the configuration is right.
+    /// When the configuration is valid.
     #[must_use]
     pub fn errors(&self) -> String {
-        let errors = self.load().expect_err("the configuration is wrong").to_string();
+        let errors = self.load().expect_err("the configuration is invalid").to_string();
         errors.replace(&*self.dir.path().to_string_lossy(), "…")
     }
 }
@@ -117,7 +117,7 @@ impl<T: AgentSection> Only<T> {
     const AGENT: &'static [AgentKind] = &[AgentKind::of::<FrontDesk>(), AgentKind::of::<T>()];
 }
 
-/// The agent that answers where none is configured. It has nothing to set.
+/// The agent that answers if none is configured. It has no settings.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrontDesk {}
@@ -129,12 +129,12 @@ impl AgentSection for FrontDesk {
     const MANUAL: &'static str = "# Built in.\n[agents.front-desk]\n# The kind: {kinds}.\nkind = \"front-desk\"\n";
 }
 
-/// Checks a platform's part of the manual: it has a comment above each key, its examples load where `variables` are
-/// set, it names every key that there is and no other, and every default that it names holds. `examples` are the keys
-/// whose value there is no default.
+/// Checks a platform's part of the manual: each key has a comment above it, the examples load with `variables` set, all
+/// keys are listed and no others, and the listed defaults are the real ones. `examples` are the keys whose listed value
+/// is not a default.
 ///
 /// # Panics
-/// When one of that is not so.
+/// When a check fails.
 pub fn check_channel_manual<T: ChannelSection>(variables: &[(&str, &str)], examples: &[&str]) {
     let manual = Manual { build: platform::<T>(), text: T::MANUAL, variables, examples, kind: None };
     let channels = |document: &mut DocumentMut| document["channels"][T::PLATFORM].clone();
@@ -143,10 +143,10 @@ pub fn check_channel_manual<T: ChannelSection>(variables: &[(&str, &str)], examp
     });
 }
 
-/// The same for the part of a kind of agent.
+/// As [`check_channel_manual`], for a kind of agent.
 ///
 /// # Panics
-/// As [`check_channel_manual`].
+/// When a check fails.
 pub fn check_agent_manual<T: AgentSection>(variables: &[(&str, &str)], examples: &[&str]) {
     let manual = Manual { build: agent::<T>(), text: T::MANUAL, variables, examples, kind: Some(T::KIND) };
     let agents = |document: &mut DocumentMut| document["agents"].clone();
@@ -162,7 +162,7 @@ struct Manual<'a> {
     text: &'static str,
     variables: &'a [(&'a str, &'a str)],
     examples: &'a [&'a str],
-    /// The kind, where the section has the key.
+    /// The value of `kind`, if the section has that key.
     kind: Option<&'static str>,
 }
 
@@ -184,7 +184,7 @@ impl Manual<'_> {
         let named: BTreeSet<String> = sections.iter().flat_map(|(_, section)| keys(section)).collect();
         let known: BTreeSet<String> =
             self.known_at(header).into_iter().chain(self.kind.map(|_| "kind".to_owned())).collect();
-        assert_eq!(named, known, "the manual names what there is");
+        assert_eq!(named, known, "the manual names every key and no other");
 
         let mut bare = DocumentMut::new();
         for (name, section) in sections {
@@ -207,7 +207,7 @@ impl Manual<'_> {
         Machine::of(self.build).with_file("rejoinder.toml", &toml).with_environment(self.variables)
     }
 
-    /// The keys that the section takes, as it says itself when it is given one that it does not know.
+    /// The keys that the section accepts, taken from the error for an unknown key.
     fn known_at(&self, header: &str) -> BTreeSet<String> {
         let kind = self.kind.map_or_else(String::new, |kind| format!("kind = \"{kind}\"\n"));
         let errors = self.machine(&format!("[{header}.x]\n{kind}not-a-key-at-all = 1")).errors();
@@ -215,10 +215,10 @@ impl Manual<'_> {
     }
 }
 
-/// What `errors` say is known where `key` is not.
+/// The known keys that `errors` list for the unknown `key`.
 ///
 /// # Panics
-/// When they do not say it.
+/// When `errors` contain no such list.
 #[must_use]
 pub fn known_in(errors: &str, key: &str) -> BTreeSet<String> {
     let unknown = format!("`{key}` is unknown");
@@ -227,7 +227,7 @@ pub fn known_in(errors: &str, key: &str) -> BTreeSet<String> {
     known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// A manual with every line that is a setting in it: `#key = value` is one, `# prose` is not.
+/// The manual with all settings switched on: `#key = value` is a setting, `# prose` is not.
 #[must_use]
 pub fn uncommented(manual: &str) -> String {
     let setting = |line: &str| {
@@ -236,10 +236,10 @@ pub fn uncommented(manual: &str) -> String {
     manual.lines().map(|line| setting(line).unwrap_or_else(|| line.to_owned())).collect::<Vec<_>>().join("\n")
 }
 
-/// Checks that a line of words stands above each key and table of a manual.
+/// Checks that each key and table of a manual has a comment above it.
 ///
 /// # Panics
-/// When none does.
+/// When one has none.
 pub fn every_key_has_a_comment(manual: &str) {
     let mut above = "";
     for line in manual.lines() {
@@ -255,7 +255,7 @@ pub fn every_key_has_a_comment(manual: &str) {
 /// The keys of a table.
 ///
 /// # Panics
-/// When it is none.
+/// When `item` is not a table.
 #[must_use]
 pub fn keys(item: &Item) -> BTreeSet<String> {
     item.as_table_like().expect("a table").iter().map(|(key, _)| key.to_owned()).collect()

@@ -1,7 +1,7 @@
-//! Values that are written as text: parsed by a function, described by a phrase.
+//! Values written as text, each with a parser and a description for errors.
 #![expect(
     clippy::missing_errors_doc,
-    reason = "they are called by serde, and refuse whatever is not as their first line says"
+    reason = "called by serde; a value that does not fit a function's first line is an error"
 )]
 
 use std::{fmt, net::SocketAddr};
@@ -12,7 +12,7 @@ use serde::{
 };
 use url::Url;
 
-/// Reads text with `parse`; `None` is answered by "must be {expected}".
+/// Reads text with `parse`. If it returns `None`, the error is "must be {expected}".
 pub fn parsed<'de, D, T>(
     deserializer: D,
     expected: &'static str,
@@ -40,13 +40,13 @@ where
     deserializer.deserialize_str(Parsed { expected, parse })
 }
 
-/// Words that are there.
+/// Text that is not blank.
 pub fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = parsed(deserializer, "text", |text| Some(text.to_owned()))?;
     if text.trim().is_empty() { Err(D::Error::custom("is empty")) } else { Ok(text) }
 }
 
-/// Words that are there, where they may be left out.
+/// As [`filled`], for an optional key.
 pub fn filled_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     filled(deserializer).map(Some)
 }
@@ -56,12 +56,12 @@ pub(crate) fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
     parsed(deserializer, "an IP address and a port such as \"127.0.0.1:7420\"", |text| text.parse().ok())
 }
 
-/// Where an HTTP service is. A user or password in it would be printed with it, and is refused.
+/// An HTTP URL. A user or a password in it is rejected, because it would be printed with the URL.
 pub fn http_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
     url_of(deserializer, "a URL that begins with http:// or https://", ["http", "https"])
 }
 
-/// Where a WebSocket is, where it may be left out.
+/// A WebSocket URL, for an optional key. A user or a password in it is rejected.
 pub fn websocket_url_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
     url_of(deserializer, "a URL that begins with ws:// or wss://", ["ws", "wss"]).map(Some)
 }
@@ -75,19 +75,19 @@ where
     if url.username().is_empty() && url.password().is_none() {
         return Ok(url);
     }
-    Err(D::Error::custom("holds a user or a password, which would be printed with it: take them out"))
+    Err(D::Error::custom("contains a user or a password, which would be printed with it: remove them"))
 }
 
-/// Where an HTTP service is, where it may be left out.
+/// As [`http_url`], for an optional key.
 pub fn http_url_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
     http_url(deserializer).map(Some)
 }
 
-/// Whether `name` can name a channel, an agent, a question or a template.
+/// Whether `name` is valid for a channel, an agent, a question or a template.
 pub(crate) fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-'))
 }
 
-/// What is said of a name that is none; reads on from the key.
-pub(crate) const NAME_RULE: &str = "has a name that cannot be used: use a-z, 0-9, `_` and `-`, 64 characters at most";
+/// The error for an invalid name; continues the sentence after the key.
+pub(crate) const NAME_RULE: &str = "has an invalid name: use a-z, 0-9, `_` and `-`, at most 64 characters";

@@ -1,4 +1,4 @@
-//! Who may talk to the agent: decided once, here, for every channel.
+//! Decides who may talk to the agent, for every channel.
 
 use crate::model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
@@ -16,12 +16,12 @@ impl AllowList {
     }
 }
 
-/// Whether an event is let in.
+/// The result of checking an event's sender and chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permit {
     Granted,
-    /// Its sender is told that they may not.
-    Told,
+    /// Denied, and the sender gets a notice.
+    DeniedWithNotice,
     Denied,
 }
 
@@ -31,11 +31,11 @@ impl Access {
             ChatKind::Direct => match self.direct {
                 DirectPolicy::Open => Permit::Granted,
                 DirectPolicy::Allowlist if self.allow.names(&event.sender) => Permit::Granted,
-                DirectPolicy::Allowlist if self.allow.is_empty() => Permit::Told,
+                DirectPolicy::Allowlist if self.allow.is_empty() => Permit::DeniedWithNotice,
                 DirectPolicy::Allowlist | DirectPolicy::Disabled => Permit::Denied,
             },
             ChatKind::Group => {
-                let is_let_in = if self.group_allow.is_empty() {
+                let is_allowed = if self.group_allow.is_empty() {
                     self.direct == DirectPolicy::Open || self.allow.names(&event.sender)
                 } else {
                     self.group_allow.names(&event.sender) || self.group_allow.has(&event.conversation.chat)
@@ -45,7 +45,7 @@ impl Access {
                     GroupPolicy::All => true,
                     GroupPolicy::Disabled => false,
                 };
-                if is_let_in && is_heard { Permit::Granted } else { Permit::Denied }
+                if is_allowed && is_heard { Permit::Granted } else { Permit::Denied }
             }
         }
     }
@@ -90,7 +90,7 @@ mod tests {
     /// N1.
     #[test]
     fn an_empty_list_lets_nobody_in_and_says_so() {
-        assert_eq!(direct(&Access::default()), Permit::Told);
+        assert_eq!(direct(&Access::default()), Permit::DeniedWithNotice);
         assert_eq!(in_group(&Access::default(), Directed::Mention), Permit::Denied);
     }
 

@@ -1,7 +1,7 @@
-//! Which conversation is at which address.
+//! Maps addresses to conversations.
 //!
-//! Everything in the core is keyed by the conversation's id; a platform's address is what comes in with an event, and is
-//! read from the conversation's row when something is sent.
+//! Everything in the core is keyed by the conversation's id. An event comes with a platform's address; when something is
+//! sent, the address is read from the conversation's row.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     timer::Timer,
 };
 
-/// How many addresses are remembered: more than usually talk at once, or each event of another one costs a read.
+/// The number of addresses cached: more than are usually active at once, because each miss costs a read.
 const REMEMBERED: usize = 4096;
 
 /// Finds the conversations of events.
@@ -34,8 +34,8 @@ impl Addresses {
         Self { store, slots, timer, clock, known: Cache::new(REMEMBERED) }
     }
 
-    /// The conversation at an address; where nothing was said yet, the id that it is to get. Those who ask at the same
-    /// time get the same one.
+    /// The conversation at an address; for a new address, the id that its conversation will get. Concurrent calls for one
+    /// address get the same id.
     pub(crate) async fn resolve(&self, address: &ConversationRef) -> Result<ConversationId, StoreError> {
         let find = async {
             let known = self.store.conversation(address).await?;
@@ -44,17 +44,18 @@ impl Addresses {
         self.known.get_or_insert_async(address, find).await
     }
 
-    /// The store says which conversation is at an address.
+    /// Caches the conversation that the store has for an address.
     pub(crate) fn learn(&self, address: &ConversationRef, conversation: ConversationId) {
         self.known.insert(address.clone(), conversation);
     }
 
-    /// Has the store asked again.
+    /// Removes an address from the cache, so that the store is read again.
     pub(crate) fn forget(&self, address: &ConversationRef) {
         self.known.remove(address);
     }
 
-    /// A chat has another id now. Rows that wait may belong to another conversation since, and are looked for.
+    /// Removes a chat that got a new id from the cache. Its waiting rows may belong to another conversation now, so the
+    /// scheduler and the sweep look for them.
     pub(crate) fn moved(&self, from: &ConversationRef, chat: &str) {
         let is_concerned = |address: &ConversationRef| {
             address.channel == from.channel && (address.chat == from.chat || *address.chat == *chat)

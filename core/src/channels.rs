@@ -1,4 +1,4 @@
-//! The configured channels, and how they are started again.
+//! The configured channels, and the supervision that restarts them.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use tracing::{error, info, warn};
 use crate::{
     lifecycle::Lifecycle,
     model::conversation::ChannelId,
-    pauses::{self, Growing},
+    pauses::{self, GrowingPause},
     ports::{
         channel::{ChannelAdapter, ChannelError, ChannelHealth},
         clock::SharedClock,
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// How long a channel must have run for its earlier failures to be forgotten.
+/// How long a channel must run for its restart pause to be reset.
 const FORGIVEN_AFTER: Duration = Duration::from_mins(10);
 
 /// Every configured channel.
@@ -26,7 +26,7 @@ impl Channels {
         Self(adapters.iter().map(|adapter| (adapter.channel().clone(), Arc::clone(adapter))).collect())
     }
 
-    /// `None`: it is not configured (any more).
+    /// `None` if the channel is not configured, or no longer.
     pub(crate) fn get(&self, channel: &ChannelId) -> Option<&Arc<dyn ChannelAdapter>> {
         self.0.get(channel)
     }
@@ -35,7 +35,7 @@ impl Channels {
         self.0.keys()
     }
 
-    /// How every channel is doing, in the order of their names.
+    /// The health of every channel, in the order of their ids.
     pub(crate) fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
         let mut channels: Vec<_> =
             self.0.values().map(|adapter| (adapter.channel().clone(), adapter.health())).collect();
@@ -44,7 +44,7 @@ impl Channels {
     }
 }
 
-/// Runs a channel until the gateway stops; starts it again, with growing pauses, when it fails.
+/// Runs a channel until the gateway stops, and restarts it with growing pauses when it returns or panics.
 pub(crate) async fn supervise(
     adapter: Arc<dyn ChannelAdapter>,
     intake: Intake,
@@ -52,7 +52,7 @@ pub(crate) async fn supervise(
     lifecycle: Lifecycle,
 ) {
     let channel = adapter.channel().clone();
-    let mut pauses = Growing::along(pauses::RESTART);
+    let mut pauses = GrowingPause::new(pauses::RESTART);
     while !lifecycle.stopping.is_cancelled() {
         let started = clock.now();
         let (run, intake, shutdown) = (Arc::clone(&adapter), intake.clone(), lifecycle.stopping.child_token());
@@ -61,19 +61,19 @@ pub(crate) async fn supervise(
             return;
         }
         if clock.now().since(started) >= FORGIVEN_AFTER {
-            pauses.start_again();
+            pauses.reset();
         }
         match result {
-            Ok(Ok(())) => warn!(%channel, "the channel ended by itself"),
+            Ok(Ok(())) => warn!(%channel, "the channel stopped by itself, restarting it"),
             Ok(Err(error @ ChannelError::Unauthorized(_))) => {
                 error!(%channel, %error, "the channel needs new credentials");
             }
-            Ok(Err(error)) => warn!(%channel, %error, "the channel failed"),
-            Err(panic) => error!(%channel, %panic, "the channel panicked"),
+            Ok(Err(error)) => warn!(%channel, %error, "the channel failed, restarting it"),
+            Err(panic) => error!(%channel, %panic, "the channel panicked, restarting it"),
         }
         metrics::counter!("rejoinder_channel_restarts_total", "channel" => channel.to_string()).increment(1);
         if lifecycle.pause_unless_stopping(pauses.next()).await {
-            info!(%channel, "starting the channel again");
+            info!(%channel, "restarting the channel");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Named steps of a turn's way at which a test can end the process.
+//! Crash points: named steps of a turn at which a test can end the process.
 
-/// Ends the process at once, as `kill -9` would, when this step is passed for the n-th time and
-/// `REJOINDER_CRASH_AT` is `name:n`. Nothing without the feature `crash-points`.
+/// Aborts the process, like `kill -9`, when this crash point is passed for the n-th time and
+/// `REJOINDER_CRASH_AT` is `name:n`. Exists only with the feature `crash-points`.
 #[cfg(feature = "crash-points")]
 pub(crate) fn pass(name: &str) {
     use std::sync::{
@@ -25,7 +25,7 @@ pub(crate) fn pass(name: &str) {
     }
 }
 
-/// Marks a step; see [`pass`].
+/// Marks a crash point; see [`pass`].
 macro_rules! crash_point {
     ($name:literal) => {
         #[cfg(feature = "crash-points")]

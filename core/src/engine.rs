@@ -1,4 +1,4 @@
-//! Makes the owners and joins them. Nobody else knows them all, and nothing imports this file.
+//! Creates the owners and connects them. Only this file knows them all, and no module imports it.
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -11,8 +11,8 @@ use crate::{
     channels::{self, Channels},
     commands::Commands,
     hub::Hub,
-    intake::{accept::Acceptor, entering::Entrance},
-    ledger::{Ledger, consequences::Followers, transaction::Terms},
+    intake::{accept::Acceptor, event_router::EventRouter},
+    ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     lifecycle::Lifecycle,
     model::{agent::AgentName, conversation::ChannelId, ids::OwnerId, settings::Settings},
     outbox::{
@@ -39,17 +39,17 @@ use crate::{
     worker::{Worker, input::Inputs},
 };
 
-/// What the core is made of.
+/// The parts from which [`Engine::start`] builds the core.
 pub struct Parts {
-    /// The store.
+    /// The store for everything durable; [`Engine::stop`] does not close it.
     pub store: Arc<dyn Store>,
-    /// The clock.
+    /// The clock for all timestamps and pauses.
     pub clock: SharedClock,
-    /// The channels.
+    /// One adapter for each configured channel.
     pub channels: Vec<Arc<dyn ChannelAdapter>>,
-    /// The agents, by name. Holds every agent that the settings name.
+    /// The agents by name; must hold every agent that the settings name.
     pub agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
-    /// What the operator chose.
+    /// The operator's settings.
     pub settings: Settings,
 }
 
@@ -65,16 +65,17 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Takes up what is owed from before, and starts: the sweep, the scheduler, the dispatcher, every channel.
+    /// Recovers the runs and attempts of earlier processes, and starts the dispatcher, the sweep, the scheduler and every
+    /// channel.
     ///
     /// # Errors
     /// When the store cannot be read or written.
-    #[expect(clippy::too_many_lines, reason = "one list of who is given what: it reads best in one piece")]
+    #[expect(clippy::too_many_lines, reason = "a flat list of constructors reads best in one piece")]
     pub async fn start(parts: Parts) -> Result<Self, StoreError> {
         let Parts { store, clock, channels: adapters, agents, settings } = parts;
         let names: Vec<ChannelId> = adapters.iter().map(|adapter| adapter.channel().clone()).collect();
         for AbsentChannel { channel, turns, deliveries } in store.set_channels(&names).await? {
-            warn!(%channel, turns, deliveries, "a channel is not configured, and this waits until it is again");
+            warn!(%channel, turns, deliveries, "turns and deliveries wait for a channel that is not configured");
         }
         let blocked = store.blocked(clock.now()).await?;
 
@@ -100,13 +101,13 @@ impl Engine {
         let ledger = Arc::new(Ledger {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
-            terms: Terms {
+            context: DecisionContext {
                 settings: Arc::clone(&settings),
                 channels: Arc::clone(&channels),
                 agents: agents.keys().cloned().collect(),
                 owner,
             },
-            followers: Followers {
+            executor: ConsequenceExecutor {
                 store: Arc::clone(&store),
                 timer: Arc::clone(&timer),
                 slots: Arc::clone(&slots),
@@ -168,7 +169,7 @@ impl Engine {
             channels: Arc::clone(&channels),
             lanes: Arc::clone(&lanes),
             opened: Mutex::new(opened),
-            on_their_way: Dispatcher::places(&channels),
+            in_flight: Dispatcher::in_flight_limits(&channels),
             timer: Arc::clone(&timer),
             settings: Arc::clone(&settings),
             clock: Arc::clone(&clock),
@@ -191,7 +192,7 @@ impl Engine {
             owner,
             lifecycle: lifecycle.clone(),
         });
-        let entrance = Entrance {
+        let router = EventRouter {
             settings,
             addresses: Arc::clone(&addresses),
             slots: Arc::clone(&slots),
@@ -199,7 +200,7 @@ impl Engine {
             owner,
         };
         let inlet = Arc::new(Acceptor {
-            entrance: Arc::new(entrance),
+            router: Arc::new(router),
             store: Arc::clone(&store),
             ledger,
             scheduler: Arc::clone(&scheduler),
@@ -227,12 +228,12 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Runs one of the loops that everything depends on; begins it again when it panics.
+    /// Runs one of the core's loops, and restarts it when it panics.
     fn keep<F: Future<Output = ()> + Send + 'static>(&self, name: &'static str, run: impl Fn() -> F + Send + 'static) {
         let lifecycle = self.lifecycle.clone();
         self.lifecycle.loops.spawn(async move {
             while AssertUnwindSafe(run()).catch_unwind().await.is_err() {
-                error!(name, "a part of the core panicked, it begins again");
+                error!(name, "a loop of the core panicked, restarting it");
                 if !lifecycle.pause(pauses::PANICKED).await {
                     return;
                 }
@@ -240,18 +241,18 @@ impl Engine {
         });
     }
 
-    /// Stops accepting events, lets running turns end for up to `drain`, and leaves the rest as rows.
+    /// Stops accepting events, gives running turns and deliveries up to `drain` to end, and leaves the rest as rows.
     pub async fn stop(&self, drain: Duration) {
         self.lifecycle.stop(drain).await;
     }
 
-    /// How every channel is doing.
+    /// The health of every channel, in the order of their ids.
     #[must_use]
     pub fn channels(&self) -> Vec<(ChannelId, ChannelHealth)> {
         self.channels.health()
     }
 
-    /// A channel's way in.
+    /// The intake of a channel, and its view of its own turns.
     #[must_use]
     pub fn intake(&self, channel: &ChannelId) -> Intake {
         Intake {

@@ -1,22 +1,21 @@
-//! Says in plain words what became of a turn: what was owed, what was tried, what the platform said,
-//! and what happens next.
+//! Explains a turn in sentences: what was owed, what was tried, what the platform answered, and what happens next.
 //!
-//! Pure: from a turn's [`Dossier`] to sentences. They are for the operator, and hold the first words of
-//! what was said; no person on a channel sees them.
+//! Pure: it turns a [`Dossier`] into text. The text is for the operator and is never sent to a channel. It quotes the
+//! beginning of messages.
 //!
-//! To explain something new: an entry of the timeline in `timeline.rs`, or a sentence here.
+//! To explain something new, add an entry to the timeline in `timeline.rs`, or a sentence here.
 
+mod text;
 mod timeline;
-mod words;
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt::{self, Write as _};
 
-use rejoinder_guard::{CancelledBy, Cause, Expectation, Rung, Settlement, State, Timestamp, Via};
+use rejoinder_guard::{CancelledBy, Cause, Expectation, ObligationState, Rung, Settlement, Timestamp, Via};
 
-use self::words::{clip, rfc3339, span, until};
+use self::text::{clip, rfc3339, span, until};
 use crate::{
     model::{
         conversation::ChannelId,
@@ -27,31 +26,31 @@ use crate::{
     ports::store::record::Dossier,
 };
 
-/// A turn, explained.
+/// The explanation of a turn, in full sentences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The turn.
+    /// The id of the explained turn.
     pub turn: TurnId,
-    /// How it stands, in one sentence.
+    /// The current state, in one sentence.
     pub headline: String,
     /// What was owed, and why.
     pub owed: String,
-    /// What happened, in order.
+    /// The events of the turn, oldest first.
     pub timeline: Vec<Entry>,
-    /// What happens next, and what a person can do.
+    /// What happens next, and what the operator can do.
     pub next: String,
 }
 
-/// Something that happened to a turn.
+/// One event in the life of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When.
+    /// The time of the event.
     pub at: Timestamp,
-    /// What, in a sentence or two.
+    /// One or two sentences.
     pub text: String,
 }
 
-/// Explains a turn, as it stands at `now`.
+/// Explains a turn. `now` is what remaining and overdue times are measured from.
 #[must_use]
 pub fn explain(dossier: &Dossier, now: Timestamp) -> Explanation {
     Explanation {
@@ -64,7 +63,7 @@ pub fn explain(dossier: &Dossier, now: Timestamp) -> Explanation {
 }
 
 impl fmt::Display for Explanation {
-    /// As text for a terminal, without a line break at the end.
+    /// Formats the explanation for a terminal, without a final line break.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n\nOwed: {}\n", self.headline, self.owed)?;
         for Entry { at, text } in &self.timeline {
@@ -78,15 +77,15 @@ fn headline(dossier: &Dossier) -> String {
     let took = dossier.ended_at.map(|at| span(at.since(dossier.accepted_at))).unwrap_or_default();
     let obligation = &dossier.turn.obligation;
     if dossier.absent && dossier.ended_at.is_none() {
-        return format!("Its channel {} is not configured now: it waits for it.", channel(dossier));
+        return format!("The turn waits: its channel {} is not configured.", channel(dossier));
     }
     match obligation.state() {
-        State::Settled(Settlement::Signal { signal, via, .. }) => match via {
+        ObligationState::Settled(Settlement::Signal { signal, via, .. }) => match via {
             _ if dossier.turn.handler.is_gateway() => {
                 format!("Answered by the gateway itself, {took} after it was accepted.")
             }
             Via::Answer | Via::AgentSend | Via::LateAnswer | Via::Deferral | Via::Draft => {
-                format!("Answered with a {signal} of the agent's, {took} after it was accepted.")
+                format!("Answered with a {signal} by the agent, {took} after it was accepted.")
             }
             Via::Fallback { cause, rung: Rung::Handoff(agent) } => {
                 format!(
@@ -95,23 +94,25 @@ fn headline(dossier: &Dossier) -> String {
                 )
             }
             Via::Fallback { cause, rung } => {
-                format!("{}: the ladder spoke ({rung}), {took} after it was accepted.", because(*cause, dossier))
+                format!("{}: the ladder answered ({rung}), {took} after it was accepted.", because(*cause, dossier))
             }
         },
-        State::Settled(Settlement::Silence { .. }) => "Nothing was owed, and nothing was said.".to_owned(),
-        State::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => {
-            format!("Its words were taken back, {took} after it was accepted.")
+        ObligationState::Settled(Settlement::Silence { .. }) => "Nothing was owed, and nothing was sent.".to_owned(),
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => {
+            format!("The message was deleted, {took} after it was accepted.")
         }
-        State::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => {
-            format!("Called off by the person, {took} after it was accepted; turn {by} is the command.")
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => {
+            format!("Cancelled by the person, {took} after it was accepted; turn {by} is the command.")
         }
-        State::Settled(Settlement::Merged { into }) => format!("Answered together with turn {into}."),
-        State::Merged { into } => format!("Turn {into} answers for this one as well."),
-        State::Undeliverable { reason } => format!("Undeliverable: {}.", clip(reason)),
-        State::Claimed { signal, .. } => format!("A {signal} is on its way, and not acknowledged yet."),
-        State::Deferred => "A deferral was shown: the answer is a debt.".to_owned(),
-        State::Open if obligation.is_running() => "The agent is working on it; nothing was shown yet.".to_owned(),
-        State::Open => "It waits for a run of its agent; nothing was shown yet.".to_owned(),
+        ObligationState::Settled(Settlement::Merged { into }) => format!("Answered together with turn {into}."),
+        ObligationState::Merged { into } => format!("Turn {into} answers for this one as well."),
+        ObligationState::Undeliverable { reason } => format!("Undeliverable: {}.", clip(reason)),
+        ObligationState::Claimed { signal, .. } => format!("A {signal} is in flight and not acknowledged yet."),
+        ObligationState::Deferred => "A deferral was shown: the answer is a debt.".to_owned(),
+        ObligationState::Open if obligation.is_running() => {
+            "The agent is working on it; nothing has been shown yet.".to_owned()
+        }
+        ObligationState::Open => "The turn waits for a run; nothing has been shown yet.".to_owned(),
     }
 }
 
@@ -120,12 +121,12 @@ fn owed(dossier: &Dossier) -> String {
     if obligation.expectation() == Expectation::Nothing {
         return match event.sender.kind {
             SenderKind::Person => "Nothing: it was not directed at the agent.".to_owned(),
-            SenderKind::OtherAgent => "Nothing: another agent said it.".to_owned(),
+            SenderKind::OtherAgent => "Nothing: another agent wrote it.".to_owned(),
             SenderKind::Ourselves => "Nothing: it is our own message.".to_owned(),
         };
     }
     let why = match event.directed {
-        Directed::DirectChat => "it was said in a direct chat",
+        Directed::DirectChat => "it was sent in a direct chat",
         Directed::Mention => "it mentions the agent",
         Directed::ReplyToUs => "it replies to a message of ours",
         Directed::Command => "it is a command",
@@ -143,12 +144,12 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
     let obligation = &dossier.turn.obligation;
     if dossier.absent {
         return format!(
-            "Nothing until {} is configured again: at that start it goes on from where it is, however late that is.",
+            "Nothing until {} is configured again. The turn then continues from its current state, however late.",
             channel(dossier)
         );
     }
     match obligation.state() {
-        State::Settled(_) => match unsent(dossier) {
+        ObligationState::Settled(_) => match unsent(dossier) {
             Some(delivery) if delivery.is_copy => {
                 format!("The turn is settled; a copy of the answer is still to be sent. {}", attempt(delivery, now))
             }
@@ -157,17 +158,17 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
             }
             None => "Nothing more: the turn is settled.".to_owned(),
         },
-        State::Undeliverable { .. } => format!(
-            "Nothing more by itself. What was to be said is kept: `rejoinder turns show {}` has it. See to what the \
-             platform said, and answer the person in another way.",
+        ObligationState::Undeliverable { .. } => format!(
+            "Nothing more happens automatically. The undelivered text is kept: see `rejoinder turns show {}`. Check \
+             what the platform reported, and answer the person in another way.",
             dossier.turn.id
         ),
-        State::Merged { into } => format!("It is settled when turn {into} is."),
-        State::Claimed { .. } => match unsent(dossier) {
+        ObligationState::Merged { into } => format!("It is settled when turn {into} is."),
+        ObligationState::Claimed { .. } => match unsent(dossier) {
             Some(delivery) => attempt(delivery, now),
-            None => "The platform's answer is being stored.".to_owned(),
+            None => "The platform's response is being stored.".to_owned(),
         },
-        State::Open | State::Deferred => work(dossier, now),
+        ObligationState::Open | ObligationState::Deferred => work(dossier, now),
     }
 }
 
@@ -175,7 +176,7 @@ fn channel(dossier: &Dossier) -> &ChannelId {
     &dossier.turn.event.conversation.channel
 }
 
-/// What the agent's work, or the wait for it, leads to.
+/// The next steps of a turn that has no claim: its deadlines, and the debt of a deferral.
 fn work(dossier: &Dossier, now: Timestamp) -> String {
     let obligation = &dossier.turn.obligation;
     let mut text = match obligation.hard_deadline() {
@@ -188,7 +189,7 @@ fn work(dossier: &Dossier, now: Timestamp) -> String {
     }
     if let Some(due) = obligation.due() {
         let then = if obligation.is_waiting() {
-            "it waits for its turn for as long as that takes, and the date moves with its run"
+            "the turn waits for its run without a limit, and the run moves the due date"
         } else if obligation.is_running() {
             "then the ladder is climbed"
         } else {
@@ -199,7 +200,7 @@ fn work(dossier: &Dossier, now: Timestamp) -> String {
     text
 }
 
-/// The first delivery that is still to be sent.
+/// The first delivery that is pending or being sent.
 fn unsent(dossier: &Dossier) -> Option<&DeliveryRecord> {
     dossier.deliveries.iter().find(|one| matches!(one.state, DeliveryState::Pending | DeliveryState::Sending))
 }
@@ -211,20 +212,20 @@ fn attempt(delivery: &DeliveryRecord, now: Timestamp) -> String {
         _ if delivery.next_attempt_at > now => {
             format!("Attempt {number} is due at {}.", until(delivery.next_attempt_at, now))
         }
-        _ => format!("Attempt {number} is due, and waits for its place in line."),
+        _ => format!("Attempt {number} is due, and waits in its conversation's lane."),
     }
 }
 
-/// Why the ladder was climbed, as the beginning of a sentence.
+/// Why the ladder was climbed, with the operator's detail, as the beginning of a sentence.
 fn because(cause: Cause, dossier: &Dossier) -> String {
     match dossier.turn.obligation.fallback() {
-        Some((_, why)) if !why.is_empty() => format!("{} ({})", cause_words(cause), clip(why)),
-        _ => cause_words(cause).to_owned(),
+        Some((_, why)) if !why.is_empty() => format!("{} ({})", cause_text(cause), clip(why)),
+        _ => cause_text(cause).to_owned(),
     }
 }
 
 /// A cause, as the beginning of a sentence.
-const fn cause_words(cause: Cause) -> &'static str {
+const fn cause_text(cause: Cause) -> &'static str {
     match cause {
         Cause::Silent => "The agent said nothing",
         Cause::Error => "The run failed",

@@ -1,7 +1,7 @@
-//! How a channel whose delivery is our own row hears of it.
+//! Notifies channels whose receipt is our own row of changes to their turns.
 //!
-//! The outbox publishes what people see of a turn after the transaction that stored it; nothing here
-//! is a promise, everything can be read again from the store.
+//! The ledger publishes a turn's view after the transaction that changed it. Nothing here is durable; everything
+//! can be read again from the store.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,23 +10,23 @@ use tokio::sync::{broadcast, watch};
 
 use crate::model::{conversation::ChannelId, ids::TurnId, turn::Version, view::TurnView};
 
-/// How many changes a slow follower may be behind before it has to read the store again.
+/// How many changes a slow follower may lag behind before it must read the store again.
 const FOLLOWER_CAPACITY: usize = 1024;
 
-/// How many turns of a followed channel are remembered, so that an older change never comes after a newer one.
+/// The number of turns of a followed channel whose latest version is kept, so that no older change follows a newer one.
 const REMEMBERED: usize = 4096;
 
-/// A change, and the version of the turn that it shows.
+/// The turn's version and its view at that version; `None` before the first change.
 type Change = Option<(Version, Arc<TurnView>)>;
 
-/// Who waits for which turn, and who follows which channel.
+/// The watchers of turns and the followers of channels.
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
     turns: DashMap<TurnId, watch::Sender<Change>>,
     channels: DashMap<ChannelId, Followers>,
 }
 
-/// Those who follow a channel.
+/// The followers of one channel.
 #[derive(Debug)]
 struct Followers {
     sender: broadcast::Sender<Arc<TurnView>>,
@@ -34,7 +34,7 @@ struct Followers {
 }
 
 impl Followers {
-    fn tell(&mut self, version: Version, view: Arc<TurnView>) {
+    fn send(&mut self, version: Version, view: Arc<TurnView>) {
         let latest = self.latest.entry(view.turn_id).or_default();
         if version <= *latest {
             return;
@@ -43,7 +43,7 @@ impl Followers {
         if self.latest.len() > REMEMBERED {
             self.latest.pop_first();
         }
-        // Nobody follows at the moment: whoever comes reads the store.
+        // Fails if there are no followers; a new one reads the store first.
         let _ = self.sender.send(view);
     }
 }
@@ -59,20 +59,20 @@ impl Hub {
         self.channels.entry(channel.clone()).or_insert_with(followers).sender.subscribe()
     }
 
-    /// Whether anyone would hear of a change of this turn.
-    pub(crate) fn is_heard(&self, turn: TurnId, channel: &ChannelId) -> bool {
+    /// Whether a change of this turn has a watcher or a follower.
+    pub(crate) fn has_listeners(&self, turn: TurnId, channel: &ChannelId) -> bool {
         self.turns.contains_key(&turn)
             || self.channels.get(channel).is_some_and(|followers| followers.sender.receiver_count() > 0)
     }
 
-    /// Tells of a change, unless a newer one of the turn was told already.
+    /// Publishes a change of a turn, unless a newer one was published before.
     pub(crate) fn publish(&self, version: Version, view: Arc<TurnView>) {
         if let Some(mut followers) = self.channels.get_mut(&view.conversation.channel) {
-            followers.tell(version, Arc::clone(&view));
+            followers.send(version, Arc::clone(&view));
         }
         if let Some(watcher) = self.turns.get(&view.turn_id) {
             watcher.send_if_modified(|latest| {
-                let is_newer = latest.as_ref().is_none_or(|(told, _)| version > *told);
+                let is_newer = latest.as_ref().is_none_or(|(sent, _)| version > *sent);
                 if is_newer {
                     *latest = Some((version, view));
                 }
@@ -82,24 +82,24 @@ impl Hub {
     }
 }
 
-/// Waits for what a person gets to see of one turn.
+/// Watches one turn for changes that clients see.
 #[derive(Debug)]
 pub struct Watch {
     hub: Arc<Hub>,
     turn: TurnId,
-    /// There until it is dropped.
+    /// `Some` until the watch is dropped.
     receiver: Option<watch::Receiver<Change>>,
 }
 
 impl Watch {
-    /// The turn.
+    /// The watched turn.
     #[must_use]
     pub const fn turn(&self) -> TurnId {
         self.turn
     }
 
-    /// Returns the turn's view at the next change, or the latest change that was not returned yet. Only
-    /// changes after the watch was made count: for what was before, read the store once the watch is made.
+    /// Waits for the next change and returns the turn's view; a latest change that was not returned yet is returned at
+    /// once. Only changes after the watch was made count: read the store after making it to get the earlier state.
     pub async fn changed(&mut self) -> Arc<TurnView> {
         if let Some(receiver) = &mut self.receiver {
             while receiver.changed().await.is_ok() {
@@ -108,14 +108,14 @@ impl Watch {
                 }
             }
         }
-        // The hub keeps the sender for as long as this watch lives.
+        // Not reached: the hub keeps the sender while this watch lives.
         std::future::pending().await
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // First the receiver: of two that are dropped at once, one has to be the last.
+        // The receiver first: of two watches dropped at the same time, one must see a count of 0.
         self.receiver = None;
         self.hub.turns.remove_if(&self.turn, |_, sender| sender.receiver_count() == 0);
     }

@@ -1,19 +1,20 @@
-//! Types, ports, and the path a turn takes.
+//! The core of Rejoinder: types, ports, and the path of a turn.
 //!
 //! ```text
-//! adapter ─► intake ─► router ─► conversation ─► worker ─► agent
-//!                                                  │
-//!            adapter ◄─ dispatcher ◄─ outbox ◄─ guard
+//! adapter ─► intake ─► scheduler ─► worker ─► agent
+//!                                     │
+//! adapter ◄─ dispatcher ◄─ ledger ◄─ guard
 //! ```
 //!
 //! This crate knows no platform, no SQL and no HTTP client. Platforms are reached through
 //! [`ChannelAdapter`], agents through [`AgentRuntime`], rows through [`Store`], and time through
-//! [`Clock`]. What a person gets to see is decided in one place, `rejoinder-guard`, and stored in one
-//! place, the `ledger` module.
+//! [`Clock`]. What a person sees is decided only in `rejoinder-guard` and stored only by the `ledger` module.
 //!
-//! To add a platform or an agent runtime: implement its port in a crate of its own under `adapters/`,
-//! run the suite in `conformance` (feature `testing`) on it, and describe it to the gateway
+//! To add a platform or an agent runtime: implement its port in a crate under `adapters/`, run the suite
+//! in `conformance` (feature `testing`) on it, and describe it to the gateway
 //! (`gateway/src/platforms.rs`, `gateway/src/agents.rs`).
+
+#![warn(missing_docs)]
 
 mod access;
 mod addresses;
@@ -35,12 +36,12 @@ mod pauses;
 mod ports;
 mod router;
 mod scheduler;
-mod seen;
 mod sweep;
 mod timer;
+mod visibility;
 mod worker;
 
-/// The port to the store, and the rows that it takes and gives.
+/// The port to the store, and the rows that it writes and reads.
 pub mod store {
     pub use crate::{
         model::{
@@ -69,13 +70,13 @@ pub use hub::Watch;
 pub use markdown::{read_markdown, shows_anything, split_markdown};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
-    agent::{AgentFile, AgentName, AgentTurn, Deferred, Line, Speaker, Usage},
+    agent::{AgentFile, AgentName, AgentTurn, Deferred, HistoryLine, Speaker, Usage},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
     conversation::{ChannelId, ChatKind, ConversationRef},
     delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope},
     event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind},
     ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
-    settings::{Policies, Question, Settings, Words},
+    settings::{Policies, Question, Settings, Templates},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };
@@ -89,6 +90,6 @@ pub use ports::{
 };
 
 pub use rejoinder_guard::{
-    Attachment, CancelledBy, Cause, End, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy,
-    Reply, Rung, Settlement, Shim, SignalKind, State, Timestamp, Via, is_blank,
+    Attachment, CancelledBy, Cause, End, Expectation, Ladder, LateAnswer, Obligation, ObligationState, OnUnknown,
+    Outcome, Policy, Reply, Rung, Settlement, Shim, SignalKind, Timestamp, Via, is_blank,
 };

@@ -1,7 +1,7 @@
-//! How the gateway's tasks begin and end.
+//! The lifecycle of the gateway's tasks.
 //!
-//! It ends in two steps. First it is stopping: no event is accepted and no run begins, and what is being done for a
-//! turn or a delivery may end. Then it has ended: whatever is left stays a row.
+//! The gateway shuts down in two steps. First it is stopping: no event is accepted and no run begins, and the work in
+//! flight on turns and deliveries may end. Then it has ended: unfinished work stays as rows.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::ports::clock::SharedClock;
 
-/// The two ends, and the tasks that they wait for. Cheap to clone.
+/// The tokens of the two steps, and the tasks that shutdown waits for. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Lifecycle {
     clock: SharedClock,
     pub(crate) stopping: CancellationToken,
     pub(crate) ended: CancellationToken,
-    /// Loops that go on until the gateway has ended.
+    /// Loops that run until the gateway stops or has ended.
     pub(crate) loops: TaskTracker,
-    /// What is being done for a turn or a delivery; it may end while the gateway is stopping.
+    /// Work on a turn or a delivery; it may end while the gateway is stopping.
     pub(crate) work: TaskTracker,
 }
 
@@ -32,7 +32,7 @@ impl Lifecycle {
         }
     }
 
-    /// Waits; `false` when the gateway has ended meanwhile.
+    /// Sleeps; `false` if the gateway ended meanwhile.
     pub(crate) async fn pause(&self, pause: Duration) -> bool {
         tokio::select! {
             () = self.clock.sleep(pause) => true,
@@ -40,7 +40,7 @@ impl Lifecycle {
         }
     }
 
-    /// Waits; `false` when the gateway is stopping.
+    /// Sleeps; `false` if the gateway began to stop meanwhile.
     pub(crate) async fn pause_unless_stopping(&self, pause: Duration) -> bool {
         tokio::select! {
             () = self.clock.sleep(pause) => true,
@@ -48,7 +48,7 @@ impl Lifecycle {
         }
     }
 
-    /// Stops: work gets up to `drain` to end.
+    /// Stops the gateway: work gets up to `drain` to end. Returns when all tasks have ended.
     pub(crate) async fn stop(&self, drain: Duration) {
         self.stopping.cancel();
         self.work.close();

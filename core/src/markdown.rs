@@ -1,9 +1,9 @@
-//! Markdown source, cut into parts that a platform takes.
+//! Splits Markdown source into parts that fit a platform's limit.
 //!
-//! The source is scanned once for its lines (containers, fences, tables) and its inline spans; a part is
-//! then a range of the source, written so that it reads alone: fences are closed and opened again, table
-//! headings repeated, and what continues a list item starts at the margin. This is not a Markdown parser:
-//! where the scan and a renderer disagree, the text is still whole and every part still fits.
+//! The source is scanned once for its lines (containers, fences, tables) and its inline spans. A part is a
+//! range of the source, completed so that it renders alone: fences are closed and reopened, table headings are
+//! repeated, and the continuation of a list item starts at the margin. This is not a Markdown parser: where the
+//! scan and a renderer disagree, no text is lost and every part still fits.
 
 mod cuts;
 mod inline;
@@ -16,29 +16,30 @@ mod tests;
 use std::borrow::Cow;
 
 use cuts::{Cut, Rank};
-use lines::{FencePart, Kind};
+use lines::{FencePart, LineKind};
 use part::Source;
 pub use shown::{read_markdown, shows_anything};
 use unicode_segmentation::GraphemeCursor;
 
-/// How much of what would fit a part must at least hold to end at a cut of this rank, in sixths.
+/// The ranks in order of preference, each with the least share of the longest possible part that a part must fill to
+/// end at a cut of this rank, in sixths.
 const PREFERENCES: [(Rank, usize); 6] =
     [(Rank::Section, 2), (Rank::Block, 2), (Rank::Item, 3), (Rank::Line, 3), (Rank::Sentence, 3), (Rank::Word, 3)];
 
 /// Splits Markdown source into parts, in order, each with `measure(part) <= max`.
 ///
-/// `measure` says how long a part is for the platform: the UTF-16 units of what is shown, say, or bytes.
-/// It need not grow with every character, but a part twice as long should measure about twice as much.
-/// `max` is in its unit and at least 32; a single character that measures more still becomes a part.
+/// `measure` returns the length of a part as the platform counts it, such as bytes or the UTF-16 units of the
+/// rendered text. It need not grow with every character, but a part twice as long should measure about twice as much.
+/// `max` is in the same unit and at least 32. A single character that measures more still becomes a part.
 ///
-/// A part ends before a heading or between blocks where it can, else between list items, lines,
-/// sentences or words, and only inside a word that fits in no part; then never inside a character, and
-/// inside a combining sequence only if that alone is too long. A code fence that is cut is closed, and
-/// opened again with its info string in the next part. A table is cut between rows and its heading
-/// repeated where there is room. Emphasis and inline code that are cut are closed and opened again; a
-/// link is cut only if it fits in no part. Otherwise the source is kept, but for white space at a cut.
+/// A part ends before a heading or between blocks if possible, else between list items, lines, sentences or
+/// words. It ends inside a word only if the word fits in no part; never inside a character, and inside a combining
+/// sequence only if that alone is too long. A code fence that is cut is closed, and reopened with its info string in
+/// the next part. A table is cut between rows, and its heading is repeated where there is room. Emphasis and inline
+/// code that are cut are closed and reopened. A link is cut only if it fits in no part. Otherwise the source is
+/// unchanged, except for white space at a cut.
 ///
-/// Text that fits, and text without anything to see, is one part as it stands.
+/// Text that fits, and text of white space only, is returned unchanged as one part.
 pub fn split_markdown(text: &str, max: usize, measure: impl Fn(&str) -> usize) -> Vec<String> {
     if text.trim().is_empty() || measure(text) <= max {
         return vec![text.to_owned()];
@@ -79,7 +80,7 @@ impl<M: Fn(&str) -> usize> Splitter<'_, M> {
         self.soft_end(start, cuts).unwrap_or_else(|| self.hard_end(start, limit))
     }
 
-    /// The best of the places where a cut hurts little, or nothing if not even the first one fits.
+    /// The best cut outside a word, or `None` if not even the first one fits.
     fn soft_end(&self, start: usize, cuts: &[Cut]) -> Option<usize> {
         let first = cuts.first()?;
         // Measuring a huge word once for each of its parts would take quadratic time.
@@ -101,7 +102,7 @@ impl<M: Fn(&str) -> usize> Splitter<'_, M> {
         preferred.into_iter().find(|&at| at == end || self.fits(start, at)).or(Some(end))
     }
 
-    /// The index of the last cut that fits, as far as measuring a few of them can tell.
+    /// The index of the last cut that fits, found by measuring a few candidates.
     fn furthest(&self, start: usize, cuts: &[Cut]) -> Option<usize> {
         let mut reach = self.max;
         let mut fitting = None;
@@ -134,7 +135,7 @@ impl<M: Fn(&str) -> usize> Splitter<'_, M> {
         }
     }
 
-    /// The end of a part that has to cut a word; at most `limit`.
+    /// The end of a part that must cut a word; at most `limit`.
     fn hard_end(&self, start: usize, limit: usize) -> usize {
         let text = self.source.text;
         let floor = self.hard_floor(start).min(limit);
@@ -167,12 +168,14 @@ impl<M: Fn(&str) -> usize> Splitter<'_, M> {
         gentle.into_iter().flatten().find(|&at| at == fitting || self.fits(start, at)).unwrap_or(fitting)
     }
 
-    /// Before this, nothing is cut: the opening line of a fence stays whole.
+    /// The earliest end of a hard cut: the opening line of a fence stays whole.
     fn hard_floor(&self, start: usize) -> usize {
         let index = self.source.line_at(start);
         let line = &self.source.lines[index];
         match line.kind {
-            Kind::Fence(_, FencePart::Open) => self.source.lines.get(index + 1).map_or(line.end, |body| body.content),
+            LineKind::Fence(_, FencePart::Open) => {
+                self.source.lines.get(index + 1).map_or(line.end, |body| body.content)
+            }
             _ => start,
         }
     }
@@ -186,7 +189,7 @@ impl<M: Fn(&str) -> usize> Splitter<'_, M> {
         (at > least && at < end).then_some(at)
     }
 
-    /// The last boundary of a grapheme where no backslash, entity or run of markers is torn either.
+    /// The last grapheme boundary that does not split a backslash escape, an entity or a run of markers.
     fn before_grapheme(&self, floor: usize, end: usize) -> Option<usize> {
         const TRIES: usize = 12;
         let text = self.source.text;

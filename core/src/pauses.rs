@@ -1,8 +1,8 @@
-//! How long to wait between tries: one table for each purpose.
+//! The pauses between retries: one table for each purpose.
 
 use std::time::Duration;
 
-/// Before an adapter tries again what it keeps up by itself: a connection, a poll.
+/// Before an adapter retries a connection or a poll.
 const RECONNECT: &[Duration] = &[
     Duration::from_millis(250),
     Duration::from_secs(1),
@@ -12,10 +12,11 @@ const RECONNECT: &[Duration] = &[
     Duration::from_secs(30),
 ];
 
-/// The longest pause between tries to reach what does not answer at all: they cost nobody anything, and people wait.
+/// The longest pause between tries to reach a server that does not answer at all: tries cost it nothing, and people
+/// wait.
 const UNREACHABLE: Duration = Duration::from_secs(5);
 
-/// Before a channel that failed is started again.
+/// Before a channel that stopped is restarted.
 pub(crate) const RESTART: &[Duration] = &[
     Duration::from_secs(1),
     Duration::from_secs(5),
@@ -24,7 +25,7 @@ pub(crate) const RESTART: &[Duration] = &[
     Duration::from_mins(5),
 ];
 
-/// Before something that the store did not take is stored again.
+/// Before a failed write to the store is retried.
 pub(crate) const STORE: &[Duration] = &[
     Duration::from_millis(100),
     Duration::from_millis(200),
@@ -35,7 +36,7 @@ pub(crate) const STORE: &[Duration] = &[
     Duration::from_secs(5),
 ];
 
-/// Before the second attempt to deliver, the third, and so on.
+/// Before the second attempt of a delivery, the third, and so on.
 pub(crate) const DELIVER: &[Duration] = &[
     Duration::ZERO,
     Duration::from_secs(1),
@@ -49,35 +50,35 @@ pub(crate) const DELIVER: &[Duration] = &[
     Duration::from_mins(10),
 ];
 
-/// After each try to remove a message that nothing takes the place of. There is no other try after the last one.
+/// After each try to delete a leftover message. After the last pause there is no further try.
 pub(crate) const REMOVE: &[Duration] =
     &[Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30), Duration::from_mins(2)];
 
-/// Before what is waiting or due is read again, when it could not be read.
+/// Before waiting or due rows are read again after an error.
 pub(crate) const READ_AGAIN: Duration = Duration::from_secs(1);
 
-/// Before a part of the core that panicked begins again.
+/// Before a loop of the core that panicked is restarted.
 pub(crate) const PANICKED: Duration = Duration::from_secs(1);
 
-/// Walks along a table; the last pause repeats.
+/// Goes through a table of pauses; the last one repeats.
 #[derive(Debug)]
-pub(crate) struct Growing {
+pub(crate) struct GrowingPause {
     table: &'static [Duration],
-    taken: usize,
+    count: usize,
 }
 
-impl Growing {
-    pub(crate) const fn along(table: &'static [Duration]) -> Self {
-        Self { table, taken: 0 }
+impl GrowingPause {
+    pub(crate) const fn new(table: &'static [Duration]) -> Self {
+        Self { table, count: 0 }
     }
 
     pub(crate) fn next(&mut self) -> Duration {
-        self.taken = self.taken.saturating_add(1);
-        nth(self.table, self.taken)
+        self.count = self.count.saturating_add(1);
+        nth(self.table, self.count)
     }
 
-    pub(crate) const fn start_again(&mut self) {
-        self.taken = 0;
+    pub(crate) const fn reset(&mut self) {
+        self.count = 0;
     }
 }
 
@@ -86,29 +87,29 @@ pub(crate) fn nth(table: &[Duration], count: usize) -> Duration {
     table[count.saturating_sub(1).min(table.len() - 1)]
 }
 
-/// The pauses of an adapter between tries that fail, for whatever it keeps up by itself.
+/// The growing pauses of an adapter between failed tries of a connection or a poll.
 #[derive(Debug)]
-pub struct Backoff(Growing);
+pub struct Backoff(GrowingPause);
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self(Growing::along(RECONNECT))
+        Self(GrowingPause::new(RECONNECT))
     }
 }
 
 impl Backoff {
-    /// A try failed: how long to wait before the next one, from 250 ms to 30 s.
+    /// The pause before the next try after a failed one, growing from 250 ms to 30 s.
     pub fn pause(&mut self) -> Duration {
         self.0.next()
     }
 
-    /// As [`pause`](Self::pause), and no longer than 5 s: nothing answered that could mind being asked again.
+    /// As [`pause`](Self::pause), but at most 5 s, for a server that did not answer at all.
     pub fn pause_unreachable(&mut self) -> Duration {
         self.pause().min(UNREACHABLE)
     }
 
-    /// A try succeeded.
+    /// Starts again at the shortest pause, after a successful try.
     pub const fn reset(&mut self) {
-        self.0.start_again();
+        self.0.reset();
     }
 }

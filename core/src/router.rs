@@ -1,4 +1,4 @@
-//! Which agent a turn goes to, and what is owed for it.
+//! Routes events: which agent or command handles an event, and what is owed for it.
 
 use rejoinder_guard::Expectation;
 
@@ -12,37 +12,37 @@ use crate::{
     },
 };
 
-/// Where an event goes.
+/// The route of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// It is kept, and given to nobody.
-    Nowhere,
-    /// It is kept, and its sender is told that they may not talk to the agent.
+    /// It is stored and opens no turn.
+    NoTurn,
+    /// It is stored and opens no turn; its sender gets a notice that they may not talk to the agent.
     Stranger,
-    /// To an agent, or to one of the gateway's own commands.
+    /// An agent, or one of the gateway's own commands, handles it.
     To { handler: Handler, expectation: Expectation },
 }
 
-/// Routes an event. Only what is directed at the agent by a person opens an obligation.
+/// Routes an event. Only an event that a person directs at the agent is owed an answer.
 pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
     if event.sender.kind != SenderKind::Person {
-        return Route::Nowhere;
+        return Route::NoTurn;
     }
     let channel = &event.conversation.channel;
-    let is_said = match event.kind {
+    let is_message = match event.kind {
         EventKind::Message | EventKind::Choice { .. } | EventKind::Unreadable => true,
-        EventKind::Reaction { .. } if settings.tells_reactions.contains(channel) => false,
+        EventKind::Reaction { .. } if settings.reaction_channels.contains(channel) => false,
         EventKind::Reaction { .. } | EventKind::Moved { .. } | EventKind::Other => {
-            return Route::Nowhere;
+            return Route::NoTurn;
         }
     };
     match settings.access.get(channel).map_or(Permit::Granted, |access| access.permit(event)) {
         Permit::Granted => {}
-        Permit::Told => return Route::Stranger,
-        Permit::Denied => return Route::Nowhere,
+        Permit::DeniedWithNotice => return Route::Stranger,
+        Permit::Denied => return Route::NoTurn,
     }
     let expectation = match event.directed {
-        _ if !is_said => Expectation::Nothing,
+        _ if !is_message => Expectation::Nothing,
         Directed::Ambient => Expectation::Nothing,
         Directed::DirectChat | Directed::Mention | Directed::ReplyToUs | Directed::Command | Directed::Asked => {
             Expectation::Answer

@@ -1,7 +1,7 @@
-//! Finds what is owed and overdue, at start and all the time.
+//! The sweep: handles deadlines and retries that are due, and recovers work of earlier processes at the start.
 //!
 //! Deadlines and retries are rows with a time. The sweep sleeps until the earliest of them, and is
-//! woken when an earlier one is stored; it polls nothing.
+//! woken when an earlier one is stored; it does not poll.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -26,14 +26,14 @@ use crate::{
     timer::Timer,
 };
 
-/// How many rows are read at once.
+/// The number of rows read at once.
 const PAGE: u32 = 256;
 
-/// How many turns are decided on at once: enough to share commits.
+/// The number of turns decided on concurrently: enough to share commits.
 const AT_ONCE: usize = 64;
 
-/// How long the sweep waits for what is due and being worked on.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How soon the sweep checks again for rows that are due and in work.
+const RECHECK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Keeps deadlines and retries.
 pub(crate) struct Sweep {
@@ -44,13 +44,12 @@ pub(crate) struct Sweep {
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) clock: SharedClock,
-    /// This process.
     pub(crate) owner: OwnerId,
     pub(crate) lifecycle: Lifecycle,
 }
 
 impl Sweep {
-    /// Takes up what an earlier process left half-done: runs that died with it, attempts without a result.
+    /// Recovers what earlier processes left in flight: runs without an end, and attempts without a result.
     pub(crate) async fn recover(&self) -> Result<(), StoreError> {
         let mut after = None;
         let mut runs = 0_usize;
@@ -71,10 +70,10 @@ impl Sweep {
         let attempts = self.store.attempts_left(self.owner).await?;
         let interrupted = attempts.len();
         for delivery in attempts {
-            self.attempts.lost(delivery, "the gateway ended before the platform answered").await?;
+            self.attempts.end_as_unknown(delivery, "the gateway stopped before the platform answered").await?;
         }
         if runs + interrupted > 0 {
-            info!(runs, attempts = interrupted, "took up what was in flight when the gateway ended");
+            info!(runs, attempts = interrupted, "recovered runs and attempts of an earlier process");
         }
         Ok(())
     }
@@ -84,8 +83,8 @@ impl Sweep {
             Ok(Some(turn)) => turn,
             Ok(None) => return Ok(()),
             Err(StoreError::Corrupt(error)) => {
-                // One turn that cannot be read keeps no gateway from starting.
-                warn!(turn = %id, error, "a turn was running and cannot be taken up");
+                // One turn that cannot be read must not prevent the start.
+                warn!(turn = %id, error, "cannot recover a turn that was running");
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -101,11 +100,11 @@ impl Sweep {
         self.ledger.decide(&mut turn, Event::Recovered, Trigger::RunEnded { end, remark }).await.map(drop)
     }
 
-    /// Keeps every deadline and every retry until the gateway has ended.
+    /// Handles every deadline and every retry, until the gateway has ended.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             if let Err(error) = self.sweep_once().await {
-                warn!(%error, "cannot read what is due, trying again");
+                warn!(%error, "cannot handle due rows, retrying");
                 if self.lifecycle.pause(pauses::READ_AGAIN).await {
                     continue;
                 }
@@ -134,7 +133,7 @@ impl Sweep {
             }
             let changed = self.tick_all(due).await?;
             if !changed.contains(&true) {
-                warn!(turns = changed.len(), "turns are due and do not change");
+                warn!(turns = changed.len(), "due turns did not change");
                 is_stuck = true;
                 break;
             }
@@ -143,18 +142,18 @@ impl Sweep {
         for conversation in self.store.deliverable(now, None, PAGE).await? {
             self.lanes.open(conversation);
         }
-        // Whatever is stored from here on brings the time forward, or is found by the query.
+        // Rows stored from here on bring the time forward, or are found by the query.
         self.timer.clear();
         if let Some(at) = self.store.next_wake().await? {
-            // What is due already is being worked on by now: look again soon.
-            let soon = now + if is_stuck { pauses::READ_AGAIN } else { LOOK_AGAIN };
+            // Rows that are due already are in work by now: check again soon.
+            let soon = now + if is_stuck { pauses::READ_AGAIN } else { RECHECK_PAUSE };
             self.timer.wait_until(if at <= now { soon } else { at });
         }
         Ok(())
     }
 
-    /// Tells the guard that time has passed for turns; whether that changed anything, for each. Those of one
-    /// conversation come one after the other, so that what is shown there keeps their order.
+    /// Reports to the guard that time has passed for turns; returns for each whether it changed. Turns of one
+    /// conversation are handled one after the other, so that their signals keep their order.
     async fn tick_all(&self, due: Vec<TurnId>) -> Result<Vec<bool>, StoreError> {
         let read = stream::iter(due).map(|id| async move { (id, self.store.turn(id).await) });
         let mut conversations: HashMap<ConversationId, Vec<TurnRecord>> = HashMap::new();
@@ -184,7 +183,7 @@ impl Sweep {
         Ok(changed)
     }
 
-    /// Tells the guard that time has passed for a turn; whether that changed anything.
+    /// Reports to the guard that time has passed for a turn; returns whether it changed.
     async fn tick(&self, mut turn: TurnRecord) -> Result<bool, StoreError> {
         let before = turn.version;
         self.ledger.decide(&mut turn, Event::Tick, Trigger::Event).await?;
@@ -192,11 +191,11 @@ impl Sweep {
     }
 }
 
-/// One turn that cannot be decided on holds up no other, unless none can.
+/// Skips a turn that cannot be decided on, so that it does not delay others; an unavailable store stays an error.
 fn not_ticked(id: TurnId, error: StoreError) -> Result<bool, StoreError> {
     if matches!(error, StoreError::Unavailable(_)) {
         return Err(error);
     }
-    warn!(turn = %id, %error, "a turn is due and cannot be decided on");
+    warn!(turn = %id, %error, "cannot decide on a due turn");
     Ok(false)
 }

@@ -1,15 +1,15 @@
-//! When something wants attention next.
+//! The time at which the sweep must wake next.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use rejoinder_guard::Timestamp;
 use tokio::sync::Notify;
 
-/// Nothing wants attention.
+/// No turn or delivery has a time.
 const NEVER: i64 = i64::MAX;
 
-/// The earliest time at which a turn or a delivery wants attention. The sweep waits for it; whoever stores an earlier
-/// one brings it forward.
+/// The earliest time at which a turn or a delivery is due. The sweep waits for it; storing a row with an earlier time
+/// brings it forward.
 pub(crate) struct Timer {
     at: AtomicI64,
     earlier: Notify,
@@ -20,19 +20,19 @@ impl Timer {
         Self { at: AtomicI64::new(NEVER), earlier: Notify::new() }
     }
 
-    /// Something wants attention at `at`.
+    /// A turn or a delivery is due at `at`: wakes the sweep if that is earlier than before.
     pub(crate) fn wake_at(&self, at: Timestamp) {
         if self.at.fetch_min(at.as_millis(), Ordering::SeqCst) > at.as_millis() {
             self.earlier.notify_one();
         }
     }
 
-    /// As [`wake_at`](Self::wake_at), of whoever waits for it.
+    /// As [`wake_at`](Self::wake_at), but called by the sweep, which needs no wake-up.
     pub(crate) fn wait_until(&self, at: Timestamp) {
         self.at.fetch_min(at.as_millis(), Ordering::SeqCst);
     }
 
-    /// Forgets the time: whatever is stored from here on brings it forward again.
+    /// Clears the time; rows stored from here on set it again.
     pub(crate) fn clear(&self) {
         self.at.store(NEVER, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! The channel suite, on the scripted platform: an adapter that keeps every rule passes.
+//! Runs the channel suite on the scripted platform: an adapter that keeps every rule passes.
 
 use std::sync::{
     Arc,
@@ -10,7 +10,7 @@ use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Directed, InboundEvent, Resend, Sender,
     SenderKind,
     conformance::{
-        channel::{Becomes, Fixture, PlatformDouble, Trouble},
+        channel::{Expected, Fixture, PlatformDouble, PlatformFailure},
         clock::START,
         scripted::{Fault, Platform, ScriptedChannel, capabilities},
     },
@@ -22,7 +22,7 @@ struct Double {
     payloads: AtomicU64,
 }
 
-#[expect(clippy::unused_async, reason = "the suite awaits what it is given")]
+#[expect(clippy::unused_async, reason = "the suite awaits the double")]
 async fn double() -> Double {
     let platform = Platform::new();
     let capabilities = Capabilities { resend: Resend::Idempotent, ..capabilities() };
@@ -60,11 +60,11 @@ impl PlatformDouble for Double {
         ConversationRef::new(ChannelId::new("test", "main"), "ada")
     }
     fn fixtures(&self) -> Vec<Fixture> {
-        let fixture = |name, payload: &str, becomes| Fixture { name, payload: payload.to_owned(), becomes };
+        let fixture = |name, payload: &str, expected| Fixture { name, payload: payload.to_owned(), expected };
         vec![
-            fixture("a message", "1|ada|hello", Becomes::Event(Box::new(event("1", "ada", "hello")))),
-            fixture("our own", "2|us|hello", Becomes::OurOwn),
-            fixture("something else", "typing", Becomes::Nothing),
+            fixture("a message", "1|ada|hello", Expected::Event(Box::new(event("1", "ada", "hello")))),
+            fixture("our own", "2|us|hello", Expected::OurOwn),
+            fixture("something else", "typing", Expected::Nothing),
         ]
     }
     fn normalise(&self, payload: &str) -> Option<InboundEvent> {
@@ -74,24 +74,24 @@ impl PlatformDouble for Double {
     fn fresh_payload(&self) -> String {
         format!("f{}|ada|hello", self.payloads.fetch_add(1, Ordering::SeqCst))
     }
-    fn persons_message(&self) -> String {
+    fn incoming_message_id(&self) -> String {
         "1".to_owned()
     }
-    async fn next(&self, trouble: Trouble) -> bool {
-        self.platform.next(match trouble {
-            Trouble::Limit { retry_after, scope } => Fault::Limit { retry_after, scope },
-            Trouble::LoseResponse => Fault::LoseResponse,
-            Trouble::Refuse => Fault::Refuse,
-            Trouble::Unauthorized => Fault::Unauthorized,
-            Trouble::Fail => Fault::NotSent,
+    async fn fail_next(&self, failure: PlatformFailure) -> bool {
+        self.platform.queue_fault(match failure {
+            PlatformFailure::Limit { retry_after, scope } => Fault::Limit { retry_after, scope },
+            PlatformFailure::LoseResponse => Fault::LoseResponse,
+            PlatformFailure::Refuse => Fault::Refuse,
+            PlatformFailure::Unauthorized => Fault::Unauthorized,
+            PlatformFailure::Fail => Fault::NotSent,
         });
         true
     }
     async fn shown(&self) -> Vec<String> {
         self.platform.posts(&self.conversation()).into_iter().map(|post| post.text).collect()
     }
-    async fn brings(&self, payload: String) {
-        self.platform.says(self.normalise(&payload).expect("a message"));
+    async fn inject(&self, payload: String) {
+        self.platform.queue_event(self.normalise(&payload).expect("a message"));
     }
     async fn is_acknowledged(&self, payload: &str) -> bool {
         self.platform.is_acknowledged(&self.normalise(payload).expect("a message").external_id)

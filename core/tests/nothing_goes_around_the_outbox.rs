@@ -1,6 +1,6 @@
-//! The choke point is a type: what follows does not compile.
+//! The type system enforces that everything is sent through the outbox: the cases do not compile.
 
-/// C4. An adapter or an agent can make neither a delivery nor a row of one, and cannot reach the outbox.
+/// C4. An adapter or an agent cannot make a delivery or its row, and cannot reach the outbox.
 #[test]
 fn nothing_goes_around_the_outbox() {
     trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");

@@ -1,7 +1,7 @@
-//! The kinds of agents of this build: a [`Kind`] each, in a file of its name.
+//! The kinds of agents of this build. Each implements [`AgentFactory`] in a file of its own.
 //!
-//! To add one: its runtime and its section in `adapters/agents`, a file here with what it is to the gateway, and its line
-//! in [`KINDS`].
+//! To add one, write its runtime and its section in `adapters/agents`, implement [`AgentFactory`] in a file here, and list
+//! it in [`FACTORIES`].
 
 mod front_desk;
 mod openai;
@@ -18,18 +18,18 @@ use crate::{
     materials::{Materials, WiringError},
 };
 
-/// Every kind, in the order of the manual.
-static KINDS: &[&dyn Kind] = &[&front_desk::FrontDesk, &openai::OpenAi];
+/// In the order of the manual.
+static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi];
 
-/// A kind of agent, as the gateway knows it.
-pub(crate) trait Kind: Sync {
-    /// The section of its agents.
+/// What the gateway needs to know about a kind of agent.
+pub(crate) trait AgentFactory: Sync {
+    /// The configuration section of its agents.
     fn section(&self) -> AgentKind;
 
-    /// Makes an agent. Nothing is asked yet.
+    /// Builds an agent. Sends no request yet.
     ///
     /// # Errors
-    /// When its section cannot be used.
+    /// When its section is invalid.
     fn build(
         &self,
         name: &AgentName,
@@ -37,13 +37,13 @@ pub(crate) trait Kind: Sync {
         materials: &Materials<'_>,
     ) -> Result<Arc<dyn AgentRuntime>, WiringError>;
 
-    /// What whoever starts a gateway is told where such an agent is the default.
+    /// A remark that the gateway prints at its start when the default agent is of this kind.
     fn remark(&self) -> Option<&'static str> {
         None
     }
 
-    /// What `rejoinder doctor` finds of an agent.
-    fn checkup<'a>(
+    /// Checks an agent for `rejoinder doctor`.
+    fn check<'a>(
         &self,
         name: &str,
         agent: &'a Agent,
@@ -52,15 +52,18 @@ pub(crate) trait Kind: Sync {
     ) -> BoxFuture<'a, Vec<Finding>>;
 }
 
-/// The sections of them all.
+/// The configuration sections of all kinds.
 pub(crate) fn sections() -> Vec<AgentKind> {
-    KINDS.iter().map(|kind| kind.section()).collect()
+    FACTORIES.iter().map(|factory| factory.section()).collect()
 }
 
 /// The kind of a configured agent.
 ///
 /// # Panics
-/// Never: what was configured is of a kind that is here.
-pub(crate) fn kind_of(agent: &Agent) -> &'static dyn Kind {
-    *KINDS.iter().find(|kind| kind.section().name == agent.kind()).expect("agents are read by these kinds")
+/// Never: the configuration reader accepts only the kinds in [`FACTORIES`].
+pub(crate) fn factory_of(agent: &Agent) -> &'static dyn AgentFactory {
+    *FACTORIES
+        .iter()
+        .find(|factory| factory.section().name == agent.kind())
+        .expect("only these kinds can be configured")
 }

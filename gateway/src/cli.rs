@@ -1,7 +1,7 @@
 //! The command line.
 //!
-//! A file per command. What a command prints goes to standard output, what is wrong to standard error; the exit
-//! code is 0, 1 (it failed) or 2 (it was called wrongly, or the configuration is wrong).
+//! One file per command. Results go to standard output, errors to standard error. The exit code is 0, 1 (the command
+//! failed) or 2 (wrong arguments, or an invalid configuration).
 
 mod config;
 mod doctor;
@@ -20,14 +20,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use rejoinder_config::{Environment, Loaded, LogFormat, LogLevel, Options};
 
 #[cfg(test)]
-pub(crate) use self::init::{Script, nowhere, read};
+pub(crate) use self::init::{Script, load_section, unused_url};
 use crate::{
     console::{failure::Failure, output},
     logging, platforms,
 };
 
-/// How long an error may take to be printed: a gateway that cannot start and that nobody hears ends all the same.
-const ERROR_PATIENCE: Duration = Duration::from_secs(10);
+/// How long printing an error may take: the process ends even if nothing reads its standard error.
+const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The messaging gateway that can prove it answered.
 #[derive(Debug, Parser)]
@@ -42,20 +42,20 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   rejoinder                                 run the gateway
-  rejoinder init                            connect an agent, and bots: writes rejoinder.toml
-  rejoinder doctor                          say what is wrong, and what to do
-  rejoinder config check                    say what is wrong with the configuration
-  rejoinder turns list --state overdue      what should have happened and has not
-  rejoinder turns explain 0199a1            why a turn ended as it did
+  rejoinder init                            connect an agent and bots; writes rejoinder.toml
+  rejoinder doctor                          find problems and say how to fix them
+  rejoinder config check                    check the configuration
+  rejoinder turns list --state overdue      list the turns that are late
+  rejoinder turns explain 0199a1            say why a turn ended as it did
 
 Environment:
-  REJOINDER_CONFIG, REJOINDER_DATA          stand for --config and --data
-  REJOINDER__SERVER__LISTEN, ...            set any key of the configuration";
+  REJOINDER_CONFIG, REJOINDER_DATA          the same as --config and --data
+  REJOINDER__SERVER__LISTEN, ...            set any configuration key";
 
 fn description() -> String {
     format!(
-        "The messaging gateway that can prove it answered.\n\nRejoinder makes an AI agent reachable in {}, over webhooks and \
-         on a web page, and answers every turn that expects an answer with exactly one signal. Without a command it runs \
+        "The messaging gateway that can prove it answered.\n\nRejoinder makes an AI agent reachable on {}, webhooks and \
+         a web page. It ends every turn that expects an answer in exactly one signal. Without a command it runs \
          the gateway.",
         platforms::names()
     )
@@ -63,10 +63,10 @@ fn description() -> String {
 
 #[derive(Clone, Debug, Args)]
 struct Global {
-    /// The configuration: else $REJOINDER_CONFIG, ./rejoinder.toml, ~/.config/rejoinder/rejoinder.toml, or none
+    /// Configuration file; if not given: $REJOINDER_CONFIG, ./rejoinder.toml, ~/.config/rejoinder/rejoinder.toml or defaults
     #[arg(long, global = true, help_heading = "Global options", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the database and tokens are: else $XDG_DATA_HOME/rejoinder or ~/.local/share/rejoinder
+    /// Folder for the database and tokens; if not given: $XDG_DATA_HOME/rejoinder or ~/.local/share/rejoinder
     #[arg(
         long,
         global = true,
@@ -76,19 +76,19 @@ struct Global {
         hide_env_values = true
     )]
     data: Option<PathBuf>,
-    /// For whom log lines are written
+    /// Format of log lines
     #[arg(long, global = true, help_heading = "Global options", value_enum)]
     log_format: Option<Format>,
-    /// The least important log line that is written
+    /// Lowest level of log lines to write
     #[arg(long, global = true, help_heading = "Global options", value_enum)]
     log_level: Option<Level>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For a person
+    /// For people
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -103,31 +103,31 @@ enum Level {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the gateway (as without a command)
+    /// Run the gateway (the default command)
     Run,
-    /// Connect an agent, and bots: write rejoinder.toml
+    /// Connect an agent and bots, and write rejoinder.toml
     Init(Box<init::Init>),
-    /// Look at everything that a running gateway needs, and say what to do
+    /// Check everything that a running gateway needs, and say how to fix problems
     Doctor(doctor::Doctor),
-    /// Check the configuration, show it, or print its manual
+    /// Check or show the configuration, or print its manual
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Look at turns: what was owed, what was tried, what came of it
+    /// Inspect turns: what was owed, what was tried, how they ended
     #[command(subcommand)]
     Turns(turns::TurnsCommand),
 }
 
-/// Runs the command that the process was called with.
+/// Runs the command that the process's arguments name.
 #[must_use]
 pub fn main() -> ExitCode {
-    // Ends the process with 0 for help and 2 for a wrong call.
+    // Exits with 0 for help and with 2 for wrong arguments.
     let cli = Cli::parse();
     match cli.perform() {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(failure) => {
             let code = failure.exit_code();
-            logging::within(ERROR_PATIENCE, move || eprintln!("error: {failure}"));
+            logging::run_with_timeout(ERROR_TIMEOUT, move || eprintln!("error: {failure}"));
             ExitCode::from(code)
         }
     }
@@ -153,7 +153,7 @@ fn in_one_thread(command: impl Future<Output = Result<(), Failure>>) -> Result<(
 }
 
 impl Global {
-    /// Where the configuration is looked for.
+    /// Where to look for the configuration.
     fn options(&self) -> Result<Options, Failure> {
         Ok(Options {
             path: self.config.clone(),
@@ -162,7 +162,7 @@ impl Global {
         })
     }
 
-    /// The configuration, with what the command line says over it.
+    /// The configuration. Options of the command line override it.
     fn load(&self) -> Result<Loaded, Failure> {
         let mut loaded = rejoinder_config::load(&self.options()?, &crate::build())?;
         let log = &mut loaded.config.log;
@@ -182,20 +182,20 @@ impl Global {
         Ok(loaded)
     }
 
-    /// Where data is kept.
+    /// The data directory, as an absolute path.
     fn data_dir(&self) -> Result<PathBuf, Failure> {
         let given = self.data.clone().filter(|path| !path.as_os_str().is_empty());
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let usual = || user_data_dir(variable("XDG_DATA_HOME").as_deref(), variable("HOME").as_deref());
         let unknown =
-            || Failure::Usage("where is data to be kept? Say --data DIR, or set REJOINDER_DATA or HOME".into());
+            || Failure::Usage("no data directory is known: pass --data DIR, or set REJOINDER_DATA or HOME".into());
         let path = given.or_else(usual).ok_or_else(unknown)?;
-        // Absolute, so that the paths that are printed can be used anywhere.
+        // Absolute, so that printed paths work from any directory.
         Ok(std::path::absolute(path).context("the working directory is unknown")?)
     }
 }
 
-/// `rejoinder` in the user's data directory, as the XDG Base Directory Specification has it.
+/// `rejoinder` in the user's data directory, per the XDG Base Directory Specification.
 fn user_data_dir(xdg: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
     let base = match (xdg, home) {
         (Some(xdg), _) if xdg.is_absolute() => xdg.to_owned(),

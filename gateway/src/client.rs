@@ -1,15 +1,15 @@
-//! The client for everything that goes out over HTTP.
+//! The HTTP client for all outgoing requests.
 
 use std::time::Duration;
 
 /// How long connecting to an agent or a callback may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long somebody who is only looked at may take to answer.
+/// How long a server may take to answer a check of `doctor` or `init`.
 pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The client for everything that goes out over HTTP. It has no timeout for whole requests, since an answer may
-/// take minutes: whoever sends sets one. It follows no redirects: what is sent goes where the operator said.
+/// The HTTP client for all outgoing requests. It has no timeout for whole requests, because an agent's answer may take
+/// minutes: callers set their own. It follows no redirects, so requests go only to the configured address.
 pub(crate) fn http_client() -> Result<reqwest::Client, reqwest::Error> {
     reqwest::Client::builder()
         .user_agent(concat!("rejoinder/", env!("CARGO_PKG_VERSION")))

@@ -1,4 +1,4 @@
-//! What commands share with whoever sits at the terminal: questions, answers, findings and failures.
+//! Terminal input and output: questions, answers, findings and failures.
 
 pub(crate) mod ask;
 pub(crate) mod failure;

@@ -11,20 +11,20 @@ use tracing::{info, warn};
 
 use crate::{
     http::{self, App, Bounds},
-    materials::{Materials, Shown, Tokens, WiringError},
+    materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
-    platforms::{Intakes, Told},
+    platforms::{ChannelNotice, Intakes},
     secrets,
     wiring::{self, AgentInfo, Parts},
 };
 
-/// How often the histograms' samples are put into their buckets when nobody asks for them.
+/// How often the histograms' samples are moved into buckets when nothing reads the metrics.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
-/// How long responses that are being written get, after everything else has ended.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long responses in progress may take after everything else has stopped.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a gateway is started with.
+/// What [`Gateway::start`] needs.
 #[derive(Clone)]
 pub struct Setup {
     config: Config,
@@ -34,20 +34,20 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A gateway with `config`, which keeps its data in `data_dir`, on the machine's clock.
+    /// A gateway with this configuration, data directory and the system clock.
     #[must_use]
     pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
         Self { config, data_dir: data_dir.into(), clock: Arc::new(SystemClock), agents: HashMap::new() }
     }
 
-    /// The same, on another clock.
+    /// Replaces the clock.
     #[must_use]
     pub fn with_clock(mut self, clock: SharedClock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The same, with `agent` in the place of the configured one of that name, or as well.
+    /// Adds an agent, or replaces the configured one of this name.
     #[must_use]
     pub fn with_agent(mut self, name: &str, agent: Arc<dyn AgentRuntime>) -> Self {
         self.agents.insert(name.into(), agent);
@@ -61,45 +61,40 @@ impl fmt::Debug for Setup {
     }
 }
 
-/// Why a gateway did not start, or did not end well.
+/// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The data directory cannot be made.
-    #[error("cannot make the data directory {}", path.display())]
+    #[error("cannot create the data directory {}", path.display())]
     DataDir {
-        /// The directory.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A part cannot be made.
+    /// A channel, an agent, a token or the HTTP client cannot be created. Holds the message and the source.
     #[error("{0}")]
     Wiring(String, #[source] Option<Box<dyn std::error::Error + Send + Sync>>),
-    /// What is owed cannot be read.
-    #[error("what is owed from before cannot be taken up")]
+    /// The open turns cannot be read from the store.
+    #[error("cannot recover the open turns of earlier runs")]
     Recovery(#[source] StoreError),
-    /// The listener has no address.
-    #[error("the listener cannot be used")]
+    #[error("the listener has no address")]
     Listener(#[source] io::Error),
 }
 
 impl From<WiringError> for RunError {
     fn from(error: WiringError) -> Self {
-        let words = error.to_string();
+        let message = error.to_string();
         match error {
-            WiringError::Token { source, .. } => Self::Wiring(words, Some(Box::new(source))),
-            WiringError::Http(source) => Self::Wiring(words, Some(Box::new(source))),
-            WiringError::Channel { .. } | WiringError::Agent { .. } => Self::Wiring(words, None),
+            WiringError::Token { source, .. } => Self::Wiring(message, Some(Box::new(source))),
+            WiringError::Http(source) => Self::Wiring(message, Some(Box::new(source))),
+            WiringError::Channel { .. } | WiringError::Agent { .. } => Self::Wiring(message, None),
         }
     }
 }
 
-/// Starts a gateway, serves it on `listener`, and ends it when `shutdown` is cancelled: turns that run get the
-/// configured time to end, the rest stays rows.
+/// Starts a gateway, serves it on `listener`, and stops it when `shutdown` is cancelled. Running turns get the
+/// configured time (`server.drain`) to end; the other turns remain stored.
 ///
 /// # Errors
 /// When it does not start.
@@ -109,28 +104,28 @@ pub async fn run(setup: Setup, listener: TcpListener, shutdown: CancellationToke
     Ok(())
 }
 
-/// A gateway that has started: turns that were owed are being worked on, and HTTP is not served yet.
+/// A started gateway: it works on open turns of earlier runs, and does not serve HTTP yet.
 pub struct Gateway {
     engine: Engine,
     store: Arc<dyn Store>,
     router: axum::Router,
-    hang_up: CancellationToken,
+    stop_waiting: CancellationToken,
     drain: Duration,
     connections_per_peer: Option<u32>,
     notes: Notes,
     _upkeep: DropGuard,
 }
 
-/// What whoever starts a gateway is told.
+/// What the start reports to the operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Notes {
-    /// Where it is reached, without a slash at the end.
+    /// The public or local URL, without a trailing slash.
     pub(crate) url: String,
-    pub(crate) channels: Vec<Told>,
+    pub(crate) channels: Vec<ChannelNotice>,
     pub(crate) agents: Vec<AgentInfo>,
-    pub(crate) admin: Shown,
+    pub(crate) admin: TokenSource,
     pub(crate) data_dir: PathBuf,
-    /// What an operator should know about a configuration that is valid all the same.
+    /// Remarks on the configuration, which is valid.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -141,20 +136,20 @@ impl fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// Opens the store, makes the parts, takes up what is owed from before and starts the channels. `address` is
+    /// Opens the store, builds the parts, recovers the open turns of earlier runs and starts the channels. `address` is
     /// where it will be served.
     ///
     /// # Errors
-    /// When one of these fails; nothing is left running then.
+    /// When one of these steps fails; nothing keeps running then.
     pub async fn start(setup: Setup, address: SocketAddr) -> Result<Self, RunError> {
         let Setup { config, data_dir, clock, agents } = setup;
-        let made = secrets::make_private_dir(&data_dir);
-        made.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
+        let created = secrets::make_private_dir(&data_dir);
+        created.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
         let recorder = metrics::recorder();
         let mut options = OpenOptions::new(wiring::database(&config, &data_dir));
         options.clock = Arc::clone(&clock);
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
-        let started = match Materials::new(&config, &data_dir, Tokens::Make, &clock, &agents) {
+        let started = match Materials::new(&config, &data_dir, TokenMode::Create, &clock, &agents) {
             Ok(materials) => {
                 start(&materials, &store).await.map(|(parts, engine)| (parts, engine, materials.started_at))
             }
@@ -171,9 +166,9 @@ impl Gateway {
         tokio::spawn(upkeep.clone().run_until_cancelled_owned({
             let recorder = recorder.clone();
             async move {
-                let mut beat = tokio::time::interval(METRICS_UPKEEP);
+                let mut interval = tokio::time::interval(METRICS_UPKEEP);
                 loop {
-                    beat.tick().await;
+                    interval.tick().await;
                     recorder.run_upkeep();
                 }
             }
@@ -183,40 +178,39 @@ impl Gateway {
                 .public_url
                 .as_ref()
                 .map_or_else(|| url_of(address), |url| url.as_str().trim_end_matches('/').to_owned()),
-            channels: parts.told.clone(),
+            channels: parts.notices.clone(),
             agents: parts.agent_infos.clone(),
-            admin: parts.admin_shown.clone(),
+            admin: parts.admin_token_source.clone(),
             data_dir,
             remarks: wiring::remarks(&config),
         };
-        let (hang_up, drain) = (parts.hang_up.clone(), parts.drain);
+        let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let channels = engine.clone();
         let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
-        let of_channels = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
+        let channel_routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
         let app = App::new(&parts, engine.clone(), Arc::clone(&store), clock, recorder, started_at, address);
-        let router = http::router(app, parts.front_page, of_channels);
+        let router = http::router(app, parts.front_page, channel_routes);
         let connections_per_peer = config.server.connections_per_peer;
         let upkeep = upkeep.drop_guard();
-        Ok(Self { engine, store, router, hang_up, drain, connections_per_peer, notes, _upkeep: upkeep })
+        Ok(Self { engine, store, router, stop_waiting, drain, connections_per_peer, notes, _upkeep: upkeep })
     }
 
-    /// What to tell whoever started it.
     pub(crate) const fn notes(&self) -> &Notes {
         &self.notes
     }
 
-    /// Serves HTTP on `listener` until `shutdown` is cancelled; then stops taking anything in, lets running turns
-    /// end, answers whoever still waits, and closes the store.
+    /// Serves HTTP on `listener` until `shutdown` is cancelled. Then stops accepting, lets running turns end, answers
+    /// callers that still wait, and closes the store.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
-        let Self { engine, store, router, hang_up, drain, connections_per_peer, .. } = self;
+        let Self { engine, store, router, stop_waiting, drain, connections_per_peer, .. } = self;
         let bounds = Bounds::new(open_files::most(), connections_per_peer);
         let connections = http::accept(listener, router, bounds, &shutdown).await;
-        info!(drain_ms = drain.as_millis(), "stopping: running turns may end, nothing new is taken in");
+        info!(drain_ms = drain.as_millis(), "stopping: waiting for running turns, accepting nothing new");
         let closing = tokio::spawn(connections.close());
         engine.stop(drain).await;
-        hang_up.cancel();
-        if tokio::time::timeout(LAST_WORDS, closing).await.is_err() {
-            warn!("some connections did not end in time");
+        stop_waiting.cancel();
+        if tokio::time::timeout(CLOSE_TIMEOUT, closing).await.is_err() {
+            warn!("some connections did not close in time");
         }
         store.close().await;
         info!("stopped");
@@ -236,7 +230,7 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
     Ok((parts, engine))
 }
 
-/// Where a browser on this machine finds `address`.
+/// The URL at which a browser on this machine reaches `address`.
 pub(crate) fn url_of(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("http://127.0.0.1:{}", address.port())

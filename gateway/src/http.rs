@@ -1,8 +1,7 @@
 //! The HTTP surface.
 //!
-//! The channels' own routes (`/hooks`, `/chat`) come as they are: they bound their bodies and their time
-//! themselves, and stand under nothing of ours but the net that catches panics (in `serve.rs`). Everything else is
-//! bounded here.
+//! The channels' own routes (`/hooks`, `/chat`) limit their bodies and their time themselves. Of this module only the
+//! panic handler in `serve.rs` applies to them. All other routes are limited here.
 
 mod access;
 mod agents;
@@ -27,7 +26,7 @@ use axum::{
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_core::{Engine, SharedClock, Store, Timestamp};
 
-use self::{access::Access, error::ApiError, health::Probe};
+use self::{access::Access, error::ApiError, health::StoreProbe};
 use crate::wiring::{AgentInfo, Parts};
 
 pub(crate) use self::{
@@ -37,7 +36,7 @@ pub(crate) use self::{
     turns::page,
 };
 
-/// What the routes here need.
+/// The state that the routes of this module share.
 pub(crate) struct App {
     engine: Engine,
     store: Arc<dyn Store>,
@@ -46,7 +45,7 @@ pub(crate) struct App {
     started_at: Timestamp,
     agents: Vec<AgentInfo>,
     access: Access,
-    probe: Probe,
+    probe: StoreProbe,
     request_timeout: Duration,
 }
 
@@ -70,14 +69,14 @@ impl App {
             started_at,
             agents: parts.agent_infos.clone(),
             access: Access::new(&parts.admin_token, parts.public_url.as_ref(), address),
-            probe: Probe::new(store),
+            probe: StoreProbe::new(store),
             request_timeout: parts.request_timeout,
         }
     }
 }
 
-/// Every route: our own, and those `of_channels`. `front_page` is where a browser is led that asks for nothing.
-pub(crate) fn router(app: App, front_page: Option<&'static str>, of_channels: Vec<Router>) -> Router {
+/// All routes: our own, and `channel_routes`. `/` redirects to `front_page`.
+pub(crate) fn router(app: App, front_page: Option<&'static str>, channel_routes: Vec<Router>) -> Router {
     let app = Arc::new(app);
     let admin = Router::new()
         .route("/turns", get(turns::list))
@@ -101,7 +100,7 @@ pub(crate) fn router(app: App, front_page: Option<&'static str>, of_channels: Ve
         Some(page) => own.route("/", get(async move || Redirect::to(page))),
         None => own,
     };
-    of_channels
+    channel_routes
         .into_iter()
         .fold(own.with_state(app), Router::merge)
         .fallback(not_found)
@@ -109,14 +108,14 @@ pub(crate) fn router(app: App, front_page: Option<&'static str>, of_channels: Ve
 }
 
 async fn not_found() -> ApiError {
-    ApiError::NotFound("there is nothing at this address")
+    ApiError::NotFound("there is nothing at this path")
 }
 
 async fn wrong_method() -> ApiError {
     ApiError::WrongMethod
 }
 
-/// Ends what takes longer than a request may. A read of the store that was begun goes on by itself.
+/// Answers a request that takes too long with an error. Its handler continues in the background.
 async fn in_time(State(app): Shared, request: Request, next: Next) -> Response {
     let answered = tokio::spawn(next.run(request));
     match tokio::time::timeout(app.request_timeout, answered).await {

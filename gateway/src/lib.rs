@@ -1,23 +1,22 @@
 //! Rejoinder: the messaging gateway that can prove it answered.
 //!
-//! This package is the `rejoinder` binary and what it is made of. It is the only place that knows every other
-//! one: it reads the configuration, builds the parts, serves HTTP and starts and stops it all. It decides
-//! nothing about a turn.
+//! This package is the `rejoinder` binary and its parts. It is the only package that knows all others: it reads the
+//! configuration, builds the parts, serves HTTP, and starts and stops everything. It decides nothing about a turn.
 //!
-//! | Module | Is |
+//! | Module | Contents |
 //! | --- | --- |
-//! | [`cli`] | the command line, a file per command |
-//! | `platforms` | the list of platforms, and what each is to the gateway; a file per platform |
+//! | [`cli`] | the command line, one file per command |
+//! | `platforms` | the list of platforms, and how the gateway uses each; one file per platform |
 //! | `agents` | the same for the kinds of agents |
-//! | `materials` | what channels and agents are made with: tokens, clock, HTTP client |
-//! | `wiring` | from the configuration to running parts |
-//! | `console` | what commands and platforms share with whoever sits at the terminal |
+//! | `materials` | what channels and agents are built with: tokens, clock, HTTP client |
+//! | `wiring` | builds the parts from the configuration |
+//! | `console` | terminal input and output that commands and platforms share |
 //! | `gateway` | starting, serving, stopping |
-//! | `http` | the surface: health, metrics, admin, and the channels' own routes |
-//! | `view` | what operators see of turns, over HTTP and on the command line alike |
+//! | `http` | the HTTP surface: health, metrics, admin, and the channels' own routes |
+//! | `view` | how operators see turns, over HTTP and on the command line |
 //!
-//! To add a platform: see `platforms.rs`; a kind of agent: see `agents.rs`. To add a command: a file in `cli/` and its variant in `cli::Command`. To add an address: a file in
-//! `http/`, its route and its line in `http/openapi.rs`.
+//! To add a platform, see `platforms.rs`; to add a kind of agent, see `agents.rs`. To add a command, add a file in `cli/`
+//! and a variant of `cli::Command`. To add an endpoint, add a file in `http/`, a route and a line in `http/openapi.rs`.
 
 mod agents;
 pub mod cli;
@@ -41,7 +40,7 @@ use std::sync::LazyLock;
 
 use rejoinder_config::Build;
 
-/// What this build can be configured with: its platforms and its kinds of agents.
+/// The platforms and the kinds of agents that this build supports.
 #[must_use]
 pub fn build() -> Build {
     static BUILD: LazyLock<Build> =

@@ -1,8 +1,8 @@
-//! What is written to standard error.
+//! Logging to standard error.
 //!
-//! Whoever logs never waits for whoever reads. Lines go through a buffer to a thread that writes them; when nobody reads
-//! (a pager, Ctrl-S, a log driver that hangs) and the buffer is full, lines are dropped and counted, and the log says how
-//! many when it is read again.
+//! Logging never blocks the gateway. Lines go through a buffer to a thread that writes them. When standard error is not
+//! read (a pager, Ctrl-S, a log driver that hangs) and the buffer is full, lines are dropped and counted; the log reports
+//! their number when it is read again.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -24,58 +24,58 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// How many lines may wait to be written.
+/// The size of the buffer, in lines.
 const LINES: usize = 4096;
 
-/// How long the last lines may take to be written.
-const LAST_LINES: Duration = Duration::from_secs(2);
+/// How long writing the last lines may take.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 static WRITER: Mutex<Option<WorkerGuard>> = Mutex::new(None);
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
 
-/// Starts logging, until [`finish()`]. A second call, in the same process, changes nothing.
+/// Starts logging, until [`finish()`]. Later calls in the same process do not change where log lines go.
 pub(crate) fn start(log: Log) {
     let lines = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES).thread_name("log");
     let (writer, guard) = lines.finish(Stderr { log, dropped: 0 });
     let dropped = writer.error_counter();
-    // Fails where something else logs already, which is then what is wanted.
+    // Fails if the process already has a subscriber; that one stays.
     if subscriber(log, writer).try_init().is_ok() {
         DROPPED.get_or_init(|| dropped);
         *WRITER.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
     }
     panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);
-        error!(location, message = panic.payload_as_str(), "something panicked; the gateway goes on");
+        error!(location, message = panic.payload_as_str(), "panic caught, the gateway continues");
     }));
 }
 
-/// Writes what still waits to be written, as far as somebody reads it. What is logged later is dropped.
+/// Writes the buffered lines, unless standard error is not read. Later lines are dropped.
 pub(crate) fn finish() {
     let writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner).take();
-    // Ending the writer has a time-out of its own; but when that is over it prints a remark, which may be stuck too.
-    within(LAST_LINES, move || drop(writer));
+    // Dropping the writer has a timeout of its own, but then prints a remark, which may block too.
+    run_with_timeout(FINISH_TIMEOUT, move || drop(writer));
 }
 
-/// How many lines were dropped so far.
+/// How many lines were dropped since the start.
 pub(crate) fn dropped_lines() -> u64 {
     DROPPED.get().map_or(0, |dropped| dropped.dropped_lines() as u64)
 }
 
-/// Does what writes to an output that nobody may be reading, and goes on when it is done or `patience` is over.
-pub(crate) fn within(patience: Duration, write: impl FnOnce() + Send + 'static) {
-    let (done, is_done) = mpsc::channel();
+/// Runs `write` in a thread of its own, and returns when it is done or after `timeout`: its output may not be read.
+pub(crate) fn run_with_timeout(timeout: Duration, write: impl FnOnce() + Send + 'static) {
+    let (done, finished) = mpsc::channel();
     thread::spawn(move || {
         write();
-        // Fails when nobody waits any more.
+        // Fails when the caller no longer waits.
         let _ = done.send(());
     });
-    let _ = is_done.recv_timeout(patience);
+    let _ = finished.recv_timeout(timeout);
 }
 
-/// Standard error, as the thread that writes sees it: every wait for a reader is here.
+/// Standard error for the thread that writes. Only this thread waits for a reader.
 struct Stderr {
     log: Log,
-    /// How many dropped lines the log has told of.
+    /// How many dropped lines have been reported.
     dropped: u64,
 }
 
@@ -84,15 +84,17 @@ impl Write for Stderr {
         io::stderr().write(line)
     }
 
-    /// Called when all lines that waited have been written.
+    /// Called when all buffered lines have been written.
     fn flush(&mut self) -> io::Result<()> {
         let dropped = dropped_lines();
         let lines = dropped - self.dropped;
         if lines > 0 {
             self.dropped = dropped;
-            // Past the buffer, which may be full again, and whatever level the operator chose.
-            let told = subscriber(Log { level: LogLevel::Warn, ..self.log }, io::stderr);
-            dispatcher::with_default(&told, || warn!(lines, "log lines were lost here: nobody read standard error"));
+            // Bypasses the buffer, which may be full again, and the configured level.
+            let dispatch = subscriber(Log { level: LogLevel::Warn, ..self.log }, io::stderr);
+            dispatcher::with_default(&dispatch, || {
+                warn!(lines, "log lines were lost here: standard error was not read")
+            });
         }
         Ok(())
     }
@@ -125,8 +127,8 @@ where
     fmt::layer().json().flatten_event(true).with_current_span(false).with_span_list(false).with_writer(writer)
 }
 
-/// `level` for what is ours; of the libraries only what goes wrong, since what they say at finer levels may
-/// hold what people said.
+/// `level` for our own crates. Libraries log only warnings and errors, because their finer levels may contain people's
+/// messages.
 fn filter(level: LogLevel) -> Targets {
     let ours = match level {
         LogLevel::Error => LevelFilter::ERROR,
@@ -136,8 +138,8 @@ fn filter(level: LogLevel) -> Targets {
         LogLevel::Trace => LevelFilter::TRACE,
     };
     let libraries = ours.min(LevelFilter::WARN);
-    // To it, every question that has no answer is an error, and an account without a backup worth a warning at each sync.
-    // What matters of that the adapter says.
+    // The SDK logs every unanswered request as an error, and an account without a backup as a warning at each sync. The
+    // adapter logs what matters of this.
     let matrix = if ours >= LevelFilter::DEBUG { libraries } else { LevelFilter::OFF };
     Targets::new().with_default(libraries).with_target("matrix_sdk", matrix).with_target("rejoinder", ours)
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// A turn is many small allocations on several threads.
+/// A turn makes many small allocations on several threads, which mimalloc handles well.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

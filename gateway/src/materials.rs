@@ -1,4 +1,4 @@
-//! What channels and agents are made with: the configuration, the tokens, the clock and the HTTP client.
+//! What channels and agents are built with: configuration, tokens, clock and HTTP client.
 
 use std::{
     collections::HashMap,
@@ -14,59 +14,58 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     client,
-    secrets::{self, MadeToken},
+    secrets::{self, GeneratedToken},
 };
 
-/// Why the parts cannot be made.
+/// Why the parts cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WiringError {
-    /// The data directory, or a token in it, can be neither read nor written.
-    #[error("the token {} can be neither read nor made", path.display())]
+    /// A token's file can be neither read nor written.
+    #[error("cannot read or create the token {}", path.display())]
     Token {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    /// A channel's settings do not hold.
+    /// A channel's section is invalid.
     #[error("config key `channels.{channel}` cannot be used: {reason}")]
     Channel { channel: ChannelId, reason: String },
-    /// An agent's settings do not hold.
+    /// An agent's section is invalid.
     #[error("config key `agents.{name}` cannot be used: {reason}")]
     Agent { name: AgentName, reason: String },
-    /// The HTTP client cannot be made.
-    #[error("the HTTP client cannot be made")]
+    #[error("cannot create the HTTP client")]
     Http(#[source] reqwest::Error),
 }
 
-/// A token that callers show.
+/// Where the token of a channel or of the admin interface comes from, for showing it to the operator.
 #[derive(Clone, Debug)]
-pub(crate) enum Shown {
-    /// The operator chose it.
-    Given,
-    /// The gateway made it, and keeps it in a file.
-    Made(MadeToken),
+pub(crate) enum TokenSource {
+    /// The configuration gives it.
+    Configured,
+    /// The gateway generated it, and keeps it in a file.
+    Generated(GeneratedToken),
 }
 
-/// What becomes of a token that the gateway has to make itself.
+/// What to do about a missing token that the gateway should generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tokens {
-    /// It is made, and kept in the data directory.
-    Make,
-    /// Nothing is made: the parts are looked at, and not used.
-    Look,
+pub(crate) enum TokenMode {
+    /// Generate it, and keep it in the data directory.
+    Create,
+    /// Write nothing: use a throwaway token, because the parts are only checked.
+    CheckOnly,
 }
 
-/// What channels and agents are made with.
+/// What channels and agents are built with.
 pub(crate) struct Materials<'a> {
     pub(crate) config: &'a Config,
     pub(crate) data_dir: &'a Path,
-    tokens: Tokens,
+    token_mode: TokenMode,
     pub(crate) clock: &'a SharedClock,
     pub(crate) started_at: Timestamp,
     pub(crate) http: reqwest::Client,
-    /// Cancelled when callers that still wait are answered with what there is.
-    pub(crate) hang_up: CancellationToken,
-    /// Agents that take the place of configured ones, or are there as well.
+    /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
+    pub(crate) stop_waiting: CancellationToken,
+    /// Agents that replace configured ones, or are added to them.
     pub(crate) agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
 }
 
@@ -78,40 +77,40 @@ impl fmt::Debug for Materials<'_> {
 
 impl<'a> Materials<'a> {
     /// # Errors
-    /// When there is no HTTP client to be had.
+    /// When the HTTP client cannot be created.
     pub(crate) fn new(
         config: &'a Config,
         data_dir: &'a Path,
-        tokens: Tokens,
+        token_mode: TokenMode,
         clock: &'a SharedClock,
         agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
     ) -> Result<Self, WiringError> {
-        let (http, hang_up) = (client::http_client().map_err(WiringError::Http)?, CancellationToken::new());
-        Ok(Self { config, data_dir, tokens, clock, started_at: clock.now(), http, hang_up, agents })
+        let (http, stop_waiting) = (client::http_client().map_err(WiringError::Http)?, CancellationToken::new());
+        Ok(Self { config, data_dir, token_mode, clock, started_at: clock.now(), http, stop_waiting, agents })
     }
 
-    /// A token, and how it is told; `file` keeps it where the gateway makes it.
+    /// A configured token, and how to show it. `file` in the data directory holds a generated one.
     ///
     /// # Errors
-    /// When it can be neither read nor made.
-    pub(crate) fn token(&self, token: &Token, file: &str) -> Result<(SecretString, Shown), WiringError> {
+    /// When a generated token can be neither read nor created.
+    pub(crate) fn token(&self, token: &Token, file: &str) -> Result<(SecretString, TokenSource), WiringError> {
         match token {
-            Token::Given(secret) => Ok((secret.get().clone(), Shown::Given)),
+            Token::Configured(secret) => Ok((secret.get().clone(), TokenSource::Configured)),
             Token::Generate => {
-                let made = self.made(file)?;
-                Ok((made.token.clone(), Shown::Made(made)))
+                let made = self.generated_token(file)?;
+                Ok((made.token.clone(), TokenSource::Generated(made)))
             }
         }
     }
 
-    /// What the gateway has made itself, and keeps in `file` of its data directory.
+    /// A generated token, which is kept in `file` of the data directory.
     ///
     /// # Errors
-    /// When it can be neither read nor made.
-    pub(crate) fn made(&self, file: &str) -> Result<MadeToken, WiringError> {
-        let made = match self.tokens {
-            Tokens::Make => secrets::kept_or_made(self.data_dir, file),
-            Tokens::Look => secrets::kept_or_none(self.data_dir, file),
+    /// When it can be neither read nor created.
+    pub(crate) fn generated_token(&self, file: &str) -> Result<GeneratedToken, WiringError> {
+        let made = match self.token_mode {
+            TokenMode::Create => secrets::read_or_create(self.data_dir, file),
+            TokenMode::CheckOnly => secrets::read_or_throwaway(self.data_dir, file),
         };
         made.map_err(|source| WiringError::Token { path: self.data_dir.join(file), source })
     }

@@ -1,7 +1,7 @@
-//! What Prometheus reads.
+//! Metrics for Prometheus.
 //!
-//! Counters and histograms are written where things happen, to the process's recorder. What is true now (how
-//! much is waiting, which channel is up) is read when somebody asks.
+//! Counters and histograms are recorded where things happen, in the process's recorder. Gauges of the current state (the
+//! backlog, which channel is up) are read for each scrape.
 
 use std::sync::OnceLock;
 
@@ -11,14 +11,14 @@ use rejoinder_core::{ChannelId, Timestamp, store::Backlog};
 
 use crate::logging;
 
-/// From a millisecond to ten minutes.
+/// Buckets of durations, from a millisecond to ten minutes.
 const SECONDS: [f64; 16] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 180.0, 600.0];
 
-/// How many requests a commit is shared by.
+/// Buckets of the number of requests that share a commit.
 const REQUESTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
-/// The process's recorder: there is one, however many gateways run in the process. Made at the first call.
+/// The process's recorder, created at the first call. All gateways of the process share it.
 pub(crate) fn recorder() -> PrometheusHandle {
     static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
     HANDLE
@@ -26,10 +26,10 @@ pub(crate) fn recorder() -> PrometheusHandle {
             let recorder = PrometheusBuilder::new()
                 .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
                 .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_requests".to_owned()), &REQUESTS))
-                .expect("there are buckets")
+                .expect("the buckets are not empty")
                 .build_recorder();
             let handle = recorder.handle();
-            // Fails where a program that runs us as a library has one of its own: ours then stays empty.
+            // Fails in a program that runs us as a library and has a recorder of its own: ours then stays empty.
             let _ = metrics::set_global_recorder(recorder);
             describe();
             handle
@@ -38,68 +38,68 @@ pub(crate) fn recorder() -> PrometheusHandle {
 }
 
 fn describe() {
-    describe_counter!("rejoinder_events_total", Unit::Count, "Events taken in, by channel and what became of them");
+    describe_counter!("rejoinder_events_total", Unit::Count, "Events accepted, by channel and outcome");
     describe_counter!(
         "rejoinder_refused_events_total",
         Unit::Count,
-        "Events that the store refuses, by channel: at most that they came is kept"
+        "Events that the store rejects, by channel: at most a note of them is stored"
     );
     describe_counter!("rejoinder_hook_requests_total", Unit::Count, "Requests to hooks, by hook and HTTP status");
     describe_counter!(
         "rejoinder_settled_turns_total",
         Unit::Count,
-        "Turns settled, by channel, signal and the ladder's cause"
+        "Turns settled, by channel, signal and cause of the fallback"
     );
     describe_counter!("rejoinder_dead_letters_total", Unit::Count, "Turns given up as undeliverable, by channel");
-    describe_counter!("rejoinder_attempts_total", Unit::Count, "Attempts to deliver, by channel and result");
-    describe_histogram!("rejoinder_attempt_seconds", Unit::Seconds, "How long an attempt to deliver took, by channel");
-    describe_histogram!("rejoinder_run_seconds", Unit::Seconds, "How long an agent ran, by agent and how it ended");
+    describe_counter!("rejoinder_attempts_total", Unit::Count, "Delivery attempts, by channel and result");
+    describe_histogram!("rejoinder_attempt_seconds", Unit::Seconds, "Duration of delivery attempts, by channel");
+    describe_histogram!("rejoinder_run_seconds", Unit::Seconds, "Duration of agent runs, by agent and how they ended");
     describe_histogram!(
         "rejoinder_agent_first_token_seconds",
         Unit::Seconds,
-        "How long the first sign of an agent's answer took, by agent"
+        "Time to the first token of an agent's answer, by agent"
     );
     describe_counter!("rejoinder_agent_requests_total", Unit::Count, "Requests to agents, by agent and result");
-    describe_counter!("rejoinder_channel_restarts_total", Unit::Count, "Channels started again after they failed");
-    describe_counter!("rejoinder_webchat_resyncs_total", Unit::Count, "Chat pages that fell behind and read again");
+    describe_counter!("rejoinder_channel_restarts_total", Unit::Count, "Restarts of channels that failed");
+    describe_counter!("rejoinder_webchat_resyncs_total", Unit::Count, "Chat pages that fell behind and reloaded");
     describe_counter!(
         "rejoinder_matrix_locked_total",
         Unit::Count,
-        "Matrix events that came before their keys, by channel and what became of them"
+        "Matrix events that arrived before their keys, by channel and outcome"
     );
-    describe_histogram!("rejoinder_store_batch_seconds", Unit::Seconds, "How long one commit of the store took");
-    describe_histogram!("rejoinder_store_batch_requests", Unit::Count, "How many requests shared one commit");
+    describe_histogram!("rejoinder_store_batch_seconds", Unit::Seconds, "Duration of the store's commits");
+    describe_histogram!("rejoinder_store_batch_requests", Unit::Count, "Requests that shared one commit");
 }
 
-/// What is true now.
-pub(crate) struct Now {
-    /// `None` where the store could not be asked.
+/// The current state, for the gauges.
+pub(crate) struct GaugeValues {
+    /// `None` when the store could not be read.
     pub(crate) backlog: Option<Backlog>,
     pub(crate) store_writes: bool,
     pub(crate) channels: Vec<(ChannelId, bool)>,
     pub(crate) started_at: Timestamp,
 }
 
-/// Everything, in Prometheus' text format.
-pub(crate) fn render(recorder: &PrometheusHandle, now: &Now) -> String {
+/// All metrics, in Prometheus' text format.
+pub(crate) fn render(recorder: &PrometheusHandle, values: &GaugeValues) -> String {
     let mut text = recorder.render();
     let current = PrometheusBuilder::new().build_recorder();
-    metrics::with_local_recorder(&current, || now.set());
+    metrics::with_local_recorder(&current, || values.set());
     text.push_str(&current.handle().render());
     text
 }
 
-impl Now {
+impl GaugeValues {
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no store holds 2^52 turns")]
     fn set(&self) {
         if let Some(Backlog { open, waiting, pending_deliveries, absent, undeliverable }) = self.backlog {
-            describe_gauge!("rejoinder_open_turns", Unit::Count, "Turns that are owed an answer and not settled");
+            describe_gauge!("rejoinder_open_turns", Unit::Count, "Turns that are owed an answer and are not settled");
             gauge!("rejoinder_open_turns").set(open as f64);
-            describe_gauge!("rejoinder_waiting_turns", Unit::Count, "Turns that wait for a run of their agent");
+            describe_gauge!("rejoinder_waiting_turns", Unit::Count, "Turns that wait for their agent to run");
             gauge!("rejoinder_waiting_turns").set(waiting as f64);
-            describe_gauge!("rejoinder_pending_deliveries", Unit::Count, "Deliveries that wait for an attempt");
+            describe_gauge!("rejoinder_pending_deliveries", Unit::Count, "Deliveries that wait for their next attempt");
             gauge!("rejoinder_pending_deliveries").set(pending_deliveries as f64);
-            describe_gauge!("rejoinder_absent_turns", Unit::Count, "Turns whose channel is not configured");
+            describe_gauge!("rejoinder_absent_turns", Unit::Count, "Unfinished turns whose channel is not configured");
             gauge!("rejoinder_absent_turns").set(absent as f64);
             describe_gauge!("rejoinder_undeliverable_turns", Unit::Count, "Turns that are dead letters");
             gauge!("rejoinder_undeliverable_turns").set(undeliverable as f64);
@@ -107,12 +107,12 @@ impl Now {
         describe_counter!(
             "rejoinder_log_lines_dropped_total",
             Unit::Count,
-            "Log lines dropped, because nobody read standard error"
+            "Log lines dropped because standard error was not read"
         );
         counter!("rejoinder_log_lines_dropped_total").absolute(logging::dropped_lines());
         describe_gauge!("rejoinder_store_up", "Whether the store can write: 1 or 0");
         gauge!("rejoinder_store_up").set(f64::from(u8::from(self.store_writes)));
-        describe_gauge!("rejoinder_channel_up", "Whether a channel has proved that events come in: 1 or 0");
+        describe_gauge!("rejoinder_channel_up", "Whether a channel has proved that it receives events: 1 or 0");
         for (channel, is_up) in &self.channels {
             gauge!("rejoinder_channel_up", "channel" => channel.to_string()).set(f64::from(u8::from(*is_up)));
         }
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// The names of metrics in `text`: literals that begin as ours do, and are nothing else.
+    /// The names of metrics in `text`: string literals of our prefix with lower-case letters and underscores only.
     fn names(text: &str) -> impl Iterator<Item = &str> {
         let from = text.match_indices("\"rejoinder_").map(|(at, _)| &text[at + 1..]);
         let literals = from.filter_map(|rest| rest.split('"').next());
@@ -168,14 +168,14 @@ mod tests {
 
     #[test]
     fn a_store_that_cannot_be_asked_says_nothing_about_turns() {
-        let now = Now {
+        let values = GaugeValues {
             backlog: None,
             store_writes: false,
             channels: vec![(ChannelId::new("webhook", "a"), false)],
             started_at: Timestamp::from_millis(1500),
         };
 
-        let text = render(&recorder(), &now);
+        let text = render(&recorder(), &values);
 
         assert!(!text.contains("rejoinder_open_turns"), "{text}");
         assert!(text.contains("rejoinder_store_up 0\n"), "{text}");

@@ -1,9 +1,9 @@
-//! The platforms of this build: a [`Platform`] each, in a file of its name.
+//! The platforms of this build. Each implements [`Platform`] in a file of its own.
 //!
-//! To add one: its crate under `adapters/` with its section of the configuration, a file here with what it is to the
-//! gateway, its line in [`PLATFORMS`], and the crate in `Cargo.toml`. One that a build can do without has a feature of its
-//! name, which is met in this file only, and a line in [`LEFT_OUT`]. Everything else (the manual, `init`, `doctor`, the
-//! start) goes through that list.
+//! To add one, write its crate under `adapters/` with its section of the configuration, add the crate to `Cargo.toml`,
+//! implement [`Platform`] in a file here, and list it in [`PLATFORMS`]. An optional platform also has a Cargo feature of its
+//! name, which only the files here mention, and a line in [`LEFT_OUT`]. Everything else (the manual, `init`, `doctor`, the
+//! start) uses these lists.
 
 #[cfg(any(feature = "discord", feature = "telegram"))]
 mod bot;
@@ -27,11 +27,11 @@ use reqwest::Client;
 use utoipa::openapi::OpenApi;
 
 use crate::{
-    console::{ask::Ask, failure::Failure, finding::Finding, secret::SecretPlace},
-    materials::{Materials, Shown, WiringError},
+    console::{ask::Ask, failure::Failure, finding::Finding, secret::SecretLocation},
+    materials::{Materials, TokenSource, WiringError},
 };
 
-/// Every platform, in the order of the manual and of the questions of `rejoinder init`.
+/// In the order of the manual and of the questions of `rejoinder init`.
 static PLATFORMS: &[&dyn Platform] = &[
     &webchat::Webchat,
     &webhook::Webhook,
@@ -43,7 +43,7 @@ static PLATFORMS: &[&dyn Platform] = &[
     &matrix::Matrix,
 ];
 
-/// The platforms that were left out of this build: a configuration that names one is refused.
+/// Platforms whose feature is off in this build. A configuration that names one is rejected.
 const LEFT_OUT: &[&str] = &[
     #[cfg(not(feature = "discord"))]
     "discord",
@@ -53,37 +53,37 @@ const LEFT_OUT: &[&str] = &[
     "telegram",
 ];
 
-/// A platform, as the gateway knows it.
+/// What the gateway needs to know about a platform.
 pub(crate) trait Platform: Sync {
-    /// As people call it.
+    /// The platform's name for people.
     fn name(&self) -> &'static str;
 
-    /// The section of its channels.
+    /// The configuration section of its channels.
     fn section(&self) -> PlatformSection;
 
-    /// Makes its channels. Nothing is started, and nothing is connected to.
+    /// Builds its channels. Starts nothing and connects to nothing.
     ///
     /// # Errors
-    /// When a section cannot be used, or a token cannot be kept.
+    /// When a section is invalid, or a token can be neither read nor created.
     fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError>;
 
-    /// What an operator should know about a configuration that is valid all the same.
+    /// Remarks on a valid configuration that the operator should know.
     fn remarks(&self, _config: &Config) -> Vec<String> {
         Vec::new()
     }
 
-    /// The description of what it serves over HTTP.
+    /// The OpenAPI description of its HTTP routes.
     fn openapi(&self) -> Option<OpenApi> {
         None
     }
 
-    /// What `rejoinder init` does for it, where there is an account to connect.
+    /// How `rejoinder init` connects an account; `None` if the platform has no accounts.
     fn setup(&self) -> Option<&dyn Setup> {
         None
     }
 
-    /// What `rejoinder doctor` looks at: one for each channel.
-    fn checkups<'a>(&self, _patient: Patient<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
+    /// The checks of `rejoinder doctor`: one for each channel.
+    fn checks<'a>(&self, _context: CheckContext<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
         Vec::new()
     }
 }
@@ -92,33 +92,33 @@ pub(crate) trait Platform: Sync {
 #[derive(Default)]
 pub(crate) struct Built {
     pub(crate) channels: Vec<Arc<dyn ChannelAdapter>>,
-    /// What is served for them. Bodies are bounded there.
+    /// Their HTTP routes, which limit their bodies themselves.
     pub(crate) routes: Option<Routes>,
-    /// What whoever starts a gateway is told of them.
-    pub(crate) told: Vec<Told>,
-    /// Where a browser is led that asks for nothing.
+    /// What the start reports about them.
+    pub(crate) notices: Vec<ChannelNotice>,
+    /// Where `/` redirects to.
     pub(crate) front_page: Option<&'static str>,
 }
 
-/// Routes that are made once the channels have started.
+/// Builds the routes once the channels have started.
 pub(crate) type Routes = Box<dyn FnOnce(&Intakes) -> Router + Send>;
 
-/// A channel's view of its turns, also of one that is not configured any more.
+/// Returns the [`Intake`] of a channel, also of one that is no longer configured.
 pub(crate) type Intakes = Arc<dyn Fn(&ChannelId) -> Intake + Send + Sync>;
 
-/// A channel, for whoever is told where it is.
+/// How the start describes a channel.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
-    /// A page, at a path of the gateway. Without a token it is open to whoever is on this machine.
-    Page { path: String, token: Option<Shown> },
-    /// A path of the gateway that programs call. Without a token it takes signed calls only.
-    Hook { path: String, token: Option<Shown> },
-    /// An account elsewhere: how its messages come in, and from where.
+pub(crate) enum ChannelNotice {
+    /// A page at a path of the gateway. Without a token it is open to callers on this machine only.
+    Page { path: String, token: Option<TokenSource> },
+    /// A path of the gateway that programs call. Without a token it accepts only signed requests.
+    Hook { path: String, token: Option<TokenSource> },
+    /// An account on a platform. The description says how and from where its messages arrive.
     Account { channel: ChannelId, description: String },
 }
 
-impl Told {
-    /// The account, where it is one: those come after what the gateway serves itself.
+impl ChannelNotice {
+    /// The channel of an [`Account`](Self::Account). The sort key: `None`, for pages and hooks, comes first.
     pub(crate) const fn account(&self) -> Option<&ChannelId> {
         match self {
             Self::Account { channel, .. } => Some(channel),
@@ -127,92 +127,94 @@ impl Told {
     }
 }
 
-/// What `rejoinder init` does for a platform.
+/// How `rejoinder init` connects an account of a platform.
 pub(crate) trait Setup: Sync {
-    /// Its options on the command line. Their ids are their long names, which begin with the platform's.
+    /// Its command-line options. Their ids are their long names, which begin with the platform's key.
     fn options(&self) -> Vec<Arg>;
 
-    /// An example of a call.
+    /// An example of a command line.
     fn example(&self) -> &'static str;
 
-    /// The account that the command line names; `None` where it names none.
+    /// The account that the command line names, if any.
     ///
     /// # Errors
-    /// When it cannot be used.
-    fn given<'a>(&'a self, said: &'a ArgMatches) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>>;
+    /// When the options are wrong, or the platform rejects the account.
+    fn account_from_options<'a>(
+        &'a self,
+        matches: &'a ArgMatches,
+    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>>;
 
-    /// Asks for an account; `None` where there is to be none. What is typed in will be kept in `data_dir`.
+    /// Asks for an account; `None` if the operator wants none. Typed secrets will be kept in `data_dir`.
     ///
     /// # Errors
-    /// When nobody answers.
+    /// When the questions get no answer.
     fn interview<'a>(
         &'a self,
-        said: &'a ArgMatches,
-        asked: &'a mut dyn Ask,
+        matches: &'a ArgMatches,
+        terminal: &'a mut dyn Ask,
         data_dir: &'a Path,
     ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>>;
 }
 
-/// An account that is to be written into the configuration.
+/// An account to write into the configuration.
 pub(crate) struct Account {
-    /// Its section.
+    /// Its section, as TOML.
     pub(crate) section: String,
-    /// Its secrets, and where they are.
-    pub(crate) secrets: Vec<SecretPlace>,
-    /// What whoever wrote it should know.
-    pub(crate) farewell: String,
+    pub(crate) secrets: Vec<SecretLocation>,
+    /// What `init` prints about it at the end.
+    pub(crate) closing_text: String,
 }
 
-/// Why it is not known who somebody is on a platform. Nothing in it says a secret.
+/// Why the check of an account failed. Contains no secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg(any(feature = "discord", feature = "matrix", feature = "telegram"))]
 pub(crate) enum CheckError {
-    /// A token or a password is nobody's.
+    /// The platform rejects the token or the password.
     #[error("{0}")]
-    Wrong(String),
-    /// There is nobody to ask.
+    Rejected(String),
+    /// The platform does not respond.
     #[error("{0}")]
     Unreachable(String),
 }
 
-/// What `rejoinder doctor` looks at.
+/// What `rejoinder doctor` checks.
 #[derive(Clone, Copy)]
-pub(crate) struct Patient<'a> {
+pub(crate) struct CheckContext<'a> {
     pub(crate) config: &'a Config,
     pub(crate) data_dir: &'a Path,
     pub(crate) http: &'a Client,
-    /// Whether a gateway works with the database.
+    /// Whether a gateway uses the database.
     pub(crate) is_running: bool,
 }
 
-/// Every platform, in the order of the manual.
+/// All platforms, in the order of the manual.
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn Platform> {
     PLATFORMS.iter().copied()
 }
 
-/// Every platform, by its name.
+/// All platforms, sorted by the name of their section.
 pub(crate) fn by_name() -> impl Iterator<Item = &'static dyn Platform> {
     let mut platforms: Vec<_> = all().collect();
     platforms.sort_by_key(|platform| platform.section().name);
     platforms.into_iter()
 }
 
-/// The platforms on which there are accounts to connect, as people call them: "Discord, Matrix and Telegram".
+/// The names of the platforms that have accounts to connect: "Discord, Matrix and Telegram".
 pub(crate) fn names() -> String {
     let names: Vec<_> = by_name().filter(|platform| platform.setup().is_some()).map(Platform::name).collect();
     match &names[..] {
-        [] => "nowhere else".to_owned(),
+        [] => "no chat platform".to_owned(),
         [one] => (*one).to_owned(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
-/// The sections of them all.
+/// The sections of all platforms, including those left out.
 pub(crate) fn sections() -> Vec<PlatformSection> {
     all().map(Platform::section).chain(LEFT_OUT.iter().map(|name| PlatformSection::left_out(name))).collect()
 }
 
-/// What is said of the channels of a platform that let nobody in, or everybody; `how` somebody can be let in.
+/// Remarks on the channels of a platform that let nobody or everybody in. `how` says how to let someone in.
 #[cfg(any(feature = "discord", feature = "matrix", feature = "telegram"))]
 fn remarks_on_people(config: &Config, platform: &str, how: impl Fn(&str) -> String) -> Vec<String> {
     let channels = config.channels.iter().filter(|(channel, _)| channel.platform() == platform);
@@ -222,7 +224,7 @@ fn remarks_on_people(config: &Config, platform: &str, how: impl Fn(&str) -> Stri
             Some(format!("{key} lets nobody in yet: {}.", how(&key)))
         }
         rejoinder_core::DirectPolicy::Open => {
-            Some(format!("{key}.dm_policy is \"open\": whoever finds the bot talks to your agent."))
+            Some(format!("{key}.dm_policy is \"open\": everyone who finds the bot can talk to your agent."))
         }
         rejoinder_core::DirectPolicy::Allowlist | rejoinder_core::DirectPolicy::Disabled => None,
     };

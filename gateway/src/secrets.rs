@@ -1,4 +1,4 @@
-//! Tokens that the gateway keeps in its data directory: those that it makes itself, and those that it was told.
+//! Secrets in the data directory: those that the gateway generates, and those typed in during `rejoinder init`.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,46 +10,46 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use rand::TryRngCore;
 use secrecy::{ExposeSecret, SecretString};
 
-/// How many random bytes a token has.
+/// The number of random bytes of a token.
 const BYTES: usize = 32;
 
-/// A token, and where it is kept.
+/// A generated token, and the file that keeps it.
 #[derive(Clone, Debug)]
-pub(crate) struct MadeToken {
+pub(crate) struct GeneratedToken {
     pub(crate) token: SecretString,
     pub(crate) path: PathBuf,
-    /// Whether it was made just now.
+    /// Whether it was generated just now.
     pub(crate) is_new: bool,
 }
 
-/// The token in `file` of `data_dir`; made and kept there, with mode 600, when there is none.
+/// The token in `file` of `data_dir`. If there is none, generates one and stores it there with mode 600.
 ///
 /// # Errors
 /// When the file can be neither read nor written.
-pub(crate) fn kept_or_made(data_dir: &Path, file: &str) -> io::Result<MadeToken> {
+pub(crate) fn read_or_create(data_dir: &Path, file: &str) -> io::Result<GeneratedToken> {
     let path = data_dir.join(file);
-    if let Some(token) = kept(&path)? {
-        return Ok(MadeToken { token, path, is_new: false });
+    if let Some(token) = read_token(&path)? {
+        return Ok(GeneratedToken { token, path, is_new: false });
     }
     let token = new_token()?;
-    keep(&path, &token)?;
-    Ok(MadeToken { token, path, is_new: true })
+    write(&path, &token)?;
+    Ok(GeneratedToken { token, path, is_new: true })
 }
 
-/// The token in `file` of `data_dir`; where there is none, one that is kept nowhere.
+/// The token in `file` of `data_dir`. If there is none, generates one and stores it nowhere.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
-pub(crate) fn kept_or_none(data_dir: &Path, file: &str) -> io::Result<MadeToken> {
+/// When the file exists and cannot be read.
+pub(crate) fn read_or_throwaway(data_dir: &Path, file: &str) -> io::Result<GeneratedToken> {
     let path = data_dir.join(file);
-    match kept(&path)? {
-        Some(token) => Ok(MadeToken { token, path, is_new: false }),
-        None => Ok(MadeToken { token: new_token()?, path, is_new: true }),
+    match read_token(&path)? {
+        Some(token) => Ok(GeneratedToken { token, path, is_new: false }),
+        None => Ok(GeneratedToken { token: new_token()?, path, is_new: true }),
     }
 }
 
-/// A process that ended while it wrote leaves no file, but somebody may have emptied it.
-fn kept(path: &Path) -> io::Result<Option<SecretString>> {
+/// The stored token. An empty file counts as none: a crash leaves no partial file, but someone may have emptied it.
+fn read_token(path: &Path) -> io::Result<Option<SecretString>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(SecretString::from)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -63,11 +63,11 @@ fn new_token() -> io::Result<SecretString> {
     Ok(SecretString::from(BASE64_URL_SAFE_NO_PAD.encode(bytes)))
 }
 
-/// Writes `token` to `path`, with mode 600, in place of what is there.
+/// Writes `token` to `path` with mode 600, replacing an existing file.
 ///
 /// # Errors
-/// When that fails; what was there is there still.
-pub(crate) fn keep(path: &Path, token: &SecretString) -> io::Result<()> {
+/// When that fails; an existing file is then unchanged.
+pub(crate) fn write(path: &Path, token: &SecretString) -> io::Result<()> {
     let unfinished = path.with_extension("new");
     let mut file = create_private(&unfinished)?;
     writeln!(file, "{}", token.expose_secret())?;
@@ -76,7 +76,7 @@ pub(crate) fn keep(path: &Path, token: &SecretString) -> io::Result<()> {
 }
 
 fn create_private(path: &Path) -> io::Result<File> {
-    // One that an earlier process left may have another mode.
+    // A leftover of an earlier process may have another mode.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -88,7 +88,7 @@ fn create_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes the directory, for its owner only, where it is not there.
+/// Creates the directory with mode 700 if it does not exist.
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -105,8 +105,8 @@ mod tests {
     fn a_token_is_made_once_and_kept_to_its_owner() {
         let folder = tempfile::tempdir().unwrap();
 
-        let made = kept_or_made(folder.path(), "hook-default-token").unwrap();
-        let kept = kept_or_made(folder.path(), "hook-default-token").unwrap();
+        let made = read_or_create(folder.path(), "hook-default-token").unwrap();
+        let kept = read_or_create(folder.path(), "hook-default-token").unwrap();
 
         assert!(made.is_new && !kept.is_new);
         assert_eq!(made.token.expose_secret(), kept.token.expose_secret());
@@ -124,17 +124,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("admin-token"), "\n").unwrap();
 
-        assert!(kept_or_made(folder.path(), "admin-token").unwrap().is_new);
+        assert!(read_or_create(folder.path(), "admin-token").unwrap().is_new);
     }
 
     #[test]
     fn whoever_looks_makes_nothing() {
         let folder = tempfile::tempdir().unwrap();
 
-        let none = kept_or_none(folder.path(), "admin-token").unwrap();
+        let none = read_or_throwaway(folder.path(), "admin-token").unwrap();
         let is_there = none.path.exists();
-        let made = kept_or_made(folder.path(), "admin-token").unwrap();
-        let kept = kept_or_none(folder.path(), "admin-token").unwrap();
+        let made = read_or_create(folder.path(), "admin-token").unwrap();
+        let kept = read_or_throwaway(folder.path(), "admin-token").unwrap();
 
         assert!(none.is_new && !none.token.expose_secret().is_empty() && !is_there);
         assert_eq!(kept.token.expose_secret(), made.token.expose_secret());
@@ -144,8 +144,8 @@ mod tests {
     fn two_tokens_are_two() {
         let folder = tempfile::tempdir().unwrap();
 
-        let one = kept_or_made(folder.path(), "one").unwrap();
-        let other = kept_or_made(folder.path(), "other").unwrap();
+        let one = read_or_create(folder.path(), "one").unwrap();
+        let other = read_or_create(folder.path(), "other").unwrap();
 
         assert_ne!(one.token.expose_secret(), other.token.expose_secret());
     }

@@ -1,21 +1,21 @@
-//! Times, as people and programs write them.
+//! Formats and parses times for people and programs.
 
 use std::time::Duration;
 
 use rejoinder_core::Timestamp;
 
-/// RFC 3339, UTC, with milliseconds; what is out of its range as it is stored.
+/// RFC 3339 in UTC with milliseconds. A time outside its range is written as the stored number.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
 }
 
-/// A point in time in RFC 3339 (`2026-05-01T12:00:00Z`).
+/// Parses an RFC 3339 time (`2026-05-01T12:00:00Z`).
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     let at: jiff::Timestamp = text.trim().parse().ok()?;
     Some(Timestamp::from_millis(at.as_millisecond()))
 }
 
-/// A point in time as [`parse`] takes it, or how long before `now` it was (`90s`, `2h`, `1d 12h`).
+/// Parses a time as [`parse`] does, or a duration before `now` (`90s`, `2h`, `1d 12h`).
 pub(crate) fn parse_or_ago(text: &str, now: Timestamp) -> Option<Timestamp> {
     parse(text).or_else(|| {
         let span: jiff::Span = text.trim().parse().ok()?;

@@ -1,9 +1,9 @@
-//! What operators see of turns: the same over HTTP and on the command line.
+//! How operators see turns: the same over HTTP and on the command line.
 
 use std::fmt;
 
 use rejoinder_core::{
-    Action, Attachment, Expectation, Handler, SignalKind, State, TurnStatus, Via,
+    Action, Attachment, Expectation, Handler, ObligationState, SignalKind, TurnStatus, Via,
     explain::{Entry, Explanation},
     store::{AttemptRecord, AuditEntry, DeliveryRecord, Dossier, RunRecord, TurnSummary},
 };
@@ -12,21 +12,21 @@ use utoipa::ToSchema;
 
 use crate::time::rfc3339;
 
-/// A list of turns, newest first.
+/// A page of turns, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TurnList {
     pub(crate) items: Vec<TurnItem>,
-    /// What to give as `before` for the older ones; null at the end.
+    /// The value of `before` for the next page; null on the last page.
     #[schema(format = "uuid")]
     pub(crate) next: Option<String>,
 }
 
-/// A line of the list.
+/// A turn in the list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TurnItem {
     #[schema(format = "uuid")]
     pub(crate) turn_id: String,
-    /// The channel: `webhook.siri`.
+    /// The channel, for example `webhook.siri`.
     pub(crate) channel: String,
     /// The platform's id of the chat.
     pub(crate) chat: String,
@@ -41,31 +41,31 @@ pub(crate) struct TurnItem {
     pub(crate) accepted_at: String,
     /// Whether an answer is owed.
     pub(crate) owed: bool,
-    /// Where the obligation stands: `open`, `claimed`, `deferred`, `settled`, `merged` or `undeliverable`.
+    /// The state of the obligation: `open`, `claimed`, `deferred`, `settled`, `merged` or `undeliverable`.
     pub(crate) state: String,
-    /// How it stands for whoever asked: `accepted`, `deferred`, `answered`, `silent`, `cancelled` or
+    /// The turn's status for the person who asked: `accepted`, `deferred`, `answered`, `silent`, `cancelled` or
     /// `undeliverable`.
     #[schema(value_type = String)]
     pub(crate) status: TurnStatus,
     /// The signal that settled it: `reply` or `reaction`.
     pub(crate) signal: Option<&'static str>,
-    /// Which rung of the ladder spoke, and why, when it did.
+    /// The rung of the ladder that was used, and why, if one was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fallback: Option<FallbackItem>,
-    /// When something is to happen next.
+    /// When the next action is due.
     #[schema(format = DateTime)]
     pub(crate) wake_at: Option<String>,
-    /// When it was settled or given up.
+    /// When the turn was settled or given up.
     #[schema(format = DateTime)]
     pub(crate) ended_at: Option<String>,
 }
 
-/// Who answers.
+/// Who handles the turn.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HandlerItem {
-    /// The agent's name; null where the gateway answers by itself.
+    /// The agent's name; null when the gateway answers by itself.
     pub(crate) agent: Option<String>,
-    /// Where it does: its command (`stop`) or its notice (`stranger`).
+    /// The gateway's command (`stop`) or notice (`stranger`), when it answers by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) command: Option<String>,
 }
@@ -79,7 +79,7 @@ impl From<&Handler> for HandlerItem {
     }
 }
 
-/// As lists show it: an agent's name, or a command with its slash.
+/// An agent's name, or a command with a slash.
 impl fmt::Display for HandlerItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.agent, &self.command) {
@@ -89,12 +89,12 @@ impl fmt::Display for HandlerItem {
     }
 }
 
-/// Which rung of the ladder spoke, and why.
+/// The rung of the ladder that was used, and why.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FallbackItem {
     /// Why there was no answer: `silent`, `error`, `timeout`, `refused` or `unreadable`.
     pub(crate) cause: &'static str,
-    /// What spoke: `say:silent`, `handoff:orchestrator`.
+    /// The rung, for example `say:silent` or `handoff:orchestrator`.
     pub(crate) rung: String,
 }
 
@@ -126,7 +126,7 @@ impl From<TurnSummary> for TurnItem {
 pub(crate) struct TurnDetail {
     #[schema(format = "uuid")]
     pub(crate) turn_id: String,
-    /// The channel: `webhook.siri`.
+    /// The channel, for example `webhook.siri`.
     pub(crate) channel: String,
     /// The platform's id of the chat.
     pub(crate) chat: String,
@@ -142,33 +142,33 @@ pub(crate) struct TurnDetail {
     pub(crate) handler: HandlerItem,
     #[schema(format = DateTime)]
     pub(crate) accepted_at: String,
-    /// When it was settled or given up.
+    /// When the turn was settled or given up.
     #[schema(format = DateTime)]
     pub(crate) ended_at: Option<String>,
     /// Whether an answer is owed.
     pub(crate) owed: bool,
-    /// Where the obligation stands: `open`, `claimed`, `deferred`, `settled`, `merged` or `undeliverable`.
+    /// The state of the obligation: `open`, `claimed`, `deferred`, `settled`, `merged` or `undeliverable`.
     pub(crate) state: &'static str,
-    /// How it stands for whoever asked.
+    /// The turn's status for the person who asked.
     #[schema(value_type = String)]
     pub(crate) status: TurnStatus,
     /// Why it is a dead letter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// When something is to happen next.
+    /// When the next action is due.
     #[schema(format = DateTime)]
     pub(crate) wake_at: Option<String>,
     pub(crate) event: EventDetail,
     pub(crate) runs: Vec<RunDetail>,
     pub(crate) deliveries: Vec<DeliveryDetail>,
-    /// What was noted on the way: what was suppressed, what was recovered.
+    /// Notes about the turn, for example signals that were suppressed, or a recovery.
     pub(crate) remarks: Vec<RemarkDetail>,
 }
 
-/// What came in.
+/// The inbound event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EventDetail {
-    /// The platform's id.
+    /// The platform's id of the event.
     pub(crate) external_id: String,
     /// The platform's id of the sender.
     pub(crate) sender_id: String,
@@ -180,7 +180,7 @@ pub(crate) struct EventDetail {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>, required = false)]
     pub(crate) attachments: Vec<Attachment>,
-    /// The text that it replies to.
+    /// The text of the message that it replies to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quoted: Option<String>,
 }
@@ -226,20 +226,20 @@ impl From<&RunRecord> for RunDetail {
 pub(crate) struct DeliveryDetail {
     #[schema(format = "uuid")]
     pub(crate) delivery_id: String,
-    /// The claim that it carries a part of; counted from 1, and 0 for a draft.
+    /// The claim that it belongs to, counted from 1; 0 for a draft.
     pub(crate) claim: u32,
     pub(crate) part: u32,
     pub(crate) parts: u32,
-    /// `reply`, `reaction` or `deferral`; `draft` for a message that shows what the agent has written so far, which
-    /// is no signal.
+    /// `reply`, `reaction` or `deferral`; `draft` for a message that shows what the agent has written so far, which is
+    /// not a signal.
     pub(crate) signal: &'static str,
-    /// How it came to be: `draft`, `answer`, `agent_send`, `late_answer`, `deferral`, or the ladder's rung.
+    /// Its origin: `draft`, `answer`, `agent_send`, `late_answer`, `deferral`, or the ladder's rung.
     pub(crate) via: String,
-    /// Whether it is a copy for somewhere else.
+    /// Whether it is a copy for another address, such as a hook's callback.
     pub(crate) is_copy: bool,
     /// `pending`, `sending`, `delivered`, `withdrawn`, `refused` or `dead`.
     pub(crate) state: &'static str,
-    /// Its words, or its emoji.
+    /// Its text, or its emoji.
     pub(crate) text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -249,25 +249,25 @@ pub(crate) struct DeliveryDetail {
     pub(crate) attachments: Vec<Attachment>,
     #[schema(format = DateTime)]
     pub(crate) created_at: String,
-    /// When it is tried next, while it is pending.
+    /// When the next attempt is due, while it is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub(crate) next_attempt_at: Option<String>,
     #[schema(format = DateTime)]
     pub(crate) delivered_at: Option<String>,
-    /// When it was first written out to whoever reads it.
+    /// When it was first written to the client that reads it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub(crate) fetched_at: Option<String>,
-    /// The platform's ids.
+    /// The platform's ids of the sent messages.
     pub(crate) message_ids: Vec<String>,
-    /// The last error, or why it was taken back.
+    /// The last error, or why it was withdrawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
     pub(crate) attempts: Vec<AttemptDetail>,
 }
 
-/// One try of a delivery.
+/// One attempt of a delivery.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AttemptDetail {
     pub(crate) number: u32,
@@ -277,7 +277,7 @@ pub(crate) struct AttemptDetail {
     pub(crate) ended_at: Option<String>,
     /// `delivered`, or the error's name.
     pub(crate) result: Option<String>,
-    /// What the platform said.
+    /// The platform's message about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
 }
@@ -335,7 +335,7 @@ impl DeliveryDetail {
     }
 }
 
-/// Something that was noted about a turn.
+/// A note about a turn.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RemarkDetail {
     #[schema(format = DateTime)]
@@ -369,7 +369,7 @@ impl From<&Dossier> for TurnDetail {
             state: obligation.state().as_str(),
             status: TurnStatus::of(obligation),
             reason: match obligation.state() {
-                State::Undeliverable { reason } => Some(reason.clone()),
+                ObligationState::Undeliverable { reason } => Some(reason.clone()),
                 _ => None,
             },
             wake_at: obligation.wake_at().map(rfc3339),
@@ -398,17 +398,17 @@ impl From<&Dossier> for TurnDetail {
 pub(crate) struct TurnExplanation {
     #[schema(format = "uuid")]
     pub(crate) turn_id: String,
-    /// How it stands, in one sentence.
+    /// The turn's state, in one sentence.
     pub(crate) headline: String,
-    /// What was owed, and why.
+    /// What is owed for the turn, and why.
     pub(crate) owed: String,
-    /// What happened, in order.
+    /// What happened, oldest first.
     pub(crate) timeline: Vec<TimelineEntry>,
-    /// What happens next, and what a person can do.
+    /// What happens next, and what the operator can do.
     pub(crate) next: String,
 }
 
-/// Something that happened to a turn.
+/// An entry of the timeline.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TimelineEntry {
     #[schema(format = DateTime)]

@@ -1,5 +1,5 @@
-//! From the configuration to running parts: a loop over the platforms and the kinds of agents. Nothing else in this
-//! package reads the sections that belong to neither.
+//! Builds the parts from the configuration, with a loop over the platforms and the kinds of agents. The sections that
+//! belong to neither are read mainly here.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use std::{
 
 use rejoinder_config::{Config, Size};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Policies, Settings, SharedClock, SystemClock, Words,
+    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Policies, Settings, SharedClock, SystemClock, Templates,
 };
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -19,85 +19,82 @@ use url::Url;
 
 use crate::{
     agents,
-    materials::{Materials, Shown, Tokens, WiringError},
-    platforms::{self, Routes, Told},
+    materials::{Materials, TokenMode, TokenSource, WiringError},
+    platforms::{self, ChannelNotice, Routes},
 };
 
-/// The most bytes of one attachment that an agent is given, where no channel says more.
+/// The largest attachment that an agent is given, in bytes, if no channel sets a limit.
 const MAX_ATTACHMENT: usize = 1 << 20;
 
-/// An agent, for whoever is told which there are.
+/// An agent as the start and the admin interface show it.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentInfo {
     pub(crate) name: AgentName,
     pub(crate) kind: &'static str,
-    /// What it is and where, without secrets.
+    /// What the agent is and where it runs, without secrets.
     pub(crate) description: String,
     pub(crate) is_default: bool,
-    /// What whoever starts a gateway is told of the default agent.
+    /// What the start prints if this is the default agent.
     pub(crate) remark: Option<&'static str>,
 }
 
-/// What the configuration comes to.
+/// Everything that is built from the configuration.
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
     pub(crate) agent_infos: Vec<AgentInfo>,
     pub(crate) channels: Vec<Arc<dyn ChannelAdapter>>,
-    /// What is served for the channels.
+    /// The channels' own HTTP routes.
     pub(crate) routes: Vec<Routes>,
-    pub(crate) told: Vec<Told>,
-    /// Where a browser is led that asks for nothing.
+    pub(crate) notices: Vec<ChannelNotice>,
+    /// Where `/` redirects to.
     pub(crate) front_page: Option<&'static str>,
     pub(crate) admin_token: SecretString,
-    pub(crate) admin_shown: Shown,
-    /// Cancelled when callers that still wait are answered with what there is.
-    pub(crate) hang_up: CancellationToken,
+    pub(crate) admin_token_source: TokenSource,
+    /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
+    pub(crate) stop_waiting: CancellationToken,
     pub(crate) public_url: Option<Url>,
     pub(crate) request_timeout: Duration,
     pub(crate) drain: Duration,
 }
 
-/// Where the gateway listens when nothing else is said.
 pub(crate) fn listen(config: &Config) -> SocketAddr {
     config.server.listen
 }
 
-/// The database's file.
 pub(crate) fn database(config: &Config, data_dir: &Path) -> PathBuf {
     config.store.url.path(data_dir)
 }
 
-/// Makes the parts. Nothing is started, and nothing is connected to.
+/// Builds the parts. Starts nothing and connects to nothing.
 ///
 /// # Errors
-/// When a token cannot be kept, or a section cannot be used.
+/// When a token can be neither read nor created, or a section is invalid.
 pub(crate) fn parts(materials: &Materials<'_>) -> Result<Parts, WiringError> {
     Wiring(materials).parts()
 }
 
-/// Makes the parts as a start would, and lets them go: nothing is started, and nothing is written.
+/// Builds the parts as a start would, and drops them. Starts nothing and writes nothing.
 ///
 /// # Errors
 /// As [`parts`].
 pub(crate) fn check(config: &Config, data_dir: &Path) -> Result<(), WiringError> {
     let clock: SharedClock = Arc::new(SystemClock);
-    parts(&Materials::new(config, data_dir, Tokens::Look, &clock, &HashMap::new())?).map(drop)
+    parts(&Materials::new(config, data_dir, TokenMode::CheckOnly, &clock, &HashMap::new())?).map(drop)
 }
 
-/// What an operator should know about a configuration that is valid all the same.
+/// Remarks on a valid configuration that the operator should know.
 pub(crate) fn remarks(config: &Config) -> Vec<String> {
     platforms::all().flat_map(|platform| platform.remarks(config)).collect()
 }
 
-/// What a configuration is made into.
 struct Wiring<'a>(&'a Materials<'a>);
 
 impl Wiring<'_> {
     fn parts(&self) -> Result<Parts, WiringError> {
         let built = platforms::all().map(|platform| platform.build(self.0)).collect::<Result<Vec<_>, _>>()?;
         let (agents, agent_infos) = self.agents()?;
-        let (admin_token, admin_shown) = self.0.token(&self.0.config.admin.token, "admin-token")?;
+        let (admin_token, admin_token_source) = self.0.token(&self.0.config.admin.token, "admin-token")?;
         let server = &self.0.config.server;
         let mut parts = Parts {
             settings: self.settings(),
@@ -105,11 +102,11 @@ impl Wiring<'_> {
             agent_infos,
             channels: Vec::new(),
             routes: Vec::new(),
-            told: Vec::new(),
+            notices: Vec::new(),
             front_page: None,
             admin_token,
-            admin_shown,
-            hang_up: self.0.hang_up.clone(),
+            admin_token_source,
+            stop_waiting: self.0.stop_waiting.clone(),
             public_url: server.public_url.clone(),
             request_timeout: server.request_timeout,
             drain: server.drain,
@@ -117,10 +114,10 @@ impl Wiring<'_> {
         for built in built {
             parts.channels.extend(built.channels);
             parts.routes.extend(built.routes);
-            parts.told.extend(built.told);
+            parts.notices.extend(built.notices);
             parts.front_page = parts.front_page.or(built.front_page);
         }
-        parts.told.sort_by(|a, b| a.account().cmp(&b.account()));
+        parts.notices.sort_by(|a, b| a.account().cmp(&b.account()));
         Ok(parts)
     }
 
@@ -129,17 +126,17 @@ impl Wiring<'_> {
         let mut agents: HashMap<AgentName, Arc<dyn AgentRuntime>> = HashMap::new();
         let mut infos = Vec::new();
         for (name, agent) in &self.0.config.agents {
-            let (name, kind) = (AgentName::from(name.as_str()), agents::kind_of(agent));
+            let (name, factory) = (AgentName::from(name.as_str()), agents::factory_of(agent));
             let runtime = match self.0.agents.get(&name) {
                 Some(other) => Arc::clone(other),
-                None => kind.build(&name, agent, self.0)?,
+                None => factory.build(&name, agent, self.0)?,
             };
             infos.push(AgentInfo {
                 name: Arc::clone(&name),
                 kind: agent.kind(),
                 description: runtime.describe(),
                 is_default: *name == *self.0.config.routing.default_agent,
-                remark: kind.remark(),
+                remark: factory.remark(),
             });
             agents.insert(name, runtime);
         }
@@ -152,28 +149,28 @@ impl Wiring<'_> {
     fn settings(&self) -> Settings {
         let Config { channels, routing, outbox, .. } = self.0.config;
         let commons = || channels.iter().map(|(id, channel)| (id, &channel.common));
-        let telling = commons().filter(|(_, common)| common.tells_reactions);
+        let telling = commons().filter(|(_, common)| common.notify_reactions);
         Settings {
             default_agent: AgentName::from(routing.default_agent.as_str()),
             channel_agents: commons()
                 .filter_map(|(id, common)| Some((id, AgentName::from(common.agent.as_deref()?))))
                 .collect(),
             access: commons().filter_map(|(id, common)| Some((id, common.people.as_ref()?.access()))).collect(),
-            tells_reactions: telling.map(|(id, _)| id).collect(),
-            // Each channel keeps to its own.
+            reaction_channels: telling.map(|(id, _)| id).collect(),
+            // The largest of all channels; each channel applies its own limit.
             max_attachment: commons()
                 .filter_map(|(_, common)| common.max_attachment)
                 .max()
                 .map_or(MAX_ATTACHMENT, Size::bytes),
             policies: self.policies(),
-            words: self.words(),
+            templates: self.templates(),
             max_concurrent_turns: routing.max_concurrent_turns as usize,
             delivery_lifetime: outbox.lifetime,
             min_attempts: outbox.min_attempts,
         }
     }
 
-    /// A policy for every channel and kind of chat, and one for turns of channels that are gone.
+    /// A policy for every channel and kind of chat, and a default for turns of channels that are no longer configured.
     fn policies(&self) -> Policies {
         let guard = &self.0.config.guard;
         let mut policies = Policies::new(guard.policy("default", ChatKind::Direct, None));
@@ -185,24 +182,24 @@ impl Wiring<'_> {
         policies
     }
 
-    fn words(&self) -> Words {
+    fn templates(&self) -> Templates {
         let guard = &self.0.config.guard;
         let everywhere = guard.templates.for_channel("");
-        let mut words = Words::default();
+        let mut templates = Templates::default();
         for (name, text) in &everywhere {
-            words = words.with_template("", name, text);
+            templates = templates.with_template("", name, text);
         }
         for (channel, _) in self.0.config.channels.iter() {
             for (name, text) in guard.templates.for_channel(channel.as_str()) {
                 if everywhere.get(name) != Some(&text) {
-                    words = words.with_template(channel.as_str(), name, text);
+                    templates = templates.with_template(channel.as_str(), name, text);
                 }
             }
         }
         for (name, question) in &guard.clarify {
-            words = words.with_question(name, question.clone());
+            templates = templates.with_question(name, question.clone());
         }
-        words
+        templates
     }
 }
 

@@ -1,5 +1,5 @@
--- Ids are UUIDv7 as 16 bytes; times are milliseconds since the Unix epoch; JSON columns hold what
--- serde writes for the type of that name in rejoinder-core.
+-- Ids are UUIDv7 as 16 bytes. Times are milliseconds since the Unix epoch. JSON columns hold the serde form of the
+-- named type of rejoinder-core.
 
 create table channels_cursor (
     channel text not null,
@@ -12,19 +12,19 @@ create table conversations (
     id blob not null primary key,
     channel text not null,
     chat text not null,
-    thread text not null,           -- '' where there is none
-    session_id blob                 -- the current one; null until something was said there
+    thread text not null,           -- '' without a thread
+    session_id blob                 -- the current session; null until the first turn
         references sessions (id) deferrable initially deferred,
     created_at integer not null,
-    -- An older conversation whose chat moved to where this one is: what was accepted in this one ends here, what comes
-    -- next belongs to the older one.
+    -- An older conversation with the same address, when a chat moved to this one's id: turns of this one end here,
+    -- new events go to the older one.
     succeeded_by blob references conversations (id)
 ) strict, without rowid;
 
 create unique index conversations_by_address on conversations (channel, chat, thread) where succeeded_by is null;
 create index conversations_succeeded on conversations (channel, chat, thread) where succeeded_by is not null;
--- A session and its conversation refer to each other, so one of them is checked at the commit. For each
--- new session SQLite then looks for the conversations that wait for it.
+-- A session and its conversation refer to each other, so one foreign key is checked at the commit. For each
+-- new session SQLite then looks for the conversations that refer to it.
 create index conversations_by_session on conversations (session_id);
 
 create table sessions (
@@ -37,13 +37,13 @@ create table events (
     id blob not null primary key,
     channel text not null,
     chat text not null,
-    thread text not null,           -- '' where there is none
+    thread text not null,           -- '' without a thread
     external_id text not null,
     revision integer not null,
-    turn_id blob,                   -- the turn it became; that row is written after this one
+    turn_id blob,                   -- the turn it opened or changed; no foreign key: that row is written after this one
     text text not null,
-    details text not null,          -- JSON: the rest of the event
-    raw text not null,              -- the payload as it was received
+    details text not null,          -- JSON: the fields of the event without a column
+    raw text not null,              -- the payload as received
     received_at integer not null
 ) strict;
 
@@ -54,34 +54,33 @@ create table turns (
     event_id blob not null references events (id),
     conversation_id blob not null references conversations (id),
     session_id blob not null references sessions (id),
-    agent text,                     -- who answers: an agent, or the gateway with a command
+    agent text,                     -- the handler: this agent, or a command of the gateway
     command text,
     accepted_at integer not null,
-    picked blob,                    -- the turn that the first pick opened, where this one was answered with a question
+    picked blob,                    -- the turn that the first pick opened, if this turn was answered with a question
     check ((agent is null) <> (command is null))
 ) strict, without rowid;
 
 create index turns_of_conversation on turns (conversation_id, id);
 
--- What is owed for a turn. `body` is the guard's machine; the columns beside it repeat what is
--- searched for.
+-- What is owed for a turn. `body` is the guard's state machine; the other columns repeat parts of it for searches.
 create table obligations (
     turn_id blob not null primary key references turns (id),
     conversation_id blob not null,
     version integer not null,
     owed integer not null,          -- whether an answer is owed
     state text not null,
-    work text,                      -- waiting, running, or null
+    work text,                      -- waiting, running, or null for neither
     wake_at integer,
-    ended_at integer,               -- when it was settled or given up
-    absent integer not null default 0,  -- whether its channel is not configured: nothing is done until it is again
+    ended_at integer,               -- when it was settled or became undeliverable
+    absent integer not null default 0,  -- 1 while its channel is not configured: the turn waits for the channel
     body text not null              -- JSON: Obligation
 ) strict, without rowid;
 
--- The column of a condition stands in its index as well where rows are counted: the index alone is read.
+-- An index whose rows are counted also contains the columns of its condition, so that only the index is read.
 create index obligations_live on obligations (conversation_id, turn_id, owed, ended_at) where ended_at is null;
--- The scheduler asks which conversations have turns waiting, and steps from one to the next: a conversation
--- with a long line costs it no more than any other.
+-- The scheduler steps from one conversation with waiting turns to the next: a conversation with many waiting
+-- turns costs no more than any other.
 create index obligations_waiting on obligations (conversation_id, turn_id, work, absent)
     where work = 'waiting' and absent = 0;
 create index obligations_running on obligations (turn_id) where work = 'running' and absent = 0;
@@ -92,9 +91,9 @@ create index obligations_undeliverable on obligations (turn_id, state) where sta
 create table runs (
     turn_id blob not null references turns (id),
     number integer not null,
-    agent text,                     -- as of turns
+    agent text,                     -- agent and command: as in turns
     command text,
-    owner blob not null,            -- the process that it began in
+    owner blob not null,            -- the process that started it
     started_at integer not null,
     ended_at integer,
     ending text,                    -- reply, reaction, deferral, silent, failed, stopped, crashed
@@ -125,7 +124,7 @@ create table deliveries (
     created_at integer not null,
     delivered_at integer,
     fetched_at integer,
-    absent integer not null default 0   -- as of obligations
+    absent integer not null default 0   -- as in obligations
 ) strict;
 
 create unique index deliveries_in_order on deliveries (conversation_id, seq);
@@ -137,7 +136,7 @@ create index deliveries_absent on deliveries (turn_id, absent) where absent = 1;
 create table attempts (
     delivery_id blob not null references deliveries (id),
     number integer not null,
-    owner blob not null,            -- the process that it began in
+    owner blob not null,            -- the process that started it
     started_at integer not null,
     ended_at integer,
     result text,                    -- delivered, or the error's name
@@ -151,7 +150,7 @@ create table transcript (
     session_id blob not null references sessions (id),
     turn_id blob not null references turns (id),
     speaker text not null,          -- person, agent, gateway
-    name text,                      -- who said it, in chats of several people
+    name text,                      -- the sender's name, in chats of several people
     text text not null,
     at integer not null,
     primary key (session_id, turn_id, speaker)
@@ -167,16 +166,16 @@ create table audit (
 
 create index audit_of_turn on audit (turn_id);
 
--- Scopes that a platform blocked.
+-- Channels and chats that a platform has blocked for a time.
 create table blocked (
     channel text not null,
-    account integer not null,       -- whether the whole account is meant
-    chat text not null,             -- '' for the account
+    account integer not null,       -- 1 if the whole account is blocked
+    chat text not null,             -- '' if the account is blocked
     until integer not null,
     primary key (channel, account, chat)
 ) strict, without rowid;
 
--- One row, written to see whether writing works.
+-- One row, updated to check that writing works.
 create table probe (
     id integer primary key check (id = 1),
     count integer not null

@@ -1,9 +1,8 @@
-//! The mark of what may be sent.
+//! The proof that the guard allowed something to be sent.
 
-/// Something the guard has let through.
+/// Something that the guard cleared for sending.
 ///
-/// Only a decision of the guard makes one; there is no public constructor and no `Clone`, so what
-/// holds a `Cleared` got it from the guard, once.
+/// Only the guard creates one. There is no public constructor and no `Clone`, so each value comes from one decision.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Cleared<T>(T);
 
@@ -12,7 +11,7 @@ impl<T> Cleared<T> {
         Self(inner)
     }
 
-    /// What was cleared.
+    /// The cleared value. It cannot be changed or taken out.
     pub const fn get(&self) -> &T {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What is tried when the agent is silent or fails.
+//! The fallback ladder: what is tried when the agent is silent or fails.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 pub enum Cause {
     /// The agent ended without a signal, or chose silence.
     Silent,
-    /// The agent failed, or the gateway gave up running it.
+    /// The agent failed, or the turn used up its runs.
     Error,
-    /// The hard deadline passed, or a debt fell due.
+    /// The hard deadline passed, a debt fell due, or the agent deferred too often.
     Timeout,
-    /// The platform refused the agent's answer.
+    /// The platform refused the signal, or accepted only a part of the answer.
     Refused,
-    /// The turn could not be read (an encrypted event whose key never came).
+    /// The turn could not be read, for example an encrypted event whose key never came.
     Unreadable,
 }
 
 impl Cause {
-    /// Every cause, in the order the documents list them.
+    /// Every cause, in the order of the documentation.
     pub const ALL: [Self; 5] = [Self::Silent, Self::Error, Self::Timeout, Self::Refused, Self::Unreadable];
 
     /// The name that configuration and records use.
@@ -47,13 +47,13 @@ impl fmt::Display for Cause {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rung {
-    /// Another agent is run on the same turn.
+    /// Runs the agent of this name on the same turn.
     Handoff(String),
-    /// A guided question with choices is asked.
+    /// Asks the operator's guided question of this name.
     Clarify(String),
-    /// A template is said.
+    /// Sends the operator's template of this name.
     Say(String),
-    /// An emoji is put on the person's message.
+    /// Puts this emoji on the person's message.
     React(String),
 }
 
@@ -68,26 +68,26 @@ impl fmt::Display for Rung {
     }
 }
 
-/// The rungs for every cause, tried in order.
+/// The rungs for each cause, in the order they are tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ladder(BTreeMap<Cause, Vec<Rung>>);
 
 impl Ladder {
-    /// A ladder without a rung.
+    /// A ladder without rungs for any cause.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// The same ladder with `rungs` for `cause`.
+    /// Sets the rungs for `cause`, replacing earlier ones.
     #[must_use]
     pub fn with(mut self, cause: Cause, rungs: Vec<Rung>) -> Self {
         self.0.insert(cause, rungs);
         self
     }
 
-    /// The rungs for `cause`, first to last.
+    /// The rungs for `cause`, first to last; empty when none are set.
     #[must_use]
     pub fn rungs(&self, cause: Cause) -> &[Rung] {
         self.0.get(&cause).map_or(&[], Vec::as_slice)

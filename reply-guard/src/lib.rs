@@ -1,12 +1,11 @@
 //! The promise: every turn that is owed an answer ends in exactly one user-visible signal.
 //!
-//! A signal is a reply, a deliberate reaction, or a deferral, which is a debt that is paid later. It
-//! counts when the platform has acknowledged it. A turn is never lost, never silent and never answered
-//! twice; one that no platform takes an answer for is a visible dead letter.
+//! A signal is a reply, a deliberate reaction, or a deferral (a debt that is paid later). It counts when the
+//! platform has acknowledged it. No turn is lost, left silent or answered twice. When no answer can be
+//! delivered, the turn is a visible dead letter.
 //!
-//! This crate is a state machine and nothing else. It does no I/O, reads no clock and starts no task:
-//! what happened comes in as an [`Event`] with the time it happened at, what must be done comes out as
-//! [`Effect`]s.
+//! This crate is a state machine and nothing else. It does no I/O, reads no clock and starts no task.
+//! The caller passes an [`Event`] with its time, and carries out the [`Effect`]s that come back.
 //!
 //! ```
 //! use rejoinder_guard::{Effect, Event, Expectation, Obligation, Outcome, Policy, Reply, Timestamp};
@@ -28,30 +27,32 @@
 //! ```
 //!
 //! * [`Obligation`] is what is owed for one turn, and the only place that decides what a person sees.
-//! * [`Cleared`] marks what the guard let through. It has no public constructor, so nothing can be
-//!   sent that the guard did not decide on.
-//! * [`Policy`] is what the operator chose: deadlines, bounds, the fallback [`Ladder`] by [`Cause`].
-//! * [`End`] is the order of precedence of the ends that race for a turn.
-//! * [`Shim`] takes the silence markers of other people's runtimes, and their thoughts, out of a stream.
+//! * [`Cleared`] marks what the guard cleared. It has no public constructor, so nothing can be sent
+//!   that the guard did not decide on.
+//! * [`Policy`] holds the operator's settings: deadlines, limits, the fallback [`Ladder`] by [`Cause`].
+//! * [`End`] is the order of precedence between the ends that compete for a turn.
+//! * [`Shim`] removes silence markers and reasoning from the text stream of an agent runtime.
 //!
 //! # What the caller does
 //!
-//! 1. It stores the obligation and what its [`Effect`]s insert or suppress in one transaction, by
-//!    compare-and-swap on the row it read. When the swap fails it reads again and decides again.
-//! 2. It stores [`Event::Attempted`] before the first byte of an attempt leaves, and reports how the
-//!    attempt ended as one of `Delivered`, `NotSent`, `Refused`, `Expired` and `Lost`.
+//! 1. It stores the obligation and the rows that its [`Effect`]s insert or suppress in one transaction, by
+//!    compare-and-swap on the row it read. When the swap fails, it reads and decides again.
+//! 2. It stores [`Event::Attempted`] before it sends the first byte of an attempt. It reports how the attempt
+//!    ended as one of `Delivered`, `PartDelivered`, `NotSent`, `Refused`, `Expired` and `Lost`.
 //! 3. After a restart it sends [`Event::Recovered`] for every turn that was running, and
 //!    [`Event::Lost`] for every attempt that was under way.
-//! 4. It sends [`Event::Tick`] when [`Obligation::wake_at`] has come, and [`Event::Begin`] when it is
-//!    the turn's turn and [`Obligation::is_waiting`].
+//! 4. It sends [`Event::Tick`] at [`Obligation::wake_at`], and [`Event::Begin`] when [`Obligation::is_waiting`]
+//!    and it can run the turn.
 //!
-//! `tests/model` explores every order in which these can meet, and that each clause is needed.
+//! `tests/model` explores every order of these events within small bounds, and shows that each clause is needed.
 //!
 //! # Extending it
 //!
 //! A rung of the ladder: a variant in [`Rung`], its arm in `obligation/climb.rs`, its body in [`Body`].
 //! An event: a variant in [`Event`], its arm in [`Obligation::on`], and its place in `tests/model` and
-//! `tests/properties.rs`. A silence marker: a line in `shim.rs`.
+//! `tests/properties.rs`. A silence marker: an entry in `MARKERS` in `shim.rs`.
+
+#![warn(missing_docs)]
 
 mod cleared;
 mod ladder;
@@ -66,7 +67,7 @@ mod time;
 pub use cleared::Cleared;
 pub use ladder::{Cause, Ladder, Rung};
 pub use obligation::{
-    CancelledBy, Decision, DraftPlace, Effect, Event, Expectation, Obligation, Settlement, State, Suppressed,
+    CancelledBy, Decision, DraftPlace, Effect, Event, Expectation, Obligation, ObligationState, Settlement, Suppressed,
 };
 pub use outcome::{Attachment, Outcome, Reply};
 pub use policy::{LateAnswer, OnUnknown, Policy};

@@ -3,7 +3,7 @@
 //! ```text
 //! Open ── outcome / ladder ──► Claimed ── receipt ──► Settled
 //!  │                            │ refused ──► next rung: Claimed … or Undeliverable
-//!  │                            └ unknown ──► resend, with a label where it could show twice
+//!  │                            └ unknown ──► resend, labelled if it could show twice
 //!  └─ soft deadline ──► Claimed(deferral) ── receipt ──► Deferred ── outcome ──► Claimed …
 //! ```
 
@@ -21,26 +21,26 @@ mod work;
 
 use serde::{Deserialize, Serialize};
 
-use self::{candidate::Candidate, decision::Step, drafts::Drafting};
+use self::{candidate::Candidate, decision::EventContext, drafts::Drafting};
 pub use self::{
     decision::{Decision, Effect, Suppressed},
     drafts::DraftPlace,
     event::Event,
-    state::{CancelledBy, Settlement, State},
+    state::{CancelledBy, ObligationState, Settlement},
 };
-use crate::{Cause, Draft, Outcome, Policy, Timestamp, outcome::Judged};
+use crate::{Cause, Draft, Outcome, Policy, Timestamp, outcome::NormalisedOutcome};
 
 /// Whether a turn is owed an answer. Decided once, at intake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expectation {
-    /// The turn is directed at the agent: silence would be a broken promise.
+    /// The turn is directed at the agent and must end in a signal.
     Answer,
-    /// Ambient talk: the agent may answer, and owes nothing.
+    /// Ambient talk: the agent may answer but owes nothing.
     Nothing,
 }
 
-/// Where the agent's work on the turn stands.
+/// Whether the turn waits for a run, has one in flight, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Work {
@@ -62,7 +62,7 @@ struct Climb {
     next: usize,
 }
 
-/// What became of an answer that was sent after a fallback.
+/// The progress of a late answer: one that is sent after a fallback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Late {
@@ -70,21 +70,21 @@ enum Late {
     Ended,
 }
 
-/// What is owed for one turn: the machine, whole, as it is stored.
+/// What is owed for one turn. It is stored as it is, and changes only in [`on`](Self::on).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Obligation {
     owed: Expectation,
-    state: State,
+    state: ObligationState,
     work: Work,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     soft_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hard_at: Option<Timestamp>,
-    /// Runs of the current agent.
+    /// Runs of the current agent. A handoff resets it.
     runs: u32,
-    /// How many of them do not count: they were taken back, or ended in a promise.
+    /// How many of them do not count towards `max_runs`: stopped by a shutdown, or ended in a deferral.
     #[serde(default, skip_serializing_if = "is_zero")]
-    taken_back: u32,
+    uncounted_runs: u32,
     claims: u32,
     /// Whether an attempt on the latest claim had an unknown result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -97,16 +97,16 @@ pub struct Obligation {
     climb: Option<Climb>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     debt: Option<Debt>,
-    /// The message that shows the answer while it is written, where drafts are messages.
+    /// The message that shows the answer while it is written, on platforms where drafts are messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     draft: Option<Drafting>,
-    /// When the deferral on its way falls due.
+    /// The due date of the deferral in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    promised: Option<Timestamp>,
-    /// An end that waits for the result of what is on its way.
+    deferral_due: Option<Timestamp>,
+    /// The end that waits for the result of the claim in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pending: Option<Candidate>,
-    /// The cancel command that waits for the same.
+    /// The cancellation that waits for the same result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cancelled_by: Option<CancelledBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,8 +114,8 @@ pub struct Obligation {
 }
 
 impl Obligation {
-    /// Opens what is owed for a turn that was accepted at `now`. `patience` is how long the person's
-    /// client waits, where it said so: the deferral comes by then.
+    /// Opens the obligation of a turn that was accepted at `now`. `patience` is how long the person's
+    /// client waits, if it says so: the deferral is claimed by then at the latest.
     #[must_use]
     pub fn open(owed: Expectation, policy: &Policy, patience: Option<std::time::Duration>, now: Timestamp) -> Self {
         let soft = match (policy.soft_deadline, patience) {
@@ -124,12 +124,12 @@ impl Obligation {
         };
         Self {
             owed,
-            state: State::Open,
+            state: ObligationState::Open,
             work: Work::Waiting,
             soft_at: soft.filter(|_| owed == Expectation::Answer).map(|soft| now + soft),
             hard_at: None,
             runs: 0,
-            taken_back: 0,
+            uncounted_runs: 0,
             claims: 0,
             in_doubt: false,
             deferrals: 0,
@@ -137,88 +137,91 @@ impl Obligation {
             climb: None,
             debt: None,
             draft: None,
-            promised: None,
+            deferral_due: None,
             pending: None,
             cancelled_by: None,
             late: None,
         }
     }
 
-    /// Where it stands.
+    /// The current state.
     #[must_use]
-    pub const fn state(&self) -> &State {
+    pub const fn state(&self) -> &ObligationState {
         &self.state
     }
 
-    /// Whether an answer is owed at all.
+    /// Whether the turn was owed an answer at intake. A deferral makes an answer owed in any case.
     #[must_use]
     pub const fn expectation(&self) -> Expectation {
         self.owed
     }
 
-    /// Whether the turn waits for an agent's run.
+    /// Whether the turn waits for a run: [`Event::Begin`] has an effect.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.work == Work::Waiting && self.is_undecided()
     }
 
-    /// Whether an agent's run is in flight.
+    /// Whether a run is in flight that has not been stopped.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.work == Work::Running
     }
 
-    /// How often the current agent was given the turn.
+    /// How many runs the current agent was given, the one in flight included.
     #[must_use]
     pub const fn runs(&self) -> u32 {
         self.runs
     }
 
-    /// How many deferrals were claimed.
+    /// How many deferrals were claimed, delivered or not.
     #[must_use]
     pub const fn deferrals(&self) -> u32 {
         self.deferrals
     }
 
-    /// The latest claim; 0 when nothing was ever claimed.
+    /// The number of the latest claim; 0 before the first.
     #[must_use]
     pub const fn claims(&self) -> u32 {
         self.claims
     }
 
-    /// When the open debt is due.
+    /// When the debt is due; `None` until a deferral is delivered.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         self.debt.as_ref().map(|debt| debt.due)
     }
 
-    /// Why the ladder is being climbed, with the operator's detail.
+    /// Why the ladder is climbed: the cause, and the detail for the operator.
     #[must_use]
     pub fn fallback(&self) -> Option<(Cause, &str)> {
         self.climb.as_ref().map(|climb| (climb.cause, climb.why.as_str()))
     }
 
-    /// When a deferral goes out, if nothing was shown before.
+    /// When the gateway's own deferral is due; `None` unless the state is [`ObligationState::Open`].
     #[must_use]
     pub fn soft_deadline(&self) -> Option<Timestamp> {
-        self.soft_at.filter(|_| self.state == State::Open)
+        self.soft_at.filter(|_| self.state == ObligationState::Open)
     }
 
-    /// When the run in flight is ended.
+    /// When the run in flight is stopped; `None` without one.
     #[must_use]
     pub fn hard_deadline(&self) -> Option<Timestamp> {
         self.hard_at.filter(|_| self.work == Work::Running)
     }
 
-    /// When [`Event::Tick`] is next worth sending.
+    /// The next time at which [`Event::Tick`] changes anything.
     #[must_use]
     pub fn wake_at(&self) -> Option<Timestamp> {
         let hard = self.hard_at.filter(|_| self.work == Work::Running);
         let other = match &self.state {
-            State::Open => self.soft_at,
-            // A turn in line waits for its run, however long that takes: its debt is due after the run.
-            State::Deferred => self.due().filter(|_| self.work != Work::Waiting),
-            State::Claimed { .. } | State::Settled(_) | State::Merged { .. } | State::Undeliverable { .. } => None,
+            ObligationState::Open => self.soft_at,
+            // While the turn waits for its run, no deadline applies: its debt is due after the run.
+            ObligationState::Deferred => self.due().filter(|_| self.work != Work::Waiting),
+            ObligationState::Claimed { .. }
+            | ObligationState::Settled(_)
+            | ObligationState::Merged { .. }
+            | ObligationState::Undeliverable { .. } => None,
         };
         match (hard, other) {
             (Some(hard), Some(other)) => Some(hard.min(other)),
@@ -226,60 +229,60 @@ impl Obligation {
         }
     }
 
-    /// Takes in what happened at `now`, and decides.
+    /// Applies an event that happened at `now`, and returns what the caller must do.
     pub fn on(&mut self, event: Event, policy: &Policy, now: Timestamp) -> Decision {
-        let mut step = Step::new(policy, now);
+        let mut context = EventContext::new(policy, now);
         match event {
-            Event::Draft { text } => self.draft(&text, &mut step),
+            Event::Draft { text } => self.draft(&text, &mut context),
             Event::Attempted { claim: Draft::CLAIM } => self.draft_attempted(),
-            Event::NotSent { claim: Draft::CLAIM } => self.draft_not_sent(&mut step),
+            Event::NotSent { claim: Draft::CLAIM } => self.draft_not_sent(&mut context),
             Event::Delivered { claim: Draft::CLAIM, messages } => self.draft_shown(messages),
             Event::Refused { claim: Draft::CLAIM, .. } | Event::Expired { claim: Draft::CLAIM, .. } => {
                 self.draft_ended();
             }
-            Event::Lost { claim: Draft::CLAIM, idempotent } => self.draft_lost(idempotent, &mut step),
-            Event::Begin => self.begin(&mut step),
-            Event::Outcome(outcome) => self.run_ended(Candidate::Outcome(outcome.judge()), &mut step),
-            Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut step),
+            Event::Lost { claim: Draft::CLAIM, idempotent } => self.draft_lost(idempotent, &mut context),
+            Event::Begin => self.begin(&mut context),
+            Event::Outcome(outcome) => self.run_ended(Candidate::Outcome(outcome.normalise()), &mut context),
+            Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut context),
             Event::Unreadable(why) => {
-                self.stop_work(&mut step);
-                self.end(Candidate::Failed { cause: Cause::Unreadable, why }, &mut step);
+                self.stop_work(&mut context);
+                self.end(Candidate::Failed { cause: Cause::Unreadable, why }, &mut context);
             }
             Event::Sent(reply) => {
-                // Of a blank send nothing was seen: the run goes on.
-                if let Judged::Reply(reply) = Outcome::Reply(reply).judge() {
-                    self.end(Candidate::Sent(reply), &mut step);
+                // A blank send shows nothing: it is ignored, and the run continues.
+                if let NormalisedOutcome::Reply(reply) = Outcome::Reply(reply).normalise() {
+                    self.end(Candidate::Sent(reply), &mut context);
                 }
             }
-            Event::Tick => self.tick(&mut step),
+            Event::Tick => self.tick(&mut context),
             Event::Attempted { claim } => self.attempted(claim),
-            Event::NotSent { claim } => self.not_sent(claim, &mut step),
+            Event::NotSent { claim } => self.not_sent(claim, &mut context),
             Event::PartDelivered { claim } => self.part_delivered(claim),
-            Event::Delivered { claim, messages } => self.delivered(claim, messages, &mut step),
-            Event::Refused { claim, reason } => self.refused(claim, reason, &mut step),
-            Event::Expired { claim, reason } => self.expired(claim, reason, &mut step),
-            Event::Lost { claim, idempotent } => self.lost(claim, idempotent, &mut step),
-            Event::Recovered => self.recovered(&mut step),
-            Event::TakenBack => self.taken_back(&mut step),
-            Event::Cancelled { by } => self.cancelled(by, &mut step),
-            Event::Merged { into } => self.merged(into, &mut step),
+            Event::Delivered { claim, messages } => self.delivered(claim, messages, &mut context),
+            Event::Refused { claim, reason } => self.refused(claim, reason, &mut context),
+            Event::Expired { claim, reason } => self.expired(claim, reason, &mut context),
+            Event::Lost { claim, idempotent } => self.lost(claim, idempotent, &mut context),
+            Event::Recovered => self.recovered(&mut context),
+            Event::Interrupted => self.interrupted(&mut context),
+            Event::Cancelled { by } => self.cancelled(by, &mut context),
+            Event::Merged { into } => self.merged(into, &mut context),
             Event::MergeSettled => {
-                if let State::Merged { into } = &self.state {
+                if let ObligationState::Merged { into } = &self.state {
                     self.settle(Settlement::Merged { into: into.clone() });
                 }
             }
             Event::MergeGivenUp { reason } => {
-                if matches!(self.state, State::Merged { .. }) {
-                    self.give_up(reason, &mut step);
+                if matches!(self.state, ObligationState::Merged { .. }) {
+                    self.give_up(reason, &mut context);
                 }
             }
         }
-        self.take_back_unsent_draft(&mut step);
-        Decision { effects: step.effects }
+        self.withdraw_unsent_draft(&mut context);
+        Decision { effects: context.effects }
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_zero(count: &u32) -> bool {
     *count == 0
 }

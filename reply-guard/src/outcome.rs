@@ -1,32 +1,32 @@
-//! What an agent made of a turn.
+//! How an agent ends a run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Timestamp, shim};
 
-/// Something that travels with a text, structured, never as a marker inside it.
+/// A file that belongs to a message. It is structured data, never a marker inside the text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attachment {
-    /// File name as the sender gave it.
+    /// File name as the sender gave it; it may be a path.
     pub name: String,
     /// IANA media type, `application/octet-stream` when unknown.
     pub media_type: String,
-    /// Where the bytes are. Given by whoever sent it: never fetched by the gateway on its own.
+    /// Where the bytes are, as the sender gave it. Only the adapter of a platform may open it.
     pub url: String,
 }
 
-/// Words (and files) for a person.
+/// A message for a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reply {
-    /// Markdown.
+    /// Markdown; may be empty when there are attachments.
     pub text: String,
-    /// Files that go with it.
+    /// Files sent with the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
 }
 
 impl Reply {
-    /// A reply of words alone.
+    /// A reply without attachments.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), attachments: Vec::new() }
     }
@@ -36,25 +36,25 @@ impl Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It answered.
+    /// An answer.
     Reply(Reply),
-    /// It put an emoji on the person's message, and means that as its answer.
+    /// An emoji on the person's message, meant as the answer.
     React(String),
-    /// It will answer later.
+    /// The agent answers later.
     Defer {
-        /// What the person is told meanwhile; the operator's template when there is none.
+        /// Text for the person meanwhile; `None` for the operator's template.
         note: Option<String>,
         /// When the answer is due.
         due: Timestamp,
     },
-    /// It chose to say nothing, and why.
+    /// The agent chose to send nothing; the text says why.
     Silent(String),
 }
 
-/// An outcome after normalisation: what is left when markers, reasoning and white space are gone.
+/// An outcome after normalisation: without markers, reasoning and outer white space.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Judged {
+pub(crate) enum NormalisedOutcome {
     Reply(Reply),
     React(String),
     Defer { note: Option<String>, due: Timestamp },
@@ -62,29 +62,29 @@ pub(crate) enum Judged {
 }
 
 impl Outcome {
-    /// Judges emptiness after normalisation. A reply of white space, of reasoning alone or of a
-    /// silence marker is silence.
-    pub(crate) fn judge(self) -> Judged {
+    /// Normalises the outcome. A reply without attachments is silence when it holds nothing but white space,
+    /// reasoning or silence markers.
+    pub(crate) fn normalise(self) -> NormalisedOutcome {
         match self {
             Self::Reply(reply) => match shim::normalise(&reply.text) {
-                shim::Normal::Text(text) => Judged::Reply(Reply { text, ..reply }),
-                _ if !reply.attachments.is_empty() => Judged::Reply(Reply { text: String::new(), ..reply }),
-                shim::Normal::Empty => Judged::Silent("empty".to_owned()),
-                shim::Normal::Marker(marker) => Judged::Silent(format!("marker {marker}")),
+                shim::Normal::Text(text) => NormalisedOutcome::Reply(Reply { text, ..reply }),
+                _ if !reply.attachments.is_empty() => NormalisedOutcome::Reply(Reply { text: String::new(), ..reply }),
+                shim::Normal::Empty => NormalisedOutcome::Silent("empty".to_owned()),
+                shim::Normal::Marker(marker) => NormalisedOutcome::Silent(format!("marker {marker}")),
             },
             Self::React(emoji) => match shim::normalise(&emoji) {
-                shim::Normal::Text(emoji) => Judged::React(emoji),
-                shim::Normal::Empty => Judged::Silent("empty reaction".to_owned()),
-                shim::Normal::Marker(marker) => Judged::Silent(format!("marker {marker}")),
+                shim::Normal::Text(emoji) => NormalisedOutcome::React(emoji),
+                shim::Normal::Empty => NormalisedOutcome::Silent("empty reaction".to_owned()),
+                shim::Normal::Marker(marker) => NormalisedOutcome::Silent(format!("marker {marker}")),
             },
             Self::Defer { note, due } => {
                 let note = note.and_then(|note| match shim::normalise(&note) {
                     shim::Normal::Text(text) => Some(text),
                     shim::Normal::Empty | shim::Normal::Marker(_) => None,
                 });
-                Judged::Defer { note, due }
+                NormalisedOutcome::Defer { note, due }
             }
-            Self::Silent(reason) => Judged::Silent(reason),
+            Self::Silent(reason) => NormalisedOutcome::Silent(reason),
         }
     }
 }

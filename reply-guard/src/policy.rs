@@ -1,4 +1,4 @@
-//! What the operator chose for one kind of conversation.
+//! The operator's settings for one kind of conversation.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Ladder;
 
-/// What becomes of an answer that comes after a fallback was sent.
+/// What happens to an answer that comes after a fallback was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LateAnswer {
@@ -17,39 +17,38 @@ pub enum LateAnswer {
     Record,
 }
 
-/// What becomes of a message that the platform may or may not have accepted, where sending it again
-/// could show it twice.
+/// What happens to a message that the platform may or may not have accepted, if a resend could show it twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnUnknown {
-    /// It is sent again as it was, once the platform answers.
+    /// It is sent again unchanged, once the platform answers.
     Resend,
-    /// It is sent again with a label that says so, once the platform answers.
+    /// It is sent again with a label that says it may be a copy, once the platform answers.
     #[default]
     Label,
-    /// It is not sent again; a person decides.
+    /// It is not sent again; the operator decides.
     Hold,
 }
 
-/// Deadlines, bounds and the ladder for one channel and kind of chat.
+/// Deadlines, limits and the ladder for one channel and kind of chat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// How long a person waits before a deferral. `None`: no deferral of our own.
+    /// How long a person waits before the gateway defers. `None`: it defers only when the client's own wait asks for it.
     pub soft_deadline: Option<Duration>,
-    /// How long one run of an agent may take before the ladder.
+    /// How long one run may take before it is stopped and the ladder is climbed.
     pub hard_deadline: Duration,
-    /// How many times one turn is given to the same agent (again after a crash). A run that puts the answer off does
-    /// not count: [`max_deferrals`](Self::max_deferrals) bounds those.
+    /// How many runs of the same agent one turn gets, for example after crashes. A run that a shutdown stopped does not
+    /// count, nor does one that ends in a deferral: [`max_deferrals`](Self::max_deferrals) limits those.
     pub max_runs: u32,
     /// How many deferrals one turn may get.
     pub max_deferrals: u32,
-    /// The longest an agent may put an answer off.
+    /// How far ahead an agent may set the due date of a deferral.
     pub max_defer: Duration,
-    /// What becomes of an answer that comes after a fallback.
+    /// What happens to an answer that comes after a fallback.
     pub late_answer: LateAnswer,
-    /// What becomes of a send whose result is unknown.
+    /// What happens to a send whose result is unknown.
     pub on_unknown: OnUnknown,
-    /// What is tried when the agent gives nothing.
+    /// What is tried when the agent gives no answer.
     pub ladder: Ladder,
 }
 

@@ -1,12 +1,12 @@
-//! Which of two racing ends wins.
+//! Precedence between the ends that compete for a turn.
 
 use serde::{Deserialize, Serialize};
 
-/// What can end a turn, weakest first: of two that race, the greater wins.
+/// What can end a turn, weakest first: of two that compete, the greater wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// A deferral ends the wait, not the turn: anything real is better.
+    /// A deferral, the weakest: it ends the wait, not the turn.
     Deferral,
     /// The hard deadline, or a debt that fell due.
     Deadline,
@@ -16,6 +16,6 @@ pub enum End {
     Outcome,
     /// A signal that the platform has acknowledged.
     Settled,
-    /// The person called it off.
+    /// The person cancelled the turn.
     Cancel,
 }

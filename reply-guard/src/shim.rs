@@ -1,53 +1,53 @@
-//! Silence markers of other people's runtimes, and text that is not for the person.
+//! Removes silence markers and reasoning from the text of agent runtimes.
 //!
-//! Silence is a field of an outcome, never a word in a text. Some runtimes write a word all the same,
-//! and some models think aloud before they answer. [`Shim`] takes both out of a stream:
+//! Silence is a field of an outcome, never a word in a text. Some runtimes emit a marker word all the same,
+//! and some models write their reasoning before the answer. [`Shim`] removes from a stream:
 //!
 //! * a reasoning block (`<think>…</think>`, `<thinking>…</thinking>`) at the start, closed or not;
-//! * everything before an end of one that has no beginning (`…</think>`): some templates write the beginning
-//!   themselves, and the server passes on what comes after it. An end in quotes or backticks is talk about it;
-//! * a marker ([`MARKERS`], in any case) that is the first or the last word, or alone on its line,
-//!   where it may wear markup or a full stop (`` `NO_REPLY`. ``), or be said again without a space. Inside a
-//!   sentence it is a word like any other: people do ask what `NO_REPLY` means;
+//! * everything up to a closing tag without an opening tag (`…</think>`): some chat templates contain the opening tag,
+//!   and the server returns only what follows it. A closing tag in quotes or backticks is ordinary text;
+//! * a marker ([`MARKERS`], in any case) that is the first or the last word, or alone on its line, also when it is
+//!   repeated without a space. Alone on its line it may carry markup or a full stop (`` `NO_REPLY`. ``). Inside a
+//!   sentence it is ordinary text: people do ask what `NO_REPLY` means;
 //! * white space, visible or not, at both ends.
 
 #[cfg(test)]
 mod tests;
 
-/// The known markers, as they are named in records.
+/// The known markers, in the spelling that records use.
 const MARKERS: [&str; 4] = ["NO_REPLY", "[SILENT]", "HEARTBEAT_OK", "<no-reply/>"];
 
-/// The one marker that ends by itself: it needs no white space around it.
+/// The one marker that needs no white space around it.
 const SELF_DELIMITED: &str = "<no-reply/>";
 
-/// Where it may hold white space: before these bytes of it.
+/// It may contain white space before its bytes at these offsets.
 const SPACES: [usize; 3] = [1, 9, 10];
 
-/// What opens and closes a reasoning block.
+/// The opening and closing tags of a reasoning block.
 const REASONING: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 
-/// The most that is held back because it may become a marker, in bytes.
+/// How many bytes are held back at most because they may become a marker.
 const LONGEST_HELD: usize = 32;
 
-/// The stream meant silence: a marker stood in it, and nothing else that a person could see.
+/// The stream meant silence: it contained a marker and nothing else that a person could see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Silence {
-    /// The first marker, by its usual spelling.
+    /// The first marker, in its usual spelling.
     pub marker: String,
 }
 
-/// A whole text, after the shim.
+/// A whole text after filtering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Normal {
-    /// What a person may see; never blank.
+    /// Text for the person; never blank.
     Text(String),
-    /// Nothing that a person could see.
+    /// Nothing visible.
     Empty,
     /// A marker and nothing else.
     Marker(String),
 }
 
-/// Judges a whole text exactly as a stream of it would be.
+/// Filters a whole text exactly as a stream of it.
 pub(crate) fn normalise(text: &str) -> Normal {
     let mut shim = Shim::default();
     let mut shown = shim.push(text);
@@ -60,7 +60,7 @@ pub(crate) fn normalise(text: &str) -> Normal {
     }
 }
 
-/// Whether `c` leaves nothing to see: white space, control characters, zero-width marks, fillers.
+/// Whether `c` shows nothing: white space, control characters, zero-width marks, fillers.
 fn is_invisible(c: char) -> bool {
     if c.is_ascii() {
         return c == ' ' || c.is_ascii_control();
@@ -74,12 +74,12 @@ fn is_invisible(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}')
 }
 
-/// Whether `c` changes how the character before it looks, and shows nothing by itself: variation selectors, tags.
+/// Whether `c` only changes how the character before it looks: variation selectors, tags.
 const fn is_modifier(c: char) -> bool {
     matches!(c, '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a text, shown as it is, leaves nothing to see.
+/// Whether a text, shown unfiltered, has nothing visible in it.
 #[must_use]
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(|c| is_invisible(c) || is_modifier(c))
@@ -94,7 +94,7 @@ const fn is_quote(c: char) -> bool {
     matches!(c, '`' | '"' | '\'' | '“' | '‘' | '„' | '«')
 }
 
-/// Whether a quotation may be opened after `c`.
+/// Whether a quotation may begin after `c`.
 fn is_before_quotation(c: char) -> bool {
     is_invisible(c) || "([{=,:;<>/|-–—".contains(c)
 }
@@ -103,7 +103,7 @@ fn starts(whole: &str, part: &str) -> bool {
     whole.get(..part.len()).is_some_and(|head| head.eq_ignore_ascii_case(part))
 }
 
-/// How much of the marker `name` stands in `text`, in bytes, if nothing else does.
+/// How many bytes of the marker `name` are in `text`; `None` if it contains anything else.
 fn progress(text: &str, name: &str) -> Option<usize> {
     let mut at = 0;
     for c in text.chars() {
@@ -120,12 +120,12 @@ fn progress(text: &str, name: &str) -> Option<usize> {
 #[derive(Debug, Default)]
 struct Word {
     text: String,
-    /// How much of it is markers and their wrapping, in bytes.
+    /// How many of its bytes are markers and their wrapping.
     matched: usize,
     /// The first marker in it.
     marker: Option<&'static str>,
     /// Whether it has wrapping.
-    is_worn: bool,
+    has_wrapping: bool,
 }
 
 impl Word {
@@ -133,7 +133,7 @@ impl Word {
         self.text.push(c);
         let rest = self.rest();
         if rest.len() == c.len_utf8() && is_wrapping(c) {
-            self.is_worn = true;
+            self.has_wrapping = true;
             self.matched = self.text.len();
         } else if let Some(name) = MARKERS.into_iter().find(|name| progress(rest, name) == Some(name.len())) {
             self.marker.get_or_insert(name);
@@ -141,22 +141,22 @@ impl Word {
         }
     }
 
-    /// What may become a marker.
+    /// The part after that, which may become a marker.
     fn rest(&self) -> &str {
         &self.text[self.matched..]
     }
 
-    /// The marker that it is, bare or in wrapping, said once or again.
+    /// Its first marker, if it consists of markers and wrapping only.
     fn as_marker(&self) -> Option<&'static str> {
         self.marker.filter(|_| self.rest().is_empty())
     }
 
-    /// Whether it is the one marker that ends by itself.
+    /// Whether it is [`SELF_DELIMITED`] without wrapping.
     fn is_tag(&self) -> bool {
-        self.as_marker() == Some(SELF_DELIMITED) && !self.is_worn
+        self.as_marker() == Some(SELF_DELIMITED) && !self.has_wrapping
     }
 
-    /// Whether white space may stand in it now.
+    /// Whether white space may come next without ending it.
     fn may_hold_space(&self) -> bool {
         let rest = self.rest();
         rest.len() < LONGEST_HELD && progress(rest, SELF_DELIMITED).is_some_and(|at| SPACES.contains(&at))
@@ -178,7 +178,7 @@ impl Word {
 struct Gap {
     text: String,
     line_ends: usize,
-    /// Where the last line of it begins, in bytes.
+    /// Byte offset of its last line.
     last_line: usize,
 }
 
@@ -195,9 +195,8 @@ impl Gap {
         self.line_ends > 0
     }
 
-    /// The gap that is left when the line between `self` and `right` is gone: the wider of the two,
-    /// with the indentation of what follows.
-    fn close_up(mut self, right: Self) -> Self {
+    /// Joins the gaps around a removed line: the wider of the two, with the indentation of what follows.
+    fn join(mut self, right: Self) -> Self {
         if self.line_ends <= right.line_ends {
             return right;
         }
@@ -207,12 +206,12 @@ impl Gap {
     }
 }
 
-/// A whole marker whose right neighbour is not known yet.
+/// A complete marker; the word after it is not known yet.
 #[derive(Debug)]
 struct Held {
     before: Gap,
     word: String,
-    /// Whether it stands without wrapping.
+    /// Whether it has no wrapping.
     bare: bool,
 }
 
@@ -223,17 +222,17 @@ enum Mode {
     Gap,
     /// In a word that may be a marker or a reasoning tag.
     Word,
-    /// In a word that is being shown.
+    /// In a word that is passed through.
     Text,
-    /// In a reasoning block, with so many bytes of its end seen.
+    /// In a reasoning block; `seen` bytes of its closing tag have matched.
     Reasoning { close: &'static str, seen: usize },
 }
 
-/// Takes reasoning and silence markers out of a stream of text.
+/// Removes reasoning and silence markers from a stream of text.
 ///
-/// What [`push`](Self::push) returns may be shown at once. It has to be taken back only when it turns out to be
-/// a thought that had no beginning ([`taken_back`](Self::taken_back)). However the text is cut into chunks, the
-/// same text comes out.
+/// What [`push`](Self::push) returns may be shown at once. It has to be removed again only when it turns out to be
+/// reasoning without an opening tag ([`retractions`](Self::retractions)). The output does not depend on how the text
+/// is cut into chunks.
 ///
 /// ```
 /// # use rejoinder_guard::Shim;
@@ -249,11 +248,11 @@ pub struct Shim {
     mode: Mode,
     /// The white space before the current word.
     gap: Gap,
-    /// The current word, as long as it is held back.
+    /// The current word while it is held back.
     word: Word,
-    /// The marker before the current gap.
+    /// The marker before the current gap, if one is there.
     held: Option<Held>,
-    /// Markers before that one, with the gaps between: taken out if nothing but markers follows.
+    /// Earlier markers with the gaps between them: dropped if nothing but markers follows, shown otherwise.
     chain: String,
     /// Whether anything was shown.
     shown: bool,
@@ -261,22 +260,22 @@ pub struct Shim {
     last: [Option<char>; 2],
     /// The first marker.
     marker: Option<&'static str>,
-    /// Whether the beginning of a thought was shown, and not its end.
-    has_beginning: bool,
-    has_thought: bool,
-    taken_back: u32,
+    /// Whether an opening reasoning tag was shown whose closing tag has not come yet.
+    has_open_tag: bool,
+    has_ended_reasoning: bool,
+    retractions: u32,
 }
 
 impl Shim {
-    /// What may be shown of a whole text.
+    /// Filters a whole text.
     #[must_use]
     pub fn whole(text: &str) -> String {
         let mut shim = Self::default();
         shim.push(text) + &shim.finish().0
     }
 
-    /// Takes in the next chunk and returns what may be shown now: all but what may be the beginning
-    /// of something that is taken out.
+    /// Filters the next chunk and returns what may be shown now. Text that may be the beginning of a marker or a tag is
+    /// held back.
     #[must_use]
     pub fn push(&mut self, chunk: &str) -> String {
         let mut out = String::with_capacity(chunk.len());
@@ -298,19 +297,19 @@ impl Shim {
         out
     }
 
-    /// How often what was shown before was taken back, all of it: the end of a thought came that had no beginning.
+    /// How often all the text shown so far had to be removed, because a closing reasoning tag came without an opening one.
     #[must_use]
-    pub const fn taken_back(&self) -> u32 {
-        self.taken_back
+    pub const fn retractions(&self) -> u32 {
+        self.retractions
     }
 
-    /// Whether a thought has ended: what follows is meant for the person.
+    /// Whether reasoning has ended: what follows is meant for the person.
     #[must_use]
-    pub const fn has_thought(&self) -> bool {
-        self.has_thought
+    pub const fn has_ended_reasoning(&self) -> bool {
+        self.has_ended_reasoning
     }
 
-    /// Ends the stream: the rest that may be shown, and whether the stream meant silence.
+    /// Ends the stream. Returns the rest of the text to show, and whether the stream meant silence.
     #[must_use]
     pub fn finish(mut self) -> (String, Option<Silence>) {
         let mut out = String::new();
@@ -331,14 +330,14 @@ impl Shim {
     fn step(&mut self, c: char, out: &mut String) {
         match &mut self.mode {
             Mode::Reasoning { close, seen } => {
-                // No end tag contains its first character twice, so a mismatch restarts at it or after it.
+                // No closing tag contains `<` twice, so after a mismatch matching restarts at `c` or after it.
                 if close.as_bytes()[*seen].eq_ignore_ascii_case(&u8::try_from(c).unwrap_or(0)) {
                     *seen += 1;
                 } else {
                     *seen = usize::from(c == '<');
                 }
                 if *seen == close.len() {
-                    self.has_thought = true;
+                    self.has_ended_reasoning = true;
                     self.mode = Mode::Gap;
                 }
             }
@@ -348,7 +347,7 @@ impl Shim {
                 self.mode = Mode::Gap;
                 self.gap.push(c);
             }
-            // What is taken out without white space around it may begin within a word.
+            // Tags need no white space around them, so one may begin within a word.
             Mode::Text if c == '<' => {
                 self.mode = Mode::Word;
                 self.word.push(c);
@@ -382,35 +381,35 @@ impl Shim {
                 self.word = Word::default();
                 self.mode = Mode::Reasoning { close, seen: 0 };
             } else {
-                self.has_beginning |= !self.is_quoted();
-                self.let_go(out);
+                self.has_open_tag |= !self.is_quoted();
+                self.show_word(out);
             }
         } else if REASONING.into_iter().any(|(_, close)| is(close)) {
-            if self.is_quoted() || std::mem::take(&mut self.has_beginning) {
-                self.let_go(out);
+            if self.is_quoted() || std::mem::take(&mut self.has_open_tag) {
+                self.show_word(out);
             } else {
-                self.take_back(out);
+                self.discard_reasoning(out);
             }
         } else if !self.word.may_become_special() {
-            self.let_go(out);
+            self.show_word(out);
         }
     }
 
-    /// Whether a quotation was opened right before the word.
+    /// Whether a quotation begins right before the word.
     fn is_quoted(&self) -> bool {
         let [before, last] = self.last;
         let is_next = self.gap.text.is_empty() && self.chain.is_empty();
         is_next && last.is_some_and(is_quote) && before.is_none_or(is_before_quotation)
     }
 
-    /// All that came so far was a thought.
-    fn take_back(&mut self, out: &mut String) {
+    /// Discards everything so far as reasoning.
+    fn discard_reasoning(&mut self, out: &mut String) {
         out.clear();
-        *self = Self { has_thought: true, taken_back: self.taken_back + 1, ..Self::default() };
+        *self = Self { has_ended_reasoning: true, retractions: self.retractions + 1, ..Self::default() };
     }
 
-    /// The word is nothing special, but something may begin within it.
-    fn let_go(&mut self, out: &mut String) {
+    /// Shows a word that is neither marker nor tag. A tag may begin within it.
+    fn show_word(&mut self, out: &mut String) {
         let word = std::mem::take(&mut self.word).text;
         let within = word.char_indices().skip(1).find(|&(_, c)| c == '<' || is_invisible(c));
         let (first, rest) = word.split_at(within.map_or(word.len(), |(at, _)| at));
@@ -421,7 +420,7 @@ impl Shim {
         }
     }
 
-    /// The word has ended before anything ruled out that it is special.
+    /// Ends a word that could still become special: holds it if it is a marker, shows it otherwise.
     fn end_word(&mut self, out: &mut String) {
         let word = std::mem::take(&mut self.word);
         let Some(marker) = word.as_marker() else {
@@ -436,15 +435,15 @@ impl Shim {
         };
         let first = self.is_at_start();
         self.marker.get_or_insert(marker);
-        let held = Held { before: std::mem::take(&mut self.gap), bare: !word.is_worn, word: word.text };
-        self.held = (word.is_worn || !first).then_some(held);
+        let held = Held { before: std::mem::take(&mut self.gap), bare: !word.has_wrapping, word: word.text };
+        self.held = (word.has_wrapping || !first).then_some(held);
     }
 
-    /// Something follows the held marker.
+    /// Decides about the held marker when a word follows it.
     fn settle_held(&mut self, out: &mut String) {
         let Some(held) = self.held.take() else { return };
         if self.begins_line(&held) && self.gap.ends_line() {
-            self.gap = held.before.close_up(std::mem::take(&mut self.gap));
+            self.gap = held.before.join(std::mem::take(&mut self.gap));
         } else if held.bare || self.begins_line(&held) {
             if self.shown || !self.chain.is_empty() {
                 self.chain.push_str(&held.before.text);

@@ -1,4 +1,4 @@
-//! What a person gets to see.
+//! What a person sees: signals and drafts.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::{Cause, Reply, Rung, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignalKind {
-    /// Words.
+    /// A message: an answer, a template or a question.
     Reply,
     /// An emoji on the person's message.
     Reaction,
@@ -36,65 +36,65 @@ impl fmt::Display for SignalKind {
     }
 }
 
-/// How a signal came to be.
+/// What produced a signal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
     /// The agent's outcome.
     Answer,
-    /// The agent's own send while it ran.
+    /// A message that the agent sent during its run.
     AgentSend,
     /// An answer that came after a fallback had been sent.
     LateAnswer,
     /// The gateway's own deferral, or the agent's.
     Deferral,
-    /// No signal: the text of a run that is still going on.
+    /// No signal: the draft of a run in flight.
     Draft,
-    /// The ladder spoke.
+    /// A rung of the ladder.
     Fallback {
         /// Why there was no answer.
         cause: Cause,
-        /// What spoke.
+        /// The rung that produced the signal.
         rung: Rung,
     },
 }
 
-/// What the signal consists of. Words that are not the agent's are names of the operator's templates.
+/// The content of a signal. Text that is not the agent's is the name of one of the operator's templates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
-    /// The agent's words.
+    /// The agent's text and files.
     Reply(Reply),
-    /// An emoji on the turn's message.
+    /// This emoji on the turn's message.
     React(String),
-    /// A template of the operator's.
+    /// The operator's template of this name.
     Say(String),
-    /// A guided question of the operator's.
+    /// The operator's guided question of this name.
     Ask(String),
     /// A promise to answer by `due`.
     Defer {
-        /// The agent's words for it; the operator's template when there are none.
+        /// The agent's text for it; `None` for the operator's template.
         note: Option<String>,
         /// When the debt is due.
         due: Timestamp,
     },
 }
 
-/// One user-visible signal, as the guard decided on it.
+/// One user-visible signal that the guard decided on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Signal {
-    /// Which claim of the obligation this is; counts from 1.
+    /// The claim's number within its obligation, from 1.
     pub claim: u32,
-    /// What it consists of.
+    /// What the person sees.
     pub body: Body,
-    /// How it came to be.
+    /// What produced it.
     pub via: Via,
-    /// The messages of the deferral that this signal pays: edited in place where the platform can.
+    /// Platform ids of the deferral's and the draft's messages: this signal edits them in place where the platform can.
     pub replaces: Vec<String>,
 }
 
 impl Signal {
-    /// Which kind of signal a person sees.
+    /// The kind that the body makes it: text, question and template are replies.
     #[must_use]
     pub const fn kind(&self) -> SignalKind {
         match self.body {
@@ -105,14 +105,14 @@ impl Signal {
     }
 }
 
-/// Text of a run that is still going on. Never settles anything.
+/// The text of a run in flight. It settles nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Draft {
-    /// All the text so far, without markers.
+    /// The whole text so far, without markers and reasoning.
     pub text: String,
 }
 
 impl Draft {
-    /// The claim that a draft's delivery carries. Signals count from 1.
+    /// The claim number of a draft's delivery. Signals count from 1.
     pub const CLAIM: u32 = 0;
 }

@@ -1,4 +1,4 @@
-//! Points in time, as the caller's clock saw them.
+//! Points in time, from the caller's clock.
 
 use std::{fmt, ops::Add, time::Duration};
 
@@ -22,7 +22,7 @@ impl Timestamp {
         self.0
     }
 
-    /// How long after `earlier` this is; zero when it is not after it.
+    /// The time passed since `earlier`; zero when `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

@@ -1,4 +1,4 @@
-//! Nothing is cleared outside of the guard.
+//! Code outside the guard cannot create a `Cleared`.
 
 /// C4.
 #[test]

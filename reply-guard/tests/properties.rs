@@ -1,16 +1,16 @@
-//! The machine under events in any order, against a model of what a person could see.
+//! The guard under random events in any order, checked against a model of what the person can see.
 
 use std::time::Duration;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rejoinder_guard::{
-    CancelledBy, Cause, Draft, Effect, Event, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy,
-    Reply, Rung, Settlement, SignalKind, State, Timestamp, Via,
+    CancelledBy, Cause, Draft, Effect, Event, Expectation, Ladder, LateAnswer, Obligation, ObligationState, OnUnknown,
+    Outcome, Policy, Reply, Rung, Settlement, SignalKind, Timestamp, Via,
 };
 
-/// Something that happens; a claim is counted back from the latest.
+/// One step of a test. Claims are counted back from the latest.
 #[derive(Clone, Debug)]
-enum Step {
+enum TestStep {
     Event(Event),
     Pass(u64),
     Wake,
@@ -46,7 +46,7 @@ fn events() -> impl Strategy<Value = Event> {
         1 => any::<bool>().prop_map(|idempotent| Event::Lost { claim: Draft::CLAIM, idempotent }),
         1 => Just(Event::Unreadable("no key".to_owned())),
         2 => Just(Event::Recovered),
-        1 => Just(Event::TakenBack),
+        1 => Just(Event::Interrupted),
         1 => Just(Event::Cancelled { by: CancelledBy::Turn("t9".to_owned()) }),
         1 => Just(Event::Merged { into: "t2".to_owned() }),
         1 => Just(Event::MergeSettled),
@@ -54,19 +54,19 @@ fn events() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<TestStep>> {
     let claim = prop_oneof![5 => Just(0_u32), 1 => 1_u32..3];
     let step = prop_oneof![
-        8 => events().prop_map(Step::Event),
-        1 => (0_u64..60).prop_map(Step::Pass),
-        4 => Just(Step::Wake),
-        4 => claim.clone().prop_map(Step::Attempted),
-        1 => claim.clone().prop_map(Step::NotSent),
-        1 => claim.clone().prop_map(Step::PartDelivered),
-        3 => claim.clone().prop_map(Step::Delivered),
-        2 => claim.clone().prop_map(Step::Refused),
-        1 => claim.clone().prop_map(Step::Expired),
-        2 => (claim, any::<bool>()).prop_map(|(claim, idempotent)| Step::Lost(claim, idempotent)),
+        8 => events().prop_map(TestStep::Event),
+        1 => (0_u64..60).prop_map(TestStep::Pass),
+        4 => Just(TestStep::Wake),
+        4 => claim.clone().prop_map(TestStep::Attempted),
+        1 => claim.clone().prop_map(TestStep::NotSent),
+        1 => claim.clone().prop_map(TestStep::PartDelivered),
+        3 => claim.clone().prop_map(TestStep::Delivered),
+        2 => claim.clone().prop_map(TestStep::Refused),
+        1 => claim.clone().prop_map(TestStep::Expired),
+        2 => (claim, any::<bool>()).prop_map(|(claim, idempotent)| TestStep::Lost(claim, idempotent)),
     ];
     vec(step, 0..40)
 }
@@ -99,26 +99,26 @@ fn policies() -> impl Strategy<Value = Policy> {
         })
 }
 
-/// What a person could see, and what of it is still on its way.
+/// What the person can see, and which claim is in flight.
 #[derive(Debug, Default)]
-struct Seen {
-    on_its_way: Option<u32>,
+struct SeenSignals {
+    in_flight: Option<u32>,
     answers: u32,
     late_answers: u32,
     deferrals: u32,
 }
 
 fn is_settled_by_a_signal(obligation: &Obligation) -> bool {
-    matches!(obligation.state(), State::Settled(Settlement::Signal { .. }))
+    matches!(obligation.state(), ObligationState::Settled(Settlement::Signal { .. }))
 }
 
 struct Turn {
     obligation: Obligation,
     policy: Policy,
     now: Timestamp,
-    seen: Seen,
-    /// How many of the current agent's runs were taken back.
-    taken_back: u32,
+    seen: SeenSignals,
+    /// How many of the current agent's runs do not count towards `max_runs`, at most.
+    uncounted_runs: u32,
 }
 
 impl Turn {
@@ -128,31 +128,31 @@ impl Turn {
             obligation: Obligation::open(owed, &policy, None, now),
             policy,
             now,
-            seen: Seen::default(),
-            taken_back: 0,
+            seen: SeenSignals::default(),
+            uncounted_runs: 0,
         }
     }
 
-    fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
+    fn apply(&mut self, step: TestStep) -> Result<(), TestCaseError> {
         let claim = |back: u32| self.obligation.claims().saturating_sub(back);
-        let reason = || "the platform's words".to_owned();
+        let reason = || "the platform's error".to_owned();
         let event = match step {
-            Step::Event(event) => event,
-            Step::Pass(secs) => {
+            TestStep::Event(event) => event,
+            TestStep::Pass(secs) => {
                 self.now = self.now + Duration::from_secs(secs);
                 Event::Tick
             }
-            Step::Wake => {
+            TestStep::Wake => {
                 self.now = self.obligation.wake_at().map_or(self.now, |at| at.max(self.now));
                 Event::Tick
             }
-            Step::Attempted(back) => Event::Attempted { claim: claim(back) },
-            Step::NotSent(back) => Event::NotSent { claim: claim(back) },
-            Step::PartDelivered(back) => Event::PartDelivered { claim: claim(back) },
-            Step::Delivered(back) => Event::Delivered { claim: claim(back), messages: vec!["m".to_owned()] },
-            Step::Refused(back) => Event::Refused { claim: claim(back), reason: reason() },
-            Step::Expired(back) => Event::Expired { claim: claim(back), reason: reason() },
-            Step::Lost(back, idempotent) => Event::Lost { claim: claim(back), idempotent },
+            TestStep::Attempted(back) => Event::Attempted { claim: claim(back) },
+            TestStep::NotSent(back) => Event::NotSent { claim: claim(back) },
+            TestStep::PartDelivered(back) => Event::PartDelivered { claim: claim(back) },
+            TestStep::Delivered(back) => Event::Delivered { claim: claim(back), messages: vec!["m".to_owned()] },
+            TestStep::Refused(back) => Event::Refused { claim: claim(back), reason: reason() },
+            TestStep::Expired(back) => Event::Expired { claim: claim(back), reason: reason() },
+            TestStep::Lost(back, idempotent) => Event::Lost { claim: claim(back), idempotent },
         };
         self.on(event)
     }
@@ -160,16 +160,16 @@ impl Turn {
     fn on(&mut self, event: Event) -> Result<(), TestCaseError> {
         let before = self.obligation.clone();
         self.nothing_happens_before_the_wake()?;
-        self.see(&event);
+        self.note_shown(&event);
         let is_begin = event == Event::Begin;
         let is_tick = event == Event::Tick;
-        let may_promise = matches!(event, Event::Outcome(Outcome::Defer { .. }));
-        self.taken_back += u32::from(may_promise || (event == Event::TakenBack && self.obligation.is_running()));
+        let may_defer = matches!(event, Event::Outcome(Outcome::Defer { .. }));
+        self.uncounted_runs += u32::from(may_defer || (event == Event::Interrupted && self.obligation.is_running()));
         let effects = self.obligation.on(event, &self.policy, self.now).effects;
         self.check_effects(&before, &effects, is_begin)?;
         self.check_state(&before)?;
         if is_tick {
-            prop_assert!(self.obligation.wake_at().is_none_or(|at| at > self.now), "it waits for the past");
+            prop_assert!(self.obligation.wake_at().is_none_or(|at| at > self.now), "the wake time is in the past");
         }
         Ok(())
     }
@@ -183,17 +183,17 @@ impl Turn {
         Ok(())
     }
 
-    /// What the event shows to the person, and what it takes off the way.
-    fn see(&mut self, event: &Event) {
+    /// Notes what the event shows to the person, and that its claim is no longer in flight.
+    fn note_shown(&mut self, event: &Event) {
         let (Event::Delivered { claim, .. } | Event::Refused { claim, .. } | Event::Expired { claim, .. }) = event
         else {
-            if matches!(event, Event::Lost { claim, .. } if self.seen.on_its_way == Some(*claim)) {
-                // It may be sent again, or something else in its place.
-                self.seen.on_its_way = None;
+            if matches!(event, Event::Lost { claim, .. } if self.seen.in_flight == Some(*claim)) {
+                // The decision may resend it or send something else.
+                self.seen.in_flight = None;
             }
             return;
         };
-        if let (Event::Delivered { .. }, State::Claimed { signal, .. }) = (event, self.obligation.state())
+        if let (Event::Delivered { .. }, ObligationState::Claimed { signal, .. }) = (event, self.obligation.state())
             && *claim == self.obligation.claims()
         {
             match signal {
@@ -201,8 +201,8 @@ impl Turn {
                 SignalKind::Reply | SignalKind::Reaction => self.seen.answers += 1,
             }
         }
-        if self.seen.on_its_way == Some(*claim) {
-            self.seen.on_its_way = None;
+        if self.seen.in_flight == Some(*claim) {
+            self.seen.in_flight = None;
         }
     }
 
@@ -215,44 +215,44 @@ impl Turn {
                     let signal = cleared.get();
                     claims += 1;
                     prop_assert_eq!(signal.claim, claims);
-                    prop_assert_eq!(self.seen.on_its_way, None, "two claims on their way");
+                    prop_assert_eq!(self.seen.in_flight, None, "two claims in flight");
                     if signal.via == Via::LateAnswer {
                         self.seen.late_answers += 1;
-                        prop_assert!(is_settled_by_a_signal(now), "a late answer before any");
+                        prop_assert!(is_settled_by_a_signal(now), "a late answer before any signal");
                     } else {
-                        prop_assert_eq!(self.seen.answers, 0, "an answer after the answer");
+                        prop_assert_eq!(self.seen.answers, 0, "a second answer");
                         let claimed = matches!(
                             now.state(),
-                            State::Claimed { signal: kind, via, .. } if *kind == signal.kind() && *via == signal.via
+                            ObligationState::Claimed { signal: kind, via, .. } if *kind == signal.kind() && *via == signal.via
                         );
                         prop_assert!(claimed, "sent without a claim");
-                        self.seen.on_its_way = Some(signal.claim);
+                        self.seen.in_flight = Some(signal.claim);
                     }
                 }
-                Effect::Draft(_) => prop_assert!(now.is_draft_wanted() && self.seen.answers == 0),
-                Effect::Withdraw { claim: Draft::CLAIM } => prop_assert!(!now.is_draft_wanted()),
-                Effect::Resend { claim: Draft::CLAIM, labelled } => prop_assert!(now.is_draft_wanted() && !labelled),
+                Effect::Draft(_) => prop_assert!(now.is_draft_pending() && self.seen.answers == 0),
+                Effect::Withdraw { claim: Draft::CLAIM } => prop_assert!(!now.is_draft_pending()),
+                Effect::Resend { claim: Draft::CLAIM, labelled } => prop_assert!(now.is_draft_pending() && !labelled),
                 Effect::Withdraw { claim } => {
                     prop_assert_eq!(*claim, before.claims());
-                    self.seen.on_its_way = None;
+                    self.seen.in_flight = None;
                 }
                 Effect::Resend { claim, .. } => {
                     prop_assert_eq!(*claim, before.claims());
-                    let is_late = matches!(now.state(), State::Settled(_));
-                    self.seen.on_its_way = Some(*claim).filter(|_| !is_late);
+                    let is_late = matches!(now.state(), ObligationState::Settled(_));
+                    self.seen.in_flight = Some(*claim).filter(|_| !is_late);
                 }
                 Effect::Run { attempt, .. } => {
                     prop_assert!(is_begin && now.is_running());
                     if *attempt == 1 {
-                        self.taken_back = 0;
+                        self.uncounted_runs = 0;
                     }
-                    prop_assert!(*attempt >= 1 && *attempt <= self.policy.max_runs + self.taken_back);
+                    prop_assert!(*attempt >= 1 && *attempt <= self.policy.max_runs + self.uncounted_runs);
                 }
                 Effect::RunAgain => prop_assert!(now.is_waiting()),
                 Effect::StopRun => prop_assert!(before.is_running() && !now.is_running()),
                 Effect::DeadLetter { reason } => {
-                    prop_assert_eq!(now.state(), &State::Undeliverable { reason: reason.clone() });
-                    self.seen.on_its_way = None;
+                    prop_assert_eq!(now.state(), &ObligationState::Undeliverable { reason: reason.clone() });
+                    self.seen.in_flight = None;
                 }
                 Effect::Suppress(_) => {}
             }
@@ -265,41 +265,43 @@ impl Turn {
     fn check_state(&self, before: &Obligation) -> Result<(), TestCaseError> {
         let now = &self.obligation;
         if before.state().is_final() {
-            prop_assert_eq!(before.state(), now.state(), "a final state was left");
+            prop_assert_eq!(before.state(), now.state(), "a final state changed");
         }
-        prop_assert_eq!(self.seen.answers, u32::from(is_settled_by_a_signal(now)), "settled and seen are not the same");
+        prop_assert_eq!(self.seen.answers, u32::from(is_settled_by_a_signal(now)), "state and seen answers differ");
         prop_assert!(now.deferrals() <= self.policy.max_deferrals && self.seen.deferrals <= now.deferrals());
         prop_assert!(!(now.is_running() && now.is_waiting()));
 
         let stored = serde_json::to_value(now).expect("an obligation is plain data");
         if now.state().is_final() {
             prop_assert!(!now.is_waiting() && (now.is_running() || now.wake_at().is_none()));
-            for held in ["pending", "promised", "cancelled_by"] {
-                prop_assert!(stored.get(held).is_none(), "{held} after the end: {stored}");
+            for held in ["pending", "deferral_due", "cancelled_by"] {
+                prop_assert!(stored.get(held).is_none(), "{held} is still set after the end: {stored}");
             }
         }
-        let read: Obligation = serde_json::from_value(stored).expect("what was stored can be read");
+        let read: Obligation = serde_json::from_value(stored).expect("a stored obligation can be read");
         prop_assert_eq!(&read, now);
         Ok(())
     }
 
-    /// What happens when everyone does their part.
-    fn goes_on_well(&mut self) -> Result<(), TestCaseError> {
+    /// Continues without failures until the turn ends.
+    fn finish_without_failures(&mut self) -> Result<(), TestCaseError> {
         for _ in 0..40 {
             let state = self.obligation.state().clone();
             let step = match state {
-                State::Settled(_) | State::Undeliverable { .. } => return Ok(()),
-                State::Merged { .. } => Step::Event(Event::MergeSettled),
-                State::Claimed { .. } => Step::Delivered(0),
-                State::Open | State::Deferred if self.obligation.is_waiting() => Step::Event(Event::Begin),
-                State::Open | State::Deferred if self.obligation.is_running() => {
-                    Step::Event(Event::Outcome(Outcome::Reply(Reply::text("done"))))
+                ObligationState::Settled(_) | ObligationState::Undeliverable { .. } => return Ok(()),
+                ObligationState::Merged { .. } => TestStep::Event(Event::MergeSettled),
+                ObligationState::Claimed { .. } => TestStep::Delivered(0),
+                ObligationState::Open | ObligationState::Deferred if self.obligation.is_waiting() => {
+                    TestStep::Event(Event::Begin)
                 }
-                State::Open | State::Deferred => Step::Wake,
+                ObligationState::Open | ObligationState::Deferred if self.obligation.is_running() => {
+                    TestStep::Event(Event::Outcome(Outcome::Reply(Reply::text("done"))))
+                }
+                ObligationState::Open | ObligationState::Deferred => TestStep::Wake,
             };
-            self.take(step)?;
+            self.apply(step)?;
         }
-        Err(TestCaseError::fail(format!("it never ends: {:?}", self.obligation)))
+        Err(TestCaseError::fail(format!("the turn never ends: {:?}", self.obligation)))
     }
 }
 
@@ -316,12 +318,12 @@ proptest! {
         let owed = if is_owed { Expectation::Answer } else { Expectation::Nothing };
         let mut turn = Turn::open(owed, policy);
         for step in steps {
-            turn.take(step)?;
+            turn.apply(step)?;
         }
-        turn.goes_on_well()?;
+        turn.finish_without_failures()?;
 
         if is_owed {
-            let is_silent = matches!(turn.obligation.state(), State::Settled(Settlement::Silence { .. }));
+            let is_silent = matches!(turn.obligation.state(), ObligationState::Settled(Settlement::Silence { .. }));
             prop_assert!(!is_silent, "silence where an answer was owed");
         }
     }

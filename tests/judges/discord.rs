@@ -1,4 +1,4 @@
-//! The Discord server is judged by serenity and discord.py.
+//! serenity and discord.py check the Discord server.
 
 mod client;
 mod connecting;

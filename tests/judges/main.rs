@@ -1,7 +1,7 @@
-//! Clients that are not ours say whether our Telegram and our Discord are true: run by `cargo xtask test --judges`, once a
-//! week and whenever a double has changed. What they bring along is compiled in no other run.
+//! Independent clients check that the doubles of Telegram and Discord behave like the real servers: run by `cargo xtask
+//! test --judges`, once a week and after each change of a double. Their dependencies are compiled in no other run.
 //!
-//! To add a judge: a module of the platform that it judges, and what it needs in that platform's requirements or in
+//! To add a judge, write a module for its platform, and add its dependencies to that platform's requirements or to
 //! `Cargo.toml`.
 
 mod discord;

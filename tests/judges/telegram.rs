@@ -1,7 +1,7 @@
-//! What is not ours says whether the double is true: aiogram's models of the Bot API, and two clients that hold
-//! a conversation with it.
+//! Independent software checks the double: aiogram's models of the Bot API, and two clients that have a conversation with
+//! it.
 //!
-//! Each is seen failing too: a judge that is content with everything says nothing.
+//! Each judge must also fail on an incorrect double, as a judge that accepts everything proves nothing.
 
 use std::{
     env,
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 fn python() -> OsString {
-    env::var_os("REJOINDER_PYTHON").expect("REJOINDER_PYTHON is the Python of `cargo xtask test`: run that")
+    env::var_os("REJOINDER_PYTHON").expect("REJOINDER_PYTHON is not set: run `cargo xtask test`")
 }
 
-/// A log of its own for each test.
+/// The path of a log for one test.
 fn log(name: &str) -> PathBuf {
     let log = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("telegram-{name}.jsonl"));
-    // One of an earlier run would be judged again.
+    // Otherwise the calls of an earlier run would be judged again.
     let _ = fs::remove_file(&log);
     log
 }
@@ -34,7 +34,7 @@ fn judge(script: &str) -> Command {
     command
 }
 
-/// What a judge said, and whether it is content.
+/// Whether a judge is satisfied, and its output.
 fn verdict(output: &Output) -> (bool, String) {
     let said = [output.stdout.as_slice(), output.stderr.as_slice()].map(String::from_utf8_lossy).concat();
     (output.status.success(), said)
@@ -46,12 +46,12 @@ async fn converses(script: &str, telegram: &TelegramDouble) -> (bool, String) {
     verdict(&command.output().await.expect("the judge runs"))
 }
 
-/// What `validate.py` says of these logs.
+/// Runs `validate.py` on these logs.
 async fn validates(logs: &[&Path]) -> (bool, String) {
     verdict(&judge("validate.py").args(logs).output().await.expect("the judge runs"))
 }
 
-/// A client holds its conversation; gives the log of all that was said.
+/// Lets a client have its conversation; returns the log of all calls.
 async fn is_content(script: &str) -> PathBuf {
     let telegram = TelegramDouble::start().await;
     let log = log(script);
@@ -74,7 +74,7 @@ async fn a_double_that_answers_wrongly_pleases_no_client() {
         let telegram = TelegramDouble::start().await;
         telegram.fault(Fault::refuse(ApiError::bad_request("chat not found")).on("getChat").forever());
         let (content, said) = converses(script, &telegram).await;
-        assert!(!content, "{script} is content with a double that knows no chats: {said}");
+        assert!(!content, "{script} accepts a double that rejects `getChat`: {said}");
         assert!(said.to_lowercase().contains("chat not found"), "{script} fails for another reason: {said}");
     }
 }
@@ -90,7 +90,7 @@ async fn a_wrong_call_or_answer_is_found() {
     let changed = |pointer: &str, value: Value| {
         let mut line = right.clone();
         let (parent, key) = pointer.rsplit_once('/').expect("a pointer has a slash");
-        let object = line.pointer_mut(parent).and_then(Value::as_object_mut).expect("it points into an object");
+        let object = line.pointer_mut(parent).and_then(Value::as_object_mut).expect("the pointer refers to an object");
         object.insert(key.to_owned(), value);
         line
     };
@@ -118,10 +118,10 @@ async fn a_wrong_call_or_answer_is_found() {
     fs::write(&empty, "").expect("the log is written");
     let (content, said) = validates(&[&wrong_log, &empty]).await;
     assert!(!content, "{said}");
-    assert!(!said.contains("jsonl:1:"), "what is right is found wrong: {said}");
+    assert!(!said.contains("jsonl:1:"), "the valid call is reported: {said}");
     for (at, (_, wanted)) in wrong.iter().enumerate() {
         let wanted = format!("wrong.jsonl:{}: {wanted}", at + 2);
         assert!(said.contains(&wanted), "wanted `{wanted}`: {said}");
     }
-    assert!(said.contains("empty.jsonl: holds no call"), "a log without a call is no proof: {said}");
+    assert!(said.contains("empty.jsonl: holds no call"), "an empty log must be reported: {said}");
 }

@@ -1,4 +1,4 @@
-//! Agents to talk to: a model server that is not ours, and one that does what a test says.
+//! Agents for the tests: a third-party model server, and a scripted one.
 
 use std::{
     io,
@@ -18,14 +18,14 @@ use axum::{
 use futures_util::stream;
 use rejoinder_core::{
     Outcome,
-    conformance::scripted::{End, Gate, Script, Step},
+    conformance::scripted::{Gate, Script, ScriptEnd, ScriptStep},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::mpsc};
 
 use crate::eventually;
 
-/// A real OpenAI-compatible server (aimock), with the answers of `tests/fixtures/model.json`.
+/// A real OpenAI-compatible server (aimock) with the answers of `tests/fixtures/model.json`.
 #[derive(Debug)]
 pub struct ModelServer {
     process: Child,
@@ -33,10 +33,10 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// Starts it and waits until it answers.
+    /// Starts it and waits until it responds.
     ///
     /// # Panics
-    /// When it is not installed: run the tests with `cargo xtask test`.
+    /// If it is not installed: run the tests with `cargo xtask test`.
     pub async fn start() -> Self {
         let port = {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -61,13 +61,13 @@ impl ModelServer {
         server
     }
 
-    /// The section of an agent `main` that uses it.
+    /// The configuration section of an agent `main` that uses it.
     #[must_use]
     pub fn section(&self) -> String {
         section(self.port, "")
     }
 
-    /// As [`section`](Self::section), with more keys.
+    /// As [`section`](Self::section), with additional keys.
     #[must_use]
     pub fn section_with(&self, keys: &str) -> String {
         section(self.port, keys)
@@ -76,7 +76,7 @@ impl ModelServer {
 
 impl Drop for ModelServer {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -88,30 +88,30 @@ fn section(port: u16, keys: &str) -> String {
     )
 }
 
-/// The folder with the packages that the tests talk to.
+/// The folder of the installed packages that the tests run.
 pub(crate) fn counterparts() -> PathBuf {
     std::env::var_os("REJOINDER_COUNTERPARTS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/counterparts"), PathBuf::from)
 }
 
-/// One call that a scripted agent got.
+/// One call to a scripted agent.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The turn's id.
+    /// The header `x-rejoinder-turn-id`.
     pub turn: Option<String>,
-    /// Which time the agent was given the turn.
+    /// The header `x-rejoinder-attempt`: which run of the turn this is.
     pub attempt: Option<String>,
     /// The request's body.
     pub body: Value,
 }
 
 impl Call {
-    /// What the agent was told last: words, or parts as JSON.
+    /// The content of the last message: text, or parts as JSON.
     ///
     /// # Panics
-    /// When there are no messages in the call.
+    /// If the call has no messages.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn last_message(&self) -> String {
         let messages = self.body["messages"].as_array().expect("messages");
         let content = &messages.last().expect("a message")["content"];
         content.as_str().map_or_else(|| content.to_string(), ToOwned::to_owned)
@@ -125,72 +125,72 @@ struct Shared {
     calls: Mutex<Vec<Call>>,
 }
 
-/// The scripted agent behind an OpenAI-compatible server, in the test's own process.
+/// A scripted agent behind an OpenAI-compatible server, in the test's own process.
 ///
-/// It streams what its script streams, and what of a reply is left at the end: a reply begins with what was streamed. It
-/// calls a tool to react, to defer and to be silent. Before it has streamed anything it sends no headers, and an error is
-/// a status; after that, an error cuts the connection.
+/// It streams what its script streams, and the rest of the reply at the end: a reply must begin with what was streamed. It
+/// calls a tool to react, to defer and to stay silent. It sends no headers before it streams: until then an error is a
+/// status, afterwards an error cuts the connection.
 pub struct ScriptedAgent {
     port: u16,
     shared: Arc<Shared>,
 }
 
 impl ScriptedAgent {
-    /// Starts one that decides on each call (and its number, from 0) what to do.
+    /// Starts an agent whose `decide` returns the script for each call, given the call and its number from 0.
     ///
     /// # Panics
-    /// When there is no free port.
+    /// If there is no free port.
     pub async fn start(decide: impl Fn(&Call, usize) -> Script + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("the listener has an address").port();
         let shared = Arc::new(Shared { decide: Box::new(decide), calls: Mutex::default() });
         let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(Arc::clone(&shared));
-        // What is written in pieces is not held back for a moment between them.
+        // Without Nagle's algorithm, so that each piece is sent at once.
         let listener = listener.tap_io(|connection| connection.set_nodelay(true).expect("a connection"));
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self { port, shared }
     }
 
-    /// Starts one that answers everything with `words`.
-    pub async fn replying(words: &str) -> Self {
-        let words = words.to_owned();
-        Self::start(move |_, _| Script::replies(&words)).await
+    /// Starts an agent that answers everything with `text`.
+    pub async fn replying(text: &str) -> Self {
+        let text = text.to_owned();
+        Self::start(move |_, _| Script::replies(&text)).await
     }
 
-    /// Starts one that says back what it is told.
+    /// Starts an agent that echoes the last message.
     pub async fn echoing() -> Self {
         Self::start(|call, _| echo(call)).await
     }
 
-    /// Starts one that answers the first call with `words` once it is released, and says back the others.
-    pub async fn holding(words: &str) -> (Self, Gate) {
-        let (release, words) = (Gate::default(), words.to_owned());
+    /// Starts an agent that answers the first call with `text` once the gate opens, and echoes the others.
+    pub async fn holding(text: &str) -> (Self, Gate) {
+        let (release, text) = (Gate::default(), text.to_owned());
         let held = release.clone();
         let agent = Self::start(move |call, number| match number {
-            0 => Script::replies(&words).waiting(&held),
+            0 => Script::replies(&text).waiting(&held),
             _ => echo(call),
         })
         .await;
         (agent, release)
     }
 
-    /// The section of an agent `main` that uses it.
+    /// The configuration section of an agent `main` that uses it.
     #[must_use]
     pub fn section(&self) -> String {
         section(self.port, "")
     }
 
-    /// As [`section`](Self::section), with more keys.
+    /// As [`section`](Self::section), with additional keys.
     #[must_use]
     pub fn section_with(&self, keys: &str) -> String {
         section(self.port, keys)
     }
 
-    /// Waits until it was called so many times.
+    /// Waits until it was called this many times.
     ///
     /// # Panics
-    /// When it was not in time.
-    pub async fn called(&self, times: usize) {
+    /// If it was not in time.
+    pub async fn until_called(&self, times: usize) {
         let about = format!("the agent is called {times} times");
         eventually(&about, async || (self.calls().len() >= times).then_some(())).await;
     }
@@ -198,7 +198,7 @@ impl ScriptedAgent {
     /// The calls so far.
     ///
     /// # Panics
-    /// When a call has panicked.
+    /// If a call has panicked.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.shared.calls.lock().expect("no call has panicked").clone()
@@ -220,22 +220,21 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: axum::http::Header
     perform((shared.decide)(&call, number)).await
 }
 
-/// Says back what it was told.
 fn echo(call: &Call) -> Script {
-    Script::replies(&format!("echo {}", call.told()))
+    Script::replies(&format!("echo {}", call.last_message()))
 }
 
-/// What the server does about a script.
+/// Performs a script as the response to a call.
 async fn perform(script: Script) -> Response<Body> {
     let mut steps = script.steps.into_iter().peekable();
-    while let Some(step) = steps.next_if(|step| !matches!(step, Step::Stream(_))) {
+    while let Some(step) = steps.next_if(|step| !matches!(step, ScriptStep::Stream(_))) {
         wait(step).await;
     }
     if steps.peek().is_none() {
         match script.end {
-            End::Hang => return std::future::pending().await,
-            End::Fail(why) => return refusal(StatusCode::INTERNAL_SERVER_ERROR, &why),
-            End::Refuse(status) => return refusal(StatusCode::from_u16(status).expect("a status"), "refused"),
+            ScriptEnd::Hang => return std::future::pending().await,
+            ScriptEnd::Fail(why) => return refusal(StatusCode::INTERNAL_SERVER_ERROR, &why),
+            ScriptEnd::Refuse(status) => return refusal(StatusCode::from_u16(status).expect("a status"), "refused"),
             _ => {}
         }
     }
@@ -244,15 +243,15 @@ async fn perform(script: Script) -> Response<Body> {
         let mut streamed = String::new();
         for step in steps {
             match step {
-                Step::Stream(text) => {
+                ScriptStep::Stream(text) => {
                     streamed.push_str(&text);
-                    // Nobody may be listening any more.
-                    let _ = sender.send(Ok(says(&text))).await;
+                    // The client may have disconnected.
+                    let _ = sender.send(Ok(content_chunk(&text))).await;
                 }
                 step => wait(step).await,
             }
         }
-        match last(script.end, &streamed) {
+        match last_chunk(script.end, &streamed) {
             Some(last) => drop(sender.send(last).await),
             None => std::future::pending().await,
         }
@@ -262,33 +261,33 @@ async fn perform(script: Script) -> Response<Body> {
     response.body(Body::from_stream(chunks)).expect("a response")
 }
 
-/// A step that nobody sees.
-async fn wait(step: Step) {
+/// Performs a step that produces no output.
+async fn wait(step: ScriptStep) {
     match step {
-        Step::Take(time) => tokio::time::sleep(time).await,
-        Step::Wait(gate) => gate.passes().await,
+        ScriptStep::Take(time) => tokio::time::sleep(time).await,
+        ScriptStep::Wait(gate) => gate.wait().await,
         other => panic!("no model server does this: {other:?}"),
     }
 }
 
-/// What comes last, after `streamed`: nothing, when nothing ever does.
-fn last(end: End, streamed: &str) -> Option<io::Result<String>> {
-    let called = |name: &str, arguments: &Value| {
+/// The last chunk after `streamed`; `None` if the response never ends.
+fn last_chunk(end: ScriptEnd, streamed: &str) -> Option<io::Result<String>> {
+    let tool_call = |name: &str, arguments: &Value| {
         let function = json!({ "name": name, "arguments": arguments.to_string() });
         let call = json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": function }] });
         format!("{}{}{DONE}", chunk(&call, None), chunk(&json!({}), Some("tool_calls")))
     };
     Some(Ok(match end {
-        End::Outcome(Outcome::Reply(reply)) => {
+        ScriptEnd::Outcome(Outcome::Reply(reply)) => {
             let rest = reply.text.strip_prefix(streamed).expect("a reply begins with what was streamed");
-            let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { says(rest) };
+            let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { content_chunk(rest) };
             format!("{rest}{}{DONE}", chunk(&json!({}), Some("stop")))
         }
-        End::Outcome(Outcome::React(emoji)) => called("react", &json!({ "emoji": emoji })),
-        End::Outcome(Outcome::Silent(reason)) => called("stay_silent", &json!({ "reason": reason })),
-        End::Defer { note, within } => called("defer", &json!({ "note": note, "seconds": within.as_secs() })),
-        End::Fail(why) => return Some(Err(io::Error::other(why))),
-        End::Hang => return None,
+        ScriptEnd::Outcome(Outcome::React(emoji)) => tool_call("react", &json!({ "emoji": emoji })),
+        ScriptEnd::Outcome(Outcome::Silent(reason)) => tool_call("stay_silent", &json!({ "reason": reason })),
+        ScriptEnd::Defer { note, within } => tool_call("defer", &json!({ "note": note, "seconds": within.as_secs() })),
+        ScriptEnd::Fail(why) => return Some(Err(io::Error::other(why))),
+        ScriptEnd::Hang => return None,
         other => panic!("no model server ends like this: {other:?}"),
     }))
 }
@@ -300,7 +299,7 @@ fn refusal(status: StatusCode, message: &str) -> Response<Body> {
     Response::builder().status(status).body(Body::from(body)).expect("a response")
 }
 
-fn says(text: &str) -> String {
+fn content_chunk(text: &str) -> String {
     chunk(&json!({ "content": text }), None)
 }
 

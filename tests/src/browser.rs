@@ -1,4 +1,4 @@
-//! A real browser, led by a script of `tests/browser`.
+//! A real browser, driven by a script of `tests/browser`.
 
 use std::{path::Path, process::Stdio};
 
@@ -11,24 +11,24 @@ use tokio::{
 
 use crate::{PATIENCE, agent::counterparts};
 
-/// A person at a browser: a script that says where it is, waits there to be told to go on, and fails
-/// when it does not see what it should.
+/// A person at a browser: a script that prints the checkpoint it has reached, waits there for a line on standard input, and
+/// fails when it does not see what it should.
 #[derive(Debug)]
 pub struct Browser {
     script: String,
     process: Child,
-    said: Lines<BufReader<ChildStdout>>,
-    told: ChildStdin,
-    complaints: JoinHandle<String>,
+    stdout: Lines<BufReader<ChildStdout>>,
+    stdin: ChildStdin,
+    stderr: JoinHandle<String>,
 }
 
 impl Browser {
-    /// Starts `tests/browser/{script}.mjs` on what is at `url`.
+    /// Starts `tests/browser/{script}.mjs` on the page at `url`.
     ///
     /// # Panics
-    /// When Node.js cannot be started.
+    /// If Node.js cannot be started.
     #[must_use]
-    pub fn follows(script: &str, url: &str) -> Self {
+    pub fn start(script: &str, url: &str) -> Self {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut process = Command::new("node")
             .arg(tests.join(format!("browser/{script}.mjs")))
@@ -41,53 +41,55 @@ impl Browser {
             .kill_on_drop(true)
             .spawn()
             .expect("Node.js starts");
-        let said = BufReader::new(process.stdout.take().expect("what the script says is piped")).lines();
-        let told = process.stdin.take().expect("what the script is told is piped");
-        let mut complaints = process.stderr.take().expect("the script's complaints are piped");
-        let complaints = tokio::spawn(async move {
+        let stdout = BufReader::new(process.stdout.take().expect("the script's output is piped")).lines();
+        let stdin = process.stdin.take().expect("the script's input is piped");
+        let mut stderr = process.stderr.take().expect("the script's errors are piped");
+        let stderr = tokio::spawn(async move {
             let mut text = String::new();
-            // Whatever could be read is shown.
-            let _ = complaints.read_to_string(&mut text).await;
+            // What could be read before an error is shown.
+            let _ = stderr.read_to_string(&mut text).await;
             text
         });
-        Self { script: script.to_owned(), process, said, told, complaints }
+        Self { script: script.to_owned(), process, stdout, stdin, stderr }
     }
 
-    /// Waits until the script is where it says `place`, where it stays.
+    /// Waits until the script reaches `checkpoint`, where it waits.
     ///
     /// # Panics
-    /// When it fails before, or is elsewhere.
-    pub async fn is_at(&mut self, place: &str) {
-        let said = timeout(PATIENCE, self.said.next_line()).await.ok().map(|line| line.expect("the script is heard"));
-        match said {
-            Some(Some(said)) => assert_eq!(said, place, "the script `{}` is elsewhere", self.script),
-            Some(None) => self.complain().await,
-            None => panic!("the script `{}` did not come to `{place}` within {PATIENCE:?}", self.script),
+    /// If it fails first or reaches another one.
+    pub async fn reaches(&mut self, checkpoint: &str) {
+        let line = timeout(PATIENCE, self.stdout.next_line()).await.ok().map(|line| line.expect("output is read"));
+        match line {
+            Some(Some(reached)) => {
+                assert_eq!(reached, checkpoint, "the script `{}` is at another checkpoint", self.script)
+            }
+            Some(None) => self.fail().await,
+            None => panic!("the script `{}` did not reach `{checkpoint}` within {PATIENCE:?}", self.script),
         }
     }
 
-    /// Tells the script to go on from where it is.
+    /// Lets the script continue from its checkpoint.
     ///
     /// # Panics
-    /// When it has ended.
-    pub async fn goes_on(&mut self) {
-        self.told.write_all(b"\n").await.expect("the script waits to be told");
+    /// If it has ended.
+    pub async fn resume(&mut self) {
+        self.stdin.write_all(b"\n").await.expect("the script reads its input");
     }
 
-    /// Waits until the script has seen everything that it should.
+    /// Waits until the script has ended successfully.
     ///
     /// # Panics
-    /// When it has not.
-    pub async fn is_content(mut self) {
+    /// If it fails.
+    pub async fn succeeds(mut self) {
         let status = timeout(PATIENCE, self.process.wait()).await;
         let status = status.unwrap_or_else(|_| panic!("the script `{}` does not end", self.script));
         if !status.expect("the script is waited for").success() {
-            self.complain().await;
+            self.fail().await;
         }
     }
 
-    async fn complain(&mut self) -> ! {
-        let complaints = (&mut self.complaints).await.expect("the script's complaints are read");
-        panic!("the script `{}` failed:\n{complaints}", self.script)
+    async fn fail(&mut self) -> ! {
+        let stderr = (&mut self.stderr).await.expect("the script's errors are read");
+        panic!("the script `{}` failed:\n{stderr}", self.script)
     }
 }

@@ -1,4 +1,4 @@
-//! A person at the web chat, by its socket alone.
+//! A person at the web chat, connected by its socket alone.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::PATIENCE;
 #[derive(Debug)]
 pub struct Chat {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    /// The turns that it was welcomed with.
+    /// The turns in the `welcome` frame.
     pub turns: Vec<Value>,
 }
 
@@ -19,36 +19,36 @@ impl Chat {
     /// Opens `conversation` at the gateway at `url`.
     ///
     /// # Panics
-    /// When it is not welcomed.
-    pub async fn opens(url: &str, conversation: &str) -> Self {
+    /// If there is no `welcome`.
+    pub async fn open(url: &str, conversation: &str) -> Self {
         let url = format!("{}/chat/ws", url.replacen("http", "ws", 1));
         let (socket, _) = tokio_tungstenite::connect_async(url).await.expect("the socket opens");
         let mut chat = Self { socket, turns: Vec::new() };
-        chat.sends(&json!({ "type": "hello", "conversation": conversation })).await;
-        let welcome = chat.hears("welcome").await;
+        chat.send_frame(&json!({ "type": "hello", "conversation": conversation })).await;
+        let welcome = chat.next_frame("welcome").await;
         chat.turns.clone_from(welcome["turns"].as_array().expect("the welcome has turns"));
         chat
     }
 
-    /// Says something, and waits until it is accepted; gives the turn's id.
+    /// Sends a message and waits until it is accepted; returns the turn's id.
     ///
     /// # Panics
-    /// When it is not.
+    /// If it is not accepted.
     pub async fn says(&mut self, id: &str, text: &str) -> String {
-        self.sends(&json!({ "type": "message", "id": id, "text": text })).await;
-        let accepted = self.hears("accepted").await;
+        self.send_frame(&json!({ "type": "message", "id": id, "text": text })).await;
+        let accepted = self.next_frame("accepted").await;
         accepted["turn_id"].as_str().expect("a turn has an id").to_owned()
     }
 
-    async fn sends(&mut self, frame: &Value) {
+    async fn send_frame(&mut self, frame: &Value) {
         self.socket.send(Message::text(frame.to_string())).await.expect("the socket is open");
     }
 
     /// The next frame of a type.
-    async fn hears(&mut self, kind: &str) -> Value {
-        let heard = async {
+    async fn next_frame(&mut self, kind: &str) -> Value {
+        let reading = async {
             loop {
-                let message = self.socket.next().await.expect("the socket is open").expect("the socket is whole");
+                let message = self.socket.next().await.expect("the socket is open").expect("a frame is read");
                 let Message::Text(text) = message else { continue };
                 let frame: Value = serde_json::from_str(&text).expect("a frame is JSON");
                 if frame["type"] == kind {
@@ -56,6 +56,8 @@ impl Chat {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("heard no `{kind}` within {PATIENCE:?}"))
+        tokio::time::timeout(PATIENCE, reading)
+            .await
+            .unwrap_or_else(|_| panic!("no `{kind}` frame within {PATIENCE:?}"))
     }
 }

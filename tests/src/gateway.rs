@@ -15,10 +15,10 @@ use tokio::{io::AsyncWriteExt, net::TcpSocket, sync::mpsc, task::JoinSet};
 
 use crate::{Hook, PATIENCE, eventually};
 
-/// The token that tests show at `/admin`.
+/// The token that tests use at `/admin`.
 const ADMIN_TOKEN: &str = "admin-token-of-the-tests";
 
-/// How much a pipe of Linux holds, in bytes.
+/// The capacity of a Linux pipe, in bytes.
 const PIPE: usize = 64 << 10;
 
 /// What a gateway is started with.
@@ -26,34 +26,34 @@ const PIPE: usize = 64 << 10;
 pub struct GatewayBuilder {
     config: String,
     environment: Vec<(String, String)>,
-    leaves_turns_open: bool,
-    time: Time,
+    allow_open_turns: bool,
+    time: TimeMode,
     port: Option<u16>,
-    printed: Printed,
+    output_mode: OutputMode,
     open_files: Option<u32>,
 }
 
-/// Where what it prints and logs goes.
+/// Where standard output and the log go.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Printed {
-    /// The log to a file, as JSON.
+enum OutputMode {
+    /// The log goes to a file, as JSON.
     #[default]
-    Kept,
-    /// Both to one pipe, as a person starts it with `2>&1 | less`.
+    LogFile,
+    /// Both go to one pipe, as with `2>&1 | less`.
     Piped,
-    /// The same, and nothing more goes into the pipe.
+    /// As [`Piped`](Self::Piped), with a pipe that is already full.
     Stuck,
 }
 
 /// How time passes for the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Time {
-    /// As it does for us.
+enum TimeMode {
+    /// Unchanged.
     #[default]
-    Ours,
-    /// So many times as fast.
+    Unchanged,
+    /// Faster by this factor.
     Faster(u32),
-    /// As it does for us, but its calendar can be changed.
+    /// Unchanged, but the wall clock can be set.
     OwnCalendar,
 }
 
@@ -73,49 +73,49 @@ impl GatewayBuilder {
         self
     }
 
-    /// Says that this test ends with turns that are owed, so that the check at the end is left out.
+    /// Skips the check at the end that no turn is owed.
     #[must_use]
-    pub const fn leaves_turns_open(mut self) -> Self {
-        self.leaves_turns_open = true;
+    pub const fn allow_open_turns(mut self) -> Self {
+        self.allow_open_turns = true;
         self
     }
 
-    /// Lets time pass `times` as fast for the process: its clocks, its timers, and how long it waits.
+    /// Makes the clocks, timers and sleeps of the process `times` as fast.
     #[must_use]
     pub const fn time_passes_faster(mut self, times: u32) -> Self {
-        self.time = Time::Faster(times);
+        self.time = TimeMode::Faster(times);
         self
     }
 
-    /// Gives the process a calendar of its own, for [`Gateway::calendar_jumps`].
+    /// Gives the process a wall clock of its own, for [`Gateway::set_calendar_offset`].
     #[must_use]
     pub const fn own_calendar(mut self) -> Self {
-        self.time = Time::OwnCalendar;
+        self.time = TimeMode::OwnCalendar;
         self
     }
 
-    /// Lets it listen on this port, where somebody must know it before.
+    /// Listens on this port, for tests that must know it before the start.
     #[must_use]
     pub const fn port(mut self, port: u16) -> Self {
         self.port = Some(port);
         self
     }
 
-    /// Lets it print and log, for a person, to a pipe that nobody reads.
+    /// Prints and logs as text to a pipe that nobody reads.
     #[must_use]
-    pub const fn nobody_reads_its_output(mut self) -> Self {
-        self.printed = Printed::Piped;
+    pub const fn unread_output(mut self) -> Self {
+        self.output_mode = OutputMode::Piped;
         self
     }
 
-    /// The same with a pipe that is full already.
+    /// As [`unread_output`](Self::unread_output), with a pipe that is already full.
     #[must_use]
-    pub const fn its_output_is_stuck(mut self) -> Self {
-        self.printed = Printed::Stuck;
+    pub const fn stuck_output(mut self) -> Self {
+        self.output_mode = OutputMode::Stuck;
         self
     }
 
-    /// Lets it have so many files open at once, sockets included, and no more.
+    /// Limits how many files, sockets included, the process may have open at once.
     #[must_use]
     pub const fn open_files(mut self, most: u32) -> Self {
         self.open_files = Some(most);
@@ -129,10 +129,10 @@ impl GatewayBuilder {
         gateway
     }
 
-    /// Makes the folder and the configuration, and starts nothing.
+    /// Creates the folder and the configuration without starting the process.
     ///
     /// # Panics
-    /// When the machine has no room for a folder or no free port.
+    /// If the folder cannot be created or there is no free port.
     #[must_use]
     pub fn prepare(self) -> Gateway {
         let folder = tempfile::tempdir().expect("a folder for the gateway");
@@ -143,7 +143,7 @@ impl GatewayBuilder {
             self.config
         );
         std::fs::write(&config, text).expect("rejoinder.toml is written");
-        if self.time == Time::OwnCalendar {
+        if self.time == TimeMode::OwnCalendar {
             std::fs::write(folder.path().join("calendar"), "+0").expect("the calendar is written");
         }
         Gateway {
@@ -151,9 +151,9 @@ impl GatewayBuilder {
             port,
             process: None,
             environment: self.environment,
-            leaves_turns_open: self.leaves_turns_open,
+            allow_open_turns: self.allow_open_turns,
             time: self.time,
-            printed: self.printed,
+            output_mode: self.output_mode,
             unread: None,
             open_files: self.open_files,
             http: client(),
@@ -161,32 +161,31 @@ impl GatewayBuilder {
     }
 }
 
-/// A running gateway with a folder of its own.
+/// A gateway with a folder of its own, running or stopped.
 #[derive(Debug)]
 pub struct Gateway {
     folder: TempDir,
     port: u16,
     process: Option<Child>,
     environment: Vec<(String, String)>,
-    leaves_turns_open: bool,
-    time: Time,
-    printed: Printed,
+    allow_open_turns: bool,
+    time: TimeMode,
+    output_mode: OutputMode,
     unread: Option<PipeReader>,
     open_files: Option<u32>,
     http: reqwest::Client,
 }
 
 impl Gateway {
-    /// A gateway to be started.
     #[must_use]
     pub fn builder() -> GatewayBuilder {
         GatewayBuilder::default()
     }
 
-    /// A port that nobody listens on.
+    /// A free port.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is none.
     #[must_use]
     pub fn free_port() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -199,13 +198,12 @@ impl Gateway {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Its data directory.
     #[must_use]
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// The client that tests speak to it with.
+    /// The client that tests call it with.
     #[must_use]
     pub const fn http(&self) -> &reqwest::Client {
         &self.http
@@ -217,10 +215,10 @@ impl Gateway {
         Hook::new(self.http.clone(), format!("{}/hooks/{name}", self.url()), token)
     }
 
-    /// Changes `rejoinder.toml`, for the next start.
+    /// Changes `rejoinder.toml` for the next start.
     ///
     /// # Panics
-    /// When the file cannot be read or written, or `change` changes nothing.
+    /// If the file cannot be read or written, or `change` changes nothing.
     pub fn reconfigure(&self, change: impl FnOnce(&str) -> String) {
         let path = self.folder.path().join("rejoinder.toml");
         let text = std::fs::read_to_string(&path).expect("rejoinder.toml is read");
@@ -229,21 +227,21 @@ impl Gateway {
         std::fs::write(&path, changed).expect("rejoinder.toml is written");
     }
 
-    /// The same, called from another address of this machine: `127.0.0.2`.
+    /// As [`hook`](Self::hook), called from another address of this machine, such as `127.0.0.2`.
     ///
     /// # Panics
-    /// When there can be no client there.
+    /// If the client cannot be built.
     #[must_use]
     pub fn hook_from(&self, address: IpAddr, name: &str, token: &str) -> Hook {
         let http = http_client().local_address(address).build().expect("an HTTP client");
         Hook::new(http, format!("{}/hooks/{name}", self.url()), token)
     }
 
-    /// Opens connections from an address of this machine, each of which sends `start` and nothing more, until they are
-    /// dropped. Waits until half of them are open: the others may have to wait.
+    /// Opens connections from an address of this machine. Each sends `start` and then nothing until it is dropped. Waits
+    /// until half of them are open, as the gateway may hold the others back.
     ///
     /// # Panics
-    /// When they are not opened.
+    /// If a connection cannot be opened.
     pub async fn connections(&self, from: IpAddr, count: usize, start: &'static str) -> JoinSet<()> {
         let (opened, mut are_open) = mpsc::channel(count);
         let mut connections = JoinSet::new();
@@ -253,7 +251,7 @@ impl Gateway {
                 let socket = TcpSocket::new_v4().expect("a socket");
                 socket.bind((from, 0).into()).expect("an address of this machine");
                 let mut connection = socket.connect(to).await.expect("a connection is opened");
-                // It may be closed again already, and nobody may be waiting for it.
+                // The connection may be closed again already, and the receiver may be dropped.
                 let _ = connection.write_all(start.as_bytes()).await;
                 let _ = opened.send(()).await;
                 std::future::pending::<()>().await;
@@ -265,30 +263,30 @@ impl Gateway {
         connections
     }
 
-    /// Starts it (again), in the same folder and on the same port, and waits until it is ready.
+    /// Starts it (again) in the same folder and on the same port, and waits until it is ready.
     ///
     /// # Panics
-    /// When it does not become ready.
+    /// If it does not become ready.
     pub async fn restart(&mut self) {
         self.spawn(&[]);
-        self.is_ready().await;
+        self.until_ready().await;
     }
 
-    /// Starts it with more environment, and does not wait for it.
+    /// Starts it with additional environment variables, without waiting for it.
     ///
     /// # Panics
-    /// When there is no binary to start.
+    /// If the binary cannot be started.
     pub fn spawn(&mut self, environment: &[(&str, &str)]) {
         assert!(self.process.is_none(), "the gateway runs already");
-        let mut command = match self.printed {
-            Printed::Kept => {
+        let mut command = match self.output_mode {
+            OutputMode::LogFile => {
                 let mut command = self.command(&["run", "--log-format", "json"]);
                 command.stdout(Stdio::null()).stderr(self.log_file());
                 command
             }
-            Printed::Piped | Printed::Stuck => {
+            OutputMode::Piped | OutputMode::Stuck => {
                 let (reader, mut writer) = std::io::pipe().expect("a pipe");
-                if self.printed == Printed::Stuck {
+                if self.output_mode == OutputMode::Stuck {
                     writer.write_all(&vec![b'\n'; PIPE]).expect("the pipe is filled");
                 }
                 self.unread = Some(reader);
@@ -301,11 +299,11 @@ impl Gateway {
         self.process = Some(process);
     }
 
-    /// From now on what it prints and logs is read, and [kept](Self::log).
+    /// From now on, reads its output and adds it to the [log](Self::log).
     ///
     /// # Panics
-    /// When it was read all the time.
-    pub fn somebody_reads_its_output(&mut self) {
+    /// If its output was not left unread.
+    pub fn read_output(&mut self) {
         let mut output = self.unread.take().expect("nobody has read the output");
         let mut log = self.log_file();
         std::thread::spawn(move || std::io::copy(&mut output, &mut log));
@@ -316,11 +314,11 @@ impl Gateway {
         File::options().create(true).append(true).open(path).expect("the log is opened")
     }
 
-    /// Waits until `/readyz` says so.
+    /// Waits until `/readyz` reports ready.
     ///
     /// # Panics
-    /// When it does not in time, or the process has ended.
-    pub async fn is_ready(&mut self) {
+    /// If it does not in time, or the process has ended.
+    pub async fn until_ready(&mut self) {
         let url = format!("{}/readyz", self.url());
         eventually("the gateway is ready", async || {
             if let Some(status) = self.process.as_mut().and_then(|process| process.try_wait().ok().flatten()) {
@@ -334,21 +332,21 @@ impl Gateway {
     /// Ends the process as `kill -9` does.
     ///
     /// # Panics
-    /// When it does not run.
+    /// If it is not running.
     pub fn kill(&mut self) {
         let mut process = self.process.take().expect("the gateway runs");
         process.kill().expect("the gateway is killed");
         process.wait().expect("the gateway is gone");
     }
 
-    /// Asks the process to end, and waits until it has.
+    /// Sends `SIGTERM` to the process and waits until it has ended.
     ///
     /// # Panics
-    /// When it does not run.
+    /// If it is not running.
     pub async fn stop(&mut self) -> std::process::ExitStatus {
         let process = self.process.as_mut().expect("the gateway runs");
         let signalled = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
-        assert!(signalled.is_ok_and(|status| status.success()), "the gateway is asked to end");
+        assert!(signalled.is_ok_and(|status| status.success()), "the gateway gets a SIGTERM");
         let status =
             eventually("the gateway ends", async || process.try_wait().expect("the process is waited for")).await;
         self.process = None;
@@ -358,9 +356,9 @@ impl Gateway {
     /// Waits until the process has ended by itself (a crash point).
     ///
     /// # Panics
-    /// When it does not.
-    pub async fn has_crashed(&mut self) {
-        // It stays ours until it is gone: what does not crash is ended with this value.
+    /// If it does not crash in time.
+    pub async fn until_crashed(&mut self) {
+        // The process stays in `self` until it is gone: one that does not crash is killed on drop.
         let process = self.process.as_mut().expect("the gateway runs");
         let status =
             eventually("the gateway crashes", async || process.try_wait().expect("the process is waited for")).await;
@@ -368,19 +366,19 @@ impl Gateway {
         assert!(!status.success(), "the gateway ended by itself, without a crash");
     }
 
-    /// From now on no file of the process may grow: to it, the disk is full.
+    /// From now on no file of the process may grow: it sees a full disk.
     ///
     /// # Panics
-    /// When the system does not let us.
-    pub fn fills_its_disk(&self) {
+    /// If the limit cannot be set.
+    pub fn fill_disk(&self) {
         self.limit_file_size("1");
     }
 
-    /// Takes back [`fills_its_disk`](Self::fills_its_disk).
+    /// Undoes [`fill_disk`](Self::fill_disk).
     ///
     /// # Panics
-    /// When the system does not let us.
-    pub fn has_room_again(&self) {
+    /// If the limit cannot be set.
+    pub fn free_disk(&self) {
         self.limit_file_size("unlimited");
     }
 
@@ -392,13 +390,13 @@ impl Gateway {
         assert!(limited.is_ok_and(|status| status.success()), "the process is limited");
     }
 
-    /// Sets the process's calendar (not how time passes) to `seconds` from ours, as an operator or a time
-    /// server does.
+    /// Sets the wall clock of the process to `seconds` from ours, as an operator or a time server does. Its monotonic clock
+    /// is unchanged.
     ///
     /// # Panics
-    /// When the process has no calendar of its own.
-    pub fn calendar_jumps(&self, seconds: i64) {
-        assert_eq!(self.time, Time::OwnCalendar, "the process lives by our calendar");
+    /// If the process has no wall clock of its own.
+    pub fn set_calendar_offset(&self, seconds: i64) {
+        assert_eq!(self.time, TimeMode::OwnCalendar, "the process uses our wall clock");
         std::fs::write(self.calendar(), format!("{seconds:+}")).expect("the calendar is written");
     }
 
@@ -406,22 +404,22 @@ impl Gateway {
         self.folder.path().join("calendar")
     }
 
-    /// What changes the time of the process.
+    /// The environment variables that change the time of the process.
     fn time(&self) -> Vec<(&str, std::ffi::OsString)> {
         let (name, value) = match self.time {
-            Time::Ours => return Vec::new(),
-            Time::Faster(times) => ("FAKETIME", format!("+0 x{times}").into()),
-            Time::OwnCalendar => ("FAKETIME_TIMESTAMP_FILE", self.calendar().into()),
+            TimeMode::Unchanged => return Vec::new(),
+            TimeMode::Faster(times) => ("FAKETIME", format!("+0 x{times}").into()),
+            TimeMode::OwnCalendar => ("FAKETIME_TIMESTAMP_FILE", self.calendar().into()),
         };
         let library = std::env::var_os("REJOINDER_FAKETIME").expect("libfaketime: run `cargo xtask test`");
         let mut environment = vec![("LD_PRELOAD", library), ("FAKETIME_NO_CACHE", "1".into()), (name, value)];
-        if self.time == Time::OwnCalendar {
+        if self.time == TimeMode::OwnCalendar {
             environment.push(("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()));
         }
         environment
     }
 
-    /// What it has logged so far.
+    /// Its log so far.
     #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
@@ -430,18 +428,18 @@ impl Gateway {
     /// Runs a command of the binary on this gateway's folder.
     ///
     /// # Panics
-    /// When there is no binary.
+    /// If the binary cannot be started.
     #[must_use]
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("the command runs")
     }
 
-    /// What a command of the binary prints.
+    /// The standard output of a command of the binary.
     ///
     /// # Panics
-    /// When it fails.
+    /// If the command fails.
     #[must_use]
-    pub fn prints(&self, arguments: &[&str]) -> String {
+    pub fn output_of(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(
             output.status.success(),
@@ -452,16 +450,16 @@ impl Gateway {
         String::from_utf8(output.stdout).expect("the output is text")
     }
 
-    /// Why a turn ended as it did, in the words of `turns explain`.
+    /// The output of `turns explain`: why a turn ended as it did.
     #[must_use]
     pub fn explain(&self, turn: &str) -> String {
-        self.prints(&["turns", "explain", turn])
+        self.output_of(&["turns", "explain", turn])
     }
 
-    /// What the admin API says under `path`.
+    /// What the admin API returns for `path`.
     ///
     /// # Panics
-    /// When it does not answer with JSON.
+    /// If it does not respond with JSON.
     pub async fn admin(&self, path: &str) -> Value {
         self.http
             .get(format!("{}/admin/api/{path}", self.url()))
@@ -475,28 +473,28 @@ impl Gateway {
             .expect("the admin API answers with JSON")
     }
 
-    /// The turns that are owed and not settled.
+    /// The turns that are still owed.
     ///
     /// # Panics
-    /// When the list is not one.
+    /// If the list cannot be read.
     #[must_use]
     pub fn open_turns(&self) -> Vec<Value> {
         self.turns("open")
     }
 
-    /// The turns in this state, as `turns list` has them.
+    /// The turns in this state, as `turns list` prints them.
     ///
     /// # Panics
-    /// When the list is not what it is said to be.
+    /// If the list cannot be read.
     #[must_use]
     pub fn turns(&self, state: &str) -> Vec<Value> {
-        let list: Value = serde_json::from_str(&self.prints(&["turns", "list", "--state", state, "--json"]))
+        let list: Value = serde_json::from_str(&self.output_of(&["turns", "list", "--state", state, "--json"]))
             .expect("the list is JSON");
         list["items"].as_array().expect("the list has items").clone()
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        // A file that may not grow is an error to the process, not its end.
+        // The trap makes a write beyond the file size limit an error instead of the end of the process.
         let mut command = Command::new("sh");
         let limit = self.open_files.map(|most| format!("ulimit -n {most}; ")).unwrap_or_default();
         command
@@ -517,12 +515,12 @@ impl Gateway {
 }
 
 impl Drop for Gateway {
-    /// Checks the promise: nothing is owed, nothing is waiting. What was seen a moment ago may not be written down
-    /// yet; the servers of the test go on meanwhile, as its runtime has a thread beside this one.
+    /// Checks the promise: nothing is owed, nothing is waiting. A message that was just seen may not be recorded yet, so it
+    /// polls. The test's servers keep running meanwhile, as its runtime has another thread.
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the gateway's log:\n{}", self.log());
-        } else if !self.leaves_turns_open && self.data().join("rejoinder.db").exists() {
+        } else if !self.allow_open_turns && self.data().join("rejoinder.db").exists() {
             let checked = Instant::now();
             loop {
                 let open = self.open_turns();
@@ -533,7 +531,7 @@ impl Drop for Gateway {
             }
         }
         if let Some(mut process) = self.process.take() {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = process.kill();
             let _ = process.wait();
         }

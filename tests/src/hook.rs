@@ -1,9 +1,8 @@
-//! A hook's caller.
+//! A client that calls hooks.
 
 use reqwest::{RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 
-/// Calls one hook.
 #[derive(Clone, Debug)]
 pub struct Hook {
     http: reqwest::Client,
@@ -11,22 +10,20 @@ pub struct Hook {
     token: String,
 }
 
-/// What a hook answered.
+/// The response of a hook.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The status.
     pub status: StatusCode,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body: JSON, or the text as a JSON string.
+    /// JSON, or the text as a JSON string.
     pub body: Value,
 }
 
 impl Reply {
-    /// The turn's id.
+    /// The id of the turn.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is none.
     #[must_use]
     pub fn turn(&self) -> String {
         self.body["turn_id"].as_str().unwrap_or_else(|| panic!("no turn in {self:?}")).to_owned()
@@ -35,18 +32,18 @@ impl Reply {
     /// The turn's status: `answered`, `deferred`, …
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is none.
     #[must_use]
     pub fn state(&self) -> &str {
         self.body["status"].as_str().unwrap_or_else(|| panic!("no status in {self:?}"))
     }
 
-    /// The words.
+    /// The text of the reply.
     ///
     /// # Panics
-    /// When there are none.
+    /// If there is none.
     #[must_use]
-    pub fn words(&self) -> &str {
+    pub fn text(&self) -> &str {
         self.body["reply"].as_str().unwrap_or_else(|| panic!("no reply in {self:?}"))
     }
 }
@@ -72,41 +69,41 @@ impl Hook {
     }
 
     /// A turn with `message` in `conversation`.
-    pub fn said_in(&self, conversation: &str, message: &str) -> RequestBuilder {
+    pub fn message_in(&self, conversation: &str, message: &str) -> RequestBuilder {
         self.call().json(&json!({ "message": message, "conversation": conversation }))
     }
 
-    /// Says something and waits for what comes back.
+    /// Sends a message and waits for the response.
     ///
     /// # Panics
-    /// When nothing does.
+    /// If there is none.
     pub async fn ask(&self, message: &str) -> Reply {
         read(self.message(message)).await
     }
 
-    /// Says something and does not wait for the answer.
+    /// Sends a message without waiting for the answer.
     ///
     /// # Panics
-    /// When it is not accepted.
-    pub async fn leave(&self, message: &str) -> Reply {
+    /// If there is no response.
+    pub async fn send(&self, message: &str) -> Reply {
         read(self.message(message).header("Prefer", "wait=0")).await
     }
 
-    /// The result of a turn, as it stands after waiting for up to `wait` seconds.
+    /// The result of a turn after waiting for up to `wait` seconds.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is none.
     pub async fn result(&self, turn: &str, wait: u32) -> Reply {
         let request = self.http.get(format!("{}/turns/{turn}", self.url)).bearer_auth(&self.token);
         read(request.header("Prefer", format!("wait={wait}"))).await
     }
 
-    /// Waits until a turn has come to rest.
+    /// Waits until a turn is neither accepted nor deferred any more.
     ///
     /// # Panics
-    /// When it does not.
-    pub async fn comes_to_rest(&self, turn: &str) -> Reply {
-        crate::eventually("the turn comes to rest", async || {
+    /// If that does not happen in time.
+    pub async fn until_settled(&self, turn: &str) -> Reply {
+        crate::eventually("the turn is settled", async || {
             let reply = self.result(turn, 5).await;
             (!matches!(reply.state(), "accepted" | "deferred")).then_some(reply)
         })
@@ -114,23 +111,19 @@ impl Hook {
     }
 }
 
-/// Sends a request and reads what comes back.
-///
-/// # Panics
-/// When nothing does.
 async fn read(request: RequestBuilder) -> Reply {
     Reply::of(request).await
 }
 
 impl Reply {
-    /// Sends a request and reads what comes back.
+    /// Sends a request and reads the response.
     ///
     /// # Panics
-    /// When nothing does.
+    /// If there is none.
     pub async fn of(request: RequestBuilder) -> Self {
-        let response = request.send().await.expect("the hook answers");
+        let response = request.send().await.expect("the hook responds");
         let (status, headers) = (response.status(), response.headers().clone());
-        let text = response.text().await.expect("the hook's answer is read");
+        let text = response.text().await.expect("the hook's response is read");
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
         Self { status, headers, body }
     }

@@ -1,19 +1,18 @@
-//! What the end-to-end tests are written with: the real binary as a process, and what it talks to.
+//! The tools of the end-to-end tests: the real binary as a process, and its counterparts.
 //!
-//! A test starts a [`Gateway`] with the configuration it needs, speaks to it as a user's program
-//! would, and asserts what the person sees. When the gateway is dropped, it checks the promise by
-//! itself: nothing is owed, nothing is waiting.
+//! A test starts a [`Gateway`] with the configuration it needs, calls it as a user's program would, and asserts what the
+//! person sees. A gateway that is dropped checks the promise: nothing is owed, nothing is waiting.
 //!
-//! `cargo xtask test` builds the binary, installs the counterparts and says where they are in the
-//! environment (`REJOINDER_BIN`, `REJOINDER_COUNTERPARTS`, `CHROMIUM`).
+//! `cargo xtask test` builds the binary, installs the counterparts and passes their locations in environment variables
+//! (`REJOINDER_BIN`, `REJOINDER_COUNTERPARTS`, `CHROMIUM`).
 
 mod agent;
-mod asking;
 mod browser;
 mod chat;
 mod gateway;
 mod hook;
 pub mod promise;
+mod queries;
 mod wait;
 
 pub use agent::{Call, ModelServer, ScriptedAgent};

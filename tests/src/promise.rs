@@ -1,11 +1,11 @@
-//! What every platform keeps to, told once for all of them: what a person sees when sending goes wrong.
+//! What a person sees when sending fails, as scenarios that every platform must pass.
 //!
-//! A platform's tests implement [`Platform`] for its counterpart and run these scenarios, with
-//! [`promise_tests!`](crate::promise_tests) and [`crash_tests!`](crate::crash_tests) those that all platforms share. To
-//! add a scenario: a function here that takes a `Platform`, and a test in one of these macros (`promise/tests.rs`), or in
-//! the tests of the platforms that it is for.
+//! A platform's tests implement [`Platform`] for its test double and run these scenarios;
+//! [`promise_tests!`](crate::promise_tests) and [`crash_tests!`](crate::crash_tests) contain those that all platforms
+//! share. To add a scenario, write a function here that takes a `Platform`, and a test in one of these macros
+//! (`promise/tests.rs`) or in the tests of the platforms that it applies to.
 
-#![expect(clippy::missing_panics_doc, reason = "a scenario panics when what it tells is not so")]
+#![expect(clippy::missing_panics_doc, reason = "a scenario panics when it fails")]
 
 mod crashes;
 mod drafts;
@@ -28,87 +28,86 @@ pub use drafts::{
 };
 pub use kills::{killed_again_and_again_every_message_is_answered, killed_again_and_again_while_answers_grow};
 pub use outages::{
-    Meanwhile, Outage, twenty_people_are_answered_after_an_outage, twenty_people_are_answered_without_a_label,
-    what_waits_goes_when_the_platform_is_back, what_waits_goes_when_the_token_is_mended,
+    Meanwhile, Outage, a_waiting_answer_is_sent_when_the_token_is_restored, twenty_people_are_answered_after_an_outage,
+    twenty_people_are_answered_without_a_label, what_waits_goes_when_the_platform_is_back,
 };
 pub use parts::{End, every_part_of_a_long_answer_is_seen, what_stops_in_the_middle_says_so};
 
 use crate::GatewayBuilder;
 
-/// What stands before what is sent again, because nobody knows whether it arrived.
+/// The label of a copy: sent again because its arrival is unknown.
 const LABEL: &str = "(Sent again, because it may not have arrived.)";
-/// What is said where an answer takes longer.
+/// The text of a deferral.
 const DEFERRAL: &str = "Still working on this.";
 
-/// An answer of an agent's.
+/// The agent's answer.
 const WHOLE: &str = "one two three four five six";
-/// What it begins with.
+/// The beginning of [`WHOLE`].
 const BEGINNING: &str = "one two three";
 
-/// What goes wrong with a call.
+/// How a call fails.
 #[derive(Clone, Copy, Debug)]
-pub enum Trouble {
-    /// It is not done; the answer is a 502.
+pub enum Failure {
+    /// Not executed; the response is a 502.
     BadGateway,
-    /// It is done; the answer is a 502.
+    /// Executed; the response is a 502.
     DoneAndBadGateway,
-    /// It is not done; the connection ends without an answer.
+    /// Not executed; the connection closes without a response.
     Reset,
-    /// It is done; the connection ends without an answer.
+    /// Executed; the connection closes without a response.
     Lost,
-    /// It is done; nobody answers.
+    /// Executed; no response.
     Silence,
-    /// It is refused, and will always be.
+    /// Rejected permanently.
     Refused,
-    /// It is done at once, and answered a tenth of a second later.
+    /// Executed at once; the response is delayed by a tenth of a second.
     Slow,
 }
 
-impl Trouble {
-    /// How much later an answer comes that is [slow](Self::Slow).
-    pub const LATER: Duration = Duration::from_millis(100);
+impl Failure {
+    /// The delay of a [slow](Self::Slow) response.
+    pub const SLOW_DELAY: Duration = Duration::from_millis(100);
 }
 
-/// Which calls something goes wrong with.
+/// Which calls fail.
 #[derive(Clone, Copy, Debug)]
 pub enum Calls {
     /// All calls of the gateway.
     All,
-    /// Those that send a message with these words in it.
+    /// Those that send a message which contains this text.
     Sending(&'static str),
 }
 
-/// A message of the gateway's, as it stands in a person's chat now.
+/// A message from the gateway, as a person's chat shows it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    /// Which message it is.
+pub struct SentMessage {
+    /// The platform's id of the message.
     pub id: String,
-    /// What it says.
-    pub words: String,
+    pub text: String,
 }
 
-impl Said {
+impl SentMessage {
     fn is_copy(&self) -> bool {
-        self.words.starts_with(LABEL)
+        self.text.starts_with(LABEL)
     }
 }
 
-/// A platform, with an account for the gateway and people who write to it in direct chats.
+/// A platform with an account for the gateway, and people who write to it in direct chats.
 #[expect(async_fn_in_trait, reason = "a test awaits them where it calls them")]
 pub trait Platform: Sized {
-    /// Somebody with a chat.
+    /// A person with a chat.
     type Person;
 
-    /// Where people write, and what else makes a difference to how the gateway hears of it.
+    /// Where people write, and other conditions that affect how the gateway receives it.
     type Place: Copy + Debug + Default;
 
-    /// How much text is surely a part of its own: two such paragraphs do not fit into one message, and one does.
+    /// The length of text that always fills a part of its own: one such paragraph fits into a message, two do not.
     const PARAGRAPH: usize;
 
-    /// Whether what is sent twice is seen once. Where it is not, the second one must say that it is sent again.
+    /// Whether the platform removes duplicates. Where it does not, a copy must carry the label.
     const SHOWS_ONCE: bool;
 
-    /// A platform where all is well, and people write in the usual place: a direct chat.
+    /// A healthy platform where people write in the default place, a direct chat.
     #[must_use]
     async fn new() -> Self {
         Self::at(Self::Place::default()).await
@@ -117,66 +116,67 @@ pub trait Platform: Sized {
     /// As [`new`](Self::new), where people write in this place.
     async fn at(place: Self::Place) -> Self;
 
-    /// A gateway with a channel that lets everybody in, with more keys, to be started.
+    /// A gateway to be started, with a channel that admits everybody and has additional `keys`.
     fn gateway(&self, keys: &str) -> GatewayBuilder;
 
-    /// Somebody new, whose chat the running gateway knows, or will know by what is said there first.
+    /// A new person, whose chat the running gateway knows, or will know once they write.
     async fn person(&self) -> Self::Person;
 
-    /// Says something that is meant for the gateway.
-    async fn says(&self, person: &Self::Person, words: &str);
+    /// Sends a message that is meant for the gateway.
+    async fn says(&self, person: &Self::Person, text: &str);
 
-    /// What stands in a person's chat from the gateway, oldest first.
-    async fn hears(&self, person: &Self::Person) -> Vec<Said>;
+    /// The gateway's messages in a person's chat, oldest first.
+    async fn messages_of(&self, person: &Self::Person) -> Vec<SentMessage>;
 
-    /// Waits until `find` finds something in what a person hears.
-    async fn until<T>(&self, person: &Self::Person, about: &str, find: impl FnMut(&[Said]) -> Option<T>) -> T;
+    /// Waits until `find` returns `Some` for the messages that a person sees.
+    async fn until<T>(&self, person: &Self::Person, about: &str, find: impl FnMut(&[SentMessage]) -> Option<T>) -> T;
 
-    /// From now on the next `times` such calls (without a number, all until it heals) go wrong.
-    async fn fails(&self, calls: Calls, trouble: Trouble, times: Option<u32>);
+    /// Makes the next `times` such calls fail; without a number, all until [`clear_faults`](Self::clear_faults).
+    async fn fail_calls(&self, calls: Calls, failure: Failure, times: Option<u32>);
 
-    /// The process of the gateway has ended, and will be started again.
-    async fn has_crashed(&self) {}
+    /// Called after the gateway's process has ended and before it is started again.
+    async fn after_crash(&self) {}
 
-    /// Waits until the platform knows that what was said has arrived.
-    async fn is_acknowledged(&self) {}
+    /// Waits until the platform knows that the gateway has accepted what was sent.
+    async fn until_acknowledged(&self) {}
 
-    /// Nothing goes wrong any more.
-    async fn heals(&self);
+    /// Ends all failures.
+    async fn clear_faults(&self);
 
-    /// Connections end, and new ones are refused.
-    async fn goes_away(&self);
+    /// Closes connections and refuses new ones.
+    async fn disconnect(&self);
 
-    /// Takes back [`goes_away`](Self::goes_away). Returns once the gateway has asked for what is new, and was answered.
-    async fn comes_back(&self);
+    /// Undoes [`disconnect`](Self::disconnect). Returns once a poll or sync of the gateway has succeeded.
+    async fn reconnect(&self);
 
-    /// What the gateway's account is known by is worth nothing any more.
-    async fn revokes_the_token(&self);
+    /// Invalidates the credentials of the gateway's account.
+    async fn revoke_token(&self);
 
-    /// The operator has put in what the account is known by now; a gateway that is started takes it.
-    async fn mends_the_token(&self);
+    /// Gives the operator's configuration the valid credentials; a gateway that is started uses them.
+    async fn restore_token(&self);
 }
 
-/// Waits until somebody hears something with these words in it; gives it.
-async fn finds<P: Platform>(platform: &P, person: &P::Person, words: &str) -> Said {
-    let found = |said: &[Said]| said.iter().rev().find(|it| it.words.contains(words)).cloned();
-    platform.until(person, &format!("`{words}`"), found).await
+/// Waits for a message that contains `text`, and returns the newest such message.
+async fn wait_for_text<P: Platform>(platform: &P, person: &P::Person, text: &str) -> SentMessage {
+    let found = |messages: &[SentMessage]| messages.iter().rev().find(|it| it.text.contains(text)).cloned();
+    platform.until(person, &format!("`{text}`"), found).await
 }
 
-/// Checks that `said` is one answer, whole, and nothing beside it that does not say that it is sent again.
-fn is_answered_once<P: Platform>(said: &[Said], whole: &str) -> Result<(), String> {
-    let wholes = said.iter().filter(|it| it.words == whole || (it.is_copy() && it.words.ends_with(whole))).count();
-    let plain = said.iter().filter(|it| !it.is_copy()).count();
-    let holds = if P::SHOWS_ONCE { said.len() == 1 && wholes == 1 && plain == 1 } else { plain <= 1 && wholes >= 1 };
-    if holds { Ok(()) } else { Err(format!("not `{whole}`, once: {:?}", words(said))) }
+/// Checks that `messages` contains the complete answer once, and beside it only labelled copies.
+fn check_answered_once<P: Platform>(messages: &[SentMessage], whole: &str) -> Result<(), String> {
+    let wholes = messages.iter().filter(|it| it.text == whole || (it.is_copy() && it.text.ends_with(whole))).count();
+    let plain = messages.iter().filter(|it| !it.is_copy()).count();
+    let holds =
+        if P::SHOWS_ONCE { messages.len() == 1 && wholes == 1 && plain == 1 } else { plain <= 1 && wholes >= 1 };
+    if holds { Ok(()) } else { Err(format!("not `{whole}`, once: {:?}", texts(messages))) }
 }
 
-/// As [`is_answered_once`], where one thing went wrong: there is one copy at most.
-fn assert_answered_once<P: Platform>(said: &[Said], whole: &str) {
-    is_answered_once::<P>(said, whole).unwrap_or_else(|why| panic!("{why}"));
-    assert!(said.len() <= 2, "more than one copy of `{whole}`: {:?}", words(said));
+/// As [`check_answered_once`] after a single failure: with one copy at most.
+fn assert_answered_once<P: Platform>(messages: &[SentMessage], whole: &str) {
+    check_answered_once::<P>(messages, whole).unwrap_or_else(|why| panic!("{why}"));
+    assert!(messages.len() <= 2, "more than one copy of `{whole}`: {:?}", texts(messages));
 }
 
-fn words(said: &[Said]) -> Vec<&str> {
-    said.iter().map(|it| it.words.as_str()).collect()
+fn texts(messages: &[SentMessage]) -> Vec<&str> {
+    messages.iter().map(|it| it.text.as_str()).collect()
 }

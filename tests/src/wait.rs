@@ -1,14 +1,14 @@
-//! Waiting for something to become true, without sleeping for a fixed time.
+//! Waits for a condition without sleeping for a fixed time.
 
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what must happen: far above what it takes.
+/// How long a test waits for what must happen: far longer than it takes.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Asks `what` again and again until it gives something.
+/// Polls `what` until it returns `Some`.
 ///
 /// # Panics
-/// When it has not after [`PATIENCE`].
+/// If it does not within [`PATIENCE`].
 pub async fn eventually<T>(about: &str, mut what: impl AsyncFnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {

@@ -1,7 +1,6 @@
-//! `cargo xtask bench`: builds what is measured as a user gets it, then measures.
+//! `cargo xtask bench`: builds the release binary, then measures it.
 //!
-//! The bench is a package of its own (`xtask/bench`), so that those who only run tests do not
-//! compile it first.
+//! The bench is a package of its own (`xtask/bench`), so that test runs do not compile it.
 
 use anyhow::Result;
 use clap::Args;
@@ -10,24 +9,24 @@ use crate::{counterparts, process, workspace::Workspace};
 
 /// Measure speed and memory, and print a table of figures and targets.
 ///
-/// Builds with the release profile; takes a few minutes after that. The figures are also written to
-/// target/bench/all.json, or under the name of what was measured, with every round.
+/// Builds with the release profile, then measures for a few minutes. The figures of every round are also written to
+/// target/bench/all.json, or target/bench/NAME.json for a single measurement.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// What to measure: hooks, start, waiting, telegram, discord or matrix; everything when left out.
+    /// What to measure: hooks, start, waiting, telegram, discord or matrix; everything if not given.
     name: Option<String>,
-    /// Options of the bench; `cargo xtask bench -- --help` lists them.
+    /// Options for the bench; `cargo xtask bench -- --help` lists them.
     #[arg(last = true)]
     options: Vec<String>,
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    // Alone, with the features that `cargo run --release` gives it: together with the bench, Cargo
-    // would unify features and measure another binary than the user's.
+    // Built alone, with the features of `cargo run --release`: built together with the bench, Cargo would unify features,
+    // and the measured binary would differ from the user's.
     process::show(workspace.cargo().args(["build", "--release", "--locked", "--package", "rejoinder"]))?;
     let mut bench = workspace.cargo();
     bench.args(["run", "--release", "--locked", "--package", "rejoinder-bench", "--", "run"]);
-    // The servers of Discord and Matrix are Python, with packages of others.
+    // The servers for Discord and Matrix are Python programs with third-party packages.
     if arguments.name.as_deref().is_none_or(|name| matches!(name, "discord" | "matrix")) {
         bench.env("REJOINDER_PYTHON", counterparts::set_up_python(workspace)?);
     }

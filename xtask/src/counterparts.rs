@@ -1,11 +1,10 @@
-//! What the end-to-end tests talk to that is not ours: servers, clients, a browser.
+//! Installs the third-party software that the tests need: servers, clients, a browser, tools.
 //!
-//! Everything goes into `target/counterparts` and nothing is installed twice. What is pinned stands
-//! in `tests/counterparts`, and beside what only some tests use.
+//! Packages from registries go into `target/counterparts`; nothing is installed twice. Their pinned versions are in
+//! `tests/counterparts`, or beside the tests that use them.
 //!
-//! To add something from a registry that is here already, add it there. To add another kind, write
-//! a module with a function like the ones in [`STEPS`], which makes sure of one thing and says
-//! whether it was there already, and list it.
+//! To add a package from one of these registries, pin it there. To add another kind, write a module with a function like
+//! those in [`STEPS`], which ensures that one thing is installed and returns whether it already was, and list it.
 
 mod chromium;
 mod debian;
@@ -28,8 +27,8 @@ use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
 
-/// What is set up for the tests, in order.
-const STEPS: &[(&str, Step)] = &[
+/// What is set up for the tests, in this order.
+const STEPS: &[(&str, InstallStep)] = &[
     NEXTEST,
     ("node packages", node::install),
     PYTHON,
@@ -37,42 +36,42 @@ const STEPS: &[(&str, Step)] = &[
     ("faketime", faketime::install),
 ];
 
-const NEXTEST: (&str, Step) = ("cargo-nextest", tools::nextest);
-const PYTHON: (&str, Step) = ("python packages", python::install);
+const NEXTEST: (&str, InstallStep) = ("cargo-nextest", tools::nextest);
+const PYTHON: (&str, InstallStep) = ("python packages", python::install);
 
-type Step = fn(&Places) -> Result<Found>;
+type InstallStep = fn(&InstallPaths) -> Result<StepResult>;
 
-/// Environment variables that tell tests where things are.
+/// Environment variables with the paths that tests need.
 pub(crate) type Environment = BTreeMap<&'static str, OsString>;
 
-/// What a step had to do.
-enum Found {
-    /// Nothing: it was there.
+/// The result of a step.
+enum StepResult {
+    /// It was installed already.
     Present,
-    /// It is there now.
+    /// The step installed it.
     Installed,
 }
 
-/// Where a step reads and writes.
-struct Places {
-    /// Where the tests are: `tests`.
+/// The directories and files of the steps.
+struct InstallPaths {
+    /// `tests`.
     tests: PathBuf,
-    /// What is pinned for all of them: `tests/counterparts`.
+    /// `tests/counterparts`: the versions that are pinned for all tests.
     pinned: PathBuf,
-    /// What is pinned for Cargo: `xtask/tools/requirements.txt`.
+    /// `xtask/tools/requirements.txt`: the pinned Cargo commands.
     tools: PathBuf,
-    /// Where it is installed: `target/counterparts`.
+    /// `target/counterparts`: where packages are installed.
     installed: PathBuf,
 }
 
-/// Makes sure of everything in [`STEPS`], telling how long each took, and puts into `environment` where it is.
-/// Gives the `cargo-nextest` that runs the tests.
+/// Runs all [`STEPS`], prints how long each took, and adds the resulting paths to `environment`. Returns the path of
+/// `cargo-nextest`.
 ///
 /// # Errors
 ///
 /// When a tool is missing or an installation fails; the message says what to do.
 pub(crate) fn set_up(workspace: &Workspace, environment: &mut Environment) -> Result<PathBuf> {
-    let installed = make_sure(workspace, STEPS)?.installed;
+    let installed = run_steps(workspace, STEPS)?.installed;
     environment.insert("REJOINDER_PYTHON", python::path(&installed).into());
     environment.insert("CHROMIUM", chromium::path().into());
     environment.insert("REJOINDER_FAKETIME", faketime::path().into());
@@ -81,58 +80,58 @@ pub(crate) fn set_up(workspace: &Workspace, environment: &mut Environment) -> Re
     Ok(nextest)
 }
 
-/// As [`set_up`], for the clients that judge our doubles.
+/// The same for the clients that judge our doubles.
 ///
 /// # Errors
 ///
 /// As [`set_up`].
 pub(crate) fn set_up_judges(workspace: &Workspace, environment: &mut Environment) -> Result<PathBuf> {
-    let steps: &[(&str, Step)] = &[NEXTEST, ("judges", python::install_judges)];
-    let installed = make_sure(workspace, steps)?.installed;
-    environment.insert("REJOINDER_PYTHON", python::judges(&installed).into());
+    let steps: &[(&str, InstallStep)] = &[NEXTEST, ("judges", python::install_judges)];
+    let installed = run_steps(workspace, steps)?.installed;
+    environment.insert("REJOINDER_PYTHON", python::judges_path(&installed).into());
     tools::path(&installed, "cargo-nextest")
 }
 
-/// Makes sure of Python and its packages only, and gives it.
+/// Sets up only Python and its packages. Returns the path of Python.
 ///
 /// # Errors
 ///
 /// As [`set_up`].
 pub(crate) fn set_up_python(workspace: &Workspace) -> Result<PathBuf> {
-    let places = make_sure(workspace, &[PYTHON])?;
-    Ok(python::path(&places.installed))
+    let paths = run_steps(workspace, &[PYTHON])?;
+    Ok(python::path(&paths.installed))
 }
 
-/// Makes sure of `cargo-deny`, and gives it.
+/// Sets up only `cargo-deny`, and returns its path.
 ///
 /// # Errors
 ///
 /// As [`set_up`].
 pub(crate) fn set_up_deny(workspace: &Workspace) -> Result<PathBuf> {
-    let places = make_sure(workspace, &[("cargo-deny", tools::deny)])?;
-    tools::path(&places.installed, "cargo-deny")
+    let paths = run_steps(workspace, &[("cargo-deny", tools::deny)])?;
+    tools::path(&paths.installed, "cargo-deny")
 }
 
-fn make_sure(workspace: &Workspace, steps: &[(&str, Step)]) -> Result<Places> {
-    let places = Places {
+fn run_steps(workspace: &Workspace, steps: &[(&str, InstallStep)]) -> Result<InstallPaths> {
+    let paths = InstallPaths {
         tests: workspace.root().join("tests"),
         pinned: workspace.root().join("tests/counterparts"),
         tools: workspace.root().join("xtask/tools/requirements.txt"),
         installed: workspace.target().join("counterparts"),
     };
-    fs::create_dir_all(&places.installed).with_context(|| format!("cannot make {}", places.installed.display()))?;
-    // Two runs at once must not install over each other; the lock goes with the file handle.
-    let lock = File::create(places.installed.join(".lock"))?;
+    fs::create_dir_all(&paths.installed).with_context(|| format!("cannot create {}", paths.installed.display()))?;
+    // Two runs must not install at the same time. Closing the file releases the lock.
+    let lock = File::create(paths.installed.join(".lock"))?;
     lock.lock().context("cannot lock the counterparts")?;
 
     for (name, step) in steps {
         let started = Instant::now();
         print!("setting up {name}: ");
         io::stdout().flush()?;
-        match step(&places).inspect_err(|_| println!("failed")).with_context(|| format!("cannot set up {name}"))? {
-            Found::Present => println!("there"),
-            Found::Installed => println!("installed in {:.1} s", started.elapsed().as_secs_f64()),
+        match step(&paths).inspect_err(|_| println!("failed")).with_context(|| format!("cannot set up {name}"))? {
+            StepResult::Present => println!("already installed"),
+            StepResult::Installed => println!("installed in {:.1} s", started.elapsed().as_secs_f64()),
         }
     }
-    Ok(places)
+    Ok(paths)
 }

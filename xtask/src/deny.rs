@@ -1,14 +1,14 @@
-//! `cargo xtask deny`: what may be depended on, as `deny.toml` says.
+//! `cargo xtask deny`: checks dependencies against `deny.toml`.
 
 use anyhow::Result;
 use clap::Args;
 
 use crate::{counterparts, process, workspace::Workspace};
 
-/// Check licences, sources, duplicate versions and known faults of what is depended on.
+/// Check the licences, sources, duplicate versions and known vulnerabilities of dependencies.
 ///
-/// Known faults (advisories) are in a database that is fetched from GitHub. Where it cannot be reached they are not
-/// checked, and that is said.
+/// The database of known vulnerabilities (advisories) is fetched from GitHub. If that fails, they are not checked, and a
+/// message says so.
 #[derive(Args)]
 pub(crate) struct Arguments {}
 
@@ -17,7 +17,7 @@ pub(crate) fn run(workspace: &Workspace, _: &Arguments) -> Result<()> {
     let cargo_deny = || workspace.command(deny.clone());
     process::show(cargo_deny().args(["--locked", "check", "bans", "licenses", "sources"]))?;
     if let Err(error) = process::quiet(cargo_deny().args(["fetch", "db"])) {
-        println!("advisories: NOT CHECKED, because their database could not be fetched");
+        println!("advisories: NOT CHECKED, because the database could not be fetched");
         println!("  {}", error.to_string().lines().last().unwrap_or_default());
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The homeserver that all test processes share: each of them would start one otherwise.
+//! The homeserver that all test processes share. Otherwise each of them would start one.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -9,11 +9,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::{counterparts::Environment, process, workspace::Workspace};
 
-/// A running homeserver. Ends when it is dropped.
+/// A running homeserver. Dropping it stops it.
 pub(crate) struct Homeserver(Child);
 
 impl Homeserver {
-    /// Starts it, waits until it answers, and puts into `environment` where it is.
+    /// Starts the homeserver, waits until it prints its URL, and adds that to `environment`.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl Homeserver {
         let output = homeserver.0.stdout.take().context("the homeserver has no output")?;
         BufReader::new(output).read_line(&mut url)?;
         if url.trim().is_empty() {
-            bail!("the homeserver did not start: it says why above");
+            bail!("the homeserver did not start; see its messages above");
         }
         environment.insert("REJOINDER_HOMESERVER", url.trim().into());
         Ok(homeserver)
@@ -36,7 +36,7 @@ impl Homeserver {
 
 impl Drop for Homeserver {
     fn drop(&mut self) {
-        // It ends with its input, and may have ended before.
+        // It exits when its standard input closes; it may have exited already.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }

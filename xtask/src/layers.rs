@@ -1,9 +1,9 @@
-//! `cargo xtask check-layers`: whether the house still has its shape.
+//! `cargo xtask check-layers`: checks that dependencies run one way.
 //!
-//! Dependencies run one way: between crates as [`CRATES`] says, and between the modules of a crate without a circle.
-//! What a module uses is read from its `use` lines and paths, to the module that defines it.
+//! Crates may depend only on those that [`CRATES`] allows, and the modules of a crate must not form a cycle. A module's
+//! dependencies are read from its `use` declarations and paths, and resolved to the module that defines the item.
 
-mod circles;
+mod cycles;
 mod modules;
 
 use anyhow::{Result, bail};
@@ -15,12 +15,12 @@ use crate::{process, workspace::Workspace};
 /// Check that dependencies between crates and modules run one way
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Print every arrow between modules as well
+    /// Also print every dependency between modules
     #[arg(long)]
     arrows: bool,
 }
 
-/// The crates of the gateway, each with those that it may depend on. Tests may use others.
+/// The checked crates, each with the workspace crates that it may depend on (`*`: any). Dev-dependencies are not checked.
 const CRATES: [(&str, &[&str]); 13] = [
     ("rejoinder-guard", &[]),
     ("rejoinder-core", &["rejoinder-guard"]),
@@ -37,7 +37,7 @@ const CRATES: [(&str, &[&str]); 13] = [
     ("xtask", &[]),
 ];
 
-/// What the crate of a channel may know.
+/// What the crate of a channel may depend on.
 const CHANNEL: &[&str] = &["rejoinder-config", "rejoinder-core", "rejoinder-guard", "rejoinder-kit"];
 
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
@@ -45,38 +45,38 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
     let metadata: serde_json::Value = serde_json::from_str(&process::read(&mut metadata)?)?;
     let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let (mut problems, mut counted) = (Vec::new(), 0);
+    let (mut problems, mut module_count) = (Vec::new(), 0);
     for (name, allowed) in CRATES {
         let Some(package) = packages.iter().find(|package| package["name"] == name) else {
-            problems.push(format!("there is no crate {name}: mend the list in xtask/src/layers.rs"));
+            problems.push(format!("there is no crate {name}: update the list in xtask/src/layers.rs"));
             continue;
         };
         problems.extend(dependencies(package, name, allowed));
         let manifest = package["manifest_path"].as_str().unwrap_or_default();
         let modules = Modules::read(std::path::Path::new(manifest).with_file_name("src").as_path())?;
         let references = modules.references();
-        counted += modules.len();
+        module_count += modules.len();
         if arguments.arrows {
             for Reference { from, to, what, .. } in &references {
                 println!("{name}: {from} -> {to} ({what})");
             }
         }
-        problems.extend(circles::problems(name, &references));
+        problems.extend(cycles::problems(name, &references));
         if name == "rejoinder-core" {
-            problems.extend(references.iter().filter_map(rule_of_core));
+            problems.extend(references.iter().filter_map(check_core_rules));
         }
     }
     if problems.is_empty() {
-        println!("{} crates, {counted} modules: every dependency runs one way.", CRATES.len());
+        println!("{} crates, {module_count} modules: every dependency runs one way.", CRATES.len());
         return Ok(());
     }
     for problem in &problems {
         println!("{problem}");
     }
-    bail!("{} of the layers' rules are broken", problems.len())
+    bail!("{} violations of the layering rules", problems.len())
 }
 
-/// The workspace's crates that a package depends on and may not.
+/// The forbidden workspace dependencies of a package.
 fn dependencies(package: &serde_json::Value, name: &str, allowed: &[&str]) -> Vec<String> {
     let dependencies = package["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default();
     let ours = dependencies.iter().filter(|dependency| dependency["kind"].is_null() && dependency["path"].is_string());
@@ -88,20 +88,20 @@ fn dependencies(package: &serde_json::Value, name: &str, allowed: &[&str]) -> Ve
         .collect()
 }
 
-/// What holds in the core besides: nothing knows the engine, the model knows nothing else, and whoever uses something
-/// imports it from its owner.
-fn rule_of_core(reference: &Reference) -> Option<String> {
+/// The core's additional rules: no module uses the engine, the model uses nothing outside itself, and an item is imported
+/// from the module that defines it.
+fn check_core_rules(reference: &Reference) -> Option<String> {
     let Reference { from, to, what, through } = reference;
     let is_in = |module: &str, folder: &str| module == folder || module.starts_with(&format!("{folder}::"));
     if from.is_empty() || is_in(from, "conformance") {
         return None;
     }
     if is_in(to, "engine") {
-        return Some(format!("core: {from} uses {what} of the engine, which nothing knows"));
+        return Some(format!("core: {from} uses {what} of the engine, which no module may use"));
     }
     if is_in(from, "model") && !is_in(to, "model") {
-        return Some(format!("core: {from} uses {what} of {to}: the model knows nothing else"));
+        return Some(format!("core: {from} uses {what} of {to}, but the model may use only itself"));
     }
-    let passed = through.as_ref()?;
-    Some(format!("core: {from} imports {what} through {passed}, and not from {to}, which owns it"))
+    let re_exporter = through.as_ref()?;
+    Some(format!("core: {from} imports {what} through {re_exporter} instead of from {to}, which defines it"))
 }

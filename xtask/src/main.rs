@@ -1,11 +1,10 @@
 //! The developer's commands: `cargo xtask test`, `cargo xtask check-layers`, `cargo xtask deny`, `cargo xtask bench`.
 //!
-//! Compiled before anything else by whoever runs the tests, so it depends on next to nothing and
-//! never on the rest of the workspace. It leaves nothing behind outside the target directory, but
-//! for the Debian packages that the tests need and that it says it installs.
+//! A test run compiles this package first, so it has few dependencies and none on the rest of the workspace. It writes
+//! only to the target directory, except that it installs the Debian packages that the tests need, and says so.
 //!
-//! To add a command: a module with a `run` function, and a variant of [`Command`]. To add something
-//! the tests talk to: see [`counterparts`].
+//! To add a command, write a module with a `run` function and add a variant of [`Command`]. To add a server or tool that
+//! the tests need, see [`counterparts`].
 
 mod bench;
 mod counterparts;
@@ -23,7 +22,7 @@ use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
 
-/// The developer's commands.
+/// The developer's commands
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 struct Arguments {

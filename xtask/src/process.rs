@@ -1,4 +1,4 @@
-//! Running other programs, with errors that say what to do.
+//! Runs other programs.
 
 use std::{
     io::ErrorKind,
@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 
-/// Runs a program that shows its own output.
+/// Runs a program and shows its output.
 ///
 /// # Errors
 ///
@@ -17,16 +17,16 @@ pub(crate) fn show(command: &mut Command) -> Result<()> {
     if status.success() { Ok(()) } else { Err(failed(command, status)) }
 }
 
-/// Runs a program whose output matters only when it fails.
+/// Runs a program and hides its output.
 ///
 /// # Errors
 ///
-/// When it cannot be started or fails; the message then carries all it printed.
+/// When it cannot be started or fails; the error then contains its output.
 pub(crate) fn quiet(command: &mut Command) -> Result<()> {
     output(command).map(drop)
 }
 
-/// Runs a program for what it prints.
+/// Runs a program and returns its standard output.
 ///
 /// # Errors
 ///
@@ -36,11 +36,11 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}` printed something that is not text", name(command)))
 }
 
-/// Whether a program is there to run.
+/// Whether a program is installed: tries to start it with `--version`.
 ///
 /// # Errors
 ///
-/// When it is there and does not start for another reason.
+/// When it cannot be started for a reason other than "not found".
 pub(crate) fn exists(program: &str) -> Result<bool> {
     let mut command = Command::new(program);
     match command.arg("--version").output() {
@@ -50,11 +50,11 @@ pub(crate) fn exists(program: &str) -> Result<bool> {
     }
 }
 
-/// Refuses to go on without a program, saying how to get it.
+/// Requires a program.
 ///
 /// # Errors
 ///
-/// When it is not there.
+/// When it is not installed; the error says how to get it.
 pub(crate) fn require(program: &str, how_to_get: &str) -> Result<()> {
     if !exists(program)? {
         bail!("`{program}` was not found: {how_to_get}");
@@ -62,7 +62,7 @@ pub(crate) fn require(program: &str, how_to_get: &str) -> Result<()> {
     Ok(())
 }
 
-/// The error of a program that ended badly.
+/// The error of a program that failed.
 pub(crate) fn failed(command: &Command, status: ExitStatus) -> Error {
     anyhow!("`{}` failed ({status})", line(command))
 }
@@ -77,8 +77,8 @@ fn output(command: &mut Command) -> Result<Output> {
     if output.status.success() {
         return Ok(output);
     }
-    let said = [output.stdout.as_slice(), output.stderr.as_slice()].map(String::from_utf8_lossy).concat();
-    bail!("{}:\n{}", failed(command, output.status), said.trim_end())
+    let printed = [output.stdout.as_slice(), output.stderr.as_slice()].map(String::from_utf8_lossy).concat();
+    bail!("{}:\n{}", failed(command, output.status), printed.trim_end())
 }
 
 fn name(command: &Command) -> String {

@@ -1,19 +1,20 @@
-//! Counting what the test runners report: cargo-nextest, and `cargo test` for the tests in documentation.
+//! Counts the results of the test runners: cargo-nextest, and `cargo test` for documentation tests.
 
 use std::fmt;
 
-/// Sums the results of all runs, read line by line, and keeps the names of the tests that failed.
+/// The sum of all results, read line by line, and the names of the failed tests.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     passed: u64,
     failed: u64,
     names: Vec<String>,
     has_summary: bool,
-    in_a_binary: bool,
+    is_binary_running: bool,
 }
 
 impl Tally {
-    /// Takes one line of cargo-nextest's. What a failed test has printed is among them, and it is no report.
+    /// Reads a line of cargo-nextest's output. The names of failures count only after the summary, because the output of a
+    /// failed test may look like them.
     pub(crate) fn read_nextest(&mut self, line: &str) {
         if let Some((run, passed)) = summary(line) {
             self.passed += passed;
@@ -24,30 +25,29 @@ impl Tally {
         }
     }
 
-    /// Takes one line of `cargo test --doc`.
+    /// Reads a line of `cargo test --doc`.
     ///
-    /// A binary that dies prints how many tests it runs and then no result: it counts as one failure, so that it
-    /// cannot pass for none.
+    /// A binary that crashes announces its tests and prints no result. It counts as one failure.
     pub(crate) fn read_documentation(&mut self, line: &str) {
         if is_start(line) {
             self.end();
-            self.in_a_binary = true;
+            self.is_binary_running = true;
         } else if let Some((passed, failed)) = result(line) {
             self.passed += passed;
             self.failed += failed;
-            self.in_a_binary = false;
+            self.is_binary_running = false;
         } else {
             self.names.extend(failed_in_documentation(line).map(str::to_owned));
         }
     }
 
-    /// The output is over.
+    /// Must be called at the end of the output of `cargo test`: counts a binary without a result.
     pub(crate) fn end(&mut self) {
-        self.failed += u64::from(std::mem::take(&mut self.in_a_binary));
+        self.failed += u64::from(std::mem::take(&mut self.is_binary_running));
     }
 
     /// How many tests ran.
-    pub(crate) const fn ran(&self) -> u64 {
+    pub(crate) const fn test_count(&self) -> u64 {
         self.passed + self.failed
     }
 }
@@ -61,8 +61,8 @@ impl fmt::Display for Tally {
     }
 }
 
-/// `     Summary [  12.345s] 50 tests run: 48 passed (1 slow), 1 failed, 1 timed out, 3 skipped`: how many ran, and how
-/// many passed. One that was stopped says `12/50 tests run`.
+/// Parses `     Summary [  12.345s] 50 tests run: 48 passed (1 slow), 1 failed, 1 timed out, 3 skipped`: how many ran,
+/// and how many passed. A run that was stopped prints `12/50 tests run`.
 fn summary(line: &str) -> Option<(u64, u64)> {
     let (_, counts) = line.trim_start().strip_prefix("Summary [")?.split_once("] ")?;
     let (run, results) = counts.split_once(" run: ")?;
@@ -71,7 +71,7 @@ fn summary(line: &str) -> Option<(u64, u64)> {
     Some((run, passed.trim().parse().ok()?))
 }
 
-/// `        FAIL [   0.003s] (1/2) the-package::binary the_test`, or `TIMEOUT`, `SIGABRT` and the like.
+/// Parses `        FAIL [   0.003s] (1/2) the-package::binary the_test`, or `TIMEOUT`, `SIGABRT` and the like.
 fn listed_as_failed(line: &str) -> Option<&str> {
     let (verdict, rest) = line.trim_start().split_once(" [")?;
     let is_failure = verdict.chars().all(|letter| letter.is_ascii_uppercase() || letter == ' ')
@@ -82,7 +82,7 @@ fn listed_as_failed(line: &str) -> Option<&str> {
     (is_failure && name.contains(' ')).then_some(name.trim())
 }
 
-/// `running 12 tests`
+/// Whether the line is like `running 12 tests`.
 fn is_start(line: &str) -> bool {
     let mut words = line.split_whitespace();
     words.next() == Some("running")
@@ -90,14 +90,14 @@ fn is_start(line: &str) -> bool {
         && matches!((words.next(), words.next()), (Some("test" | "tests"), None))
 }
 
-/// `test result: FAILED. 3 passed; 1 failed; 0 ignored; …`
+/// Parses `test result: FAILED. 3 passed; 1 failed; 0 ignored; …`.
 fn result(line: &str) -> Option<(u64, u64)> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let count = |name| counts.split("; ").find_map(|part| part.strip_suffix(name)?.trim().parse().ok());
     Some((count("passed")?, count("failed")?))
 }
 
-/// `test src/lib.rs - thing (line 3) ... FAILED`
+/// Parses `test src/lib.rs - thing (line 3) ... FAILED`.
 fn failed_in_documentation(line: &str) -> Option<&str> {
     line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
 }
@@ -158,9 +158,9 @@ test one::fails ... FAILED
      TIMEOUT [  60.010s] (4/5) a-package three
         SLOW [  60.010s] (5/5) a-package four
 ";
-        let said = "failed: a-package::binary one::fails\nfailed: a-package::binary two\nfailed: a-package three\n\
+        let expected = "failed: a-package::binary one::fails\nfailed: a-package::binary two\nfailed: a-package three\n\
                     2 passed, 3 failed";
-        assert_eq!(tally(Tally::read_nextest, output), said);
+        assert_eq!(tally(Tally::read_nextest, output), expected);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: what the tests need, then the tests.
+//! `cargo xtask test`: sets up what the tests need, then runs them.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -17,25 +17,26 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What every run tests. All that compiles for it passes these (`.ci/run` too), so that nothing is compiled twice.
+/// The packages and features of a test run. Every Cargo call, also in `.ci/run`, uses them, so that nothing is compiled
+/// twice.
 const TESTED: [&str; 6] =
     ["--workspace", "--exclude", "rejoinder-judges", "--features", "rejoinder/crash-points", "--locked"];
 
-/// What judges our doubles.
+/// The package whose tests judge our doubles.
 const JUDGES: [&str; 3] = ["--package", "rejoinder-judges", "--locked"];
 
 /// Set up what the tests need, then run all tests.
 ///
-/// Needs Node.js 20.15 or newer with npm. What can be installed is installed into target/counterparts, once (that
-/// includes cargo-nextest); a Python (3.11 or newer), a Chromium or a libfaketime that is missing is installed with
-/// apt-get (set CHROMIUM to the path of one you have to use that instead).
+/// Needs Node.js 20.15 or newer with npm. Packages from npm and PyPI, and cargo-nextest, are installed once into
+/// target/counterparts. Python 3.11 or newer, Chromium and libfaketime are installed with apt-get if they are missing
+/// (set CHROMIUM to use a Chromium of your own).
 ///
-/// The last lines name the tests that failed, and say `N passed, N failed`.
+/// The last lines name the failed tests and say `N passed, N failed`.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Run only the tests whose name contains one of these.
     filters: Vec<String>,
-    /// Run instead the tests in which clients that are not ours judge our Telegram and our Discord.
+    /// Run only the tests in which third-party clients judge our doubles of Telegram and Discord.
     #[arg(long)]
     judges: bool,
 }
@@ -49,8 +50,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     };
     let packages: &[&str] = if arguments.judges { &JUDGES } else { &TESTED };
 
-    // The tests start binaries that they do not depend on. All are built in the same go, because Cargo picks the
-    // features of all it builds together.
+    // The tests start binaries that they do not depend on. One call builds everything, because Cargo unifies the
+    // features of all packages that it builds together.
     println!("building the binaries and the tests");
     let mut build = workspace.cargo();
     process::show(build.arg("build").args(packages).args(["--lib", "--bins", "--tests"]))?;
@@ -75,35 +76,35 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     println!("\ntests took {:.1} s", started.elapsed().as_secs_f64());
     println!("{tally}");
     tested.and(documented)?;
-    if tally.ran() == 0 {
-        bail!("no test ran: no name contains {}", arguments.filters.join(" or "));
+    if tally.test_count() == 0 {
+        bail!("no test ran: no test name contains {}", arguments.filters.join(" or "));
     }
     Ok(())
 }
 
-/// Runs cargo-nextest, which reports where errors go.
+/// Runs cargo-nextest, which reports on standard error.
 fn run_nextest(mut nextest: Command, tally: &mut Tally) -> Result<()> {
     let mut child = nextest.stderr(Stdio::piped()).spawn().map_err(|error| process::not_started(&nextest, error))?;
     let output = child.stderr.take().context("the tests have no output")?;
     show_lines(output, |line| tally.read_nextest(line))?;
-    ended(&nextest, child)
+    check_exit(&nextest, child)
 }
 
-/// Runs `cargo test`, which reports where output goes.
+/// Runs `cargo test`, which reports on standard output.
 fn run_documentation(mut cargo: Command, tally: &mut Tally) -> Result<()> {
     let mut child = cargo.stdout(Stdio::piped()).spawn().map_err(|error| process::not_started(&cargo, error))?;
     let output = child.stdout.take().context("the tests have no output")?;
     show_lines(output, |line| tally.read_documentation(line))?;
     tally.end();
-    ended(&cargo, child)
+    check_exit(&cargo, child)
 }
 
-fn ended(command: &Command, mut child: Child) -> Result<()> {
+fn check_exit(command: &Command, mut child: Child) -> Result<()> {
     let status = child.wait()?;
     if status.success() { Ok(()) } else { Err(process::failed(command, status)) }
 }
 
-/// Shows the output as it comes, and gives each line to `read`.
+/// Prints each line as it arrives, and passes it to `read`.
 fn show_lines(output: impl Read, mut read: impl FnMut(&str)) -> Result<()> {
     let (mut output, mut line) = (BufReader::new(output), Vec::new());
     while output.read_until(b'\n', &mut line)? > 0 {

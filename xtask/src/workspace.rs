@@ -1,4 +1,4 @@
-//! Where things are.
+//! The directories of the workspace, and Cargo calls in it.
 
 use std::{
     env,
@@ -10,18 +10,17 @@ use anyhow::{Context, Result};
 
 use crate::process;
 
-/// The folders of this clone.
 pub(crate) struct Workspace {
     root: PathBuf,
     target: PathBuf,
 }
 
 impl Workspace {
-    /// Asks Cargo, because the target directory can be set in several places.
+    /// Asks Cargo for the directories, because the target directory can be configured in several places.
     ///
     /// # Errors
     ///
-    /// When Cargo does not run or does not read the workspace.
+    /// When Cargo cannot be run or cannot read the workspace.
     pub(crate) fn find() -> Result<Self> {
         let mut metadata = cargo(Path::new(env!("CARGO_MANIFEST_DIR")));
         metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
@@ -38,12 +37,12 @@ impl Workspace {
         &self.root
     }
 
-    /// Where everything goes that can be made again.
+    /// Cargo's target directory, for everything that can be rebuilt.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
-    /// A binary of one profile's folder (`debug`, `release`).
+    /// The path of a binary in a profile's folder (`debug` or `release`).
     pub(crate) fn binary(&self, profile: &str, name: &str) -> PathBuf {
         self.target.join(profile).join(format!("{name}{}", env::consts::EXE_SUFFIX))
     }
@@ -55,18 +54,18 @@ impl Workspace {
 
     /// Another program in the top folder.
     pub(crate) fn command(&self, program: PathBuf) -> Command {
-        without_our_package(Command::new(program), &self.root)
+        without_package_variables(Command::new(program), &self.root)
     }
 }
 
 fn cargo(folder: &Path) -> Command {
-    without_our_package(Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into())), folder)
+    without_package_variables(Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into())), folder)
 }
 
-fn without_our_package(mut cargo: Command, folder: &Path) -> Command {
+fn without_package_variables(mut cargo: Command, folder: &Path) -> Command {
     cargo.current_dir(folder);
-    // `cargo run` sets these for xtask. Build scripts that watch them would run again, and their
-    // crates compile again, each time a developer goes from `cargo xtask test` to plain Cargo.
+    // `cargo run` sets these variables for xtask. Build scripts that watch them would run again, and their crates would
+    // compile again, whenever a developer switches between `cargo xtask test` and plain Cargo.
     for (name, _) in env::vars_os() {
         let ours =
             name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));

@@ -1,4 +1,4 @@
-//! Servers that answer, and the models that they have: what `rejoinder init` offers and `rejoinder doctor` looks at.
+//! Finds servers and their models, for `rejoinder init` and `rejoinder doctor`.
 
 use std::time::Duration;
 
@@ -9,33 +9,33 @@ use url::Url;
 
 use crate::openai::{bearer, chain};
 
-/// How long one server may take.
+/// How long one server may take to answer [`find_local`].
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The most of a list of models that is read, in bytes.
-const LARGEST_LIST: usize = 1024 * 1024;
+/// The largest list of models that is read, in bytes.
+const MAX_LIST: usize = 1024 * 1024;
 
-/// Where to look.
+/// Where [`find_local`] looks for servers.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct ServerCandidates {
     /// The value of `OPENAI_BASE_URL`, if it is set.
     pub environment: Option<Url>,
-    /// The value of `OPENAI_API_KEY`, if it is set; sent to `environment` only.
+    /// The value of `OPENAI_API_KEY`, if it is set. Only sent to `environment`.
     pub api_key: Option<SecretString>,
-    /// Where a local Ollama would be.
+    /// The URL of a local Ollama.
     pub ollama: Url,
 }
 
-impl Default for Places {
+impl Default for ServerCandidates {
     fn default() -> Self {
-        Self { environment: None, api_key: None, ollama: "http://127.0.0.1:11434/v1".parse().expect("it is a URL") }
+        Self { environment: None, api_key: None, ollama: "http://127.0.0.1:11434/v1".parse().expect("a valid URL") }
     }
 }
 
 /// How a server was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// `OPENAI_BASE_URL` names it.
+    /// By `OPENAI_BASE_URL`.
     Environment,
     /// An Ollama on this machine.
     Ollama,
@@ -43,83 +43,86 @@ pub enum Origin {
 
 /// A server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// How it was found.
+pub struct FoundServer {
     pub origin: Origin,
-    /// The `base_url` for the agent.
+    /// The value for the agent's `base_url`.
     pub base_url: Url,
-    /// The models it has, by its own order; none where it does not say (it wants a key, perhaps).
+    /// In the server's order. Empty if the server refuses the key or wants one.
     pub models: Vec<String>,
 }
 
-/// Asks the servers of `places` for their models, all at once, for about a second. Those that do not answer
-/// are left out.
-pub async fn find_local(http: &reqwest::Client, places: &Places) -> Vec<Found> {
-    let environment = places.environment.as_ref();
-    let ollama = Some(&places.ollama).filter(|ollama| environment != Some(ollama));
+/// Asks the servers of `candidates` for their models, in parallel, for at most a second. Omits servers that do not answer with a
+/// list of models.
+pub async fn find_local(http: &reqwest::Client, candidates: &ServerCandidates) -> Vec<FoundServer> {
+    let environment = candidates.environment.as_ref();
+    let ollama = Some(&candidates.ollama).filter(|ollama| environment != Some(ollama));
     let (environment, ollama) = tokio::join!(
-        probe(http, Origin::Environment, environment, places.api_key.as_ref()),
+        probe(http, Origin::Environment, environment, candidates.api_key.as_ref()),
         probe(http, Origin::Ollama, ollama, None),
     );
     environment.into_iter().chain(ollama).collect()
 }
 
-/// Why a server's models are not known. Nothing in it says a key or a password.
+/// Why a server's models are not known. Contains no key and no password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelsError {
-    /// Nobody answers.
-    #[error("it cannot be reached: {0}")]
+    /// No response arrived.
+    #[error("the server cannot be reached: {0}")]
     Unreachable(String),
-    /// It wants a key, or another one. The HTTP status.
-    #[error("it refuses the key ({0})")]
+    /// The server wants a key, or another key. Contains the HTTP status.
+    #[error("the server refuses the key ({0})")]
     KeyRefused(u16),
-    /// It fails. The HTTP status.
-    #[error("it answers {0}")]
+    /// The server fails. Contains the HTTP status.
+    #[error("the server answers {0}")]
     Failing(u16),
-    /// It answers, and not with a list of models.
-    #[error("it does not list its models: {0}")]
+    /// The response is not a list of models.
+    #[error("the server does not list its models: {0}")]
     NoList(String),
 }
 
 /// Whether a server has a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Knows {
-    /// It has it.
-    Yes,
-    /// It says that there is no such model. The ones that it lists.
-    No(Vec<String>),
-    /// It does not list it, and may take it all the same. The ones that it lists.
+pub enum ModelStatus {
+    /// The server has the model.
+    Available,
+    /// The server says that there is no such model. Contains the models that it lists.
+    Missing(Vec<String>),
+    /// The server does not list the model, but may still accept it. Contains the models that it lists.
     Unlisted(Vec<String>),
 }
 
-/// Asks a server whether it has `model`. No turn is put before it.
+/// Asks a server whether it has `model`, without running a turn.
 ///
 /// # Errors
-/// When it does not list its models.
-pub async fn knows_model(
+/// When the server does not list its models.
+pub async fn check_model(
     http: &reqwest::Client,
     base_url: &Url,
     key: Option<&SecretString>,
     model: &str,
-) -> Result<Knows, ModelsError> {
+) -> Result<ModelStatus, ModelsError> {
     let listed = list_models(http, base_url, key).await?;
-    // Ollama lists what has no tag with the one that it takes then.
+    // Ollama lists a model without a tag as `model:latest`.
     if listed.iter().any(|listed| listed == model || listed.strip_suffix(":latest") == Some(model)) {
-        return Ok(Knows::Yes);
+        return Ok(ModelStatus::Available);
     }
-    // Some take any name and list one; only some can be asked about one model.
-    let Ok(response) = get(http, base_url, key, &["models", model]).await else { return Ok(Knows::Unlisted(listed)) };
+    // Some servers list one model but accept any name. Only some servers can be asked about a single model.
+    let Ok(response) = get(http, base_url, key, &["models", model]).await else {
+        return Ok(ModelStatus::Unlisted(listed));
+    };
     Ok(match response.status() {
-        status if status.is_success() => Knows::Yes,
-        StatusCode::NOT_FOUND if is_about_model(&body(response).await.unwrap_or_default()) => Knows::No(listed),
-        _ => Knows::Unlisted(listed),
+        status if status.is_success() => ModelStatus::Available,
+        StatusCode::NOT_FOUND if is_about_model(&body(response).await.unwrap_or_default()) => {
+            ModelStatus::Missing(listed)
+        }
+        _ => ModelStatus::Unlisted(listed),
     })
 }
 
 /// The models of a server, in its own order.
 ///
 /// # Errors
-/// When it does not list them.
+/// When the server does not list them.
 pub async fn list_models(
     http: &reqwest::Client,
     base_url: &Url,
@@ -136,7 +139,7 @@ pub async fn list_models(
     }
     let body = body(response).await?;
     let models: Models =
-        serde_json::from_slice(&body).map_err(|error| ModelsError::NoList(format!("it cannot be read: {error}")))?;
+        serde_json::from_slice(&body).map_err(|error| ModelsError::NoList(format!("invalid list: {error}")))?;
     Ok(models.data.into_iter().map(|model| model.id).collect())
 }
 
@@ -152,19 +155,20 @@ struct Model {
 }
 
 #[derive(Deserialize)]
-struct Failure {
-    error: Complaint,
+struct ErrorResponse {
+    error: ErrorDetail,
 }
 
 #[derive(Deserialize)]
-struct Complaint {
+struct ErrorDetail {
     #[serde(default)]
     message: String,
 }
 
-/// Whether a server says that there is no such model, and not that there is no such address.
+/// Whether a 404 is about the model and not about the URL.
 fn is_about_model(body: &[u8]) -> bool {
-    serde_json::from_slice::<Failure>(body).is_ok_and(|failure| failure.error.message.to_lowercase().contains("model"))
+    serde_json::from_slice::<ErrorResponse>(body)
+        .is_ok_and(|failure| failure.error.message.to_lowercase().contains("model"))
 }
 
 async fn probe(
@@ -172,14 +176,14 @@ async fn probe(
     origin: Origin,
     base_url: Option<&Url>,
     key: Option<&SecretString>,
-) -> Option<Found> {
+) -> Option<FoundServer> {
     let base_url = base_url?;
     let models = match tokio::time::timeout(TIMEOUT, list_models(http, base_url, key)).await.ok()? {
         Ok(models) => models,
         Err(ModelsError::KeyRefused(_)) => Vec::new(),
         Err(_) => return None,
     };
-    Some(Found { origin, base_url: base_url.clone(), models })
+    Some(FoundServer { origin, base_url: base_url.clone(), models })
 }
 
 async fn get(
@@ -191,7 +195,7 @@ async fn get(
     let mut url = base_url.clone();
     match url.path_segments_mut() {
         Ok(mut segments) => segments.pop_if_empty().extend(path),
-        Err(()) => return Err(ModelsError::Unreachable("this is no web address".to_owned())),
+        Err(()) => return Err(ModelsError::Unreachable("the URL is not a web address".to_owned())),
     };
     let mut request = http.get(url);
     if let Some(authorization) = key.and_then(|key| bearer(key).ok()) {
@@ -204,8 +208,8 @@ async fn body(mut response: Response) -> Result<Vec<u8>, ModelsError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| ModelsError::Unreachable(chain(error)))? {
         body.extend_from_slice(&chunk);
-        if body.len() > LARGEST_LIST {
-            return Err(ModelsError::NoList("it is too large".to_owned()));
+        if body.len() > MAX_LIST {
+            return Err(ModelsError::NoList("the list is too large".to_owned()));
         }
     }
     Ok(body)

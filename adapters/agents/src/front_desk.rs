@@ -1,4 +1,4 @@
-//! The agent that is there when none is configured.
+//! The built-in agent, used when none is configured.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -8,7 +8,7 @@ use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEve
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-/// `kind = "front-desk"`: it has nothing to set.
+/// `kind = "front-desk"`: has no settings.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrontDeskSection {}
@@ -20,21 +20,20 @@ impl AgentSection for FrontDeskSection {
     const MANUAL: &'static str = include_str!("../front_desk.toml");
 }
 
-/// What the front desk knows about the gateway it sits in.
+/// What the front desk reports about its gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The gateway's version: `0.1.0`.
+    /// Such as `0.1.0`.
     pub version: String,
-    /// When the gateway started.
     pub started: Timestamp,
-    /// The channels it serves: `webchat.main`.
+    /// Such as `webchat.main`.
     pub channels: Vec<String>,
 }
 
-/// Answers `help`, `status`, `ping` and a greeting, and says to everything else that no agent is
-/// configured and how to configure one. Needs no key and no network.
+/// Answers `help`, `status`, `ping` and greetings. To anything else it answers that no agent is configured, and how to
+/// configure one. Needs no key and no network.
 ///
-/// What it says to a hook is plain sentences, because a hook's answers are spoken.
+/// On hooks it answers in plain sentences, because they are spoken.
 pub struct FrontDesk {
     status: Box<dyn Fn() -> Status + Send + Sync>,
 }
@@ -46,7 +45,7 @@ impl std::fmt::Debug for FrontDesk {
 }
 
 impl FrontDesk {
-    /// A front desk that asks `status` each time a person does.
+    /// Calls `status` each time a person asks for it.
     pub fn new(status: impl Fn() -> Status + Send + Sync + 'static) -> Self {
         Self { status: Box::new(status) }
     }
@@ -117,7 +116,7 @@ To connect one, run rejoinder init on the computer where the gateway runs.";
 
 impl Status {
     fn describe(&self, now: Timestamp, spoken: bool) -> String {
-        let up = words(now.since(self.started));
+        let up = duration_text(now.since(self.started));
         let mut text = format!("Rejoinder {} has been running for {up}. No agent is configured yet.", self.version);
         if spoken {
             let _ = match self.channels.len() {
@@ -132,8 +131,8 @@ impl Status {
     }
 }
 
-/// A duration as a person says it, in its largest unit.
-fn words(duration: Duration) -> String {
+/// A duration in its largest unit, in words.
+fn duration_text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (count, unit) = match seconds {
         0..60 => return "less than a minute".to_owned(),
@@ -144,7 +143,7 @@ fn words(duration: Duration) -> String {
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What a person wants from the front desk.
+/// What a person asks of the front desk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Help,
@@ -177,7 +176,7 @@ impl Wish {
     fn of(text: &str) -> Self {
         let words: Vec<String> = text
             .split_whitespace()
-            // `/help@name` is how a group on Telegram says which of its members is meant.
+            // In a Telegram group `/help@name` says which member is addressed.
             .map(|word| word.strip_prefix('/').and_then(|word| word.split('@').next()).unwrap_or(word))
             .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '?').to_lowercase())
             .filter(|word| !word.is_empty())
@@ -234,7 +233,7 @@ mod tests {
     #[case(7_199, "1 hour")]
     #[case(172_800, "2 days")]
     fn a_duration_is_told_in_its_largest_unit(#[case] seconds: u64, #[case] told: &str) {
-        assert_eq!(words(Duration::from_secs(seconds)), told);
+        assert_eq!(duration_text(Duration::from_secs(seconds)), told);
     }
 
     #[test]

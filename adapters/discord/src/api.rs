@@ -1,7 +1,7 @@
-//! Calls of the REST API, and how they fail.
+//! Calls to the REST API, and their errors.
 //!
-//! The payloads are serenity's; the calls are our own, since what counts is whether a request was written, and
-//! what a limit means for a delivery. Nothing here says the token.
+//! Requests use serenity's payloads but are sent by our own client, because callers must know whether a request was
+//! written and what a rate limit means for a delivery. No error reveals the token.
 
 mod limits;
 
@@ -22,17 +22,17 @@ use crate::errors::{ApiError, Refusal};
 /// How long an ordinary call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a call with a file in it may take, either way.
+/// How long an upload or a download may take.
 const FILE_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// The largest answer that is read, in bytes: a hundred messages are far less.
+/// The largest response that is read, in bytes. A hundred messages are far smaller.
 const MAX_ANSWER: usize = 32 << 20;
 
-/// Every client names itself (<https://discord.com/developers/docs/reference#user-agent>).
+/// The required form of a client's name (<https://discord.com/developers/docs/reference#user-agent>).
 pub(crate) const USER_AGENT: &str =
     concat!("DiscordBot (https://crates.io/crates/rejoinder, ", env!("CARGO_PKG_VERSION"), ")");
 
-/// Discord's REST API, and our token there.
+/// A client of Discord's REST API, with the bot's token.
 pub(crate) struct Api {
     http: Client,
     base: Url,
@@ -41,15 +41,15 @@ pub(crate) struct Api {
     clock: SharedClock,
 }
 
-/// What to send.
+/// The body of a request.
 pub(crate) enum Body {
-    Nothing,
+    Empty,
     Json(Value),
-    /// A message and the files that go with it.
+    /// A message and its files.
     Files(Value, Vec<Upload>),
 }
 
-/// A file on its way out.
+/// A file to upload.
 #[derive(Clone, Debug)]
 pub(crate) struct Upload {
     pub(crate) name: String,
@@ -57,9 +57,9 @@ pub(crate) struct Upload {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What a failure says about itself (<https://discord.com/developers/docs/reference#error-messages>).
+/// The body of an error response (<https://discord.com/developers/docs/reference#error-messages>).
 #[derive(Default, Deserialize)]
-struct Failure {
+struct ErrorBody {
     #[serde(default)]
     code: u64,
     #[serde(default)]
@@ -77,43 +77,43 @@ impl Api {
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
-        self.ask(Method::GET, path, Body::Nothing).await
+        self.ask(Method::GET, path, Body::Empty).await
     }
 
-    /// Calls, and reads the answer.
+    /// Makes a call and parses the response.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, method: Method, path: &str, body: Body) -> Result<T, ApiError> {
         let answer = self.call(method, path, body).await?;
         serde_json::from_slice(&answer)
-            .map_err(|error| ApiError::NoAnswer(format!("the answer cannot be read: {error}")))
+            .map_err(|error| ApiError::NoAnswer(format!("the response cannot be read: {error}")))
     }
 
-    /// As [`ask`](Self::ask), with something to say.
-    pub(crate) async fn tell<T: DeserializeOwned>(
+    /// As [`ask`](Self::ask), with a JSON body.
+    pub(crate) async fn ask_json<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        said: &impl Serialize,
+        payload: &impl Serialize,
     ) -> Result<T, ApiError> {
-        self.ask(method, path, Body::Json(json(said))).await
+        self.ask(method, path, Body::Json(json(payload))).await
     }
 
-    /// Calls; the answer as it came.
+    /// Makes a call and returns the raw body of the response.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Body) -> Result<Vec<u8>, ApiError> {
         let route = Route::of(&method, path);
-        if let Err(held) = self.limits.may_call(&route, self.clock.now()) {
+        if let Err(held) = self.limits.check(&route, self.clock.now()) {
             return Err(ApiError::Held(held));
         }
         let mut request = self.http.request(method, self.address(path)).header(header::USER_AGENT, USER_AGENT);
         if route.needs_token() {
             let authorization = format!("Bot {}", self.token.expose_secret());
             let mut authorization = header::HeaderValue::from_str(&authorization)
-                .map_err(|_| ApiError::NotWritten("the token has characters that no header takes".to_owned()))?;
+                .map_err(|_| ApiError::NotWritten("the token has characters that a header cannot hold".to_owned()))?;
             authorization.set_sensitive(true);
             request = request.header(header::AUTHORIZATION, authorization);
         }
         let (request, timeout) = match body {
-            // Without a length some proxies refuse what changes something.
-            Body::Nothing => (request.header(header::CONTENT_LENGTH, "0"), CALL_TIMEOUT),
+            // Some proxies reject a POST or PUT without a length.
+            Body::Empty => (request.header(header::CONTENT_LENGTH, "0"), CALL_TIMEOUT),
             Body::Json(value) => (request.json(&value), CALL_TIMEOUT),
             Body::Files(message, files) => (request.multipart(self.form(&message, files)?), FILE_TIMEOUT),
         };
@@ -121,7 +121,7 @@ impl Api {
         self.read(response, &route).await
     }
 
-    /// The bytes at an address of Discord's; `None` when they are more than `limit`.
+    /// Downloads a file from Discord; `None` if it is larger than `limit` bytes.
     pub(crate) async fn download(&self, http: &Client, url: Url, limit: usize) -> Result<Option<Vec<u8>>, ApiError> {
         let request = http.get(url).header(header::USER_AGENT, USER_AGENT).timeout(FILE_TIMEOUT);
         let response = request.send().await.map_err(|error| self.failure(error, ""))?;
@@ -132,7 +132,7 @@ impl Api {
         Ok(calls::collect(response, limit, &self.token).await?)
     }
 
-    /// Whether calls are held back since too many of them were refused; until when.
+    /// Whether all calls are held back because too many were refused.
     pub(crate) fn is_held_back(&self) -> bool {
         self.limits.is_held_back(self.clock.now())
     }
@@ -141,7 +141,7 @@ impl Api {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let mut url = self.base.clone();
         let segments = ["api", "v10"].into_iter().chain(path.split('/').filter(|segment| !segment.is_empty()));
-        url.path_segments_mut().expect("checked: an http address").pop_if_empty().extend(segments);
+        url.path_segments_mut().expect("an http URL, as checked").pop_if_empty().extend(segments);
         url.set_query(query);
         url
     }
@@ -151,20 +151,21 @@ impl Api {
         let headers = response.headers().clone();
         self.limits.note(route, status, &headers, self.clock.now());
         let body = match calls::collect(response, MAX_ANSWER, &self.token).await {
-            Ok(body) => body.ok_or_else(|| ApiError::NoAnswer("the answer is too large".to_owned()))?,
-            // That it is limited, the status says alone.
+            Ok(body) => body.ok_or_else(|| ApiError::NoAnswer("the response is too large".to_owned()))?,
+            // The status alone says that the call is limited.
             Err(_) if status == StatusCode::TOO_MANY_REQUESTS => Vec::new(),
             Err(error) => return Err(error.into()),
         };
         if status.is_success() {
             return Ok(body);
         }
-        let failure: Option<Failure> = serde_json::from_slice(&body).ok();
-        let is_discords = failure.is_some();
+        let failure: Option<ErrorBody> = serde_json::from_slice(&body).ok();
+        let is_from_discord = failure.is_some();
         let failure = failure.unwrap_or_default();
         if status == StatusCode::TOO_MANY_REQUESTS {
-            let said = failure.retry_after.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0)));
-            let limit = self.limits.limited(route, &headers, said, failure.global || !is_discords, self.clock.now());
+            let stated = failure.retry_after.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0)));
+            let limit =
+                self.limits.note_limited(route, &headers, stated, failure.global || !is_from_discord, self.clock.now());
             return Err(ApiError::Limited(limit));
         }
         let message = if failure.message.is_empty() { format!("Discord answered {status}") } else { failure.message };
@@ -178,7 +179,7 @@ impl Api {
     }
 
     fn failure(&self, error: reqwest::Error, path: &str) -> ApiError {
-        // An interaction's token may be in the address.
+        // The path is not logged: it may contain an interaction's token.
         let failure = calls::failure(error, &self.token);
         tracing::debug!(route = Route::name(path), detail = %failure, "a call failed");
         failure.into()
@@ -199,9 +200,9 @@ impl Api {
     }
 }
 
-/// A payload as JSON.
+/// Serialises a payload.
 pub(crate) fn json(payload: &impl Serialize) -> Value {
-    serde_json::to_value(payload).expect("a payload is JSON")
+    serde_json::to_value(payload).expect("payloads serialise to JSON")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What Discord can do. Each line with its source on <https://discord.com/developers/docs>.
+//! What Discord supports. Each value names its source on <https://discord.com/developers/docs>.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ pub(crate) fn capabilities(is_private: bool, streams: bool, limits: &Limits) -> 
     Capabilities {
         // "Create Message" returns the message.
         receipts: Receipts::Platform,
-        // "Create Message", `enforce_nonce`; after its few minutes the channel is read back first.
+        // "Create Message", `enforce_nonce`. When the nonce has expired, the channel is read back first.
         resend: Resend::Idempotent,
-        // "Edit Message": our own, without a time limit. "Edit Original Interaction Response": 15 minutes.
+        // "Edit Message": no time limit for our own messages. "Edit Original Interaction Response": 15 minutes.
         edit: Support::Full,
-        // "Create Reaction". What only one person sees takes none.
+        // "Create Reaction". Private answers cannot have reactions.
         reactions: in_public,
         allowed_reactions: None,
         // "Message Components": buttons.
@@ -24,14 +24,14 @@ pub(crate) fn capabilities(is_private: bool, streams: bool, limits: &Limits) -> 
         attachments: Support::Full,
         drafts: if streams { in_public } else { Support::No },
         drafts_are_messages: true,
-        // "Rate Limits": limits are per channel and said in headers. Five edits in five seconds at the time of
-        // writing, and only half of the budget is for what is not final.
+        // "Rate Limits": limits are per channel and given in headers. At the time of writing: five edits in five seconds.
+        // Drafts may use half of that budget.
         draft_interval: Duration::from_secs(2),
-        // "Trigger Typing Indicator": it lasts 10 seconds.
+        // "Trigger Typing Indicator": lasts 10 seconds.
         typing: in_public,
         typing_interval: Duration::from_secs(8),
         typing_ends_by_itself: true,
-        // "Create Message": up to 2000 characters. Which it counts as one is not said: UTF-16 units are the most.
+        // "Create Message": up to 2000 characters. Discord does not define "character"; UTF-16 units are the strictest.
         text_limit: Some(TextLimit { max: MESSAGE_UNITS, unit: TextUnit::Utf16 }),
         conversation_rate: limits.conversation,
         account_rate: limits.account,

@@ -1,4 +1,4 @@
-//! Who a token belongs to: for whoever sets an application up, and for ourselves at every start.
+//! Finds out which bot a token belongs to, for the setup command and at every start.
 
 use std::sync::Arc;
 
@@ -11,51 +11,47 @@ use url::Url;
 
 use crate::{api::Api, errors::ApiError, payload::User, section, snowflake::Snowflake};
 
-/// The flags of an application that may read what is said in servers: a verified one, and one that is in few
-/// servers (<https://discord.com/developers/docs/resources/application#application-object-application-flags>).
+/// The flags of an application with the MESSAGE CONTENT INTENT: for a verified one, and for one in few servers
+/// (<https://discord.com/developers/docs/resources/application#application-object-application-flags>).
 const READS_CONTENT: u64 = 1 << 18 | 1 << 19;
 
-/// Who we are on Discord.
+/// Our own ids on Discord.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// The bot user.
     pub(crate) user: Snowflake,
-    /// The application.
     pub(crate) application: Snowflake,
 }
 
-/// An application and its bot user, as Discord describes them.
+/// A description of an application and its bot user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BotProfile {
     /// The bot user's id.
     pub id: String,
-    /// Its unique name.
     pub username: String,
-    /// The name that people see.
+    /// The display name.
     pub name: String,
     /// The application's id.
     pub application_id: String,
-    /// Whether the application may read what is said in servers without a mention of it: the intent
-    /// `MESSAGE_CONTENT` is switched on. `None`: Discord did not say.
+    /// Whether the intent `MESSAGE_CONTENT` is switched on, so that the bot may read messages in servers that do not mention
+    /// it. `None`: Discord did not say.
     pub reads_message_content: Option<bool>,
-    /// Whether anybody may add it to a server, and not its owner alone.
+    /// Whether anybody may add it to a server, not only its owner.
     pub is_public: bool,
-    /// The address at which it is added to a server, with the permissions that it needs.
+    /// The link that adds it to a server, with the permissions that it needs.
     pub invite_url: String,
 }
 
-/// Why a token could not be checked. Nothing in it says the token.
+/// Why a token could not be checked. Never contains the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
-    /// It does not look like a token.
+    /// It does not have the format of a token.
     #[error(
-        "this does not look like a bot's token: the developer portal shows it under \"Bot\", three parts with dots between"
+        "this does not look like a bot's token: the developer portal has it under \"Bot\", three parts separated by dots"
     )]
     Malformed,
-    /// Discord does not know it.
     #[error("Discord does not know this token")]
     Unknown,
-    /// Discord was not reached, so nothing is known.
+    /// Discord was not reached, so the token may be valid.
     #[error("Discord cannot be reached: {0}")]
     Unreachable(String),
 }
@@ -69,16 +65,16 @@ struct Application {
     bot_public: bool,
 }
 
-/// Asks Discord who `token` belongs to.
+/// Asks Discord which bot `token` belongs to.
 ///
 /// # Errors
-/// When it is nobody's, or nobody answers.
+/// If the token is malformed or unknown, or Discord cannot be reached.
 pub async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result<BotProfile, CheckError> {
     if !section::is_token(token.expose_secret()) {
         return Err(CheckError::Malformed);
     }
     if !matches!(api_url.scheme(), "http" | "https") {
-        return Err(CheckError::Unreachable(format!("`{}` is no web address", api_url.scheme())));
+        return Err(CheckError::Unreachable(format!("the scheme must be http or https, not {}", api_url.scheme())));
     }
     let api = Api::new(http.clone(), api_url.clone(), token.clone(), Arc::new(SystemClock));
     profile(&api).await.map_err(|error| match error.refusal() {
@@ -101,14 +97,13 @@ async fn profile(api: &Api) -> Result<BotProfile, ApiError> {
     })
 }
 
-/// Who we are.
 pub(crate) async fn who_am_i(api: &Api) -> Result<Identity, ApiError> {
     let user: User = api.get("users/@me").await?;
     let application: Application = api.get("applications/@me").await?;
     Ok(Identity { user: user.id, application: application.id })
 }
 
-/// What is needed to read, to answer, to answer in threads, and to react.
+/// The permissions to read, to answer, to answer in threads, and to react.
 const fn permissions() -> Permissions {
     Permissions::VIEW_CHANNEL
         .union(Permissions::SEND_MESSAGES)

@@ -1,15 +1,14 @@
-//! A question that was answered: its buttons go, and it says what was picked. Pure.
+//! Closes an answered question: removes its buttons and adds the choice to its text. Pure.
 //!
-//! The acknowledgement of the press carries it
-//! (<https://discord.com/developers/docs/interactions/receiving-and-responding#interaction-response-object-interaction-callback-type>:
-//! 7, "edit the message the component was attached to"). Whatever was pressed comes with the message as it stands, so
-//! that this is right however often it is done.
+//! The acknowledgement of the press does it: type 7, "edit the message the component was attached to"
+//! (<https://discord.com/developers/docs/interactions/receiving-and-responding#interaction-response-object-interaction-callback-type>).
+//! An interaction carries the message as it is now, so closing is idempotent.
 
 use serde_json::{Value, json};
 
 use crate::format::{MESSAGE_UNITS, units};
 
-/// What answers a press in the interaction `raw`, once its question was answered with the words `choice`.
+/// The acknowledgement of the press `raw`, which closes a question that was answered with `choice`.
 pub(crate) fn closing(raw: &str, choice: &str) -> Value {
     let mut closed = json!({ "components": [], "allowed_mentions": { "parse": [] } });
     let line = format!("\n\n✓ {choice}");

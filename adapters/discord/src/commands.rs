@@ -1,4 +1,4 @@
-//! The slash commands: what is registered, and under which names.
+//! The slash commands: their names and their registration.
 
 use rejoinder_core::COMMANDS;
 use reqwest::Method;
@@ -17,25 +17,24 @@ use crate::{
 /// The command that asks the agent something.
 pub(crate) const ASK: &str = "ask";
 
-/// What is asked.
+/// The option with the question.
 pub(crate) const QUESTION: &str = "question";
 
-/// A file that goes with it.
+/// The option with a file.
 pub(crate) const FILE: &str = "file";
 
-/// Whether only the person sees the answer.
+/// The option for an answer that only the person sees.
 pub(crate) const PRIVATELY: &str = "private";
 
-/// The longest question, in characters: the most that an option takes.
-const LONGEST: u16 = 6000;
+/// The longest question, in characters. Discord allows no more in an option.
+const MAX_QUESTION: u16 = 6000;
 
-/// The commands, as they are registered.
 fn commands() -> Vec<CreateCommand> {
     let privately =
         || CreateCommandOption::new(CommandOptionType::Boolean, PRIVATELY, "Only you see the answer").required(false);
     let question = CreateCommandOption::new(CommandOptionType::String, QUESTION, "What you want to know")
         .required(true)
-        .max_length(LONGEST);
+        .max_length(MAX_QUESTION);
     let file =
         CreateCommandOption::new(CommandOptionType::Attachment, FILE, "A file that goes with it").required(false);
     let ask = CreateCommand::new(ASK).kind(CommandType::ChatInput).description("Ask the agent").set_options(vec![
@@ -43,7 +42,7 @@ fn commands() -> Vec<CreateCommand> {
         file,
         privately(),
     ]);
-    // Nobody has to say hello to an application that is there already.
+    // Discord needs no `/start`: no chat has to be started.
     let own = COMMANDS.iter().filter(|command| command.name != "start").map(|command| {
         CreateCommand::new(command.name)
             .kind(CommandType::ChatInput)
@@ -54,8 +53,7 @@ fn commands() -> Vec<CreateCommand> {
 }
 
 impl Discord {
-    /// Registers the commands, everywhere or in the servers that were named. Takes the place of what was
-    /// registered there.
+    /// Registers the commands, everywhere or in the configured servers. Replaces what was registered there.
     pub(crate) async fn register_commands(&self, application: Snowflake) -> Result<(), ApiError> {
         let commands = json(&commands());
         let guilds = &self.options.command_guilds;

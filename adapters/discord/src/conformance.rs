@@ -1,4 +1,4 @@
-//! The channel suite, against the Discord of `tests/discord`.
+//! Runs the channel conformance suite against the Discord server of `tests/discord`.
 
 use std::{
     sync::{
@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use rejoinder_core::{
     Amends, ChannelAdapter, ChannelId, ChatKind, Clock, ConversationRef, Directed, InboundEvent, Scope, Sender,
     SenderKind, SystemClock, Timestamp,
-    conformance::channel::{Becomes, Fixture, PlatformDouble, Trouble},
+    conformance::channel::{Expected, Fixture, PlatformDouble, PlatformFailure},
 };
 use rejoinder_discord_server::{Channel, DiscordServer, Fault, Interaction, Person, Scope as Limited};
 use rejoinder_kit::SentMessages;
@@ -23,7 +23,7 @@ use crate::{
     Discord, DiscordSection, Pace, check::Identity, directory::Directory, inbound::Reader, snowflake::Snowflake,
 };
 
-/// The machine's clock, with a lead.
+/// The system clock plus an offset.
 #[derive(Debug, Default)]
 struct LeadingClock(AtomicI64);
 
@@ -111,7 +111,7 @@ impl PlatformDouble for Double {
     }
 
     fn fixtures(&self) -> Vec<Fixture> {
-        let fixture = |name, kind, data: &Value, becomes| Fixture { name, payload: Self::frame(kind, data), becomes };
+        let fixture = |name, kind, data: &Value, expected| Fixture { name, payload: Self::frame(kind, data), expected };
         let us = json!({"id": self.server.bot_id(), "username": "us", "bot": true});
         let edited = json!({"content": "hello!", "edited_timestamp": "2026-01-01T00:00:01+00:00"});
         let edit =
@@ -132,23 +132,23 @@ impl PlatformDouble for Double {
                 "a message",
                 "MESSAGE_CREATE",
                 &self.message(2, json!({"content": "hello"})),
-                Becomes::Event(Box::new(self.event(2, "hello"))),
+                Expected::Event(Box::new(self.event(2, "hello"))),
             ),
             fixture(
                 "our own",
                 "MESSAGE_CREATE",
                 &self.message(3, json!({"content": "hello", "author": us})),
-                Becomes::OurOwn,
+                Expected::OurOwn,
             ),
-            fixture("an edit", "MESSAGE_UPDATE", &self.message(2, edited), Becomes::Event(Box::new(edit))),
-            fixture("a command", "INTERACTION_CREATE", &command, Becomes::Event(Box::new(asked))),
+            fixture("an edit", "MESSAGE_UPDATE", &self.message(2, edited), Expected::Event(Box::new(edit))),
+            fixture("a command", "INTERACTION_CREATE", &command, Expected::Event(Box::new(asked))),
             fixture(
                 "a preview",
                 "MESSAGE_UPDATE",
                 &self.message(2, json!({"embeds": [{}], "edited_timestamp": null})),
-                Becomes::Nothing,
+                Expected::Nothing,
             ),
-            fixture("of another year", "SOMETHING_ELSE", &json!({"id": "6"}), Becomes::Nothing),
+            fixture("of another year", "SOMETHING_ELSE", &json!({"id": "6"}), Expected::Nothing),
         ]
     }
 
@@ -173,34 +173,34 @@ impl PlatformDouble for Double {
         json!({"question": "stay"}).to_string()
     }
 
-    fn persons_message(&self) -> String {
+    fn incoming_message_id(&self) -> String {
         self.asked.clone()
     }
 
-    async fn next(&self, trouble: Trouble) -> bool {
-        // What an earlier trouble limited is over.
+    async fn fail_next(&self, failure: PlatformFailure) -> bool {
+        // Lets limits from earlier failures end.
         self.clock.0.fetch_add(60_000, Ordering::SeqCst);
         let send = || Fault::on("POST", "/channels/*/messages");
-        let fault = match trouble {
-            Trouble::Limit { retry_after, scope } => {
+        let fault = match failure {
+            PlatformFailure::Limit { retry_after, scope } => {
                 send().rate_limited(retry_after, if scope == Scope::Account { Limited::Global } else { Limited::User })
             }
-            Trouble::LoseResponse => send().executed_then_dropped(),
-            Trouble::Refuse => send().refused(403, 50007, "Cannot send messages to this user"),
-            Trouble::Unauthorized => send().refused(401, 0, "401: Unauthorized"),
-            // Discord never says so; what is not written is shown in `api`.
-            Trouble::Fail => return false,
+            PlatformFailure::LoseResponse => send().executed_then_dropped(),
+            PlatformFailure::Refuse => send().refused(403, 50007, "Cannot send messages to this user"),
+            PlatformFailure::Unauthorized => send().refused(401, 0, "401: Unauthorized"),
+            // Discord never reports this. The tests of `api` cover requests that are not written.
+            PlatformFailure::Fail => return false,
         };
         self.server.fault(fault).await;
         true
     }
 
     async fn shown(&self) -> Vec<String> {
-        self.server.said(&self.chat).await
+        self.server.bot_texts(&self.chat).await
     }
 
-    async fn brings(&self, payload: String) {
-        // Messages are acknowledged to nobody; a command is, within three seconds.
+    async fn inject(&self, payload: String) {
+        // Messages are not acknowledged on Discord; a command is, within three seconds.
         while self.server.sessions().await.connected == 0 {
             tokio::task::yield_now().await;
         }

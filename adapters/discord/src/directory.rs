@@ -1,7 +1,7 @@
-//! What is where: which server a channel is in, what a thread belongs to, which roles are ours.
+//! Which server a channel is in, which channel a thread belongs to, and which roles are ours.
 //!
-//! Fed by the events of the Gateway. Discord does not say it with a message, and a session that is taken up
-//! again says it of no channel: what is not known is asked for.
+//! Filled from Gateway events. A message does not carry these facts, and a resumed session does not repeat them, so
+//! missing ones are fetched over REST.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,51 +16,51 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// What kinds of channels there are
+/// The types of channels
 /// (<https://discord.com/developers/docs/resources/channel#channel-object-channel-types>).
 mod kind {
     pub(super) const TEXT: u64 = 0;
     pub(super) const ANNOUNCEMENT: u64 = 5;
     pub(super) const DIRECT: [u64; 2] = [1, 3];
     pub(super) const THREADS: [u64; 3] = [10, 11, 12];
-    /// Categories, forums, directories and media: nothing is said in them.
+    /// Categories, directories, forums and media channels.
     pub(super) const WITHOUT_MESSAGES: [u64; 4] = [4, 14, 15, 16];
 }
 
-/// A channel.
+/// What is known about a channel or a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChannelInfo {
     kind: u64,
     pub(crate) guild: Option<Snowflake>,
     parent: Option<Snowflake>,
-    /// Who made it.
+    /// Who created it, if it is a thread.
     pub(crate) owner: Option<Snowflake>,
     name: Option<String>,
 }
 
-impl Place {
+impl ChannelInfo {
     /// The channel that a thread belongs to.
     pub(crate) fn thread_of(&self) -> Option<Snowflake> {
         self.parent.filter(|_| kind::THREADS.contains(&self.kind))
     }
 
-    /// Whether it is a chat with one person.
+    /// Whether it is a direct chat, with one person or several.
     pub(crate) fn is_direct(&self) -> bool {
         kind::DIRECT.contains(&self.kind)
     }
 
-    /// Whether a thread can be made from a message in it.
+    /// Whether a thread can be started from a message in it.
     pub(crate) const fn can_have_threads(&self) -> bool {
         matches!(self.kind, kind::TEXT | kind::ANNOUNCEMENT)
     }
 
-    /// Whether something is said in it.
+    /// Whether it can contain messages.
     pub(crate) fn has_messages(&self) -> bool {
         !kind::WITHOUT_MESSAGES.contains(&self.kind)
     }
 }
 
-impl From<&Channel> for Place {
+impl From<&Channel> for ChannelInfo {
     fn from(channel: &Channel) -> Self {
         Self {
             kind: channel.kind,
@@ -72,67 +72,67 @@ impl From<&Channel> for Place {
     }
 }
 
-/// What is where.
+/// The known channels and roles.
 #[derive(Debug, Default)]
-pub(crate) struct Directory(RwLock<State>);
+pub(crate) struct Directory(RwLock<DirectoryState>);
 
 #[derive(Debug, Default)]
-struct State {
-    places: HashMap<Snowflake, Place>,
+struct DirectoryState {
+    channels: HashMap<Snowflake, ChannelInfo>,
     roles: HashMap<Snowflake, String>,
     /// Our roles, by server.
     ours: HashMap<Snowflake, HashSet<Snowflake>>,
 }
 
-/// What has been said last in a channel.
+/// The last message of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Latest {
+pub(crate) struct LatestMessage {
     pub(crate) channel: Snowflake,
     /// `None`: Discord did not say.
     pub(crate) message: Option<Snowflake>,
 }
 
 impl Directory {
-    pub(crate) fn place(&self, channel: Snowflake) -> Option<Place> {
-        self.read().places.get(&channel).cloned()
+    pub(crate) fn channel(&self, channel: Snowflake) -> Option<ChannelInfo> {
+        self.read().channels.get(&channel).cloned()
     }
 
     pub(crate) fn channel_name(&self, channel: Snowflake) -> Option<String> {
-        self.read().places.get(&channel)?.name.clone()
+        self.read().channels.get(&channel)?.name.clone()
     }
 
     pub(crate) fn role_name(&self, role: Snowflake) -> Option<String> {
         self.read().roles.get(&role).cloned()
     }
 
-    /// Whether a role of a server is ours; `None` when nothing is known of the server.
+    /// Whether a server's role is ours; `None` if our roles there are unknown.
     pub(crate) fn is_our_role(&self, guild: Snowflake, role: Snowflake) -> Option<bool> {
         Some(self.read().ours.get(&guild)?.contains(&role))
     }
 
-    /// A channel or a thread, in the server that it is in.
+    /// Adds a channel or a thread. `guild` is its server if the channel does not name it.
     pub(crate) fn learn(&self, channel: &Channel, guild: Option<Snowflake>) {
-        let place = Place { guild: channel.guild_id.or(guild), ..Place::from(channel) };
-        self.write().places.insert(channel.id, place);
+        let info = ChannelInfo { guild: channel.guild_id.or(guild), ..ChannelInfo::from(channel) };
+        self.write().channels.insert(channel.id, info);
     }
 
     pub(crate) fn learn_direct(&self, channel: Snowflake) {
-        let direct = || Place { kind: kind::DIRECT[0], guild: None, parent: None, owner: None, name: None };
-        self.write().places.entry(channel).or_insert_with(direct);
+        let direct = || ChannelInfo { kind: kind::DIRECT[0], guild: None, parent: None, owner: None, name: None };
+        self.write().channels.entry(channel).or_insert_with(direct);
     }
 
     pub(crate) fn forget(&self, channel: Snowflake) {
-        self.write().places.remove(&channel);
+        self.write().channels.remove(&channel);
     }
 
-    /// A server; returns what has been said last in it, channel by channel.
-    pub(crate) fn learn_guild(&self, guild: &Guild<'_>, us: Snowflake) -> Vec<Latest> {
+    /// Adds a server's channels and roles. Returns the last message of each channel.
+    pub(crate) fn learn_guild(&self, guild: &Guild<'_>, us: Snowflake) -> Vec<LatestMessage> {
         let channels = readable::<Channel>(&guild.channels).chain(readable(&guild.threads));
         let mut latest = Vec::new();
         for channel in channels {
             self.learn(&channel, Some(guild.id));
-            if Place::from(&channel).has_messages() {
-                latest.push(Latest { channel: channel.id, message: channel.last_message_id });
+            if ChannelInfo::from(&channel).has_messages() {
+                latest.push(LatestMessage { channel: channel.id, message: channel.last_message_id });
             }
         }
         let ours = readable::<Member>(&guild.members)
@@ -152,23 +152,23 @@ impl Directory {
 
     pub(crate) fn learn_role(&self, guild: Snowflake, role: Role, us: Snowflake) {
         let mut state = self.write();
-        // The role that an application brings along has its name, and people mention it by mistake.
+        // An application's own role has the same name as its bot, so people mention it by mistake.
         if role.tags.bot_id == Some(us) {
             state.ours.entry(guild).or_default().insert(role.id);
         }
         state.roles.insert(role.id, role.name);
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> RwLockReadGuard<'_, DirectoryState> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, DirectoryState> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Those that can be read.
+/// Parses each item and skips the invalid ones.
 fn readable<'a, T: DeserializeOwned>(raw: &'a [&'a RawValue]) -> impl Iterator<Item = T> + 'a {
     raw.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok())
 }
@@ -195,11 +195,13 @@ mod tests {
 
         let latest = directory.learn_guild(&serde_json::from_str(guild).expect("a server"), id("7"));
 
-        let expected =
-            [Latest { channel: id("10"), message: Some(id("99")) }, Latest { channel: id("12"), message: None }];
+        let expected = [
+            LatestMessage { channel: id("10"), message: Some(id("99")) },
+            LatestMessage { channel: id("12"), message: None },
+        ];
         assert_eq!(latest, expected);
-        assert_eq!(directory.place(id("12")).and_then(|place| place.thread_of()), Some(id("11")));
-        assert_eq!(directory.place(id("10")).and_then(|place| place.guild), Some(id("1")));
+        assert_eq!(directory.channel(id("12")).and_then(|info| info.thread_of()), Some(id("11")));
+        assert_eq!(directory.channel(id("10")).and_then(|info| info.guild), Some(id("1")));
         let is_ours = |role| directory.is_our_role(id("1"), id(role));
         assert_eq!([is_ours("20"), is_ours("21"), is_ours("22")], [Some(true), Some(true), Some(false)]);
         assert_eq!(directory.is_our_role(id("2"), id("20")), None);

@@ -1,11 +1,11 @@
-//! How a call fails, and what a refusal means.
+//! The errors of a call, and what a refusal means.
 
 use std::time::Duration;
 
 use rejoinder_core::{DeliveryError, Scope};
 use rejoinder_kit::calls::CallError;
 
-/// The codes that mean something here
+/// The error codes that are handled
 /// (<https://discord.com/developers/docs/topics/opcodes-and-status-codes#json>).
 pub(crate) mod code {
     pub(crate) const UNKNOWN_CHANNEL: u64 = 10003;
@@ -25,27 +25,27 @@ pub(crate) mod code {
     pub(crate) const THREAD_EXISTS: u64 = 160_004;
 }
 
-/// How a call fails. Nothing in it says a token.
+/// Why a call failed. Never contains a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ApiError {
     /// The request was not written.
     #[error("{0}")]
     NotWritten(String),
-    /// The request was written, and there is no answer that can be read.
+    /// The request was written, but there is no readable response.
     #[error("{0}")]
     NoAnswer(String),
-    /// The request was not made, since Discord would not take it now.
+    /// The request was not made, because a known limit blocks it.
     #[error("held back: {}", .0.why)]
     Held(Limit),
-    /// The server answered that it is too much.
+    /// The server answered 429.
     #[error("{}", .0.why)]
     Limited(Limit),
-    /// The server answered that it did not do it.
+    /// The server responded with another error.
     #[error("{0}")]
     Refused(Refusal),
 }
 
-/// For how long we are limited, and in what.
+/// A rate limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub(crate) retry_after: Duration,
@@ -53,17 +53,16 @@ pub(crate) struct Limit {
     pub(crate) why: String,
 }
 
-/// What a server said.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{status} {message} ({code}){details}")]
 pub(crate) struct Refusal {
-    /// An HTTP status.
+    /// The HTTP status.
     pub(crate) status: u16,
     /// Discord's own code; 0 for none.
     pub(crate) code: u64,
-    /// In the server's words.
     pub(crate) message: String,
-    /// Which fields it does not like.
+    /// The invalid fields, as JSON after a blank; empty for none.
     pub(crate) details: String,
 }
 
@@ -72,12 +71,12 @@ impl Refusal {
         Self { status, code: 0, message, details: String::new() }
     }
 
-    /// The bot's token is none that Discord knows. An interaction's token has a code of its own.
+    /// Discord does not know the bot's token. An invalid interaction token has a code of its own.
     pub(crate) const fn is_about_token(&self) -> bool {
         self.status == 401 && self.code != code::INVALID_WEBHOOK_TOKEN
     }
 
-    /// The message to change cannot be changed any more.
+    /// The message can no longer be edited.
     pub(crate) const fn is_gone(&self) -> bool {
         matches!(
             self.code,
@@ -91,14 +90,14 @@ impl Refusal {
             || (self.code == code::INVALID_FORM && self.details.contains("message_reference"))
     }
 
-    /// The file is not taken.
+    /// The file is rejected.
     pub(crate) fn is_about_file(&self) -> bool {
         self.status == 413
             || self.code == code::TOO_LARGE
             || (self.code == code::INVALID_FORM && self.details.contains("attachments"))
     }
 
-    /// An interaction's token is not valid, or not any more.
+    /// An interaction's token is invalid or has expired.
     pub(crate) const fn is_about_interaction(&self) -> bool {
         matches!(
             self.code,
@@ -106,7 +105,7 @@ impl Refusal {
         )
     }
 
-    /// There is no such channel, or none for us.
+    /// The channel does not exist or is closed to us.
     pub(crate) const fn is_about_channel(&self) -> bool {
         matches!(self.code, code::UNKNOWN_CHANNEL | code::MISSING_ACCESS)
     }
@@ -122,7 +121,7 @@ impl From<CallError> for ApiError {
 }
 
 impl ApiError {
-    /// What the server said, if it said anything.
+    /// The error response, unless it was a 429.
     pub(crate) const fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
@@ -130,7 +129,7 @@ impl ApiError {
         }
     }
 
-    /// How long to leave Discord alone, where it said so.
+    /// How long to wait before the next call, if the call was limited.
     pub(crate) const fn pause(&self) -> Option<Duration> {
         match self {
             Self::Held(limit) | Self::Limited(limit) => Some(limit.retry_after),
@@ -138,8 +137,8 @@ impl ApiError {
         }
     }
 
-    /// Whether it may work later.
-    pub(crate) fn may_pass(&self) -> bool {
+    /// Whether the error is transient.
+    pub(crate) fn is_transient(&self) -> bool {
         self.refusal().is_none_or(|refusal| refusal.status >= 500)
     }
 }
@@ -153,7 +152,7 @@ impl From<ApiError> for DeliveryError {
                 Self::Limited { retry_after: limit.retry_after, scope: limit.scope, detail: limit.why }
             }
             ApiError::Refused(refusal) if refusal.is_about_token() => Self::Unauthorized(refusal.to_string()),
-            // It may have been done before it failed.
+            // The server may have done it before it failed.
             ApiError::Refused(refusal) if refusal.status >= 500 => Self::Unknown(refusal.to_string()),
             ApiError::Refused(refusal) => Self::Refused(refusal.to_string()),
         }

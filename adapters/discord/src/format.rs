@@ -1,4 +1,4 @@
-//! Markdown → Discord's Markdown, which lacks tables, pictures and small headings; and its parts. Pure.
+//! Converts Markdown to Discord's Markdown, which lacks tables, pictures and small headings, and splits it. Pure.
 //!
 //! <https://support.discord.com/hc/en-us/articles/210298617>
 
@@ -8,24 +8,24 @@ use std::borrow::Cow;
 
 use rejoinder_core::split_markdown;
 
-/// The most UTF-16 units that one message holds
+/// The longest text of a message, in UTF-16 units
 /// (<https://discord.com/developers/docs/resources/message#create-message>).
 pub const MESSAGE_UNITS: usize = 2000;
 
-/// The deepest heading that is shown as one.
+/// The deepest heading level that Discord shows as a heading.
 const DEEPEST_HEADING: usize = 3;
 
-/// A text in the parts that one message holds each.
+/// Splits a text into parts that fit in one message each.
 pub(crate) fn parts(text: &str) -> Vec<String> {
     split_markdown(text, MESSAGE_UNITS, |part| units(part).max(units(&formatted(part))))
 }
 
-/// How much of a message a text takes.
+/// The length of a text in UTF-16 units.
 pub(crate) fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// A text as Discord shows it best.
+/// Rewrites the Markdown that Discord lacks.
 pub(crate) fn formatted(text: &str) -> Cow<'_, str> {
     if !text.contains('|') && !text.contains("####") && !text.contains("![") {
         return Cow::Borrowed(text);
@@ -55,7 +55,7 @@ pub(crate) fn formatted(text: &str) -> Cow<'_, str> {
     Cow::Owned(formatted.join("\n"))
 }
 
-/// The marks with which a line opens or closes a block of code.
+/// The marker of a line that opens or closes a code block.
 fn fence_of(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
@@ -63,19 +63,19 @@ fn fence_of(line: &str) -> Option<&str> {
     (length >= 3).then(|| &line[..length])
 }
 
-/// A heading that is too deep is bold.
+/// Turns a heading that is too deep into bold text.
 fn heading(line: &str) -> Cow<'_, str> {
-    let words = line.trim_start_matches('#');
-    let depth = line.len() - words.len();
-    if depth <= DEEPEST_HEADING || depth > 6 || !words.starts_with(' ') {
+    let title = line.trim_start_matches('#');
+    let depth = line.len() - title.len();
+    if depth <= DEEPEST_HEADING || depth > 6 || !title.starts_with(' ') {
         return line.into();
     }
-    let words = words.trim().trim_end_matches('#').trim_end();
-    let words = words.replace("**", "");
-    if words.is_empty() { line.into() } else { format!("**{words}**").into() }
+    let title = title.trim().trim_end_matches('#').trim_end();
+    let title = title.replace("**", "");
+    if title.is_empty() { line.into() } else { format!("**{title}**").into() }
 }
 
-/// A picture cannot stand in a text: where it is is a link, which Discord shows a preview of.
+/// Turns pictures into links, of which Discord shows a preview.
 fn pictures_as_links(line: Cow<'_, str>) -> Cow<'_, str> {
     let is_picture = |at: usize| {
         let rest = &line[at + 2..];
@@ -92,7 +92,7 @@ fn pictures_as_links(line: Cow<'_, str>) -> Cow<'_, str> {
     for at in pictures {
         changed.push_str(&line[from..at]);
         from = at + 1;
-        // Without words there would be nothing to press.
+        // A link without a label could not be clicked.
         if line[at..].starts_with("![](") {
             changed.push_str("[🖼");
             from = at + 2;

@@ -1,10 +1,9 @@
-//! The Gateway: events as they happen (<https://discord.com/developers/docs/events/gateway>).
+//! The connection to the Gateway, which delivers events (<https://discord.com/developers/docs/events/gateway>).
 //!
-//! serenity hands every event to a task of its own, its raw hook too, so that their order is lost; it drops
-//! an event that its types do not fit, and cannot take a session up again after a restart. So the connection
-//! is our own: one task reads it and keeps the heartbeat, and hands the events over in order, through a
-//! bounded queue, to whoever stores them. When the queue is full, nothing is read until there is room. The
-//! heartbeats name the last event that is stored, and not the last that came.
+//! serenity handles every event in a task of its own, even in its raw hook, so the order is lost. It also drops events that
+//! do not fit its types, and cannot resume a session after a restart. So the connection is our own. One task reads it,
+//! keeps the heartbeat, and passes the events in order through a bounded queue to the task that stores them. While the
+//! queue is full, nothing is read. Heartbeats name the last event that is stored, not the last that arrived.
 
 mod connection;
 mod frame;
@@ -23,65 +22,64 @@ use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::shard::Shard;
 
-/// How many events may wait to be stored.
+/// How many events may wait in the queue.
 pub(crate) const QUEUE: usize = 1024;
 
-/// How often Discord asks for heartbeats, until it has said so itself.
+/// The usual heartbeat interval, used until Discord sends the real one.
 pub(crate) const USUAL_INTERVAL: Duration = Duration::from_millis(41_250);
 
-/// How long inbound may be unproved: one heartbeat that is not acknowledged, and the connection that takes the place of
-/// that one.
+/// How long after the last proof of inbound the channel counts as dead: time for one unacknowledged heartbeat and for a
+/// new connection.
 pub(crate) fn stale_after(interval: Duration) -> Duration {
     interval * 2 + Duration::from_secs(20)
 }
 
-/// A session that can be taken up again.
+/// A session that can be resumed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Session {
-    /// Discord's name for it.
     pub(crate) id: Arc<str>,
-    /// Where it is taken up again.
+    /// Where to resume it.
     pub(crate) url: Arc<str>,
-    /// The last event of it.
+    /// The number of its last event.
     pub(crate) seq: u64,
 }
 
-/// An event, as it came.
+/// A raw event.
 #[derive(Debug)]
 pub(crate) struct Dispatch {
-    /// Its session: its name, and where it is taken up again.
+    /// The id of its session, and the URL to resume it.
     pub(crate) session: (Arc<str>, Arc<str>),
     /// Its number in the session.
     pub(crate) seq: u64,
-    /// What it is: `MESSAGE_CREATE`.
+    /// The event's name, such as `MESSAGE_CREATE`.
     pub(crate) kind: String,
-    /// What is in it.
+    /// The payload, as JSON.
     pub(crate) data: String,
-    /// For one that was handed over as urgent too: comes once it is stored.
+    /// For an event that is also in the urgent queue: signals that it is stored.
     pub(crate) stored: Option<oneshot::Receiver<()>>,
 }
 
-/// An event that cannot wait for those before it: it has to be acknowledged within seconds, while they may have
-/// to wait until everything is read that was missed.
+/// An event that must be acknowledged within seconds. It cannot wait for the events before it, which may wait until all
+/// missed messages are read.
 #[derive(Debug)]
 pub(crate) struct Urgent {
     pub(crate) kind: String,
     pub(crate) data: String,
     pub(crate) seq: u64,
-    /// To be told once it is stored.
+    /// Signals that it is stored.
     pub(crate) stored: oneshot::Sender<()>,
 }
 
-/// Where events are handed over.
+/// The queues between the connection and the tasks that store events.
 #[derive(Clone, Debug)]
 pub(crate) struct Queues {
-    /// All of them, in order.
+    /// All events, in order.
     pub(crate) all: mpsc::Sender<Dispatch>,
-    /// Those that cannot wait. There are never more of them than in the other queue, which is bounded.
+    /// The urgent ones. Each is in the bounded queue too, which bounds this one.
     pub(crate) urgent: mpsc::UnboundedSender<Urgent>,
 }
 
-/// The number of the last event that is stored, for the heartbeats.
+/// The number of the last stored event, for the heartbeats.
 #[derive(Debug, Default)]
 pub(crate) struct StoredSeq(AtomicU64);
 

@@ -1,7 +1,7 @@
-//! What Discord sends → an event. Pure, but for what the [`Directory`] knows.
+//! Turns a Gateway event into an event of the core. Pure, except that it reads the [`Directory`].
 //!
-//! What people say, press and put on messages becomes an event. What cannot be read is kept with its payload
-//! as [`EventKind::Other`]; what Discord says about itself, and what we said, becomes nothing.
+//! Messages, commands, pressed buttons and reactions to our messages become events. An unreadable one becomes
+//! [`EventKind::Other`], stored with its payload. Our own messages and all other Gateway events become nothing.
 
 mod interaction;
 mod message;
@@ -21,20 +21,20 @@ use serde_json::Value;
 pub(crate) use self::interaction::pick_id;
 use crate::{
     check::Identity,
-    directory::{Directory, Place},
-    interactions::Record,
+    directory::{ChannelInfo, Directory},
+    interactions::InteractionRecord,
     payload::{Member, User},
     section::DiscordSection,
     snowflake::Snowflake,
 };
 
-/// What stands before a person's id where only they see what is said.
+/// The prefix of a person's id in the thread of a private conversation.
 const PRIVATE: &str = "private:";
 
-/// What stands before an interaction's id where a message's would stand.
+/// The prefix of an interaction's id that takes the place of a message's id.
 const INTERACTION: &str = "interaction:";
 
-/// Who reads: what an event means depends on it.
+/// Reads events for one application.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) channel: &'a ChannelId,
@@ -45,25 +45,24 @@ pub(crate) struct Reader<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// An event, read.
+/// An event that was read.
 #[derive(Debug)]
-pub(crate) struct Read {
-    /// What it is.
+pub(crate) struct ReadEvent {
     pub(crate) event: InboundEvent,
-    /// The message that it is about, if it is one.
+    /// Its id, if it is a message.
     pub(crate) message: Option<Snowflake>,
-    /// The interaction in it, which has to be acknowledged.
-    pub(crate) interaction: Option<Record>,
-    /// Its words are hidden from us.
+    /// Its interaction, which must be acknowledged.
+    pub(crate) interaction: Option<InteractionRecord>,
+    /// Discord hides its text from us.
     pub(crate) is_hidden: bool,
 }
 
-impl Read {
+impl ReadEvent {
     const fn of(event: InboundEvent, message: Snowflake) -> Self {
         Self { event, message: Some(message), interaction: None, is_hidden: false }
     }
 
-    /// Whether it is something that people say among themselves, and we can read it.
+    /// Whether it is a readable message that is not directed at us.
     pub(crate) fn is_ambient(&self) -> bool {
         let event = &self.event;
         event.kind == EventKind::Message
@@ -73,29 +72,29 @@ impl Read {
     }
 }
 
-/// Whether this is what a person says only to themselves and us; whose it is.
+/// The person of a private conversation; `None` for any other conversation.
 pub(crate) fn private_to(conversation: &ConversationRef) -> Option<Snowflake> {
     Snowflake::parse(conversation.thread.as_deref()?.strip_prefix(PRIVATE)?)
 }
 
-/// The interaction that stands where a message's id would.
+/// The interaction id in the place of a message id, if there is one.
 pub(crate) fn interaction_in(message: &str) -> Option<Snowflake> {
     Snowflake::parse(message.strip_prefix(INTERACTION)?)
 }
 
 impl Reader<'_> {
-    /// Reads an event; `None` for one that nobody has to know of.
-    pub(crate) fn read(&self, kind: &str, data: &str, seq: u64) -> Option<Read> {
-        // A mistake of ours in here must not hold up everything behind it.
+    /// Reads an event; `None` if it is not for the core.
+    pub(crate) fn read(&self, kind: &str, data: &str, seq: u64) -> Option<ReadEvent> {
+        // A bug in this code must not block the events behind this one.
         let read = catch_unwind(AssertUnwindSafe(|| self.try_to_read(kind, data, seq)));
         match read {
             Ok(Ok(read)) => read,
             Ok(Err(error)) => Some(self.unreadable(kind, data, &error.to_string())),
-            Err(_) => Some(self.unreadable(kind, data, "reading it panicked")),
+            Err(_) => Some(self.unreadable(kind, data, "the parser panicked")),
         }
     }
 
-    fn try_to_read(&self, kind: &str, data: &str, seq: u64) -> Result<Option<Read>, serde_json::Error> {
+    fn try_to_read(&self, kind: &str, data: &str, seq: u64) -> Result<Option<ReadEvent>, serde_json::Error> {
         let read = match kind {
             "MESSAGE_CREATE" => self.message(&serde_json::from_str(data)?, false),
             "MESSAGE_UPDATE" => self.message(&serde_json::from_str(data)?, true),
@@ -106,7 +105,7 @@ impl Reader<'_> {
         };
         Ok(read.map(|mut read| {
             read.event.raw = match &read.interaction {
-                // Whoever has the token can speak in our name for a while.
+                // The token lets its holder send messages in our name for 15 minutes.
                 Some(record) => data.replace(record.token(), "…"),
                 None => data.to_owned(),
             };
@@ -114,12 +113,12 @@ impl Reader<'_> {
         }))
     }
 
-    /// An event that our views do not fit.
-    fn unreadable(&self, kind: &str, data: &str, why: &str) -> Read {
+    /// Keeps an event that does not fit our types.
+    fn unreadable(&self, kind: &str, data: &str, why: &str) -> ReadEvent {
         let mut value: Value = serde_json::from_str(data).unwrap_or_default();
         let id = |name: &str| value.get(name).and_then(Value::as_str).and_then(Snowflake::parse).unwrap_or_default();
         let (id, channel) = (id("id"), id("channel_id"));
-        tracing::warn!(channel = %self.channel, kind, %id, why, "an event cannot be read: it is kept");
+        tracing::warn!(channel = %self.channel, kind, %id, why, "an event cannot be read, storing it as it is");
         if let Some(token) = value.get_mut("token") {
             *token = Value::Null;
         }
@@ -130,10 +129,10 @@ impl Reader<'_> {
             raw: value.to_string(),
             ..self.event(self.conversation(channel, None), ChatKind::Group, external_id, sender)
         };
-        Read { event, message: None, interaction: None, is_hidden: false }
+        ReadEvent { event, message: None, interaction: None, is_hidden: false }
     }
 
-    /// An event with nothing in it yet.
+    /// An event without content.
     fn event(
         &self,
         conversation: ConversationRef,
@@ -144,16 +143,16 @@ impl Reader<'_> {
         InboundEvent::new(conversation, chat, external_id, sender, self.now)
     }
 
-    /// A channel is a chat; a thread is a conversation of its own in the channel that it belongs to.
-    fn conversation(&self, channel: Snowflake, place: Option<&Place>) -> ConversationRef {
+    /// A channel is a chat; a thread is a thread in its parent channel's chat.
+    fn conversation(&self, channel: Snowflake, info: Option<&ChannelInfo>) -> ConversationRef {
         let conversation = |chat: Snowflake| ConversationRef::new(self.channel.clone(), &chat.to_string());
-        match place.and_then(Place::thread_of) {
+        match info.and_then(ChannelInfo::thread_of) {
             Some(parent) => conversation(parent).in_thread(&channel.to_string()),
             None => conversation(channel),
         }
     }
 
-    /// What only one person sees is a conversation of its own, so that no answer in it can go anywhere else.
+    /// The conversation of private answers to a person, so that they cannot go elsewhere.
     fn private(public: &ConversationRef, user: Snowflake) -> ConversationRef {
         ConversationRef { thread: None, ..public.clone() }.in_thread(&format!("{PRIVATE}{user}"))
     }

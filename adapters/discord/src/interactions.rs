@@ -1,9 +1,9 @@
-//! Interactions that still can be answered as such
+//! Interactions whose tokens are still valid
 //! (<https://discord.com/developers/docs/interactions/receiving-and-responding>).
 //!
-//! An interaction has to be acknowledged within three seconds, which is done as soon as it is stored, and can
-//! be answered for fifteen minutes with the token that came with it. The tokens are kept in the channel's
-//! cursor `interactions`, in the transaction that stores the event, for as long as they are of use.
+//! An interaction must be acknowledged within three seconds, which happens as soon as it is stored. Its token can answer it
+//! for fifteen minutes. Valid tokens are stored in the channel's cursor `interactions`, in the transaction that stores the
+//! event.
 
 use std::{
     collections::HashMap,
@@ -24,49 +24,48 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// The name of the cursor.
 pub(crate) const CURSOR: &str = "interactions";
 
-/// How long an interaction may wait for its acknowledgement.
-const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(3);
+/// How long Discord waits for the acknowledgement.
+const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long a token is of use: fifteen minutes, less what a call may take.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(14 * 60 + 30);
+/// How long a token is used: fifteen minutes, less the time of a call.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(14 * 60 + 30);
 
-/// How many tokens are kept; with more of them, the oldest are answered in their channels.
-const KEPT: usize = 500;
+/// How many tokens are stored. The oldest above this are lost at a restart, and answered in their channels.
+const MAX_STORED: usize = 500;
 
-/// The pause between two tries to acknowledge.
-const BETWEEN_TRIES: Duration = Duration::from_millis(200);
+/// The pause between attempts to acknowledge.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// The flag of what only one person sees.
+/// The flag of a message that only one person sees.
 pub(crate) const EPHEMERAL: u64 = 1 << 6;
 
-/// An interaction.
+/// An interaction and its token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct InteractionRecord {
     pub(crate) id: Snowflake,
     pub(crate) application: Snowflake,
     token: String,
     pub(crate) user: Snowflake,
-    /// The chat that it belongs to: its channel, or the one that its thread is in.
+    /// Its channel; the parent channel if it is in a thread.
     chat: Snowflake,
-    /// Only the person sees what is answered.
+    /// Only the person sees the answer.
     pub(crate) is_private: bool,
-    /// A command: the answer takes the place of the notice. Else a button, whose message the answer stands below.
+    /// A command, whose answer replaces the "thinking" notice. Otherwise a button, whose answer is a new message.
     pub(crate) is_command: bool,
     at: Timestamp,
-    /// The turn that it became.
+    /// The turn that it opened.
     turn: Option<TurnId>,
 }
 
-impl fmt::Debug for Record {
+impl fmt::Debug for InteractionRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Record").field("id", &self.id).field("turn", &self.turn).finish_non_exhaustive()
+        f.debug_struct("InteractionRecord").field("id", &self.id).field("turn", &self.turn).finish_non_exhaustive()
     }
 }
 
-impl Record {
+impl InteractionRecord {
     #[expect(clippy::too_many_arguments, reason = "they are the fields, each once")]
     pub(crate) const fn new(
         id: Snowflake,
@@ -85,18 +84,18 @@ impl Record {
         &self.token
     }
 
-    /// Where what is answered to it is made.
+    /// The path to create messages in answer to it.
     pub(crate) fn followups(&self) -> String {
         format!("webhooks/{}/{}", self.application, self.token)
     }
 
-    /// One of the messages answered to it.
+    /// The path of a message that answers it.
     pub(crate) fn message(&self, message: &str) -> String {
         format!("webhooks/{}/{}/messages/{message}", self.application, self.token)
     }
 
-    fn is_alive(&self, now: Timestamp) -> bool {
-        now.since(self.at) < ANSWERED_WITHIN
+    fn is_valid(&self, now: Timestamp) -> bool {
+        now.since(self.at) < TOKEN_LIFETIME
     }
 }
 
@@ -105,27 +104,27 @@ impl Record {
 enum Acknowledged {
     NotYet,
     Yes,
-    /// It was too late, or is not known any more.
+    /// It was too late, or the token is no longer valid.
     Never,
 }
 
 struct Entry {
-    record: Arc<Record>,
+    record: Arc<InteractionRecord>,
     acknowledged: watch::Sender<Acknowledged>,
 }
 
-/// The interactions that still can be answered.
+/// The interactions that can still be answered.
 #[derive(Default)]
 pub(crate) struct Interactions(Mutex<HashMap<Snowflake, Entry>>);
 
 impl Interactions {
-    /// Takes in what was stored before a restart; returns those that may still wait for their acknowledgement.
-    pub(crate) fn load(&self, stored: &str, now: Timestamp) -> Vec<Arc<Record>> {
-        let records: Vec<Record> = serde_json::from_str(stored).unwrap_or_default();
+    /// Loads what an earlier run stored. Returns the interactions that may still need their acknowledgement.
+    pub(crate) fn load(&self, stored: &str, now: Timestamp) -> Vec<Arc<InteractionRecord>> {
+        let records: Vec<InteractionRecord> = serde_json::from_str(stored).unwrap_or_default();
         let mut entries = self.lock();
         let mut waiting = Vec::new();
-        for record in records.into_iter().filter(|record| record.is_alive(now)) {
-            let may_wait = now.since(record.at) < ACKNOWLEDGED_WITHIN;
+        for record in records.into_iter().filter(|record| record.is_valid(now)) {
+            let may_wait = now.since(record.at) < ACKNOWLEDGE_TIMEOUT;
             let state = if may_wait { Acknowledged::NotYet } else { Acknowledged::Yes };
             let record = Arc::new(record);
             if may_wait {
@@ -136,10 +135,10 @@ impl Interactions {
         waiting
     }
 
-    /// Notes one, before it is stored.
-    pub(crate) fn note(&self, record: Record, now: Timestamp) -> Arc<Record> {
+    /// Adds an interaction, before it is stored.
+    pub(crate) fn note(&self, record: InteractionRecord, now: Timestamp) -> Arc<InteractionRecord> {
         let mut entries = self.lock();
-        entries.retain(|_, entry| entry.record.is_alive(now));
+        entries.retain(|_, entry| entry.record.is_valid(now));
         let record = Arc::new(record);
         let entry = entries.entry(record.id).or_insert_with(|| Entry {
             record: Arc::clone(&record),
@@ -148,65 +147,71 @@ impl Interactions {
         Arc::clone(&entry.record)
     }
 
-    /// Notes the turn that one became.
-    pub(crate) fn became(&self, id: Snowflake, turn: TurnId) {
+    /// Notes the turn that an interaction opened.
+    pub(crate) fn set_turn(&self, id: Snowflake, turn: TurnId) {
         if let Some(entry) = self.lock().get_mut(&id) {
-            entry.record = Arc::new(Record { turn: Some(turn), ..Record::clone(&entry.record) });
+            entry.record = Arc::new(InteractionRecord { turn: Some(turn), ..InteractionRecord::clone(&entry.record) });
         }
     }
 
-    /// What is stored of them.
+    /// The latest valid ones as JSON, for the cursor.
     pub(crate) fn to_text(&self, now: Timestamp) -> String {
         let entries = self.lock();
-        let mut records: Vec<Arc<Record>> = entries.values().map(|entry| Arc::clone(&entry.record)).collect();
+        let mut records: Vec<Arc<InteractionRecord>> =
+            entries.values().map(|entry| Arc::clone(&entry.record)).collect();
         drop(entries);
-        records.retain(|record| record.is_alive(now));
+        records.retain(|record| record.is_valid(now));
         records.sort_unstable_by_key(|record| std::cmp::Reverse(record.id));
-        records.truncate(KEPT);
-        let records: Vec<&Record> = records.iter().map(AsRef::as_ref).collect();
-        serde_json::to_string(&records).expect("records are JSON")
+        records.truncate(MAX_STORED);
+        let records: Vec<&InteractionRecord> = records.iter().map(AsRef::as_ref).collect();
+        serde_json::to_string(&records).expect("records serialise to JSON")
     }
 
-    /// The one with this id, if it still can be answered.
-    pub(crate) async fn alive(&self, id: Snowflake, now: Timestamp) -> Option<Arc<Record>> {
-        self.settled(id, now).await
+    /// The interaction with this id, if it can still be answered.
+    pub(crate) async fn valid(&self, id: Snowflake, now: Timestamp) -> Option<Arc<InteractionRecord>> {
+        self.acknowledged(id, now).await
     }
 
-    /// The one that a turn was, if it still can be answered.
-    pub(crate) async fn of_turn(&self, turn: TurnId, now: Timestamp) -> Option<Arc<Record>> {
+    /// The interaction that opened a turn, if it can still be answered.
+    pub(crate) async fn of_turn(&self, turn: TurnId, now: Timestamp) -> Option<Arc<InteractionRecord>> {
         let id = self.lock().values().find(|entry| entry.record.turn == Some(turn)).map(|entry| entry.record.id)?;
-        self.settled(id, now).await
+        self.acknowledged(id, now).await
     }
 
-    /// The latest one by which a person can be answered in private.
-    pub(crate) async fn private_to(&self, user: Snowflake, chat: &str, now: Timestamp) -> Option<Arc<Record>> {
+    /// The latest interaction that can answer a person in private.
+    pub(crate) async fn private_to(
+        &self,
+        user: Snowflake,
+        chat: &str,
+        now: Timestamp,
+    ) -> Option<Arc<InteractionRecord>> {
         let of_the_user = |entry: &&Entry| {
             let record = &entry.record;
             record.is_private && record.user == user && record.chat.to_string() == chat
         };
         let id = self.lock().values().filter(of_the_user).map(|entry| entry.record.id).max()?;
-        self.settled(id, now).await
+        self.acknowledged(id, now).await
     }
 
-    /// Waits until it is known whether it was acknowledged.
-    async fn settled(&self, id: Snowflake, now: Timestamp) -> Option<Arc<Record>> {
+    /// Waits until the acknowledgement has succeeded or failed. `None` if it failed.
+    async fn acknowledged(&self, id: Snowflake, now: Timestamp) -> Option<Arc<InteractionRecord>> {
         let (record, mut acknowledged) = {
             let entries = self.lock();
-            let entry = entries.get(&id).filter(|entry| entry.record.is_alive(now))?;
+            let entry = entries.get(&id).filter(|entry| entry.record.is_valid(now))?;
             (Arc::clone(&entry.record), entry.acknowledged.subscribe())
         };
         let settled = acknowledged.wait_for(|state| *state != Acknowledged::NotYet);
-        let state = tokio::time::timeout(ACKNOWLEDGED_WITHIN, settled).await;
+        let state = tokio::time::timeout(ACKNOWLEDGE_TIMEOUT, settled).await;
         let is_usable = matches!(state, Ok(Ok(state)) if *state == Acknowledged::Yes);
         is_usable.then_some(record)
     }
 
-    /// One cannot be answered any more.
-    pub(crate) fn lost(&self, id: Snowflake) {
-        self.settle(id, Acknowledged::Never);
+    /// Notes that an interaction can no longer be answered.
+    pub(crate) fn mark_expired(&self, id: Snowflake) {
+        self.set_acknowledged(id, Acknowledged::Never);
     }
 
-    fn settle(&self, id: Snowflake, state: Acknowledged) {
+    fn set_acknowledged(&self, id: Snowflake, state: Acknowledged) {
         if let Some(entry) = self.lock().get(&id) {
             entry.acknowledged.send_replace(state);
         }
@@ -217,10 +222,15 @@ impl Interactions {
     }
 }
 
-/// Tells Discord that an interaction was noticed: until then the person sees that nothing happens, and after
-/// three seconds that it failed. `answer` is what else it is told.
-pub(crate) async fn acknowledge(api: &Api, interactions: &Interactions, record: &Record, answer: Option<Value>) {
-    // 5: the answer comes later; 6: nothing changes on the message.
+/// Acknowledges an interaction, retrying for up to three seconds. After that, Discord shows the person that it failed.
+/// `answer` replaces the default acknowledgement.
+pub(crate) async fn acknowledge(
+    api: &Api,
+    interactions: &Interactions,
+    record: &InteractionRecord,
+    answer: Option<Value>,
+) {
+    // Type 5: the answer follows later. Type 6: the message does not change.
     let answer = answer.unwrap_or_else(|| match (record.is_command, record.is_private) {
         (true, true) => json!({"type": 5, "data": {"flags": EPHEMERAL}}),
         (true, false) => json!({"type": 5}),
@@ -234,26 +244,26 @@ pub(crate) async fn acknowledge(api: &Api, interactions: &Interactions, record: 
                 Err(error) if error.refusal().is_some_and(|it| it.code == code::ALREADY_ACKNOWLEDGED) => {
                     return Acknowledged::Yes;
                 }
-                Err(error) if !error.may_pass() => {
+                Err(error) if !error.is_transient() => {
                     let id = record.id;
-                    tracing::warn!(%id, %error, "an interaction was not acknowledged: it is answered in its channel");
+                    tracing::warn!(%id, %error, "an interaction could not be acknowledged, answering in its channel");
                     return Acknowledged::Never;
                 }
-                Err(_) => tokio::time::sleep(BETWEEN_TRIES).await,
+                Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
             }
         }
     };
-    let state = tokio::time::timeout(ACKNOWLEDGED_WITHIN, trying).await.unwrap_or(Acknowledged::Never);
-    interactions.settle(record.id, state);
+    let state = tokio::time::timeout(ACKNOWLEDGE_TIMEOUT, trying).await.unwrap_or(Acknowledged::Never);
+    interactions.set_acknowledged(record.id, state);
 }
 
-/// Removes the notice that a command is thought over.
-pub(crate) async fn take_back(api: &Api, record: &Record) {
+/// Removes the "thinking" notice of a command.
+pub(crate) async fn delete_notice(api: &Api, record: &InteractionRecord) {
     if record.is_command
-        && let Err(error) = api.call(Method::DELETE, &record.message("@original"), Body::Nothing).await
+        && let Err(error) = api.call(Method::DELETE, &record.message("@original"), Body::Empty).await
     {
-        // It ends with its token, a quarter of an hour later.
-        tracing::debug!(id = %record.id, %error, "the notice of a command stays");
+        // The notice ends when the token expires, after fifteen minutes.
+        tracing::debug!(id = %record.id, %error, "the notice of a command could not be removed");
     }
 }
 
@@ -261,9 +271,9 @@ pub(crate) async fn take_back(api: &Api, record: &Record) {
 mod tests {
     use super::*;
 
-    fn record(id: u64, at: i64) -> Record {
+    fn record(id: u64, at: i64) -> InteractionRecord {
         let id = Snowflake::parse(&id.to_string()).expect("an id");
-        Record::new(id, id, format!("token-{id}"), id, id, false, true, Timestamp::from_millis(at))
+        InteractionRecord::new(id, id, format!("token-{id}"), id, id, false, true, Timestamp::from_millis(at))
     }
 
     #[tokio::test]
@@ -276,8 +286,8 @@ mod tests {
         let waiting = after.load(&stored, Timestamp::from_millis(60_000));
 
         assert!(waiting.is_empty());
-        assert_eq!(after.alive(noted.id, Timestamp::from_millis(60_000)).await, Some(noted.clone()));
-        assert_eq!(after.alive(noted.id, Timestamp::from_millis(15 * 60_000)).await, None);
+        assert_eq!(after.valid(noted.id, Timestamp::from_millis(60_000)).await, Some(noted.clone()));
+        assert_eq!(after.valid(noted.id, Timestamp::from_millis(15 * 60_000)).await, None);
     }
 
     #[tokio::test]
@@ -285,13 +295,13 @@ mod tests {
         let interactions = Interactions::default();
         let noted = interactions.note(record(1, 0), Timestamp::from_millis(0));
 
-        let (found, ()) = tokio::join!(interactions.alive(noted.id, Timestamp::from_millis(0)), async {
-            interactions.settle(noted.id, Acknowledged::Yes);
+        let (found, ()) = tokio::join!(interactions.valid(noted.id, Timestamp::from_millis(0)), async {
+            interactions.set_acknowledged(noted.id, Acknowledged::Yes);
         });
 
         assert_eq!(found, Some(noted.clone()));
-        interactions.lost(noted.id);
-        assert_eq!(interactions.alive(noted.id, Timestamp::from_millis(0)).await, None);
+        interactions.mark_expired(noted.id);
+        assert_eq!(interactions.valid(noted.id, Timestamp::from_millis(0)).await, None);
     }
 
     #[test]

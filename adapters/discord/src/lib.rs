@@ -1,35 +1,34 @@
 //! Discord as a channel: direct chats, servers, threads, slash commands and buttons.
 //!
-//! Events come in over the Gateway: one task reads them and another one stores them, in the order in which they
-//! came, before anything else is done with them. What was missed is read over REST. Everything goes out over
-//! REST. What is sent is made of serenity's types; what comes in is read with views of our own (`payload.rs`),
-//! to which nothing unknown is an error. The connection to the Gateway and the calls are our own as well: see
-//! `gateway.rs` and `api.rs` for why.
+//! Events arrive over the Gateway. One task reads them and another stores them, in order, before anything else happens
+//! with them. Missed messages are read over REST, and everything is sent over REST. Requests are built from serenity's
+//! types; payloads are parsed into our own types (`payload.rs`), which accept unknown fields and kinds. The Gateway
+//! connection and the REST client are our own too: `gateway.rs` and `api.rs` say why.
 //!
-//! What it never does: decide who may talk to the agent, say a token anywhere, open an address that somebody
-//! else gave, or let an answer call anybody: every message goes out with `allowed_mentions: {"parse": []}`.
+//! The adapter never decides who may talk to the agent, never reveals a token, never opens an address that somebody else
+//! supplied, and never lets an answer ping anybody: every message has `allowed_mentions: {"parse": []}`.
 //!
-//! # What was decided
+//! # Decisions
 //!
-//! * **Conversation**: the channel is the chat; a thread, and a forum's post, is a thread in the channel that it
-//!   belongs to. What only one person sees is a conversation of its own (`private:<user>`), so that no answer
-//!   in it can go anywhere else: when its interaction cannot be answered any more, it goes to their direct chat.
-//! * **Ids**: a message is `channel:message`, with the time of an edit as its revision; a command or a button is
-//!   `interaction:<id>`, which stands for the message that an answer replies to.
-//! * **Position**: one id for all channels, since ids grow with time; a gap by server from a new session until
-//!   it is filled. It is stored with the events, together with the session, which a restart takes up again.
-//! * **Interactions** are acknowledged once they are stored. Their tokens are kept for as long as they are of
-//!   use, apart from the events.
-//! * **Threads of our own** (`auto_thread`): the thread of a mention has the message's id, so it is known before
-//!   it is opened, and opening it twice is one thread.
-//! * **Resending**: by the nonce for as long as Discord surely knows it, then the channel is read back.
+//! * **Conversation**: the channel is the chat. A thread or a forum post is a thread in its channel. Private answers are
+//!   a conversation of their own (`private:<user>`), so that they cannot go elsewhere. When the interaction can no longer
+//!   be answered, they go to the person's direct chat.
+//! * **Ids**: a message is `channel:message`, with the time of an edit as its revision. A command or a button is
+//!   `interaction:<id>`, which takes the place of the message that an answer replies to.
+//! * **Position**: one id for all channels, because ids grow with time, and a gap per server from the start of a session
+//!   until the missed messages are read. It is stored with the events and the session, which a restart resumes.
+//! * **Interactions** are acknowledged once they are stored. Their tokens are stored apart from the events, until they
+//!   expire.
+//! * **Threads of our own** (`auto_thread`): a thread has the id of the message that it starts from. So its id is known
+//!   before it is opened, and opening it twice creates one thread.
+//! * **Resending**: with the same nonce while Discord remembers it; later, the channel is read back first.
 //!
 //! # To add …
 //!
-//! * a kind of event: its view in `payload.rs`, its reading in `inbound/`, its name in `receive.rs`;
+//! * a kind of event: its type in `payload.rs`, its reader in `inbound/`, its name in `receive.rs`;
 //! * something to send: its arm in `outbound.rs`;
-//! * a failure of Discord's that wants something done: its code in `errors.rs`;
-//! * a number that Discord sets: its line in `capabilities.rs` or `section.rs`, with its source.
+//! * handling of an error from Discord: its code in `errors.rs`;
+//! * a limit that Discord sets: its line in `capabilities.rs` or `section.rs`, with its source.
 
 mod api;
 mod capabilities;
@@ -44,9 +43,9 @@ mod format;
 mod gateway;
 mod inbound;
 mod interactions;
+mod known_chats;
 mod outbound;
 mod payload;
-mod places;
 mod position;
 mod receive;
 mod section;
@@ -75,56 +74,56 @@ use crate::{
     directory::Directory,
     errors::{ApiError, Refusal},
     gateway::{Queues, Shard, StoredSeq},
-    interactions::{Interactions, Record},
-    places::Places,
+    interactions::{InteractionRecord, Interactions},
+    known_chats::KnownChats,
     position::Position,
-    receive::{Answering, Taking},
+    receive::{EventStorer, InteractionStorer},
     snowflake::Snowflake,
 };
 pub use crate::{
     check::{BotProfile, CheckError, check},
     format::MESSAGE_UNITS,
-    section::{API_URL, DiscordSection, LOOKS, Pace, Streaming},
+    section::{API_URL, DiscordSection, ID_FORMAT, Pace, Streaming},
 };
 
 const UNKNOWN_TOKEN: &str = "Discord does not know the token";
 
-/// How many places of threads are remembered.
-const PLACES: usize = 4096;
+/// How many thread titles, and how many messages without threads, are remembered.
+const CACHE_SIZE: usize = 4096;
 
-/// How long a delivery waits for what a start has to read first.
-const LOADED_WITHIN: Duration = Duration::from_secs(10);
+/// How long a delivery waits for the stored interactions to be loaded after a start.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One application on Discord.
+/// One Discord application: the adapter of one channel.
 pub struct Discord {
     channel: ChannelId,
     options: DiscordSection,
     clock: SharedClock,
     api: Arc<Api>,
-    /// A client that speaks HTTP/1.1 only and follows nobody: for the Gateway, and for Discord's file server.
+    /// Speaks HTTP/1.1 only and follows no redirects: for the Gateway and for Discord's file server.
     plain_http: Client,
     identity: OnceCell<Identity>,
     directory: Directory,
     sent: SentMessages<Snowflake>,
     health: Health,
     interactions: Arc<Interactions>,
-    /// What the threads are called that are not opened yet.
-    topics: Cache<Snowflake, Arc<str>>,
+    /// The titles of threads to open, by the message that they start from.
+    thread_titles: Cache<Snowflake, Arc<str>>,
     /// Messages that no thread can be opened from.
     threadless: Cache<Snowflake, ()>,
-    /// When the last session was begun.
+    /// When the last session was started.
     identified_at: Mutex<Option<Timestamp>>,
-    /// Whether what an earlier run left was read.
+    /// Whether the interactions that an earlier run stored were loaded.
     loaded: watch::Sender<bool>,
     tasks: TaskTracker,
 }
 
 impl Discord {
-    /// A channel for one application. `http` makes the calls: a client without a timeout of its own that is
-    /// shorter than a minute.
+    /// Creates the adapter for one application. `http` makes the REST calls; its own timeout, if any, must be at least a
+    /// minute.
     ///
     /// # Panics
-    /// When no HTTP client can be built: the machine has no certificates that could be read.
+    /// If no HTTP client can be built, because the machine has no readable certificates.
     #[must_use]
     pub fn new(channel: ChannelId, options: DiscordSection, clock: SharedClock, http: Client) -> Self {
         let plain_http = Client::builder()
@@ -132,7 +131,7 @@ impl Discord {
             .connect_timeout(Duration::from_secs(10))
             .redirect(redirect::Policy::none())
             .build()
-            .expect("a client without unusual options");
+            .expect("the certificates can be read");
         let api = Api::new(http, options.api_url.clone(), options.token.get().clone(), Arc::clone(&clock));
         Self {
             channel,
@@ -145,85 +144,84 @@ impl Discord {
             sent: SentMessages::default(),
             health: Health::stale_after(gateway::stale_after(gateway::USUAL_INTERVAL)),
             interactions: Arc::default(),
-            topics: Cache::new(PLACES),
-            threadless: Cache::new(PLACES),
+            thread_titles: Cache::new(CACHE_SIZE),
+            threadless: Cache::new(CACHE_SIZE),
             identified_at: Mutex::new(None),
             loaded: watch::Sender::new(false),
             tasks: TaskTracker::new(),
         }
     }
 
-    /// Who we are.
     async fn me(&self) -> Result<Identity, ApiError> {
         self.identity.get_or_try_init(|| check::who_am_i(&self.api)).await.copied()
     }
 
-    /// Acknowledges an interaction while everything else goes on, with `answer` where it has one of its own; takes the
-    /// notice back that it is thought over when nobody does.
-    fn acknowledge(&self, record: Arc<Record>, answer: Option<Value>, is_heard: bool) {
+    /// Acknowledges an interaction in the background, with `answer` if there is one. If not `is_heard`, no answer will come,
+    /// so the "thinking" notice is removed.
+    fn acknowledge(&self, record: Arc<InteractionRecord>, answer: Option<Value>, is_heard: bool) {
         let (api, interactions) = (Arc::clone(&self.api), Arc::clone(&self.interactions));
         self.tasks.spawn(async move {
             interactions::acknowledge(&api, &interactions, &record, answer).await;
             if !is_heard {
-                interactions::take_back(&api, &record).await;
+                interactions::delete_notice(&api, &record).await;
             }
         });
     }
 
-    /// Waits until it is known what an earlier run left.
-    async fn loaded(&self) {
+    /// Waits until the interactions that an earlier run stored are loaded.
+    async fn wait_until_loaded(&self) {
         let mut loaded = self.loaded.subscribe();
-        // A delivery that does without is answered in its channel.
-        let _ = tokio::time::timeout(LOADED_WITHIN, loaded.wait_for(|loaded| *loaded)).await;
+        // If that takes too long, the answer goes to the channel.
+        let _ = tokio::time::timeout(LOAD_TIMEOUT, loaded.wait_for(|loaded| *loaded)).await;
     }
 
     fn identified_at(&self) -> Option<Timestamp> {
         *self.identified_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begun(&self, at: Timestamp) {
+    fn note_identified(&self, at: Timestamp) {
         *self.identified_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 
-    /// Takes events in until the run ends.
+    /// Receives events until the run ends.
     async fn receive(&self, receiver: Receiver<'_>) -> Result<(), RunEnd> {
         let position = receiver.cursor(position::CURSOR).await?.unwrap_or_default();
-        let places = receiver.cursor(places::CURSOR).await?.unwrap_or_default();
+        let known_chats = receiver.cursor(known_chats::CURSOR).await?.unwrap_or_default();
         let interactions = receiver.cursor(interactions::CURSOR).await?.unwrap_or_default();
-        let (position, places) = (Position::parse(&position), Places::parse(&places));
-        for chat in places.direct() {
+        let (position, known_chats) = (Position::parse(&position), KnownChats::parse(&known_chats));
+        for chat in known_chats.direct() {
             self.directory.learn_direct(chat);
         }
         let waiting = self.interactions.load(&interactions, self.clock.now());
         self.loaded.send_replace(true);
         if let Some(at) = position.identified_at {
-            self.begun(at);
+            self.note_identified(at);
         }
-        let judge = |error: &ApiError| {
+        let classify = |error: &ApiError| {
             if error.refusal().is_some_and(Refusal::is_about_token) {
                 self.health.inbound_fails(UNKNOWN_TOKEN);
                 return Err(ChannelError::Unauthorized(error.to_string()));
             }
             Ok(error.pause().unwrap_or_default())
         };
-        let me = receiver.ask("Discord", || self.me(), judge).await?;
+        let me = receiver.ask("Discord", || self.me(), classify).await?;
         let (all, queued) = mpsc::channel(gateway::QUEUE);
-        let (urgent, hurried) = mpsc::unbounded_channel();
+        let (urgent, queued_urgent) = mpsc::unbounded_channel();
         let stored = Arc::new(StoredSeq::default());
         let shard = Shard::new(self, receiver, Arc::clone(&stored), Queues { all, urgent }, position.session.clone());
-        let answering = Answering { discord: self, receiver, me };
-        let taking = Taking::new(self, receiver, me, position, places, stored);
+        let interaction_storer = InteractionStorer { discord: self, receiver, me };
+        let event_storer = EventStorer::new(self, receiver, me, position, known_chats, stored);
         for record in waiting {
             self.acknowledge(record, None, true);
         }
         let working = async {
             let storing = async {
-                let result = taking.run(queued).await;
+                let result = event_storer.run(queued).await;
                 receiver.shutdown.cancel();
                 result
             };
-            // Of the three only the shard can fail: the others end when it does, or with the gateway.
-            tokio::join!(shard.run(), storing, answering.run(hurried)).0
+            // Only the shard can fail. The other two end when it does, or at shutdown.
+            tokio::join!(shard.run(), storing, interaction_storer.run(queued_urgent)).0
         };
         let commands = async {
             self.keep_commands(me, &receiver).await;
@@ -235,7 +233,7 @@ impl Discord {
         }
     }
 
-    /// Registers the commands while everything else goes on: nothing waits for them.
+    /// Registers the commands in the background. Gives up on a permanent error.
     async fn keep_commands(&self, me: Identity, receiver: &Receiver<'_>) {
         if !self.options.commands {
             return;
@@ -244,14 +242,14 @@ impl Discord {
         loop {
             match self.register_commands(me.application).await {
                 Ok(()) => return,
-                Err(error) if error.may_pass() => {
+                Err(error) if error.is_transient() => {
                     let pause = backoff.pause().max(error.pause().unwrap_or_default());
                     if receiver.pause(pause).await.is_err() {
                         return;
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(channel = %self.channel, %error, "the slash commands were not registered");
+                    tracing::warn!(channel = %self.channel, %error, "the slash commands could not be registered");
                     return;
                 }
             }
@@ -283,7 +281,7 @@ impl ChannelAdapter for Discord {
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
-        // Once one of its tasks has ended, the others have nothing left to do.
+        // When one of the tasks ends, this ends the others.
         let ended = shutdown.child_token();
         let _ended = ended.clone().drop_guard();
         let receiver = Receiver { channel: &self.channel, intake: &intake, health: &self.health, shutdown: &ended };

@@ -1,8 +1,8 @@
-//! A delivery → calls.
+//! Performs a delivery with REST calls.
 //!
-//! What is said in a channel carries a nonce made from the delivery's id: Discord shows it once however often
-//! it is sent within two minutes, and after that the channel is read back before it is sent again. The first
-//! answer to a command takes the place of the notice that it is thought over; that call can be repeated.
+//! A channel message carries a nonce derived from the delivery's id. Within two minutes, Discord shows it once however
+//! often it is sent. After that, the channel is read back before it is sent again. The first answer to a command replaces
+//! the "thinking" notice, which is idempotent.
 
 mod address;
 mod files;
@@ -23,19 +23,18 @@ use crate::{
     errors::{ApiError, code},
     format,
     inbound::{interaction_in, private_to},
-    interactions::Record,
-    payload::Sent,
+    interactions::InteractionRecord,
+    payload::SentMessage,
     snowflake::Snowflake,
 };
 
-/// A channel, as far as it is needed to write there.
+/// A direct chat that was opened.
 #[derive(Deserialize)]
-struct Opened {
+struct DirectChat {
     id: Snowflake,
 }
 
 impl Discord {
-    /// Performs a delivery.
     pub(crate) async fn perform(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         let conversation = delivery.conversation();
         let is_private = private_to(conversation).is_some();
@@ -43,10 +42,10 @@ impl Discord {
             Action::Send { content, reply_to } => self.send(delivery, content, reply_to.as_deref()).await,
             Action::Edit { message, content, .. } => self.edit(delivery, message, content).await,
             Action::React { .. } | Action::Draft { .. } | Action::Typing { .. } if is_private => {
-                Err(DeliveryError::Unsupported("what only one person sees takes words alone".to_owned()))
+                Err(DeliveryError::Unsupported("a private answer has no reactions, drafts or typing".to_owned()))
             }
             Action::React { message: None, .. } => {
-                Err(DeliveryError::Unsupported("a reaction needs a message to stand on".to_owned()))
+                Err(DeliveryError::Unsupported("a reaction needs a message".to_owned()))
             }
             Action::React { message: Some(message), emoji } => self.react(delivery, message, emoji).await,
             Action::Draft { text, message, .. } => self.draft(delivery, text, message.as_deref()).await,
@@ -56,13 +55,13 @@ impl Discord {
         }
     }
 
-    /// Takes note of what the end of a delivery says about the channel.
+    /// Updates the channel's health from the result of a delivery.
     pub(crate) fn note_outbound(&self, result: &Result<Receipt, DeliveryError>) {
         match result {
             Ok(_) | Err(DeliveryError::Unauthorized(_)) => self.health.note_delivery(result, UNKNOWN_TOKEN),
             Err(_) if self.api.is_held_back() => self
                 .health
-                .outbound_fails("Discord refuses too many calls (401, 403, 429): they are held back for a while"),
+                .outbound_fails("Discord refused too many calls (401, 403, 429), pausing all calls for a minute"),
             Err(_) => {}
         }
     }
@@ -78,7 +77,7 @@ impl Discord {
             Err(error)
                 if outgoing.has_files() && error.refusal().is_some_and(crate::errors::Refusal::is_about_file) =>
             {
-                // A file that is not taken is named: the person knows that there is one.
+                // Names the rejected files instead, so that the person knows about them.
                 Ok(self.try_to_send(delivery, &outgoing.without_files(), reply_to).await?)
             }
             result => Ok(result?),
@@ -96,18 +95,17 @@ impl Discord {
             return self.send_privately(delivery, outgoing, user, reply_to).await;
         }
         if let Some(interaction) = reply_to.and_then(interaction_in) {
-            if let Some(record) = self.alive(interaction).await
+            if let Some(record) = self.valid_interaction(interaction).await
                 && let Some(sent) = self.answer(&record, outgoing).await?
             {
-                return Ok(self.note(&sent, outgoing));
+                return Ok(self.note_sent(&sent, outgoing));
             }
             return self.send_in(delivery, outgoing, None).await;
         }
         self.send_in(delivery, outgoing, reply_to.and_then(Snowflake::parse)).await
     }
 
-    /// To where only one person sees it: by the token of what they asked, and when that is of no use any more,
-    /// in their direct chat with us.
+    /// Sends a private answer: by an interaction's token, or in the person's direct chat if no token is valid.
     async fn send_privately(
         &self,
         delivery: &Delivery,
@@ -127,17 +125,22 @@ impl Discord {
             }
         }
         let recipient = serde_json::json!({"recipient_id": user});
-        let chat: Opened = self.api.tell(Method::POST, "users/@me/channels", &recipient).await?;
+        let chat: DirectChat = self.api.ask_json(Method::POST, "users/@me/channels", &recipient).await?;
         let sent = self.post(delivery, outgoing, chat.id, None).await?;
         Ok(Receipt::of(Address::Direct(chat.id, sent.id).to_text()))
     }
 
-    /// The interaction by which a private delivery goes out.
-    async fn record_for(&self, delivery: &Delivery, user: Snowflake, reply_to: Option<&str>) -> Option<Arc<Record>> {
-        self.loaded().await;
+    /// The interaction whose token can send a private delivery.
+    async fn record_for(
+        &self,
+        delivery: &Delivery,
+        user: Snowflake,
+        reply_to: Option<&str>,
+    ) -> Option<Arc<InteractionRecord>> {
+        self.wait_until_loaded().await;
         let now = self.clock.now();
         if let Some(id) = reply_to.and_then(interaction_in) {
-            return self.interactions.alive(id, now).await;
+            return self.interactions.valid(id, now).await;
         }
         if let Some(record) = self.interactions.of_turn(delivery.turn(), now).await {
             return Some(record);
@@ -145,34 +148,38 @@ impl Discord {
         self.interactions.private_to(user, &delivery.conversation().chat, now).await
     }
 
-    async fn alive(&self, interaction: Snowflake) -> Option<Arc<Record>> {
-        self.loaded().await;
-        self.interactions.alive(interaction, self.clock.now()).await
+    async fn valid_interaction(&self, interaction: Snowflake) -> Option<Arc<InteractionRecord>> {
+        self.wait_until_loaded().await;
+        self.interactions.valid(interaction, self.clock.now()).await
     }
 
-    /// Puts the answer in the place of the notice that a command is thought over. `None`: it cannot be answered
-    /// as a command any more.
-    async fn answer(&self, record: &Record, outgoing: &Outgoing) -> Result<Option<Sent>, ApiError> {
+    /// Replaces the "thinking" notice of a command with the answer. `None` if the token is no longer valid.
+    async fn answer(&self, record: &InteractionRecord, outgoing: &Outgoing) -> Result<Option<SentMessage>, ApiError> {
         let path = record.message("@original");
-        self.by_token(record, Method::PATCH, &path, outgoing.body(outgoing.changed())).await
+        self.call_by_token(record, Method::PATCH, &path, outgoing.body(outgoing.edit_payload())).await
     }
 
-    async fn follow_up(&self, record: &Record, outgoing: &Outgoing) -> Result<Option<Sent>, ApiError> {
-        let path = format!("{}?wait=true", record.followups());
-        self.by_token(record, Method::POST, &path, outgoing.body(outgoing.followed_up(record.is_private))).await
-    }
-
-    async fn by_token(
+    async fn follow_up(
         &self,
-        record: &Record,
+        record: &InteractionRecord,
+        outgoing: &Outgoing,
+    ) -> Result<Option<SentMessage>, ApiError> {
+        let path = format!("{}?wait=true", record.followups());
+        self.call_by_token(record, Method::POST, &path, outgoing.body(outgoing.follow_up_payload(record.is_private)))
+            .await
+    }
+
+    async fn call_by_token(
+        &self,
+        record: &InteractionRecord,
         method: Method,
         path: &str,
         body: Body,
-    ) -> Result<Option<Sent>, ApiError> {
+    ) -> Result<Option<SentMessage>, ApiError> {
         match self.api.ask(method, path, body).await {
             Ok(sent) => Ok(Some(sent)),
             Err(error) if error.refusal().is_some_and(crate::errors::Refusal::is_about_interaction) => {
-                self.interactions.lost(record.id);
+                self.interactions.mark_expired(record.id);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -182,72 +189,75 @@ impl Discord {
     async fn edit(&self, delivery: &Delivery, message: &str, content: &Content) -> Result<Receipt, DeliveryError> {
         let outgoing = self.outgoing(delivery, content).await?;
         let address =
-            Address::parse(message).ok_or_else(|| DeliveryError::Gone(format!("`{message}` is no message")))?;
+            Address::parse(message).ok_or_else(|| DeliveryError::Gone(format!("`{message}` is not a message id")))?;
         self.change(delivery, address, &outgoing).await?;
         Ok(Receipt::of(message))
     }
 
-    /// Changes a message that was sent.
+    /// Edits a sent message.
     async fn change(&self, delivery: &Delivery, address: Address, outgoing: &Outgoing) -> Result<(), DeliveryError> {
-        let body = || outgoing.body(outgoing.changed());
+        let body = || outgoing.body(outgoing.edit_payload());
         let gone = |why: &str| DeliveryError::Gone(why.to_owned());
         let message = match address {
             Address::Interaction(interaction, message) => {
-                let Some(record) = self.alive(interaction).await else {
-                    return Err(gone("the time to change it is over"));
+                let Some(record) = self.valid_interaction(interaction).await else {
+                    return Err(gone("the time to edit it is over"));
                 };
                 let path = record.message(&message.to_string());
-                let changed = self.by_token(&record, Method::PATCH, &path, body()).await?;
-                return changed.map(|_| ()).ok_or_else(|| gone("the time to change it is over"));
+                let changed = self.call_by_token(&record, Method::PATCH, &path, body()).await?;
+                return changed.map(|_| ()).ok_or_else(|| gone("the time to edit it is over"));
             }
             Address::Direct(chat, message) => {
                 let path = format!("channels/{chat}/messages/{message}");
-                return self.api.call(Method::PATCH, &path, body()).await.map(|_| ()).map_err(gone_if);
+                return self.api.call(Method::PATCH, &path, body()).await.map(|_| ()).map_err(classify_edit_error);
             }
             Address::Message(message) => message,
         };
-        let error = match self.where_it_is(delivery.conversation(), message, Method::PATCH, "", body).await {
+        let error = match self.call_on_message(delivery.conversation(), message, Method::PATCH, "", body).await {
             Ok(()) => {
                 self.sent.note(message, &outgoing.text, None);
                 return Ok(());
             }
             Err(error) => error,
         };
-        // In a channel that is closed to us an answer to a command can still be changed by its token.
+        // An answer to a command can be edited by its token even if its channel is closed to us.
         let is_closed = error.refusal().is_some_and(crate::errors::Refusal::is_about_channel);
         if is_closed
             && let Some(record) = self.interactions.of_turn(delivery.turn(), self.clock.now()).await
-            && self.by_token(&record, Method::PATCH, &record.message(&message.to_string()), body()).await?.is_some()
+            && self
+                .call_by_token(&record, Method::PATCH, &record.message(&message.to_string()), body())
+                .await?
+                .is_some()
         {
             return Ok(());
         }
-        Err(gone_if(error))
+        Err(classify_edit_error(error))
     }
 
     async fn react(&self, delivery: &Delivery, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
         let Some(message) = Snowflake::parse(message) else {
-            // A command is no message: the emoji is the answer.
+            // A command is not a message, so the emoji is sent as the answer.
             let content = Content { text: emoji.to_owned(), ..Content::default() };
             return self.send(delivery, &content, Some(message)).await;
         };
         let Some(emoji) = reaction(emoji) else {
-            return Err(DeliveryError::Refused("that is no emoji".to_owned()));
+            return Err(DeliveryError::Refused("not a valid emoji".to_owned()));
         };
         let tail = format!("/reactions/{emoji}/@me");
-        self.where_it_is(delivery.conversation(), message, Method::PUT, &tail, || Body::Nothing).await?;
+        self.call_on_message(delivery.conversation(), message, Method::PUT, &tail, || Body::Empty).await?;
         Ok(Receipt::of(message.to_string()))
     }
 
     async fn draft(&self, delivery: &Delivery, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
         let Some(message) = message else {
-            return Err(DeliveryError::Unsupported("the first draft is a message".to_owned()));
+            return Err(DeliveryError::Unsupported("the first draft must be a message".to_owned()));
         };
-        // The rest of a long answer follows with its end.
+        // Only the first part is shown. The other parts follow when the answer is complete.
         let text = format::parts(text).into_iter().next().unwrap_or_default();
         let content = Content { text, ..Content::default() };
         let outgoing = self.outgoing(delivery, &content).await?;
         let address =
-            Address::parse(message).ok_or_else(|| DeliveryError::Gone(format!("`{message}` is no message")))?;
+            Address::parse(message).ok_or_else(|| DeliveryError::Gone(format!("`{message}` is not a message id")))?;
         self.change(delivery, address, &outgoing).await?;
         Ok(Receipt::of(message))
     }
@@ -255,11 +265,11 @@ impl Discord {
     async fn typing(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         let (chat, thread) = address::channels(delivery.conversation())?;
         let path = |channel| format!("channels/{channel}/typing");
-        let typed = self.api.call(Method::POST, &path(thread.unwrap_or(chat)), Body::Nothing).await;
+        let typed = self.api.call(Method::POST, &path(thread.unwrap_or(chat)), Body::Empty).await;
         match typed {
-            // A thread that is opened with the answer.
+            // The thread may be opened only with the answer.
             Err(error) if thread.is_some() && error.refusal().is_some_and(|it| it.code == code::UNKNOWN_CHANNEL) => {
-                self.api.call(Method::POST, &path(chat), Body::Nothing).await?;
+                self.api.call(Method::POST, &path(chat), Body::Empty).await?;
             }
             typed => {
                 typed?;
@@ -270,19 +280,19 @@ impl Discord {
 
     async fn delete(&self, conversation: &ConversationRef, message: &str) -> Result<Receipt, DeliveryError> {
         let deleted = match Address::parse(message) {
-            None => return Err(DeliveryError::Refused(format!("`{message}` is no message"))),
+            None => return Err(DeliveryError::Refused(format!("`{message}` is not a message id"))),
             Some(Address::Interaction(interaction, id)) => {
-                let Some(record) = self.alive(interaction).await else {
-                    return Err(DeliveryError::Refused("the time to remove it is over".to_owned()));
+                let Some(record) = self.valid_interaction(interaction).await else {
+                    return Err(DeliveryError::Refused("the time to delete it is over".to_owned()));
                 };
-                self.api.call(Method::DELETE, &record.message(&id.to_string()), Body::Nothing).await.map(|_| ())
+                self.api.call(Method::DELETE, &record.message(&id.to_string()), Body::Empty).await.map(|_| ())
             }
             Some(Address::Direct(chat, id)) => {
                 let path = format!("channels/{chat}/messages/{id}");
-                self.api.call(Method::DELETE, &path, Body::Nothing).await.map(|_| ())
+                self.api.call(Method::DELETE, &path, Body::Empty).await.map(|_| ())
             }
             Some(Address::Message(id)) => {
-                self.where_it_is(conversation, id, Method::DELETE, "", || Body::Nothing).await
+                self.call_on_message(conversation, id, Method::DELETE, "", || Body::Empty).await
             }
         };
         match deleted {
@@ -292,22 +302,22 @@ impl Discord {
         Ok(Receipt::of(message))
     }
 
-    /// Remembers a message that was sent.
-    fn note(&self, sent: &Sent, outgoing: &Outgoing) -> Receipt {
+    /// Remembers a sent message and returns its receipt.
+    fn note_sent(&self, sent: &SentMessage, outgoing: &Outgoing) -> Receipt {
         self.sent.note(sent.id, &outgoing.text, None);
         Receipt::of(sent.id.to_string())
     }
 }
 
-/// A message that cannot be changed any more is gone, and its words go out as another one.
-fn gone_if(error: ApiError) -> DeliveryError {
+/// Maps an error that says that the message can no longer be edited to `Gone`, so that a new message is sent.
+fn classify_edit_error(error: ApiError) -> DeliveryError {
     match error.refusal() {
         Some(refusal) if refusal.is_gone() => DeliveryError::Gone(refusal.to_string()),
         _ => error.into(),
     }
 }
 
-/// An emoji as the path of a reaction has it: one of a server's own is `name:id`.
+/// An emoji in the form for a reaction's path; a custom emoji is `name:id`.
 fn reaction(emoji: &str) -> Option<String> {
     let emoji = emoji.trim();
     let own = emoji.strip_prefix('<').and_then(|it| it.strip_suffix('>'));

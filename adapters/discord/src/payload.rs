@@ -1,9 +1,8 @@
-//! What comes in, as far as it is looked at (<https://discord.com/developers/docs/resources/message>,
+//! The parts of incoming payloads that are read (<https://discord.com/developers/docs/resources/message>,
 //! <https://discord.com/developers/docs/interactions/receiving-and-responding>).
 //!
-//! These are views of our own, and not serenity's types: those refuse a whole message for one kind of embed or
-//! component that they do not know, and then a person is not answered. Here nothing is required that an answer
-//! does not need, and what is unknown is let pass.
+//! serenity's types reject a whole message if they do not know one kind of embed or component, and then a person gets no
+//! answer. The types here require only what an answer needs, and ignore unknown fields.
 
 use std::collections::HashMap;
 
@@ -37,7 +36,7 @@ pub(crate) struct Message {
     pub(crate) channel_id: Snowflake,
     /// Only in events of the Gateway.
     pub(crate) guild_id: Option<Snowflake>,
-    /// Missing in an event that says only what Discord itself changed.
+    /// Missing in an event about a change by Discord itself.
     pub(crate) author: Option<User>,
     pub(crate) member: Option<Member>,
     #[serde(rename = "type", default)]
@@ -211,7 +210,7 @@ pub(crate) struct GuildId {
     pub(crate) unavailable: bool,
 }
 
-/// A server, as `GUILD_CREATE` describes it. Its parts are read one by one: one that cannot be read is left out.
+/// The payload of `GUILD_CREATE`. Its lists are parsed item by item, so that an invalid item is skipped.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Guild<'a> {
     pub(crate) id: Snowflake,
@@ -249,15 +248,15 @@ pub(crate) struct Threads {
     pub(crate) threads: Vec<Channel>,
 }
 
-/// A change of a server's role.
+/// `GUILD_ROLE_CREATE` and `GUILD_ROLE_UPDATE`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RoleChange {
     pub(crate) guild_id: Snowflake,
     pub(crate) role: Role,
 }
 
-/// A message that was sent, as far as a receipt needs it.
+/// A sent message: the part that a receipt needs.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Sent {
+pub(crate) struct SentMessage {
     pub(crate) id: Snowflake,
 }

@@ -1,8 +1,8 @@
-//! How far the channel has read Discord: stored with the events that it covers, in one transaction.
+//! How far the channel has read. Stored in one transaction with the events that it covers.
 //!
-//! Discord's ids grow with time over all channels, so one id is enough to say what is stored. What was said in
-//! a server or in direct chats while we were away is a gap that begins at an id; it is noted before anything
-//! newer is stored, and forgotten when it is filled, so that a gateway that ends meanwhile fills it later.
+//! Discord's ids grow with time across all channels, so one id says what is stored. Missed messages in a server or in
+//! direct chats are a gap, which starts at an id. The gap is noted before any newer message is stored, and removed when it
+//! is filled. So if the gateway stops in between, it fills the gap later.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,91 +14,87 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// The name of the cursor.
 pub(crate) const CURSOR: &str = "position";
 
 /// The name of the gap in direct chats.
 pub(crate) const DIRECT: &str = "direct";
 
-/// How much before the newest message may have come after it: the channels of an account do not keep step.
+/// How late a message may arrive after newer messages in other channels.
 const OVERLAP: Duration = Duration::from_mins(5);
 
-/// How far the channel has read.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
-    /// Where the first start was: what is older was never ours to answer.
+    /// The time of the first start, as an id. Older messages are never answered.
     since: Snowflake,
-    /// The newest message that is stored.
+    /// The newest stored message.
     newest: Snowflake,
-    /// The session, and its last event that is stored.
+    /// The session, with its last stored event.
     pub(crate) session: Option<Session>,
-    /// When the session was begun.
+    /// When the session was started.
     pub(crate) identified_at: Option<Timestamp>,
-    /// What has to be read over REST, by server, and where it begins.
+    /// Where the messages to read over REST start, by server or [`DIRECT`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     gaps: BTreeMap<String, Snowflake>,
 }
 
 impl Position {
-    /// A position as it was stored; the first one of a channel for anything else.
+    /// Parses a stored position; the initial one if there is none.
     pub(crate) fn parse(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
     }
 
     pub(crate) fn to_text(&self) -> String {
-        serde_json::to_string(self).expect("a position is JSON")
+        serde_json::to_string(self).expect("a position serialises to JSON")
     }
 
-    /// A session begins. Everything that the servers and direct chats hold after what is stored is a gap; on
-    /// the very first start there is none.
-    pub(crate) fn begins<'a>(&mut self, servers: impl Iterator<Item = &'a str>, now: Timestamp) {
+    /// Notes the start of a session: every server and the direct chats get a gap, except on the very first start.
+    pub(crate) fn start_session<'a>(&mut self, servers: impl Iterator<Item = &'a str>, now: Timestamp) {
         self.identified_at = Some(now);
         if self.since.is_none() {
             self.since = Snowflake::at(now);
             self.newest = self.since;
             return;
         }
-        let from = self.after();
+        let from = self.gap_start();
         for place in servers.chain([DIRECT]) {
             self.gaps.entry(place.to_owned()).or_insert(from);
         }
     }
 
-    /// A server is not there for a while: what is said in it meanwhile does not come.
-    pub(crate) fn loses(&mut self, server: &str) {
-        let from = self.after();
+    /// Notes that a server is unavailable, so that its messages do not arrive.
+    pub(crate) fn add_gap(&mut self, server: &str) {
+        let from = self.gap_start();
         self.gaps.entry(server.to_owned()).or_insert(from);
     }
 
-    /// Where the gap of a place begins, if there is one.
+    /// Where the gap of a place starts, if there is one.
     pub(crate) fn gap(&self, place: &str) -> Option<Snowflake> {
         self.gaps.get(place).copied()
     }
 
-    pub(crate) fn filled(&mut self, place: &str) {
+    pub(crate) fn close_gap(&mut self, place: &str) {
         self.gaps.remove(place);
     }
 
-    /// An event was dealt with.
-    pub(crate) fn passes(&mut self, dispatch: &Dispatch) {
-        self.passes_to(&dispatch.session, dispatch.seq);
+    /// Notes that an event was handled.
+    pub(crate) fn mark_handled(&mut self, dispatch: &Dispatch) {
+        self.mark_handled_to(&dispatch.session, dispatch.seq);
     }
 
-    /// Everything up to this number of a session was dealt with.
-    pub(crate) fn passes_to(&mut self, session: &(Arc<str>, Arc<str>), seq: u64) {
+    /// Notes that all events of a session up to this number were handled.
+    pub(crate) fn mark_handled_to(&mut self, session: &(Arc<str>, Arc<str>), seq: u64) {
         let (id, url) = session;
         self.session = Some(Session { id: Arc::clone(id), url: Arc::clone(url), seq });
     }
 
-    /// A message was seen.
-    pub(crate) fn sees(&mut self, message: Snowflake) {
+    pub(crate) fn note_message(&mut self, message: Snowflake) {
         self.newest = self.newest.max(message);
     }
 
-    /// After which message there may be some that are not stored.
-    fn after(&self) -> Snowflake {
+    /// The id after which messages may be missing.
+    fn gap_start(&self) -> Snowflake {
         let overlap = i64::try_from(OVERLAP.as_millis()).unwrap_or_default();
-        let before = Timestamp::from_millis(self.newest.made_at().as_millis() - overlap);
+        let before = Timestamp::from_millis(self.newest.created_at().as_millis() - overlap);
         Snowflake::at(before).max(self.since)
     }
 }
@@ -119,11 +115,11 @@ mod tests {
     fn the_first_start_begins_at_now() {
         let mut position = Position::default();
 
-        position.begins(["1"].into_iter(), at(0));
+        position.start_session(["1"].into_iter(), at(0));
 
         assert_eq!(position.gap("1"), None);
         assert_eq!(position.gap(DIRECT), None);
-        position.begins(["1"].into_iter(), at(1));
+        position.start_session(["1"].into_iter(), at(1));
         assert_eq!(position.gap("1"), Some(Snowflake::at(at(0))), "nothing from before the first start");
     }
 
@@ -131,16 +127,16 @@ mod tests {
     #[test]
     fn a_gap_stays_where_it_began_until_it_is_filled() {
         let mut position = Position::default();
-        position.begins([].into_iter(), at(0));
-        position.sees(Snowflake::at(at(60)));
+        position.start_session([].into_iter(), at(0));
+        position.note_message(Snowflake::at(at(60)));
 
-        position.begins(["1", "2"].into_iter(), at(90));
-        position.sees(Snowflake::at(at(91)));
+        position.start_session(["1", "2"].into_iter(), at(90));
+        position.note_message(Snowflake::at(at(91)));
         let mut position = Position::parse(&position.to_text());
-        position.begins(["1", "2"].into_iter(), at(92));
+        position.start_session(["1", "2"].into_iter(), at(92));
 
         assert_eq!(position.gap("1"), Some(Snowflake::at(at(55))));
-        position.filled("1");
+        position.close_gap("1");
         assert_eq!(position.gap("1"), None);
         assert_eq!(position.gap("2"), Some(Snowflake::at(at(55))));
     }
@@ -148,11 +144,11 @@ mod tests {
     #[test]
     fn a_server_that_is_away_for_a_while_has_a_gap() {
         let mut position = Position::default();
-        position.begins(["1"].into_iter(), at(0));
-        position.sees(Snowflake::at(at(60)));
+        position.start_session(["1"].into_iter(), at(0));
+        position.note_message(Snowflake::at(at(60)));
 
-        position.loses("1");
-        position.sees(Snowflake::at(at(80)));
+        position.add_gap("1");
+        position.note_message(Snowflake::at(at(80)));
 
         assert_eq!(position.gap("1"), Some(Snowflake::at(at(55))));
         assert_eq!(position.gap(DIRECT), None);

@@ -1,4 +1,4 @@
-//! Takes events from the Gateway: each is read in the order in which it came and stored, and only then acknowledged.
+//! Receives events from the Gateway. Each is read in order and stored, and only then acknowledged.
 
 mod backfill;
 
@@ -13,23 +13,23 @@ use crate::{
     check::Identity,
     closing::closing,
     gateway::{Dispatch, StoredSeq, Urgent},
-    inbound::{Read, Reader},
+    inbound::{ReadEvent, Reader},
     interactions,
+    known_chats::KnownChats,
     payload::{Channel, Guild, GuildId, Member, Message, Ready, RoleChange, Threads},
-    places::Places,
     position::{self, DIRECT, Position},
     snowflake::Snowflake,
 };
 
-/// How many events are stored at once.
+/// The most events that are stored together.
 const BATCH: usize = 100;
 
-/// How often a channel that is not known is asked for, before it counts as one without a thread.
-const MAX_ASKED: u32 = 4;
+/// How often an unknown channel is requested before it is treated as not being a thread.
+const MAX_FETCHES: u32 = 4;
 
-/// What messages without words mean.
-const HIDDEN: &str = "what is said in servers comes without its words: the MESSAGE CONTENT INTENT is not switched on for the \
-    application (developer portal, \"Bot\"); or set message_content = false";
+/// The problem that is reported for messages without text.
+const HIDDEN: &str = "messages in servers arrive without their text: the MESSAGE CONTENT INTENT is not switched on for the \
+    application (developer portal, \"Bot\"); switch it on, or set message_content = false";
 
 impl Discord {
     fn reader(&self, me: Identity) -> Reader<'_> {
@@ -43,82 +43,82 @@ impl Discord {
         }
     }
 
-    /// Stores events together with a cursor, for as long as it takes.
+    /// Stores events together with a cursor. Retries until the store accepts them.
     async fn store(
         &self,
         receiver: &Receiver<'_>,
-        read: Vec<Read>,
+        read: Vec<ReadEvent>,
         (cursor, position): (&str, String),
     ) -> Result<Vec<Accepted>, ShuttingDown> {
         let events: Vec<InboundEvent> = read.into_iter().map(|read| read.event).collect();
         let accepted = receiver.accept(&events, Some((cursor, &position))).await?;
         for (event, accepted) in events.iter().zip(&accepted) {
-            // What the thread is called that is opened from a turn's message.
+            // The answer will open a thread from this message.
             if let (Accepted::Turn(_), Some(message)) = (accepted, &event.message_id)
                 && event.conversation.thread.as_deref() == Some(message)
             {
-                self.note_topic(message, &event.text);
+                self.note_thread_title(message, &event.text);
             }
         }
         Ok(accepted)
     }
 }
 
-/// Takes events in.
-pub(crate) struct Taking<'a> {
+/// Stores the events of the main queue, and reads missed messages.
+pub(crate) struct EventStorer<'a> {
     pub(crate) discord: &'a Discord,
     pub(crate) receiver: Receiver<'a>,
     pub(crate) me: Identity,
     pub(crate) position: Position,
-    pub(crate) places: Places,
+    pub(crate) known_chats: KnownChats,
     pub(crate) stored: Arc<StoredSeq>,
-    /// Events that are read and not stored yet.
-    waiting: Vec<Read>,
+    /// Events that were read but not stored yet.
+    waiting: Vec<ReadEvent>,
 }
 
-impl<'a> Taking<'a> {
+impl<'a> EventStorer<'a> {
     pub(crate) const fn new(
         discord: &'a Discord,
         receiver: Receiver<'a>,
         me: Identity,
         position: Position,
-        places: Places,
+        known_chats: KnownChats,
         stored: Arc<StoredSeq>,
     ) -> Self {
-        Self { discord, receiver, me, position, places, stored, waiting: Vec::new() }
+        Self { discord, receiver, me, position, known_chats, stored, waiting: Vec::new() }
     }
 
-    /// Stores what the queue brings, until the run ends or nobody fills it.
+    /// Stores the events of the queue, until the run ends or the queue is closed.
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Dispatch>) -> Result<(), ShuttingDown> {
-        // An earlier run ended before these were read. A session that is taken up again brings what is newer.
+        // Reads what an earlier run missed and did not finish reading. A resumed session delivers what is newer.
         self.fill_direct().await?;
         let mut dispatches = Vec::with_capacity(BATCH);
         while self.receiver.until_shutdown(queue.recv_many(&mut dispatches, BATCH)).await? > 0 {
             for dispatch in dispatches.drain(..) {
-                self.take(dispatch).await?;
+                self.handle(dispatch).await?;
             }
             self.flush().await?;
         }
         Ok(())
     }
 
-    async fn take(&mut self, dispatch: Dispatch) -> Result<(), ShuttingDown> {
+    async fn handle(&mut self, dispatch: Dispatch) -> Result<(), ShuttingDown> {
         match dispatch.kind.as_str() {
-            "READY" => self.ready(&dispatch).await?,
-            "GUILD_CREATE" => self.server(&dispatch).await?,
+            "READY" => self.handle_ready(&dispatch).await?,
+            "GUILD_CREATE" => self.handle_server(&dispatch).await?,
             "MESSAGE_CREATE" | "MESSAGE_UPDATE" => {
-                self.know_places(&dispatch.data).await?;
-                self.read(&dispatch);
+                self.fetch_unknown_channels(&dispatch.data).await?;
+                self.read_event(&dispatch);
             }
             "INTERACTION_CREATE" => self.wait_until_stored(dispatch).await?,
-            "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" => self.read(&dispatch),
+            "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" => self.read_event(&dispatch),
             _ => {
-                self.learn(&dispatch);
-                self.position.passes(&dispatch);
+                self.update_directory(&dispatch);
+                self.position.mark_handled(&dispatch);
             }
         }
         if self.waiting.is_empty() {
-            self.caught_up();
+            self.publish_stored_seq();
         }
         Ok(())
     }
@@ -127,41 +127,41 @@ impl<'a> Taking<'a> {
         self.discord.reader(self.me)
     }
 
-    /// An interaction was handed over to [`Answering`]: what comes after it is not stored before it.
+    /// Waits until [`InteractionStorer`] has stored an interaction, so that later events are not stored before it.
     async fn wait_until_stored(&mut self, dispatch: Dispatch) -> Result<(), ShuttingDown> {
         self.flush().await?;
         if let Some(stored) = dispatch.stored {
             self.receiver.until_shutdown(stored).await?.map_err(|_| ShuttingDown)?;
-            self.position.passes_to(&dispatch.session, dispatch.seq);
+            self.position.mark_handled_to(&dispatch.session, dispatch.seq);
         }
         Ok(())
     }
 
-    fn read(&mut self, dispatch: &Dispatch) {
+    fn read_event(&mut self, dispatch: &Dispatch) {
         if let Some(read) = self.reader().read(&dispatch.kind, &dispatch.data, dispatch.seq) {
-            self.heed(&read);
+            self.check_content_intent(&read);
             self.waiting.push(read);
         }
-        self.position.passes(dispatch);
+        self.position.mark_handled(dispatch);
     }
 
-    fn heed(&self, read: &Read) {
+    fn check_content_intent(&self, read: &ReadEvent) {
         let health = &self.discord.health;
         if read.is_hidden && self.discord.options.message_content {
-            if health.setup_lacks(HIDDEN) {
+            if health.setup_fails(HIDDEN) {
                 tracing::warn!(channel = %self.discord.channel, "{HIDDEN}");
             }
         } else if read.is_ambient() {
-            // Whoever reads what is not directed at us reads everything.
+            // A readable message that is not directed at us proves that the intent is granted.
             health.setup_is_complete();
         }
     }
 
-    /// A session begins: what was missed before it has to be read over REST.
-    async fn ready(&mut self, dispatch: &Dispatch) -> Result<(), ShuttingDown> {
+    /// Handles the start of a session: missed messages must be read over REST.
+    async fn handle_ready(&mut self, dispatch: &Dispatch) -> Result<(), ShuttingDown> {
         self.flush().await?;
         let Ok(ready) = serde_json::from_str::<Ready>(&dispatch.data) else {
-            tracing::error!(channel = %self.discord.channel, "the gateway's READY cannot be read");
+            tracing::error!(channel = %self.discord.channel, "READY from Discord's gateway cannot be read");
             return Ok(());
         };
         self.me.user = ready.user.id;
@@ -170,46 +170,46 @@ impl<'a> Taking<'a> {
         }
         let now = self.discord.clock.now();
         let servers: Vec<String> = ready.guilds.iter().map(|guild| guild.id.to_string()).collect();
-        self.position.begins(servers.iter().map(String::as_str), now);
-        self.position.passes(dispatch);
-        self.discord.begun(now);
+        self.position.start_session(servers.iter().map(String::as_str), now);
+        self.position.mark_handled(dispatch);
+        self.discord.note_identified(now);
         self.store_position().await?;
-        tracing::info!(channel = %self.discord.channel, servers = servers.len(), "connected");
+        tracing::info!(channel = %self.discord.channel, servers = servers.len(), "connected to Discord");
         self.fill_direct().await
     }
 
-    /// Reads what was said in direct chats while we were away.
+    /// Reads missed messages in direct chats.
     async fn fill_direct(&mut self) -> Result<(), ShuttingDown> {
         let Some(from) = self.position.gap(DIRECT) else { return Ok(()) };
         self.flush().await?;
-        for channel in self.places.direct() {
+        for channel in self.known_chats.direct() {
             self.discord.directory.learn_direct(channel);
             self.fill(channel, from).await?;
         }
-        self.position.filled(DIRECT);
+        self.position.close_gap(DIRECT);
         self.store_position().await
     }
 
-    /// A server is there, at the start or again: reads what was said in it meanwhile.
-    async fn server(&mut self, dispatch: &Dispatch) -> Result<(), ShuttingDown> {
+    /// Handles a server that becomes available: learns its channels and reads missed messages.
+    async fn handle_server(&mut self, dispatch: &Dispatch) -> Result<(), ShuttingDown> {
         let guild = match serde_json::from_str::<Guild<'_>>(&dispatch.data) {
             Ok(guild) if !guild.unavailable => guild,
             Ok(_) => {
-                self.position.passes(dispatch);
+                self.position.mark_handled(dispatch);
                 return Ok(());
             }
             Err(error) => {
-                tracing::warn!(channel = %self.discord.channel, %error, "a server cannot be read");
-                self.position.passes(dispatch);
+                tracing::warn!(channel = %self.discord.channel, %error, "a server from Discord cannot be read, skipping it");
+                self.position.mark_handled(dispatch);
                 return Ok(());
             }
         };
         self.flush().await?;
         let latest = self.discord.directory.learn_guild(&guild, self.me.user);
         let (id, name) = (guild.id, guild.id.to_string());
-        let is_new = !self.places.knows(id);
+        let is_new = !self.known_chats.has_server(id);
         if let Some(gap) = self.position.gap(&name) {
-            // We were added to it while we were away: what was said before that is not ours to answer.
+            // If we were added while offline, messages from before that are not answered.
             let joined = guild.joined_at.as_deref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
             let joined = joined.map(|at| Snowflake::at(rejoinder_core::Timestamp::from_millis(at.as_millisecond())));
             let from = if is_new { gap.max(joined.unwrap_or_default()) } else { gap };
@@ -218,18 +218,18 @@ impl<'a> Taking<'a> {
                     self.fill(latest.channel, from).await?;
                 }
             }
-            self.position.filled(&name);
+            self.position.close_gap(&name);
         }
         if is_new {
-            self.places.add_server(id);
-            self.store_places().await?;
+            self.known_chats.add_server(id);
+            self.store_known_chats().await?;
         }
-        self.position.passes(dispatch);
+        self.position.mark_handled(dispatch);
         self.store_position().await
     }
 
-    /// What else changes what is where.
-    fn learn(&mut self, dispatch: &Dispatch) {
+    /// Updates the directory from other events.
+    fn update_directory(&mut self, dispatch: &Dispatch) {
         let directory = &self.discord.directory;
         let data = &dispatch.data;
         match dispatch.kind.as_str() {
@@ -258,52 +258,52 @@ impl<'a> Taking<'a> {
                 if let Ok(guild) = serde_json::from_str::<GuildId>(data)
                     && guild.unavailable
                 {
-                    self.position.loses(&guild.id.to_string());
+                    self.position.add_gap(&guild.id.to_string());
                 }
             }
             _ => {}
         }
     }
 
-    /// Learns of the places that a message names and nothing is known of.
-    async fn know_places(&mut self, data: &str) -> Result<(), ShuttingDown> {
+    /// Notes the direct chat of a message, or fetches the unknown channel and our unknown roles in its server.
+    async fn fetch_unknown_channels(&mut self, data: &str) -> Result<(), ShuttingDown> {
         let Ok(message) = serde_json::from_str::<Message>(data) else { return Ok(()) };
         let is_ours = message.author.as_ref().is_some_and(|author| author.id == self.me.user);
         let directory = &self.discord.directory;
         let Some(guild) = message.guild_id else {
-            if directory.place(message.channel_id).is_none() {
+            if directory.channel(message.channel_id).is_none() {
                 directory.learn_direct(message.channel_id);
             }
-            if !is_ours && self.places.talks_in(message.channel_id) {
-                self.store_places().await?;
+            if !is_ours && self.known_chats.note_message_in(message.channel_id) {
+                self.store_known_chats().await?;
             }
             return Ok(());
         };
         if is_ours {
             return Ok(());
         }
-        if directory.place(message.channel_id).is_none() {
+        if directory.channel(message.channel_id).is_none() {
             let path = format!("channels/{}", message.channel_id);
-            if let Some(channel) = self.ask::<Channel>(&path).await? {
+            if let Some(channel) = self.fetch::<Channel>(&path).await? {
                 directory.learn(&channel, Some(guild));
             }
         }
         if message.mention_roles.iter().any(|role| directory.is_our_role(guild, *role).is_none()) {
             let path = format!("guilds/{guild}/members/{}", self.me.user);
-            let roles = self.ask::<Member>(&path).await?.map(|member| member.roles).unwrap_or_default();
+            let roles = self.fetch::<Member>(&path).await?.map(|member| member.roles).unwrap_or_default();
             directory.learn_our_roles(guild, roles);
         }
         Ok(())
     }
 
-    /// Asks for something that an event does not say; `None` when it is not to be had.
-    async fn ask<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ShuttingDown> {
+    /// Fetches something that an event does not contain; `None` if it is not available.
+    async fn fetch<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ShuttingDown> {
         let mut backoff = Backoff::default();
-        for _ in 0..MAX_ASKED {
+        for _ in 0..MAX_FETCHES {
             match self.receiver.until_shutdown(self.discord.api.get(path)).await? {
                 Ok(found) => return Ok(Some(found)),
-                Err(error) if error.may_pass() => {
-                    tracing::debug!(channel = %self.discord.channel, %error, "a place cannot be asked for yet");
+                Err(error) if error.is_transient() => {
+                    tracing::debug!(channel = %self.discord.channel, %error, "a channel or member cannot be fetched yet, retrying");
                     self.receiver.pause(backoff.pause().max(error.pause().unwrap_or_default())).await?;
                 }
                 Err(_) => break,
@@ -312,64 +312,64 @@ impl<'a> Taking<'a> {
         Ok(None)
     }
 
-    /// Stores what waits, with the position that covers it.
+    /// Stores the waiting events, with the position that covers them.
     pub(crate) async fn flush(&mut self) -> Result<(), ShuttingDown> {
         if self.waiting.is_empty() {
-            self.caught_up();
+            self.publish_stored_seq();
             return Ok(());
         }
         let waiting = std::mem::take(&mut self.waiting);
-        self.take_in(waiting).await
+        self.store_events(waiting).await
     }
 
     /// Stores events, with the position that covers them.
-    pub(crate) async fn take_in(&mut self, read: Vec<Read>) -> Result<(), ShuttingDown> {
+    pub(crate) async fn store_events(&mut self, read: Vec<ReadEvent>) -> Result<(), ShuttingDown> {
         for message in read.iter().filter_map(|read| read.message) {
-            self.position.sees(message);
+            self.position.note_message(message);
         }
         let cursor = (position::CURSOR, self.position.to_text());
         self.discord.store(&self.receiver, read, cursor).await?;
-        self.caught_up();
+        self.publish_stored_seq();
         Ok(())
     }
 
     async fn store_position(&mut self) -> Result<(), ShuttingDown> {
-        self.take_in(Vec::new()).await
+        self.store_events(Vec::new()).await
     }
 
-    async fn store_places(&self) -> Result<(), ShuttingDown> {
-        self.receiver.move_cursor(crate::places::CURSOR, &self.places.to_text()).await
+    async fn store_known_chats(&self) -> Result<(), ShuttingDown> {
+        self.receiver.move_cursor(crate::known_chats::CURSOR, &self.known_chats.to_text()).await
     }
 
-    /// Everything up to the position is stored.
-    fn caught_up(&self) {
+    /// Lets heartbeats acknowledge all events up to the position.
+    fn publish_stored_seq(&self) {
         if let Some(session) = &self.position.session {
             self.stored.set(session.seq);
         }
     }
 }
 
-/// Takes interactions in, beside everything else.
-pub(crate) struct Answering<'a> {
+/// Stores and acknowledges interactions, in parallel to the main queue.
+pub(crate) struct InteractionStorer<'a> {
     pub(crate) discord: &'a Discord,
     pub(crate) receiver: Receiver<'a>,
     pub(crate) me: Identity,
 }
 
-impl Answering<'_> {
-    /// Stores what the queue brings, until the run ends or nobody fills it.
+impl InteractionStorer<'_> {
+    /// Stores the interactions of the queue, until the run ends or the queue is closed.
     pub(crate) async fn run(self, mut queue: mpsc::UnboundedReceiver<Urgent>) -> Result<(), ShuttingDown> {
         while let Some(urgent) = self.receiver.until_shutdown(queue.recv()).await? {
-            self.take(urgent).await?;
+            self.handle(urgent).await?;
         }
         Ok(())
     }
 
     /// Stores an interaction with its token, and acknowledges it.
-    async fn take(&self, urgent: Urgent) -> Result<(), ShuttingDown> {
+    async fn handle(&self, urgent: Urgent) -> Result<(), ShuttingDown> {
         let discord = self.discord;
         let Some(mut read) = discord.reader(self.me).read(&urgent.kind, &urgent.data, urgent.seq) else {
-            // Whoever waits for it may have ended.
+            // The receiver may be gone.
             let _ = urgent.stored.send(());
             return Ok(());
         };
@@ -382,7 +382,7 @@ impl Answering<'_> {
         let _ = urgent.stored.send(());
         let Some(record) = record else { return Ok(()) };
         let id = record.id;
-        // Nobody answers whoever may not talk to the agent; only in a direct chat they may be told so.
+        // A person who may not talk to the agent gets no answer, except perhaps a notice in a direct chat.
         let is_heard = accepted.iter().any(|accepted| match accepted {
             Accepted::Kept => is_direct,
             Accepted::Refused => false,
@@ -395,7 +395,7 @@ impl Answering<'_> {
             _ => None,
         });
         if let Some(turn) = turn {
-            discord.interactions.became(id, turn);
+            discord.interactions.set_turn(id, turn);
             discord.store(&self.receiver, Vec::new(), cursor()).await?;
         }
         Ok(())

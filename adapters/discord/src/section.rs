@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size,
+    Account, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
     duration::{self, HOUR},
     text,
 };
@@ -17,54 +17,51 @@ use url::Url;
 /// Discord's own REST server.
 pub const API_URL: &str = "https://discord.com";
 
-/// One application.
+/// One application's section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct DiscordSection {
-    /// The token of the application's bot.
     pub token: Secret,
-    /// Where REST is, without `/api/v10`.
+    /// The address of the REST API, without `/api/v10`.
     #[serde(deserialize_with = "text::http_url")]
     pub api_url: Url,
-    /// Where the Gateway is, when it is not where REST says.
+    /// The address of the Gateway. `None`: the REST API returns it.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text::websocket_url_option")]
     pub gateway_url: Option<Url>,
-    /// Whether what is said in servers without a mention is read, which needs the privileged intent of that name.
+    /// Whether the bot reads messages in servers that do not mention it. Needs the privileged intent of that name.
     pub message_content: bool,
-    /// Who may write in direct chats.
     pub dm_policy: DirectPolicy,
-    /// Who may write in direct chats where that is a list.
+    /// Who may write in direct chats if `dm_policy` is a list.
     pub allow_from: AllowList,
-    /// What is put before the agent in servers.
+    /// Which messages in servers reach the agent.
     pub group_policy: GroupPolicy,
-    /// Who may write in servers, and which channels; where it is empty, those of `allow_from`.
+    /// Who may write in servers, and in which channels everyone may. Empty: the people in `allow_from`, or everyone if
+    /// `dm_policy` is open.
     pub group_allow_from: AllowList,
     /// The other bots and webhooks that are answered like people, by id or unique name.
     pub allow_bots: AllowList,
     /// Whether the slash commands are registered.
     pub commands: bool,
-    /// The servers that get the commands, by id. Empty: every server, and direct chats.
+    /// The servers that get the commands, by id. Empty: all servers and direct chats.
     #[serde(deserialize_with = "servers")]
     pub command_guilds: Vec<String>,
     /// Whether a mention in a server's channel is answered in a thread of its own.
     pub auto_thread: bool,
-    /// How an answer is shown while it is being written.
     pub streaming: Streaming,
-    /// Whether links in answers come without a preview.
+    /// Whether to hide the previews of links in answers.
     pub suppress_embeds: bool,
     /// Whether the agent is told when somebody reacts to one of its messages.
     pub tell_reactions: bool,
-    /// How old what was said while the gateway was away may be for it to be taken in.
+    /// The maximum age of missed messages that are accepted.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 0, { 720 * HOUR }>")]
     pub backfill_max_age: Duration,
-    /// The largest file that is taken from a person.
+    /// The largest file that is accepted from a person.
     pub max_attachment: Size,
     /// The largest file that is sent.
     pub max_upload: Size,
-    /// How fast messages are sent.
     pub pace: Pace,
-    /// Who answers, where it is not the default agent.
+    /// The agent that answers. Overrides the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
 }
@@ -73,21 +70,21 @@ pub struct DiscordSection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Streaming {
-    /// As a message that is edited until it is the answer.
+    /// As a message that is edited until it is complete.
     #[default]
     Edit,
     /// Not at all.
     Off,
 }
 
-/// How fast messages are sent. What the server limits beyond that it says itself, and is kept to.
+/// How fast messages are sent. Limits that the server reports are kept in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pace {
-    /// As Discord lets every bot.
+    /// Within the limits that Discord sets for every bot.
     #[default]
     Discord,
-    /// As fast as the server takes them.
+    /// As fast as the server accepts them.
     Server,
 }
 
@@ -119,12 +116,12 @@ impl Default for DiscordSection {
 }
 
 impl Pace {
-    /// How fast messages are sent. What Discord limits beyond that, it says in its headers and with 429.
+    /// The rate limits to keep. Discord enforces any further limit with headers and 429s.
     pub(crate) fn limits(self) -> Limits {
         let rate = |per, burst| Some(Rate { per, burst });
         match self {
-            // What Discord gives at the time of writing: five messages in five seconds to a channel, fifty requests a
-            // second in all (https://discord.com/developers/docs/topics/rate-limits#global-rate-limit).
+            // Discord's limits at the time of writing: five messages in five seconds to a channel, fifty requests per
+            // second in total (https://discord.com/developers/docs/topics/rate-limits#global-rate-limit).
             Self::Discord => {
                 Limits { conversation: rate(Duration::from_secs(1), 5), account: rate(Duration::from_secs(1) / 50, 50) }
             }
@@ -133,12 +130,12 @@ impl Pace {
     }
 }
 
-/// How fast messages are sent; `None`: as fast as they are taken.
+/// Rate limits; `None`: as fast as the server accepts messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// To one channel.
+    /// For one channel.
     pub(crate) conversation: Option<Rate>,
-    /// To everyone together.
+    /// For all channels together.
     pub(crate) account: Option<Rate>,
 }
 
@@ -147,7 +144,7 @@ fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
     Ok(servers.into_iter().map(|server| server.0).collect())
 }
 
-/// A server's id, as a text or a number.
+/// A server's id, given as a string or a number.
 struct Server(String);
 
 impl<'de> Deserialize<'de> for Server {
@@ -184,7 +181,7 @@ impl DiscordSection {
         }
     }
 
-    /// The bot's id as its token has it, in the first part.
+    /// The first part of the token, which encodes the bot's id.
     fn bot(&self) -> &str {
         let token = self.token.expose();
         token.split_once('.').map_or(token, |(bot, _)| bot)
@@ -194,7 +191,7 @@ impl DiscordSection {
         let gateway_url = self.gateway_url.iter().map(|url| ("gateway_url", url));
         for (name, url) in [("api_url", &self.api_url)].into_iter().chain(gateway_url) {
             if url.query().is_some() || url.fragment().is_some() {
-                checks.wrong(checks.key(&[name]), "must end with the path: take out what follows the `?` or `#`");
+                checks.wrong(checks.key(&[name]), "must end with the path: remove the part from the `?` or `#` on");
             }
         }
     }
@@ -205,20 +202,20 @@ impl Section for DiscordSection {
 
     fn check(&self, checks: &mut Checks<'_>) {
         if !is_token(self.token.expose()) {
-            let what = "must be as the developer portal shows it under \"Bot\": three parts with dots between";
+            let what = "must be the token from \"Bot\" in the developer portal: three parts separated by dots";
             checks.wrong(checks.key(&["token"]), what);
         }
         self.check_urls(checks);
         if self.group_policy == GroupPolicy::All && !self.message_content {
-            let what = "is \"all\", and message_content is false: without the words there is nothing to put before the \
-                        agent but what is directed at it";
+            let what = "is \"all\", but message_content is false, so most messages arrive without text: set it to true, or \
+                        use \"mention\" here";
             checks.wrong(checks.key(&["group_policy"]), what);
         }
         if !self.commands && !self.command_guilds.is_empty() {
-            let what = "is not used while commands is false: take one of the two out";
+            let what = "is not used while commands is false: remove one of the two";
             checks.wrong(checks.key(&["command_guilds"]), what);
         }
-        self.people().check(&LOOKS, checks);
+        self.people().check(&ID_FORMAT, checks);
         for (index, entry) in self.allow_bots.iter().enumerate() {
             if !is_bot(entry) {
                 let what = format!("must be a bot's or webhook's id, a bot's unique name, or \"*\", not {entry:?}");
@@ -236,26 +233,26 @@ impl ChannelSection for DiscordSection {
         Common {
             agent: self.agent.clone(),
             people: Some(self.people()),
-            tells_reactions: self.tell_reactions,
+            notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: None,
         }
     }
 
     fn account(&self) -> Option<Account<'_>> {
-        Some(Account { key: "token", id: self.bot(), rule: "a bot can be one channel only" })
+        Some(Account { key: "token", id: self.bot(), rule: "a bot can be used by one channel only" })
     }
 }
 
-/// How ids and names look on Discord.
-pub const LOOKS: Looks = Looks {
+/// The format of ids and names on Discord.
+pub const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| is_id(entry) || is_username(entry),
     is_group: is_id,
     person: "a person's id such as 80351110224678912, a username such as \"ada_l\", or \"*\"",
     group: "a channel's id",
 };
 
-/// Whether a text looks like a bot's token.
+/// Whether `text` has the format of a bot token.
 pub(crate) fn is_token(text: &str) -> bool {
     let is_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'=');
     let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_char);
@@ -271,11 +268,11 @@ fn is_id(text: &str) -> bool {
 fn is_username(text: &str) -> bool {
     let name = text.strip_prefix('@').unwrap_or(text);
     let is_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
-    // Digits alone that are no id were meant as one.
+    // A name of digits alone was meant as an id.
     (2..=32).contains(&name.len()) && name.bytes().all(is_char) && !name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Bots may still have names as people had them once: with blanks, and in any script.
+/// Bots may still have names of the old form: with blanks and in any script.
 fn is_bot(entry: &str) -> bool {
     let name = entry.strip_prefix('@').unwrap_or(entry);
     (1..=32).contains(&name.chars().count()) && !name.contains(['<', '>', '@', '#', ':'])

@@ -3,21 +3,21 @@
 use rejoinder_core::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-/// The first millisecond of 2015, which ids count from.
+/// The first millisecond of 2015, from which ids count.
 const EPOCH_MS: i64 = 1_420_070_400_000;
 
-/// An id. Written as a text, as Discord does; zero is none.
+/// An id. Serialised as a string, as Discord does. Zero means none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Snowflake(u64);
 
 impl Snowflake {
-    /// The least id that something made at `at` can have.
+    /// The smallest id that something created at `at` can have.
     pub(crate) fn at(at: Timestamp) -> Self {
         Self(u64::try_from(at.as_millis() - EPOCH_MS).unwrap_or(0) << 22)
     }
 
-    /// When what has the id was made.
-    pub(crate) fn made_at(self) -> Timestamp {
+    /// The creation time in the id.
+    pub(crate) fn created_at(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.0 >> 22).unwrap_or(0) + EPOCH_MS)
     }
 
@@ -70,13 +70,13 @@ impl<'de> Deserialize<'de> for Snowflake {
 mod tests {
     use super::*;
 
-    /// The example of Discord's own page.
+    /// The example from Discord's documentation.
     #[test]
     fn an_id_says_when_it_was_made() {
         let id = Snowflake::parse("175928847299117063").expect("an id");
 
-        assert_eq!(id.made_at(), Timestamp::from_millis(1_462_015_105_796));
-        assert!(Snowflake::at(id.made_at()) <= id);
+        assert_eq!(id.created_at(), Timestamp::from_millis(1_462_015_105_796));
+        assert!(Snowflake::at(id.created_at()) <= id);
         assert!(Snowflake::at(Timestamp::from_millis(1_462_015_105_797)) > id);
     }
 

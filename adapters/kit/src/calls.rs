@@ -1,5 +1,5 @@
-//! Calls of a platform's API: how one ends without an answer, and the bytes of an answer. No secret is in any text that
-//! comes from here.
+//! Calls of a platform's API: the errors of a call without an answer, and the bytes of an answer. No error text contains
+//! the secret that is passed in.
 
 use std::error::Error as _;
 
@@ -9,15 +9,15 @@ use secrecy::{ExposeSecret, SecretString};
 /// Why there is no answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The request was not written: it certainly was not performed.
+    /// The request was not written: it was certainly not performed.
     #[error("{0}")]
     NotWritten(String),
-    /// The request was written, and its answer did not come or cannot be read: it may have been performed.
+    /// The request was written, but no readable answer came: it may have been performed.
     #[error("{0}")]
     NoAnswer(String),
 }
 
-/// What it means that a request failed on the way.
+/// Classifies the error of a request: it was not written when connecting or building it failed.
 #[must_use]
 pub fn failure(error: reqwest::Error, secret: &SecretString) -> CallError {
     let was_written = !(error.is_connect() || error.is_builder());
@@ -25,10 +25,10 @@ pub fn failure(error: reqwest::Error, secret: &SecretString) -> CallError {
     if was_written { CallError::NoAnswer(detail) } else { CallError::NotWritten(detail) }
 }
 
-/// The bytes of an answer; `None` when they are more than `limit`.
+/// Reads the bytes of an answer; `None` when there are more than `limit`.
 ///
 /// # Errors
-/// `NoAnswer`: an answer has begun, so the request was written.
+/// `NoAnswer` when the rest of the answer cannot be read.
 pub async fn collect(
     mut response: Response,
     limit: usize,
@@ -48,7 +48,7 @@ pub async fn collect(
     Ok(Some(bytes))
 }
 
-/// A text of the platform's, which has no reason to repeat the secret.
+/// Replaces the secret with `…` in a text from the platform.
 #[must_use]
 pub fn redacted(text: &str, secret: &SecretString) -> String {
     match secret.expose_secret() {
@@ -57,7 +57,7 @@ pub fn redacted(text: &str, secret: &SecretString) -> String {
     }
 }
 
-/// An error with its causes, and without the address: secrets stand in addresses.
+/// An error with its causes, without the secret and the URL: URLs contain secrets.
 #[must_use]
 pub fn describe(error: reqwest::Error, secret: &SecretString) -> String {
     let error = error.without_url();
@@ -80,8 +80,8 @@ mod tests {
 
     use super::*;
 
-    /// Calls a server that answers so, at an address with the secret in it.
-    async fn asked(answer: &'static str) -> Result<Response, reqwest::Error> {
+    /// Calls a server that sends `answer`, at a URL that contains the secret.
+    async fn call(answer: &'static str) -> Result<Response, reqwest::Error> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/secret", listener.local_addr().expect("an address"));
         tokio::spawn(async move {
@@ -96,11 +96,11 @@ mod tests {
     async fn a_request_that_was_written_may_have_been_performed() {
         let secret = SecretString::from("secret");
 
-        let lost = failure(asked("").await.expect_err("no answer"), &secret);
+        let lost = failure(call("").await.expect_err("no answer"), &secret);
         let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
         let url = format!("http://{closed}/secret");
         let refused = reqwest::Client::builder().build().expect("a client").get(url).send().await;
-        let refused = failure(refused.expect_err("nobody listens"), &secret);
+        let refused = failure(refused.expect_err("nothing listens"), &secret);
 
         assert!(matches!(lost, CallError::NoAnswer(_)), "{lost:?}");
         assert!(matches!(refused, CallError::NotWritten(_)), "{refused:?}");
@@ -112,12 +112,12 @@ mod tests {
         let secret = SecretString::from("secret");
         for answer in ["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", "HTTP/1.1 200 OK\r\n\r\nhello"] {
             for (limit, expected) in [(5, Some(b"hello".to_vec())), (4, None)] {
-                let response = asked(answer).await.expect("an answer");
+                let response = call(answer).await.expect("an answer");
 
                 assert_eq!(collect(response, limit, &secret).await, Ok(expected));
             }
         }
-        let broken = asked("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello").await.expect("an answer");
+        let broken = call("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello").await.expect("an answer");
         assert!(matches!(collect(broken, 9, &secret).await, Err(CallError::NoAnswer(_))));
     }
 

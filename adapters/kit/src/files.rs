@@ -1,45 +1,45 @@
-//! Files that an agent sends. The gateway opens no address and no path that it is given: the bytes are in the answer
-//! itself, or the person opens the address.
+//! Files that an agent sends. No URL or path from an agent is opened here: the bytes are in a `data:` URL, or the person
+//! opens the URL.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rejoinder_core::Attachment;
 
-/// Why a file that an agent sends is not sent.
+/// Why a file from an agent has no bytes to send.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// It has no `data:` address.
-    #[error("nothing is opened that an agent names")]
+    /// Its URL is not a `data:` URL.
+    #[error("its URL is not a `data:` URL")]
     NotInline,
-    /// There is nothing after the comma, or no comma.
-    #[error("its address has no data in it")]
+    /// There is no comma before the data.
+    #[error("its URL has no data")]
     NoData,
-    /// The data is percent-encoded.
+    /// The data is percent-encoded: `;base64` is missing.
     #[error("its data is not base64")]
     NotBase64,
-    /// The data cannot be decoded.
-    #[error("its data is broken: {0}")]
+    /// The data is not valid base64.
+    #[error("its data is not valid base64: {0}")]
     Broken(#[from] base64::DecodeError),
-    /// It is too large.
+    /// It has more bytes than the limit.
     #[error("it is larger than {limit} bytes")]
     TooLarge {
-        /// How many bytes there may be.
+        /// The largest allowed size, in bytes.
         limit: usize,
     },
-    /// There are no bytes.
+    /// It has no bytes.
     #[error("it is empty")]
     Empty,
 }
 
-/// Whether an address is on the web.
+/// Whether a URL begins with `https://` or `http://`.
 #[must_use]
 pub fn is_on_the_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }
 
-/// The bytes in a `data:` address: at least one, and at most `limit`.
+/// Decodes the bytes in a base64 `data:` URL: at least one, and at most `limit`.
 ///
 /// # Errors
-/// When it is another address, or its bytes cannot be sent.
+/// When it is another URL, or the data is missing, invalid or too large.
 pub fn inline(url: &str, limit: usize) -> Result<Vec<u8>, FileError> {
     let data = url.strip_prefix("data:").ok_or(FileError::NotInline)?;
     let (head, body) = data.split_once(',').ok_or(FileError::NoData)?;
@@ -47,7 +47,7 @@ pub fn inline(url: &str, limit: usize) -> Result<Vec<u8>, FileError> {
         return Err(FileError::NotBase64);
     }
     let body = body.trim();
-    // Before it is decoded: it may be very large.
+    // Checked before decoding, which needs memory for the bytes.
     if body.len() / 4 * 3 > limit.saturating_add(3) {
         return Err(FileError::TooLarge { limit });
     }
@@ -59,7 +59,7 @@ pub fn inline(url: &str, limit: usize) -> Result<Vec<u8>, FileError> {
     }
 }
 
-/// The name that the person sees: the last part of what was given, since it may be a path.
+/// The file name for the person: the last part of the given name, which may be a path; `file` when that is empty.
 #[must_use]
 pub fn name(file: &Attachment) -> String {
     let name = file.name.rsplit(['/', '\\']).next().unwrap_or_default().trim();

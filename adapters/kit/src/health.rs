@@ -1,4 +1,4 @@
-//! How a channel is doing.
+//! The health of a channel.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -7,12 +7,12 @@ use std::{
 
 use rejoinder_core::{ChannelHealth, DeliveryError, Receipt, Timestamp};
 
-/// How a channel is doing: when inbound was last proved, and what is wrong with which part of it.
+/// The health of a channel: when inbound was last proved to work, and the problem of each part, if any.
 #[derive(Debug, Default)]
-pub struct Health(Mutex<State>);
+pub struct Health(Mutex<HealthParts>);
 
 #[derive(Debug, Default)]
-struct State {
+struct HealthParts {
     inbound_at: Option<Timestamp>,
     stale_after: Option<Duration>,
     inbound: Option<String>,
@@ -22,7 +22,7 @@ struct State {
 }
 
 impl Health {
-    /// Nothing is proved yet. A channel whose last proof is older than this counts as dead.
+    /// Health without a proof yet. The channel counts as dead when its last proof of inbound is older than this.
     #[must_use]
     pub fn stale_after(stale_after: Duration) -> Self {
         let health = Self::default();
@@ -30,51 +30,51 @@ impl Health {
         health
     }
 
-    /// The platform has said how often it proves inbound.
+    /// Sets how old the last proof of inbound may be.
     pub fn set_stale_after(&self, stale_after: Duration) {
         self.lock().stale_after = Some(stale_after);
     }
 
-    /// Inbound works, as of `now`: a poll was completed, a heartbeat acknowledged, a sync read.
+    /// Reports that inbound works as of `now`: a poll completed, a heartbeat was acknowledged, a sync was read.
     pub fn inbound_works(&self, now: Timestamp) {
-        let mut state = self.lock();
-        state.inbound_at = Some(now);
-        state.inbound = None;
+        let mut parts = self.lock();
+        parts.inbound_at = Some(now);
+        parts.inbound = None;
     }
 
-    /// Whether inbound has worked since the start.
+    /// Whether inbound was proved at least once since the start.
     #[must_use]
     pub fn has_worked(&self) -> bool {
         self.lock().inbound_at.is_some()
     }
 
-    /// Events do not come in.
+    /// Reports that no events arrive.
     pub fn inbound_fails(&self, problem: impl Into<String>) {
         self.lock().inbound = Some(problem.into());
     }
 
-    /// The store takes events and gives cursors.
+    /// Reports that the store accepts events and returns cursors.
     pub fn storing_works(&self) {
         self.lock().storing = None;
     }
 
-    /// The store does not take events, or gives no cursor.
+    /// Reports that the store does not accept events or return cursors.
     pub fn storing_fails(&self, problem: String) {
         self.lock().storing = Some(problem);
     }
 
-    /// The platform takes what is sent.
+    /// Reports that the platform accepts deliveries.
     pub fn outbound_works(&self) {
         self.lock().outbound = None;
     }
 
-    /// The platform takes nothing at all.
+    /// Reports that the platform accepts no deliveries at all.
     pub fn outbound_fails(&self, problem: impl Into<String>) {
         self.lock().outbound = Some(problem.into());
     }
 
-    /// Takes note of how a delivery ended; `refused` says that the platform does not accept the credentials. An error
-    /// that concerns one delivery alone says nothing about the channel.
+    /// Updates the outbound health from the result of a delivery. `refused` is the problem text for rejected credentials.
+    /// Any other error concerns one delivery and changes nothing.
     pub fn note_delivery(&self, result: &Result<Receipt, DeliveryError>, refused: &str) {
         match result {
             Ok(_) => self.outbound_works(),
@@ -83,29 +83,29 @@ impl Health {
         }
     }
 
-    /// The account lacks something that only its owner can give it. Whether that is news.
-    pub fn setup_lacks(&self, problem: &str) -> bool {
-        let mut state = self.lock();
-        let is_news = state.setup.as_deref() != Some(problem);
-        state.setup = Some(problem.to_owned());
-        is_news
+    /// Reports that the account lacks something that only its owner can grant. Returns whether the problem is new.
+    pub fn setup_fails(&self, problem: &str) -> bool {
+        let mut parts = self.lock();
+        let is_new = parts.setup.as_deref() != Some(problem);
+        parts.setup = Some(problem.to_owned());
+        is_new
     }
 
-    /// The account has what it needs.
+    /// Reports that the account lacks nothing.
     pub fn setup_is_complete(&self) {
         self.lock().setup = None;
     }
 
-    /// What the core asks for. Of several problems the one that weighs most.
+    /// The health that the core reads. Of several problems it names one: inbound, the store, outbound, setup, in this order.
     #[must_use]
     pub fn report(&self) -> ChannelHealth {
-        let state = self.lock();
-        let problems = [&state.inbound, &state.storing, &state.outbound, &state.setup];
+        let parts = self.lock();
+        let problems = [&parts.inbound, &parts.storing, &parts.outbound, &parts.setup];
         let problem = problems.into_iter().flatten().next().cloned();
-        ChannelHealth { inbound_at: state.inbound_at, stale_after: state.stale_after, problem }
+        ChannelHealth { inbound_at: parts.inbound_at, stale_after: parts.stale_after, problem }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HealthParts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,8 +136,8 @@ mod tests {
     fn a_proof_of_inbound_hides_no_other_problem() {
         let health = Health::default();
 
-        assert!(health.setup_lacks("an intent"));
-        assert!(!health.setup_lacks("an intent"), "it is no news");
+        assert!(health.setup_fails("an intent"));
+        assert!(!health.setup_fails("an intent"), "it is not new");
         health.outbound_fails("the token is refused");
         health.inbound_fails("it cannot be reached");
         assert_eq!(health.report().problem.as_deref(), Some("it cannot be reached"));

@@ -1,33 +1,35 @@
-//! What every channel needs, written once.
+//! Code that the channel adapters share.
 //!
-//! * [`Receiver`]: one run of a channel. It waits, reads cursors and stores events, for as long as that takes.
+//! * [`Receiver`]: one run of a channel. It waits, reads cursors and stores events, and retries until the store answers.
 //! * [`Health`]: when inbound was last proved, and what is wrong.
-//! * [`Opening`]: what a channel has only while it runs, for requests that come from outside.
+//! * [`WhileRunning`]: a value that exists only while the channel runs, for requests from outside.
 //! * [`SentMessages`]: the channel's own latest messages, for reactions to them.
-//! * [`calls`]: how a call of a platform's API ends without an answer, and the bytes of one.
+//! * [`calls`]: the errors of a platform API call without an answer, and the bytes of an answer.
 //! * [`files`]: the bytes of a file that an agent sends.
-//! * [`Table`]: a table of Markdown as aligned columns of text.
-//! * [`Problem`]: a refusal of an HTTP request, as an RFC 9457 document.
+//! * [`Table`]: a Markdown table as aligned columns of text.
+//! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document.
 //!
-//! What it never does: know a platform, keep anything on disk, or decide what an error of a platform means. Payloads,
+//! The kit knows no platform, stores nothing on disk, and does not decide what an error of a platform means. Payloads,
 //! the classification of errors and the Markdown of a platform belong to its adapter, however alike they look.
 //!
-//! To add something: when a second adapter writes it for the same reason as the first.
+//! Code moves here when a second adapter needs it for the same reason as the first.
+
+#![warn(missing_docs)]
 
 pub mod calls;
 pub mod files;
 mod health;
-mod opening;
 mod problem;
 mod receiver;
 mod sent;
 mod table;
+mod while_running;
 
 pub use self::{
     health::Health,
-    opening::{Opened, Opening},
     problem::Problem,
     receiver::{Receiver, RunEnd, ShuttingDown},
     sent::{SentMessage, SentMessages},
     table::{Alignment, Table},
+    while_running::{RunningGuard, WhileRunning},
 };

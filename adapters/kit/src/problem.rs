@@ -1,4 +1,4 @@
-//! Refusals, as RFC 9457 problem documents.
+//! Rejections of HTTP requests, as RFC 9457 problem documents.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -9,17 +9,16 @@ use axum::{
 };
 use serde::Serialize;
 
-/// What comes before a problem's name in its `type`.
+/// The prefix of a problem's name in its `type`.
 const TYPE_PREFIX: &str = "urn:rejoinder:problem:";
 
-/// Why a request was refused: a problem document (RFC 9457) with its status and headers.
+/// Why a request was rejected: a problem document (RFC 9457) with its status and headers.
 ///
-/// Its texts are for whoever wrote the client. They speak of the request alone, never of what is
-/// inside the gateway.
+/// Its texts are for the developer of the client. They describe the request only, never the gateway's internals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem(Box<Parts>);
 
-/// Kept apart, so that a result that may be a problem is small.
+/// Boxed, so that a `Result` with a problem is small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Parts {
     status: StatusCode,
@@ -32,9 +31,9 @@ struct Parts {
 }
 
 impl Problem {
-    /// A problem that answers with `status`. `name` identifies it for programs (its `type` is
-    /// `urn:rejoinder:problem:` and the name), `title` says the same to people, and `detail` says what
-    /// was wrong this time.
+    /// A problem that answers with `status`. `name` identifies the kind for programs (its `type` is
+    /// `urn:rejoinder:problem:` and the name), `title` names it for people, and `detail` describes this
+    /// occurrence.
     #[must_use]
     pub fn new(
         status: StatusCode,
@@ -46,83 +45,76 @@ impl Problem {
         Self(Box::new(Parts { status, name, title, detail, field: None, place: None, header: None }))
     }
 
-    /// The same, about one field of the body: `attachments[0].url`.
+    /// Names the field of the body that is wrong, for example `attachments[0].url`.
     #[must_use]
     pub fn about(mut self, field: impl Into<String>) -> Self {
         self.0.field = Some(field.into());
         self
     }
 
-    /// The same, at a line and column of the body, counted from 1.
+    /// Sets the line and column of the body, counted from 1.
     #[must_use]
     pub fn at(mut self, line: usize, column: usize) -> Self {
         self.0.place = Some((line, column));
         self
     }
 
-    /// The same, with `Retry-After`, in whole seconds.
+    /// Sets the `Retry-After` header, in whole seconds. It replaces any other header.
     #[must_use]
     pub fn retry_after(self, pause: Duration) -> Self {
         self.with_header(header::RETRY_AFTER, HeaderValue::from(pause.as_secs()))
     }
 
-    /// The same, with a header; the last one set counts.
+    /// Sets the one extra header of the response; a later call replaces it.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.header = Some((name, value));
         self
     }
 
-    /// The status it answers with.
+    /// The HTTP status of the response.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         self.0.status
     }
 
-    /// Its name: the end of its `type`.
+    /// The end of its `type`, after `urn:rejoinder:problem:`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.0.name
     }
 
-    /// What was wrong this time.
+    /// The description of this occurrence.
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.0.detail
     }
 
-    /// The field of the body that it is about.
+    /// The path of the field of the body that is wrong.
     #[must_use]
     pub fn field(&self) -> Option<&str> {
         self.0.field.as_deref()
     }
 
-    /// The line and column of the body that it is at, counted from 1.
+    /// The line and column of the body, counted from 1.
     #[must_use]
     pub fn place(&self) -> Option<(usize, usize)> {
         self.0.place
     }
 }
 
-/// The document that is sent.
+/// The JSON body of the response.
 #[derive(Serialize)]
 struct ProblemDocument<'a> {
-    /// What kind of problem: `urn:rejoinder:problem:` and a name.
     #[serde(rename = "type")]
     kind: String,
-    /// The kind, in words.
     title: &'a str,
-    /// The HTTP status.
     status: u16,
-    /// What was wrong this time.
     detail: &'a str,
-    /// The field of the body that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
-    /// The line of the body, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
-    /// The column of the body, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
 }
@@ -139,7 +131,7 @@ impl IntoResponse for Problem {
             line: problem.place.map(|(line, _)| line),
             column: problem.place.map(|(_, column)| column),
         };
-        let body = serde_json::to_vec(&document).expect("a document of texts and numbers can be written");
+        let body = serde_json::to_vec(&document).expect("strings and numbers can be serialised");
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = problem.status;
         let headers = response.headers_mut();

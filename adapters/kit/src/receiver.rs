@@ -1,4 +1,4 @@
-//! One run of a channel: it waits, reads cursors and stores events, for as long as that takes.
+//! One run of a channel: it waits, reads cursors and stores events, and retries until the store answers.
 
 use std::{fmt::Display, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Health;
 
-/// The gateway is shutting down. What was not stored comes again after the next start: it was not acknowledged.
+/// The gateway is shutting down. Events that were not stored were not acknowledged, so they come again after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the gateway is shutting down")]
 pub struct ShuttingDown;
@@ -17,15 +17,15 @@ pub struct ShuttingDown;
 pub enum RunEnd {
     /// The gateway is shutting down.
     Shutdown,
-    /// The channel cannot go on.
+    /// The channel cannot continue.
     Failed(ChannelError),
 }
 
 impl RunEnd {
-    /// As [`run`](rejoinder_core::ChannelAdapter::run) gives it.
+    /// The result that [`run`](rejoinder_core::ChannelAdapter::run) returns: a shutdown is no error.
     ///
     /// # Errors
-    /// When the channel cannot go on.
+    /// When the channel cannot continue.
     pub fn into_result(self) -> Result<(), ChannelError> {
         match self {
             Self::Shutdown => Ok(()),
@@ -46,21 +46,21 @@ impl From<ChannelError> for RunEnd {
     }
 }
 
-/// One run of a channel, with what [`run`](rejoinder_core::ChannelAdapter::run) was given.
+/// One run of a channel, with the arguments of [`run`](rejoinder_core::ChannelAdapter::run).
 #[derive(Clone, Copy)]
 pub struct Receiver<'a> {
-    /// The channel, for log lines.
+    /// The id of the channel, for log lines.
     pub channel: &'a ChannelId,
-    /// Where events go.
+    /// Accepts the events and keeps the cursors.
     pub intake: &'a Intake,
-    /// Learns that the store takes nothing, and that it does again.
+    /// Is updated when the store or the platform fails, and when the store works again.
     pub health: &'a Health,
-    /// Ends everything that waits.
+    /// Ends every wait of the run.
     pub shutdown: &'a CancellationToken,
 }
 
 impl Receiver<'_> {
-    /// Waits.
+    /// Waits for `pause`.
     ///
     /// # Errors
     /// When the gateway shuts down before that.
@@ -68,7 +68,7 @@ impl Receiver<'_> {
         self.until_shutdown(self.intake.clock().sleep(pause)).await
     }
 
-    /// What a future gives.
+    /// Awaits a future.
     ///
     /// # Errors
     /// When the gateway shuts down before that; the future is dropped then.
@@ -80,16 +80,16 @@ impl Receiver<'_> {
         }
     }
 
-    /// Asks the platform something that a run begins with, such as who we are, for as long as it takes. `judge` gives
-    /// the least pause after an error, or ends the run.
+    /// Sends the platform a request that a run begins with, such as who we are, until there is an answer. `classify` returns
+    /// the shortest pause after an error, or the error that ends the run.
     ///
     /// # Errors
-    /// What `judge` says, and when the gateway shuts down before there is an answer.
+    /// The error of `classify`, and when the gateway shuts down before there is an answer.
     pub async fn ask<T, E: Display, F: Future<Output = Result<T, E>>>(
         &self,
         platform: &str,
         ask: impl Fn() -> F,
-        judge: impl Fn(&E) -> Result<Duration, ChannelError>,
+        classify: impl Fn(&E) -> Result<Duration, ChannelError>,
     ) -> Result<T, RunEnd> {
         let mut backoff = Backoff::default();
         loop {
@@ -97,14 +97,14 @@ impl Receiver<'_> {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let least = judge(&error)?;
-            tracing::warn!(channel = %self.channel, %error, "{platform} cannot be reached, trying again");
+            let min_pause = classify(&error)?;
+            tracing::warn!(channel = %self.channel, %error, "{platform} cannot be reached, retrying");
             self.health.inbound_fails(format!("{platform} cannot be reached: {error}"));
-            self.pause(backoff.pause().max(least)).await?;
+            self.pause(backoff.pause().max(min_pause)).await?;
         }
     }
 
-    /// Where the channel's cursor `name` stands, for as long as it takes to read it.
+    /// The position of the channel's cursor `name`; `None` before it was first stored. Retries until it can be read.
     ///
     /// # Errors
     /// When the gateway shuts down before that.
@@ -122,7 +122,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// Moves the channel's cursor `name` alone, for as long as it takes.
+    /// Moves the channel's cursor `name` without events. Retries until it is stored.
     ///
     /// # Errors
     /// When the gateway shuts down before that.
@@ -130,9 +130,9 @@ impl Receiver<'_> {
         self.accept(&[], Some((name, position))).await.map(|_| ())
     }
 
-    /// Stores events in their order, together with where a cursor stands after them, for as long as it takes: only then
-    /// may the platform be told that they arrived. An event that the store will never take is
-    /// [`Refused`](Accepted::Refused), and holds up none of the others.
+    /// Stores events in order, together with the cursor's position after them. Retries until they are stored: only then
+    /// may the adapter acknowledge them. An event whose content the store rejects is [`Refused`](Accepted::Refused) and
+    /// does not delay the others.
     ///
     /// # Errors
     /// When the gateway shuts down before that.
@@ -151,7 +151,7 @@ impl Receiver<'_> {
                 }
                 Err(IntakeError::ShuttingDown) => return Err(ShuttingDown),
                 Err(IntakeError::Store(error)) => {
-                    tracing::warn!(channel = %self.channel, %error, "events cannot be stored, trying again");
+                    tracing::warn!(channel = %self.channel, %error, "events cannot be stored, retrying");
                     self.health.storing_fails(format!("events cannot be stored: {error}"));
                 }
             }

@@ -1,6 +1,6 @@
-//! The channel's own latest messages. A platform that tells of a reaction does not always say whose message it is on.
+//! The channel's own latest messages. A platform that reports a reaction does not always report whose message it is on.
 //!
-//! Kept in memory and bounded: after a restart, a reaction to an older message is a reaction to nobody's.
+//! They are kept in memory, and bounded: after a restart, an older message is not recognised as the channel's own.
 
 use std::{hash::Hash, sync::Arc};
 
@@ -17,11 +17,11 @@ const EXCERPT: usize = 500;
 pub struct SentMessage {
     /// Its text, or the beginning of it.
     pub text: String,
-    /// The thread or topic that it stands in.
+    /// The platform's id of its thread or topic.
     pub thread: Option<Arc<str>>,
 }
 
-/// The channel's own latest messages, by the platform's ids.
+/// The channel's own latest messages (4096 at most), by the platform's ids.
 #[derive(Debug)]
 pub struct SentMessages<K>(Cache<K, Arc<SentMessage>>);
 
@@ -32,7 +32,7 @@ impl<K: Eq + Hash> Default for SentMessages<K> {
 }
 
 impl<K: Eq + Hash> SentMessages<K> {
-    /// Remembers a message that was sent or changed.
+    /// Remembers a message that was sent or edited; of its text the first 500 characters.
     pub fn note(&self, id: K, text: &str, thread: Option<Arc<str>>) {
         let end = text.char_indices().nth(EXCERPT).map_or(text.len(), |(at, _)| at);
         self.0.insert(id, Arc::new(SentMessage { text: text[..end].to_owned(), thread }));

@@ -1,4 +1,4 @@
-//! Tables, for platforms whose markup has none.
+//! Tables, for platforms whose markup has no tables.
 
 pub use pulldown_cmark::Alignment;
 use unicode_width::UnicodeWidthStr;
@@ -8,14 +8,14 @@ const BETWEEN: &str = " | ";
 /// A table of Markdown. Every cell is one line of plain text; the first row is the heading.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// Of each column; a column without one is aligned left.
+    /// One per column; a column without one is aligned left.
     pub alignments: Vec<Alignment>,
-    /// A row with fewer cells than another ends in empty ones.
+    /// The cells of each row, heading first; missing cells at the end of a row are empty.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// The last cell: the one that is being written.
+    /// The last cell of the last row: the one that is being written.
     pub fn cell(&mut self) -> Option<&mut String> {
         self.rows.last_mut()?.last_mut()
     }
@@ -57,8 +57,8 @@ impl Table {
         cells.join(BETWEEN).trim_end().to_owned()
     }
 
-    /// For a table that is too wide: of each row the cells that hold something, each with the heading of its column. A
-    /// heading alone is a row without headings.
+    /// For a table that is too wide: the non-empty cells of each row, each as (heading of its column, cell). A heading row
+    /// alone is returned as one row without headings.
     #[must_use]
     pub fn records(&self) -> Vec<Vec<(&str, &str)>> {
         let Some((head, rows)) = self.rows.split_first() else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Events are stored for as long as that takes, whatever one of them is.
+//! The receiver retries until events are stored, and one that the store rejects does not stop the others.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -8,8 +8,8 @@ use std::{
 
 use rejoinder_core::{
     Accepted, AgentName, ChannelId, ChatKind, ConversationRef, Engine, InboundEvent, Parts, Policies, Sender,
-    SenderKind, Settings, Store, SystemClock, Timestamp, Words,
-    conformance::refusing::{Refuses, Refusing},
+    SenderKind, Settings, Store, SystemClock, Templates, Timestamp,
+    conformance::rejecting::{RejectingLayer, Rejection},
 };
 use rejoinder_kit::{Health, Receiver, ShuttingDown};
 use rejoinder_store::{OpenOptions, SqliteStore};
@@ -20,13 +20,13 @@ fn channel() -> ChannelId {
     ChannelId::new("test", "main")
 }
 
-/// A gateway without channels and agents, over a database that refuses this much.
-async fn gateway(refuses: Refuses) -> (Engine, Arc<dyn Store>, TempDir) {
+/// A gateway without channels and agents, over a store that rejects as `rejection` says.
+async fn gateway(rejection: Rejection) -> (Engine, Arc<dyn Store>, TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let store =
         Arc::new(SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a database"));
     let parts = Parts {
-        store: Arc::new(Refusing::before(Arc::clone(&store) as _, refuses)),
+        store: Arc::new(RejectingLayer::wrap(Arc::clone(&store) as _, rejection)),
         clock: Arc::new(SystemClock),
         channels: Vec::new(),
         agents: HashMap::new(),
@@ -34,10 +34,10 @@ async fn gateway(refuses: Refuses) -> (Engine, Arc<dyn Store>, TempDir) {
             default_agent: AgentName::from("nobody"),
             channel_agents: HashMap::new(),
             access: HashMap::new(),
-            tells_reactions: HashSet::new(),
+            reaction_channels: HashSet::new(),
             max_attachment: 1 << 20,
             policies: Policies::default(),
-            words: Words::default(),
+            templates: Templates::default(),
             max_concurrent_turns: 1,
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
@@ -46,7 +46,7 @@ async fn gateway(refuses: Refuses) -> (Engine, Arc<dyn Store>, TempDir) {
     (Engine::start(parts).await.expect("an empty store can be read"), store, directory)
 }
 
-fn said(text: &str) -> InboundEvent {
+fn message(text: &str) -> InboundEvent {
     let sender = Sender { id: "ada".to_owned(), name: None, username: None, kind: SenderKind::OtherAgent };
     let conversation = ConversationRef::new(channel(), "ada");
     InboundEvent {
@@ -58,12 +58,12 @@ fn said(text: &str) -> InboundEvent {
 /// E4.
 #[tokio::test]
 async fn a_poison_event_costs_itself_only() {
-    let (engine, store, _directory) = gateway(Refuses::Words).await;
+    let (engine, store, _directory) = gateway(Rejection::Text).await;
     let (intake, health, shutdown) = (engine.intake(&channel()), Health::default(), CancellationToken::new());
     let channel = channel();
     let receiver = Receiver { channel: &channel, intake: &intake, health: &health, shutdown: &shutdown };
 
-    let accepted = receiver.accept(&[said("poison"), said("one"), said("two")], Some(("updates", "3"))).await;
+    let accepted = receiver.accept(&[message("poison"), message("one"), message("two")], Some(("updates", "3"))).await;
 
     assert_eq!(accepted, Ok(vec![Accepted::Refused, Accepted::Kept, Accepted::Kept]));
     assert_eq!(receiver.cursor("updates").await, Ok(Some("3".to_owned())));
@@ -72,14 +72,14 @@ async fn a_poison_event_costs_itself_only() {
     engine.stop(Duration::ZERO).await;
 }
 
-/// Nothing is passed over for a store that takes nothing at all.
+/// When the store accepts nothing, no event is skipped.
 #[tokio::test]
 async fn events_wait_for_a_store_that_cannot_write() {
-    let (engine, store, _directory) = gateway(Refuses::EveryEvent).await;
+    let (engine, store, _directory) = gateway(Rejection::EveryEvent).await;
     let (intake, health, shutdown) = (engine.intake(&channel()), Health::default(), CancellationToken::new());
     let channel = channel();
     let receiver = Receiver { channel: &channel, intake: &intake, health: &health, shutdown: &shutdown };
-    let events = [said("one")];
+    let events = [message("one")];
 
     let accepting = receiver.accept(&events, Some(("updates", "1")));
     let watching = async {

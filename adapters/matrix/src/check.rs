@@ -1,4 +1,4 @@
-//! Trying an account out, before it is written into a configuration.
+//! Checks an account, for `init` and `doctor`.
 
 use std::{path::Path, time::Duration};
 
@@ -16,7 +16,6 @@ use crate::{
     session::{self, SessionError, builder, who_am_i},
 };
 
-/// How long asking a server for its homeserver may take.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
 /// An account that works.
@@ -24,31 +23,30 @@ const DISCOVERY: Duration = Duration::from_secs(5);
 pub struct AccountProfile {
     /// The user id.
     pub user: String,
-    /// What it is called.
     pub display_name: Option<String>,
-    /// The device of an access token: one that another program uses must not be used here as well.
+    /// The device of an access token. No other program may use the same device.
     pub device: Option<String>,
 }
 
-/// How an account stands that a gateway is to use.
+/// The state of a configured account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccountStanding {
-    /// Who it is, and the gateway's device where there is one already.
+pub struct AccountState {
+    /// The account, and the gateway's device if it exists.
     pub account: AccountProfile,
-    /// Whether the account has signed that device; `None`: the homeserver knows no keys of it yet.
+    /// Whether the account has signed that device; `None`: the homeserver knows no keys of the device yet.
     pub is_signed: Option<bool>,
 }
 
 /// Why an account does not work.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// What belongs to the gateway's device is not where it was.
+    /// Data of the gateway's device is missing.
     #[error("{0}")]
     Lost(String),
-    /// The homeserver does not accept the password or the token.
+    /// The homeserver rejects the password or the token.
     #[error("the homeserver refused: {0}")]
     Refused(String),
-    /// The homeserver cannot be reached, or is none.
+    /// The homeserver cannot be reached, or the URL is not that of a homeserver.
     #[error("the homeserver cannot be reached: {0}")]
     Unreachable(String),
 }
@@ -63,22 +61,21 @@ impl From<SessionError> for CheckError {
     }
 }
 
-/// Asks a homeserver whether it accepts an account. Leaves nothing behind: with a password it logs in, and out
-/// again.
+/// Asks a homeserver whether it accepts an account. With a password this logs in and out again, so that no device stays.
 ///
 /// # Errors
-/// When it does not, or cannot be asked.
+/// If the homeserver rejects the account, or cannot be reached.
 pub fn check<'a>(
     http: &'a reqwest::Client,
     homeserver: &'a Url,
     user: &'a str,
     login: &'a Login,
 ) -> BoxFuture<'a, Result<AccountProfile, CheckError>> {
-    // Boxed: the SDK's futures are compiled in this crate, and not again in the gateway.
-    Box::pin(log_in(http, homeserver, user, login))
+    // Boxed, so that the SDK's futures are compiled in this crate only and not again in the gateway.
+    Box::pin(check_login(http, homeserver, user, login))
 }
 
-async fn log_in(
+async fn check_login(
     http: &reqwest::Client,
     homeserver: &Url,
     user: &str,
@@ -97,58 +94,61 @@ async fn log_in(
     }
 }
 
-/// Asks how the account of a configuration stands, beside a gateway that uses it or before the first one does.
-/// Nothing is changed: where the gateway has a session, it is asked with that.
+/// Asks for the state of a configured account, while a gateway uses it or before the first start. Changes nothing: if
+/// the gateway has a session, its token is used.
 ///
 /// # Errors
-/// When the account cannot be used as it is, or the homeserver cannot be asked.
-pub fn standing<'a>(
+/// If the account cannot be used as configured, or the homeserver cannot be reached.
+pub fn account_state<'a>(
     http: &'a reqwest::Client,
     options: &'a MatrixSection,
     folder: &'a Path,
-) -> BoxFuture<'a, Result<AccountStanding, CheckError>> {
-    Box::pin(look(http, options, folder))
+) -> BoxFuture<'a, Result<AccountState, CheckError>> {
+    Box::pin(read_account_state(http, options, folder))
 }
 
-async fn look(http: &reqwest::Client, options: &MatrixSection, folder: &Path) -> Result<AccountStanding, CheckError> {
-    let kept = session::kept(folder)?;
+async fn read_account_state(
+    http: &reqwest::Client,
+    options: &MatrixSection,
+    folder: &Path,
+) -> Result<AccountState, CheckError> {
+    let stored = session::stored_device(folder)?;
     let login = options.login();
-    let token = match (&login, &kept) {
-        (Login::AccessToken(token), _) | (Login::Password(_), Some(session::Kept { token: Some(token), .. })) => {
-            token.clone()
-        }
+    let token = match (&login, &stored) {
+        (Login::AccessToken(token), _)
+        | (Login::Password(_), Some(session::StoredDevice { token: Some(token), .. })) => token.clone(),
         (login @ Login::Password(_), _) => {
             let account = check(http, &options.homeserver, &options.user, login).await?;
-            return Ok(AccountStanding { account, is_signed: None });
+            return Ok(AccountState { account, is_signed: None });
         }
     };
     let client = builder(&options.homeserver, http).build().await;
     let client = client.map_err(|error| CheckError::Unreachable(error.to_string()))?;
     let me = who_am_i(&client, &token).await?;
     if me.user_id.as_str() != options.user {
-        return Err(CheckError::Refused(format!("the access token is that of {}", me.user_id)));
+        return Err(CheckError::Refused(format!("the access token belongs to {}", me.user_id)));
     }
     let device = me.device_id.map(|device| device.to_string());
-    if let (Some(kept), Some(device)) = (&kept, &device)
-        && kept.device != *device
+    if let (Some(stored), Some(device)) = (&stored, &device)
+        && stored.device != *device
     {
-        return Err(session::other_device(folder, device, &kept.device).into());
+        return Err(session::other_device(folder, device, &stored.device).into());
     }
     let is_signed = match &device {
         Some(device) => session::signing(&client, &token, &me.user_id, device).await?.is_signed,
         None => None,
     };
     let display_name = display_name(&client, me.user_id.clone()).await;
-    Ok(AccountStanding { account: AccountProfile { user: me.user_id.to_string(), display_name, device }, is_signed })
+    Ok(AccountState { account: AccountProfile { user: me.user_id.to_string(), display_name, device }, is_signed })
 }
 
-/// Where the homeserver of `server` is, the part of a user id after the colon: what the server itself says
-/// (<https://spec.matrix.org/latest/client-server-api/#well-known-uris>), or nothing.
+/// Discovers the homeserver's URL for `server`, the part of a user id after the colon
+/// (<https://spec.matrix.org/latest/client-server-api/#well-known-uris>). `None` if the server does not name it.
 pub async fn discover(http: &reqwest::Client, server: &str) -> Option<Url> {
     let url = format!("https://{server}/.well-known/matrix/client");
-    let asked = http.get(url).timeout(DISCOVERY).send().await.ok()?.error_for_status().ok()?;
-    let said: serde_json::Value = asked.json().await.ok()?;
-    let url = Url::parse(said["m.homeserver"]["base_url"].as_str()?).ok()?;
+    let response = http.get(url).timeout(DISCOVERY).send().await.ok()?.error_for_status().ok()?;
+    let body: serde_json::Value = response.json().await.ok()?;
+    let url = Url::parse(body["m.homeserver"]["base_url"].as_str()?).ok()?;
     matches!(url.scheme(), "http" | "https").then_some(url)
 }
 
@@ -156,13 +156,13 @@ async fn with_password(client: &Client, user: &str, password: &SecretString) -> 
     let login = client
         .matrix_auth()
         .login_username(user, password.expose_secret())
-        .initial_device_display_name("Rejoinder (trying out)")
+        .initial_device_display_name("Rejoinder (account check)")
         .send()
         .await
         .map_err(|error| CheckError::from(SessionError::from(errors::sdk(&error))))?;
     let display_name = display_name(client, login.user_id.clone()).await;
     if let Err(error) = client.send(logout::v3::Request::new()).await {
-        tracing::warn!(%error, "a device is left behind");
+        tracing::warn!(%error, "could not log out after the check, its device stays");
     }
     Ok(AccountProfile { user: login.user_id.to_string(), display_name, device: None })
 }

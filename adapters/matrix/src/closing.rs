@@ -1,5 +1,5 @@
-//! A question that was answered: it says what was picked, and our numbers to press go. What people have pressed stays:
-//! it is theirs.
+//! Closes a question that was answered: an edit shows what was picked, and our number reactions are redacted. People's
+//! own reactions stay.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,21 +19,21 @@ use crate::{
     Matrix, Session, content,
     drafts::Budget,
     errors::{self, Failure},
-    known::{Asked, Known, Memory},
+    memory::{Memory, Question, RememberedEvent},
     outbound::{MESSAGE_TIMEOUT, config},
     room::read,
 };
 
-/// How often something is tried that the homeserver does not take now.
+/// How often a request is tried that the homeserver does not accept now.
 const TRIES: u32 = 4;
 
-/// The longest pause between two tries, and for a place in the budget.
+/// The longest pause between two tries, and between two checks of the budget.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// How many reactions are looked through for ours, which were the first ones.
-const LOOKED_THROUGH: u32 = 50;
+/// How many reactions are searched for ours, which are the oldest.
+const MAX_REACTIONS: u32 = 50;
 
-/// A question on its way to being closed. Nothing hangs on it: whoever presses again changes nothing, and closes it.
+/// A question that is being closed. A failure does no harm: a later press changes nothing, and closes the question.
 struct Closing {
     room: Room,
     me: String,
@@ -41,16 +41,18 @@ struct Closing {
     budget: Arc<Budget>,
     rate: Option<Rate>,
     clock: SharedClock,
-    question: OwnedEventId,
+    question_id: OwnedEventId,
 }
 
 impl Matrix {
-    /// Closes the question that `turn` was answered with, some time soon; `choice` is what was picked.
+    /// Closes the question that answered `turn`, in the background. `choice` is what was picked.
     pub(crate) fn close_question(&self, session: &Session, room: &Room, turn: TurnId, choice: &str) {
         let name = room.room_id().as_str();
-        let Some(question) = self.asked.get(&turn).and_then(|question| EventId::parse(&*question).ok()) else { return };
-        let Some(known) = self.memory.get(name, question.as_str()) else { return };
-        let Some(asks) = known.asks.clone() else { return };
+        let Some(question_id) = self.questions_by_turn.get(&turn).and_then(|id| EventId::parse(&*id).ok()) else {
+            return;
+        };
+        let Some(known) = self.memory.get(name, question_id.as_str()) else { return };
+        let Some(question) = known.question.clone() else { return };
         let closing = Closing {
             room: room.clone(),
             me: session.me().to_owned(),
@@ -58,32 +60,32 @@ impl Matrix {
             budget: Arc::clone(&self.budget),
             rate: self.options.pace.of_drafts(),
             clock: Arc::clone(&self.clock),
-            question,
+            question_id,
         };
         let choice = choice.to_owned();
         self.tasks.spawn(async move {
-            if asks.is_closed || closing.says(&known, asks, &choice).await {
-                closing.takes_its_buttons_back().await;
+            if question.is_closed || closing.show_pick(&known, question, &choice).await {
+                closing.remove_buttons().await;
             }
         });
     }
 }
 
 impl Closing {
-    /// Says below the question what was picked; whether it does.
-    async fn says(&self, known: &Known, asks: Asked, choice: &str) -> bool {
-        let words = format!("{}\n\n✓ {choice}", known.text);
-        // Its choices are named still: what is pressed later is no reaction to what we said.
-        let ours = json!({ "turn": asks.turn, "choices": asks.choices, "chooser": asks.chooser, "picked": choice });
-        let edit = content::replacing(self.question.as_str(), &content::text(&words, &ours));
-        let transaction: OwnedTransactionId = format!("picked.{}", asks.turn).into();
+    /// Shows below the question what was picked. Returns whether that succeeded.
+    async fn show_pick(&self, known: &RememberedEvent, question: Question, choice: &str) -> bool {
+        let text = format!("{}\n\n✓ {choice}", known.text);
+        // Keeps the choices in our field: a later press is then still a choice, not a reaction to a message.
+        let ours = json!({ "turn": question.turn, "choices": question.choices, "chooser": question.chooser, "picked": choice });
+        let edit = content::replacing(self.question_id.as_str(), &content::text(&text, &ours));
+        let transaction: OwnedTransactionId = format!("picked.{}", question.turn).into();
         for _ in 0..TRIES {
             let sending = self.room.send_raw("m.room.message", edit.clone()).with_transaction_id(&transaction);
             let failure = match sending.with_request_config(config(MESSAGE_TIMEOUT)).await {
                 Ok(_) => {
-                    let asks = Some(Asked { is_closed: true, ..asks });
-                    let closed = Known { text: words, asks, ..known.clone() };
-                    self.memory.learn(self.room.room_id().as_str(), self.question.as_str(), closed);
+                    let question = Some(Question { is_closed: true, ..question });
+                    let closed = RememberedEvent { text, question, ..known.clone() };
+                    self.memory.insert(self.room.room_id().as_str(), self.question_id.as_str(), closed);
                     return true;
                 }
                 Err(error) => errors::sdk(&error),
@@ -91,34 +93,34 @@ impl Closing {
             let Some(pause) = pause(&failure) else { break };
             self.clock.sleep(pause).await;
         }
-        tracing::debug!(room = %self.room.room_id(), "a question that was answered does not say so");
+        tracing::debug!(room = %self.room.room_id(), "could not show the picked choice in a question");
         false
     }
 
-    /// Takes back the numbers that we put on the question to be pressed.
-    async fn takes_its_buttons_back(&self) {
+    /// Redacts our number reactions on the question.
+    async fn remove_buttons(&self) {
         let options = RelationsOptions {
             dir: Direction::Forward,
-            limit: Some(UInt::from(LOOKED_THROUGH)),
+            limit: Some(UInt::from(MAX_REACTIONS)),
             include_relations: IncludeRelations::RelationsOfType(RelationType::Annotation),
             ..RelationsOptions::default()
         };
-        let relations = match self.room.relations(self.question.clone(), options).await {
+        let relations = match self.room.relations(self.question_id.clone(), options).await {
             Ok(relations) => relations,
-            Err(error) => return tracing::debug!(room = %self.room.room_id(), %error, "the buttons of a question stay"),
+            Err(error) => return tracing::debug!(room = %self.room.room_id(), %error, "cannot list question buttons"),
         };
         let buttons = relations.chunk.iter().filter_map(read).filter(|it| it.sender == self.me && !it.is_redacted());
         for button in buttons.filter_map(|it| EventId::parse(it.id).ok()) {
-            if let Err(failure) = self.takes_back(button).await {
-                return tracing::debug!(room = %self.room.room_id(), ?failure, "a button of a question stays");
+            if let Err(failure) = self.redact_button(button).await {
+                return tracing::debug!(room = %self.room.room_id(), ?failure, "could not remove a question's button");
             }
         }
     }
 
-    async fn takes_back(&self, button: OwnedEventId) -> Result<(), Failure> {
+    async fn redact_button(&self, button: OwnedEventId) -> Result<(), Failure> {
         let mut tries = 0;
         loop {
-            // Out of the budget of what can be left out: the answer does not wait for it.
+            // Uses the draft budget, so that answers need not wait for it.
             if let Err(wait) = self.budget.take(self.rate, self.clock.now()) {
                 self.clock.sleep(wait.min(LONGEST_PAUSE)).await;
                 continue;
@@ -136,7 +138,7 @@ impl Closing {
     }
 }
 
-/// How long to wait before another try, where one helps.
+/// The pause before another try; `None` if a retry does not help.
 fn pause(failure: &Failure) -> Option<Duration> {
     match failure {
         Failure::Limited { retry_after, .. } => Some((*retry_after).clamp(Duration::from_secs(1), LONGEST_PAUSE)),

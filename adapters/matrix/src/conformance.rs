@@ -1,4 +1,4 @@
-//! The channel suite, against a Synapse.
+//! The channel conformance suite, against a Synapse.
 
 use std::{
     sync::{
@@ -13,7 +13,7 @@ use matrix_sdk::config::SyncSettings;
 use rejoinder_core::{
     Amends, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Directed, InboundEvent, Scope, Sender, SenderKind,
     SystemClock, Timestamp,
-    conformance::channel::{Becomes, Fixture, PlatformDouble, Trouble},
+    conformance::channel::{Expected, Fixture, PlatformDouble, PlatformFailure},
 };
 use rejoinder_matrix_server::{Fault, Homeserver, Person, Proxy};
 use serde_json::{Value, json};
@@ -22,8 +22,8 @@ use url::Url;
 
 use crate::{
     AutoJoin, Matrix, MatrixSection, Session,
-    inbound::{Around, normalise},
-    known::Known,
+    inbound::{EventContext, normalise},
+    memory::RememberedEvent,
     session,
 };
 
@@ -59,7 +59,7 @@ async fn double() -> Double {
     let room = ada.direct(&account.user).await;
     let sync = || client.sync_once(SyncSettings::new().timeout(Duration::ZERO));
     sync().await.expect("a sync");
-    client.invited_rooms().first().expect("an invitation").join().await.expect("it is open");
+    client.invited_rooms().first().expect("an invitation").join().await.expect("the account may join");
     let asked = ada.says(&room, "hello").await;
     sync().await.expect("a sync");
     adapter.set_session(Some(Arc::new(Session { client, user: account.user, name: None })));
@@ -70,7 +70,7 @@ fn text(body: &str) -> Value {
     json!({ "msgtype": "m.text", "body": body })
 }
 
-fn said(id: &str, sender: &str, content: &Value) -> String {
+fn message_json(id: &str, sender: &str, content: &Value) -> String {
     json!({
         "type": "m.room.message", "event_id": id, "sender": sender, "origin_server_ts": 1_700_000_000_000_i64,
         "content": content,
@@ -111,7 +111,7 @@ impl PlatformDouble for Double {
     }
 
     fn fixtures(&self) -> Vec<Fixture> {
-        let fixture = |name, payload: String, becomes| Fixture { name, payload, becomes };
+        let fixture = |name, payload: String, expected| Fixture { name, payload, expected };
         let ada = self.ada.user();
         let edit = json!({
             "msgtype": "m.text", "body": "* hello!", "m.new_content": text("hello!"),
@@ -125,29 +125,33 @@ impl PlatformDouble for Double {
             "type": "m.room.topic", "event_id": "$5", "sender": ada, "state_key": "", "content": { "topic": "cats" },
         });
         vec![
-            fixture("a message", said("$1", ada, &text("hello")), Becomes::Event(Box::new(self.event("$1", "hello")))),
-            fixture("our own", said("$2", &self.me(), &text("hello")), Becomes::OurOwn),
-            fixture("an edit", said("$3", ada, &edit), Becomes::Event(Box::new(edited))),
+            fixture(
+                "a message",
+                message_json("$1", ada, &text("hello")),
+                Expected::Event(Box::new(self.event("$1", "hello"))),
+            ),
+            fixture("our own", message_json("$2", &self.me(), &text("hello")), Expected::OurOwn),
+            fixture("an edit", message_json("$3", ada, &edit), Expected::Event(Box::new(edited))),
             fixture(
                 "a notice",
-                said("$4", ada, &json!({ "msgtype": "m.notice", "body": "the build is done" })),
-                Becomes::Event(Box::new(notice)),
+                message_json("$4", ada, &json!({ "msgtype": "m.notice", "body": "the build is done" })),
+                Expected::Event(Box::new(notice)),
             ),
-            fixture("a new topic", state.to_string(), Becomes::Nothing),
+            fixture("a new topic", state.to_string(), Expected::Nothing),
         ]
     }
 
     fn normalise(&self, payload: &str) -> Option<InboundEvent> {
         let me = self.me();
-        let related = Known {
+        let related = RememberedEvent {
             sender: self.ada.user().to_owned(),
             text: "hello".to_owned(),
             thread: None,
-            asks: None,
+            question: None,
             directed: None,
-            is_taken_back: false,
+            is_redacted: false,
         };
-        let around = Around {
+        let context = EventContext {
             channel: self.adapter.channel(),
             me: &me,
             names: &[],
@@ -155,39 +159,43 @@ impl PlatformDouble for Double {
             chat: ChatKind::Direct,
             sender_name: Some("Ada".to_owned()),
             related: Some(&related),
-            asked: None,
+            open_question: None,
             now: Timestamp::from_millis(0),
             raw: payload,
         };
-        normalise(&serde_json::from_str(payload).ok()?, &around)
+        normalise(&serde_json::from_str(payload).ok()?, &context)
     }
 
     fn fresh_payload(&self) -> String {
         format!("hello again {}", self.numbers.fetch_add(1, Ordering::SeqCst))
     }
 
-    fn persons_message(&self) -> String {
-        self.asked.clone()
+    fn incoming_message_id(&self) -> String {
+        self.questions_by_turn.clone()
     }
 
-    async fn next(&self, trouble: Trouble) -> bool {
+    async fn fail_next(&self, failure: PlatformFailure) -> bool {
         let says = |status: u16, body: Value| Fault::Answer { status, body };
-        let fault = match trouble {
-            // Synapse limits the sender, wherever it sends.
-            Trouble::Limit { scope: Scope::Conversation, .. } => return false,
-            Trouble::Limit { retry_after, scope: Scope::Account } => {
-                let wait = u64::try_from(retry_after.as_millis()).expect("not that long");
+        let fault = match failure {
+            // Synapse limits the sender in all rooms.
+            PlatformFailure::Limit { scope: Scope::Conversation, .. } => return false,
+            PlatformFailure::Limit { retry_after, scope: Scope::Account } => {
+                let wait = u64::try_from(retry_after.as_millis()).expect("a short pause");
                 says(429, json!({ "errcode": "M_LIMIT_EXCEEDED", "error": "Too many", "retry_after_ms": wait }))
             }
-            Trouble::LoseResponse => Fault::LoseAnswer,
-            Trouble::Refuse => says(403, json!({ "errcode": "M_FORBIDDEN", "error": "You are not in the room" })),
-            Trouble::Unauthorized => says(401, json!({ "errcode": "M_UNKNOWN_TOKEN", "error": "Who are you?" })),
-            Trouble::Fail => {
+            PlatformFailure::LoseResponse => Fault::LoseAnswer,
+            PlatformFailure::Refuse => {
+                says(403, json!({ "errcode": "M_FORBIDDEN", "error": "You are not in the room" }))
+            }
+            PlatformFailure::Unauthorized => {
+                says(401, json!({ "errcode": "M_UNKNOWN_TOKEN", "error": "Who are you?" }))
+            }
+            PlatformFailure::Fail => {
                 let admin = "mailto:ada@example.org";
                 says(403, json!({ "errcode": "M_RESOURCE_LIMIT_EXCEEDED", "error": "full", "admin_contact": admin }))
             }
         };
-        self.proxy.fails("PUT", "/send/m.room.message/", 1, fault);
+        self.proxy.fail("PUT", "/send/m.room.message/", 1, fault);
         true
     }
 
@@ -195,11 +203,11 @@ impl PlatformDouble for Double {
         self.ada.hears(&self.room, &self.me()).await
     }
 
-    async fn brings(&self, payload: String) {
+    async fn inject(&self, payload: String) {
         self.ada.says(&self.room, &payload).await;
     }
 
-    /// A sync that goes on after the one that brought it says so.
+    /// The next sync request, which continues after the response with the event, acknowledges it.
     async fn is_acknowledged(&self, payload: &str) -> bool {
         let calls = self.proxy.calls();
         let syncs: Vec<_> = calls.iter().filter(|call| call.path.contains("/sync?")).collect();

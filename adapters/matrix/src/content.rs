@@ -1,27 +1,27 @@
-//! What is said, as the content of an event. Pure.
+//! Builds the content of outbound events. Pure.
 
 use serde_json::{Value, json};
 
 use crate::{format, inbound::keycap, payload::OUR_FIELD};
 
-/// The largest content, in bytes: encrypted it grows by a third, and the server adds its own to it
+/// The largest content, in bytes: encryption makes it a third larger, and the server adds fields of its own
 /// (<https://spec.matrix.org/latest/client-server-api/#size-limits>: 65,536 bytes an event).
-const MOST: usize = 44_000;
+const MAX_CONTENT: usize = 44_000;
 
-/// How much of what an edit says is shown by clients that know no edits.
+/// How many characters of an edit are shown by clients that do not support edits.
 const FALLBACK: usize = 200;
 
-/// A text, as Markdown, with what we say about it ourselves.
+/// A Markdown text as a message, with `ours` in our field. It has no HTML if that would make it too large.
 pub(crate) fn text(markdown: &str, ours: &Value) -> Value {
     let plain = json!({ "msgtype": "m.text", "body": markdown, "m.mentions": {}, OUR_FIELD: ours });
     let Some(html) = format::formatted(markdown) else { return plain };
     let mut content = plain.clone();
     content["format"] = json!("org.matrix.custom.html");
     content["formatted_body"] = json!(html);
-    if content.to_string().len() <= MOST { content } else { plain }
+    if content.to_string().len() <= MAX_CONTENT { content } else { plain }
 }
 
-/// The same content, in the place of an earlier message.
+/// An edit that replaces `message` with `content`.
 pub(crate) fn replacing(message: &str, content: &Value) -> Value {
     let body = content["body"].as_str().unwrap_or_default();
     let short: String = body.chars().take(FALLBACK).collect();
@@ -36,7 +36,7 @@ pub(crate) fn replacing(message: &str, content: &Value) -> Value {
     })
 }
 
-/// A question with its choices as a list.
+/// A question with its choices as a numbered list.
 pub(crate) fn question(markdown: &str, choices: &[String]) -> String {
     let mut text = markdown.to_owned();
     for (number, choice) in (1..).zip(choices) {
@@ -46,12 +46,11 @@ pub(crate) fn question(markdown: &str, choices: &[String]) -> String {
     text
 }
 
-/// An emoji on a message.
 pub(crate) fn reaction(message: &str, emoji: &str) -> Value {
     json!({ "m.relates_to": { "rel_type": "m.annotation", "event_id": message, "key": emoji } })
 }
 
-/// The emoji that stand for choices.
+/// The number emoji for choices, at most ten.
 pub(crate) fn buttons(choices: &[String]) -> Vec<String> {
     (0..choices.len()).filter_map(keycap).collect()
 }
@@ -67,7 +66,7 @@ mod tests {
         assert_eq!(content["body"], "**hello**");
         assert_eq!(content["formatted_body"], "<strong>hello</strong>");
         assert_eq!(content[OUR_FIELD]["id"], "1");
-        assert_eq!(content["m.mentions"], json!({}), "an agent's words never ring everyone's bell");
+        assert_eq!(content["m.mentions"], json!({}), "an agent's text never mentions anybody");
         assert!(text("hello", &Value::Null).get("formatted_body").is_none());
     }
 

@@ -1,42 +1,41 @@
-//! How many of the latest encrypted events could be read.
+//! Tracks how many of the latest encrypted events could be decrypted.
 
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Over how many encrypted events the share of those that cannot be read is taken.
-const LOOK_BACK: usize = 50;
+/// How many of the latest encrypted events are considered.
+const WINDOW: usize = 50;
 
-/// From how many of them on it means something.
-const LEAST: usize = 10;
+/// How many events are needed for a verdict.
+const MIN_EVENTS: usize = 10;
 
-/// For each of the latest encrypted events, whether it could be read.
+/// For each of the latest encrypted events, whether it could be decrypted.
 #[derive(Debug, Default)]
 pub(crate) struct Decryption(Mutex<VecDeque<bool>>);
 
 impl Decryption {
-    /// An encrypted event could be read, or its key is missing.
     pub(crate) fn note(&self, was_read: bool) {
         let mut latest = self.lock();
-        if latest.len() == LOOK_BACK {
+        if latest.len() == WINDOW {
             latest.pop_front();
         }
         latest.push_back(was_read);
     }
 
-    /// The key of an event came after all.
+    /// The key of an event arrived later. Corrects the oldest event that could not be read.
     pub(crate) fn note_late(&self) {
         if let Some(was_read) = self.lock().iter_mut().find(|was_read| !**was_read) {
             *was_read = true;
         }
     }
 
-    /// For the operator, when more than half of them cannot be read.
+    /// A health problem, if more than half of the events cannot be read.
     pub(crate) fn problem(&self) -> Option<String> {
         let latest = self.lock();
         let (count, unread) = (latest.len(), latest.iter().filter(|was_read| !**was_read).count());
-        (count >= LEAST && unread * 2 > count)
+        (count >= MIN_EVENTS && unread * 2 > count)
             .then(|| format!("{unread} of the last {count} encrypted events could not be read: their keys are missing"))
     }
 
@@ -56,7 +55,7 @@ mod tests {
         for _ in 0..9 {
             decryption.note(false);
         }
-        assert_eq!(decryption.problem(), None, "too few to tell");
+        assert_eq!(decryption.problem(), None, "too few for a verdict");
         decryption.note(true);
         assert_eq!(
             decryption.problem().as_deref(),
@@ -65,6 +64,6 @@ mod tests {
         for _ in 0..4 {
             decryption.note_late();
         }
-        assert_eq!(decryption.problem(), None, "half of them");
+        assert_eq!(decryption.problem(), None, "only half of them");
     }
 }

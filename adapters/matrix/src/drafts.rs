@@ -1,4 +1,4 @@
-//! The budget of drafts, so that they never use up what an answer needs; and what a limit holds back.
+//! The budget of drafts, which keeps them from using up the rate limit that answers need.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -7,44 +7,44 @@ use std::{
 
 use rejoinder_core::{Rate, Timestamp};
 
-/// Who may send what can be left out.
+/// Limits optional requests: drafts, typing notices, and the removal of buttons.
 #[derive(Debug, Default)]
-pub(crate) struct Budget(Mutex<State>);
+pub(crate) struct Budget(Mutex<BudgetState>);
 
 #[derive(Debug, Default)]
-struct State {
-    /// When the budget is whole again.
-    whole_at: Option<Timestamp>,
-    /// Until when the homeserver wants to hear nothing.
+struct BudgetState {
+    /// When the budget is full again.
+    full_at: Option<Timestamp>,
+    /// When the homeserver's last rate limit ends.
     limited_until: Option<Timestamp>,
 }
 
 impl Budget {
-    /// The homeserver limits us.
-    pub(crate) fn limited(&self, until: Timestamp) {
+    /// Notes that the homeserver limits us.
+    pub(crate) fn note_limited(&self, until: Timestamp) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.limited_until = Some(state.limited_until.map_or(until, |earlier| earlier.max(until)));
     }
 
-    /// How long the homeserver is to be left alone.
+    /// How long a rate limit of the homeserver still lasts.
     pub(crate) fn limit(&self, now: Timestamp) -> Option<Duration> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.limited_until.filter(|until| *until > now).map(|until| until.since(now))
     }
 
-    /// Takes one draft from the budget; else how long to wait.
+    /// Takes one request from the budget. The error is how long to wait.
     pub(crate) fn take(&self, rate: Option<Rate>, now: Timestamp) -> Result<(), Duration> {
         if let Some(wait) = self.limit(now) {
             return Err(wait);
         }
         let Some(rate) = rate else { return Ok(()) };
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let whole_at = state.whole_at.filter(|at| *at > now).unwrap_or(now);
-        let (taken, most) = (whole_at.since(now), rate.per * rate.burst.saturating_sub(1));
+        let full_at = state.full_at.filter(|at| *at > now).unwrap_or(now);
+        let (taken, most) = (full_at.since(now), rate.per * rate.burst.saturating_sub(1));
         if taken > most {
             return Err(taken.saturating_sub(most));
         }
-        state.whole_at = Some(whole_at + rate.per);
+        state.full_at = Some(full_at + rate.per);
         Ok(())
     }
 }
@@ -78,7 +78,7 @@ mod tests {
     fn a_limit_holds_everything_back() {
         let budget = Budget::default();
 
-        budget.limited(at(7));
+        budget.note_limited(at(7));
 
         assert_eq!(budget.take(RATE, at(5)), Err(Duration::from_secs(2)));
         assert_eq!(budget.take(None, at(5)), Err(Duration::from_secs(2)));

@@ -1,4 +1,4 @@
-//! What went wrong, named by what to do next.
+//! Failures, classified by what to do next.
 
 use std::{error::Error as _, time::Duration};
 
@@ -11,30 +11,30 @@ use matrix_sdk::{
 };
 use rejoinder_core::{DeliveryError, Scope};
 
-/// How long to wait when a limit does not say.
+/// How long to wait if a rate limit does not say.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What went wrong, named by what to do next.
+/// A failure, classified by what to do next.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Wait.
+    /// Rate limited.
     Limited { retry_after: Duration, detail: String },
-    /// The session is not accepted.
+    /// The session is invalid. `is_soft`: the homeserver keeps the device.
     Unauthorized { is_soft: bool, detail: String },
-    /// It was done before.
+    /// The same reaction exists already.
     Duplicate(String),
-    /// It will never be accepted.
+    /// Permanent: do not retry.
     Refused(String),
-    /// It certainly was not accepted: try again later.
+    /// The request certainly had no effect: retry later.
     NotSent(String),
-    /// It may have been accepted: try again later, with the same transaction id.
+    /// The request may have had its effect: retry later, with the same transaction id.
     Unknown(String),
 }
 
 impl From<Failure> for DeliveryError {
     fn from(failure: Failure) -> Self {
         match failure {
-            // Synapse limits the sender (`rc_message`), and says nothing else.
+            // Synapse limits the sender (`rc_message`); its response names no other scope.
             Failure::Limited { retry_after, detail } => Self::Limited { retry_after, scope: Scope::Account, detail },
             Failure::Unauthorized { detail, .. } => Self::Unauthorized(detail),
             Failure::Refused(detail) | Failure::Duplicate(detail) => Self::Refused(detail),
@@ -44,30 +44,30 @@ impl From<Failure> for DeliveryError {
     }
 }
 
-/// What an error of the SDK means.
+/// Classifies an error of the SDK.
 pub(crate) fn sdk(error: &Error) -> Failure {
     match error {
         Error::Http(error) => http(error),
-        Error::WrongRoomState(error) => Failure::Refused(format!("we are not in the room: {error}")),
+        Error::WrongRoomState(error) => Failure::Refused(format!("the account is not in the room: {error}")),
         Error::SerdeJson(error) => Failure::Refused(error.to_string()),
         Error::Timeout => Failure::Unknown("timed out".to_owned()),
-        // All of these happen before the message is sent: the room's key could not be shared, say.
+        // The others occur before the message is sent, for example if the room key could not be shared.
         other => Failure::NotSent(other.to_string()),
     }
 }
 
-/// What an error of a request means.
+/// Classifies an error of a request.
 pub(crate) fn http(error: &HttpError) -> Failure {
     match error {
         HttpError::Reqwest(error) if error.is_connect() || error.is_builder() => Failure::NotSent(transport(error)),
         HttpError::Reqwest(error) => Failure::Unknown(transport(error)),
         HttpError::Api(error) => match error.as_ref() {
             FromHttpResponseError::Server(UiaaResponse::MatrixError(error)) => api(error),
-            FromHttpResponseError::Server(_) => Failure::Refused("it asks for the password again".to_owned()),
-            other => Failure::Unknown(format!("the answer cannot be read: {other}")),
+            FromHttpResponseError::Server(_) => Failure::Refused("the password is required again".to_owned()),
+            other => Failure::Unknown(format!("the response cannot be read: {other}")),
         },
         HttpError::Cached(error) => http(error),
-        HttpError::IntoHttp(error) => Failure::Refused(format!("it cannot be asked for: {error}")),
+        HttpError::IntoHttp(error) => Failure::Refused(format!("the request cannot be built: {error}")),
         other @ HttpError::RefreshToken(_) => Failure::Unknown(other.to_string()),
     }
 }
@@ -87,21 +87,21 @@ fn api(error: &ApiError) -> Failure {
             ErrorKind::UnknownToken(_) | ErrorKind::MissingToken | ErrorKind::UserDeactivated | ErrorKind::UserLocked,
         ) => Failure::Unauthorized { is_soft: is_soft_logout(kind), detail },
         Some(ErrorKind::DuplicateAnnotation) => Failure::Duplicate(detail),
-        // The server is full, or the month is over: that passes.
+        // The server has reached a limit, such as its monthly active users: transient.
         Some(ErrorKind::ResourceLimitExceeded(_)) => Failure::NotSent(detail),
         _ if status >= 500 || status == 408 => Failure::Unknown(detail),
-        // A page of something in between is not the homeserver's word.
+        // The response comes from a proxy, not from the homeserver.
         _ if !matches!(error.body, ErrorBody::Standard(_)) => Failure::Unknown(detail),
         _ => Failure::Refused(detail),
     }
 }
 
-/// Whether the server has ended the session, and keeps the device.
+/// Whether the server has ended the session but keeps the device.
 pub(crate) fn is_soft_logout(kind: Option<&ErrorKind>) -> bool {
     matches!(kind, Some(ErrorKind::UnknownToken(data)) if data.soft_logout)
 }
 
-/// What happened on the way. Without the address, which says nothing new.
+/// Describes a transport error, without the URL.
 pub(crate) fn transport(error: &reqwest::Error) -> String {
     let what = if error.is_timeout() {
         "timed out"

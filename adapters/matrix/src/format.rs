@@ -1,31 +1,30 @@
-//! Markdown → what Matrix shows: HTML of the allowed subset, with the Markdown itself as the plain text.
+//! Converts Markdown to the HTML subset that Matrix allows. The Markdown itself is the plain text.
 //!
-//! The subset is that of <https://spec.matrix.org/latest/client-server-api/#mroommessage-msgtypes>. HTML in what
-//! an agent says is text, links lead to the web or to Matrix, and pictures are links: nothing is loaded by
-//! showing a message.
+//! The subset: <https://spec.matrix.org/latest/client-server-api/#mroommessage-msgtypes>. HTML in an agent's text is
+//! shown literally, only links with safe schemes are kept, and pictures become links, so that showing a message loads
+//! nothing.
 
 use pulldown_cmark::{Alignment, CowStr, Event, LinkType, Tag, TagEnd, html};
 use rejoinder_core::{read_markdown, split_markdown};
 
-/// The most Markdown that one message holds, in bytes. As HTML it may become half as much again; both, encrypted,
-/// stay below the 65,536 bytes of an event.
+/// The most Markdown in one message, in bytes. Its HTML may be half as large again; both together, encrypted, stay
+/// below the 65,536 bytes of an event.
 pub(crate) const TEXT_BYTES: usize = 16_000;
 
-/// The most HTML that one message holds, in bytes.
+/// The most HTML in one message, in bytes.
 const HTML_BYTES: usize = TEXT_BYTES / 2 * 3;
 
-/// Splits Markdown into what one message holds each.
+/// Splits Markdown into parts that fit into one message each.
 pub(crate) fn parts(markdown: &str) -> Vec<String> {
     split_markdown(markdown, TEXT_BYTES, |part| part.len().max(html(part).len() * 2 / 3))
 }
 
-/// The HTML of a text that has any formatting, where it fits.
+/// The HTML of a text, if the text has any formatting and the HTML fits.
 pub(crate) fn formatted(markdown: &str) -> Option<String> {
     let html = html(markdown);
     (html.len() <= HTML_BYTES && html != escaped(markdown.trim())).then_some(html)
 }
 
-/// Markdown as HTML.
 pub(crate) fn html(markdown: &str) -> String {
     let mut links = Vec::new();
     let events = read_markdown(markdown).into_iter().flat_map(|event| allowed(event, &mut links));
@@ -38,11 +37,11 @@ pub(crate) fn html(markdown: &str) -> String {
     }
 }
 
-/// What becomes of a piece of Markdown. `links` are those that are open, and whether each is kept.
+/// The allowed form of a Markdown event. `links` says of each open link whether it is kept.
 fn allowed<'a>(event: Event<'a>, links: &mut Vec<bool>) -> Vec<Event<'a>> {
     match event {
         Event::Html(text) | Event::InlineHtml(text) => vec![Event::Text(text)],
-        // Whoever writes a line in a chat means a line.
+        // In a chat a line break is meant as one.
         Event::SoftBreak => vec![Event::HardBreak],
         Event::TaskListMarker(done) => vec![Event::Text(CowStr::Borrowed(if done { "☑ " } else { "☐ " }))],
         Event::Start(Tag::Table(columns)) => {
@@ -69,7 +68,7 @@ fn leads_somewhere_safe(url: &str) -> bool {
     matches!(scheme.as_deref(), Some("http" | "https" | "mailto" | "matrix" | "ftp" | "magnet"))
 }
 
-/// A text as HTML that shows it as it is.
+/// A text as HTML that shows it literally.
 pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -105,8 +104,8 @@ mod tests {
         assert_eq!(html(markdown), expected);
     }
 
-    /// What a person reads of HTML.
-    fn words(html: &str) -> String {
+    /// The text that a person reads.
+    fn visible_text(html: &str) -> String {
         let text: String = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text)).collect();
         text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     }
@@ -115,12 +114,12 @@ mod tests {
     #[test]
     fn what_shows_something_is_shown() {
         for (markdown, seen) in SEEN {
-            assert!(words(&html(markdown)).contains(seen), "{markdown:?}: {:?}", html(markdown));
+            assert!(visible_text(&html(markdown)).contains(seen), "{markdown:?}: {:?}", html(markdown));
         }
         for markdown in UNSEEN {
             assert!(!shows_anything(markdown), "{markdown:?}");
             assert!(
-                words(&html(markdown)).chars().all(|c| is_blank(&c.to_string())),
+                visible_text(&html(markdown)).chars().all(|c| is_blank(&c.to_string())),
                 "{markdown:?}: {:?}",
                 html(markdown)
             );

@@ -1,4 +1,4 @@
-//! An event of a room → what it is to us. Pure: what it refers to was looked up before ([`refers_to`]).
+//! Normalises an event of a room. Pure: the event that it refers to ([`refers_to`]) is looked up before.
 
 #[cfg(test)]
 mod tests;
@@ -12,191 +12,195 @@ use rejoinder_core::{
 
 pub(crate) use self::text::keycap;
 use crate::{
-    known::{Asked, Known},
+    memory::{Question, RememberedEvent},
     payload::{Event, Message, Relation},
 };
 
-/// What an event is seen in the light of.
+/// The context of an event.
 #[derive(Clone, Debug)]
-pub(crate) struct Around<'a> {
+pub(crate) struct EventContext<'a> {
     pub(crate) channel: &'a ChannelId,
     /// Our user id.
     pub(crate) me: &'a str,
-    /// What we are called in the room.
+    /// Our display names: in the room, and the account's.
     pub(crate) names: &'a [String],
     pub(crate) room: &'a str,
     pub(crate) chat: ChatKind,
-    /// What the sender is called in the room.
+    /// The sender's display name in the room.
     pub(crate) sender_name: Option<String>,
-    /// The event that it refers to.
-    pub(crate) related: Option<&'a Known>,
-    /// The question that was the last thing we said in the room.
-    pub(crate) asked: Option<&'a Asked>,
+    /// The event that [`refers_to`] names, if it could be looked up.
+    pub(crate) related: Option<&'a RememberedEvent>,
+    /// The open question of the conversation.
+    pub(crate) open_question: Option<&'a Question>,
     pub(crate) now: Timestamp,
-    /// The payload as it was received.
+    /// The JSON of the event, as received (decrypted if it was encrypted).
     pub(crate) raw: &'a str,
 }
 
-/// The event that must be known before this one can be read.
+/// The id of the event that must be looked up before this one can be normalised.
 pub(crate) fn refers_to(event: &Event) -> Option<String> {
     let relation = event.relation();
     let target = relation
         .replaces()
         .or_else(|| relation.annotates().map(|(target, _)| target))
-        .or_else(|| relation.answers())
+        .or_else(|| relation.replies_to())
         .or_else(|| relation.thread());
     target.map(str::to_owned)
 }
 
-/// What an event is to us; nothing for what is none of our business. Our own are not.
-pub(crate) fn normalise(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
-    if event.sender == around.me || event.state_key.is_some() || event.is_redacted() {
+/// Normalises an event. `None` if it does not concern us; our own events never do.
+pub(crate) fn normalise(event: &Event, context: &EventContext<'_>) -> Option<InboundEvent> {
+    if event.sender == context.me || event.state_key.is_some() || event.is_redacted() {
         return None;
     }
     match &*event.kind {
-        "m.room.message" | "m.sticker" => message(event, &event.message()?, around),
-        "m.reaction" => reaction(event, around),
-        "m.room.redaction" => redaction(event, around),
+        "m.room.message" | "m.sticker" => message(event, &event.message()?, context),
+        "m.reaction" => reaction(event, context),
+        "m.room.redaction" => redaction(event, context),
         _ => None,
     }
 }
 
-/// An encrypted event whose key is missing, as it is kept until the key comes.
-pub(crate) fn locked(event: &Event, around: &Around<'_>) -> InboundEvent {
+/// An encrypted event whose key is missing, as the intake stores it until the key arrives.
+pub(crate) fn undecrypted(event: &Event, context: &EventContext<'_>) -> InboundEvent {
     let thread = event.relation().thread().map(str::to_owned);
-    let locked = base(event, thread.as_deref(), around);
-    InboundEvent { external_id: format!("locked:{}", event.id), kind: EventKind::Other, ..locked }
+    let undecrypted = base(event, thread.as_deref(), context);
+    InboundEvent { external_id: format!("locked:{}", event.id), kind: EventKind::Other, ..undecrypted }
 }
 
-/// An encrypted event whose key did not come. What it refers to is in the open; in a group nobody knows whom anything
-/// else was meant for: it is kept.
-pub(crate) fn unreadable(event: &Event, around: &Around<'_>) -> InboundEvent {
+/// An encrypted event whose key did not arrive. Its relations are not encrypted; in a group, an event that is no reply
+/// to us may be for anybody, and is only stored.
+pub(crate) fn unreadable(event: &Event, context: &EventContext<'_>) -> InboundEvent {
     let relation = event.relation();
-    let unreadable = base(event, relation.thread(), around);
-    match directed(&Message::default(), &relation, around) {
+    let unreadable = base(event, relation.thread(), context);
+    match directed(&Message::default(), &relation, context) {
         Directed::Ambient => InboundEvent { kind: EventKind::Other, ..unreadable },
         directed => InboundEvent { kind: EventKind::Unreadable, directed, ..unreadable },
     }
 }
 
-/// A room that goes on as another one.
-pub(crate) fn moved(room: &str, successor: &str, around: &Around<'_>) -> InboundEvent {
+/// The event that `room` was replaced by `successor`.
+pub(crate) fn moved(room: &str, successor: &str, context: &EventContext<'_>) -> InboundEvent {
     let event = Event {
         kind: "m.room.tombstone".to_owned(),
         id: format!("moved:{room}:{successor}"),
-        sender: around.me.to_owned(),
+        sender: context.me.to_owned(),
         origin_server_ts: 0,
         content: serde_json::Value::Null,
         state_key: None,
         redacts: None,
         unsigned: crate::payload::Unsigned::default(),
     };
-    let moved = base(&event, None, around);
+    let moved = base(&event, None, context);
     let sender = Sender { kind: SenderKind::Ourselves, ..moved.sender };
     InboundEvent { message_id: None, sender, kind: EventKind::Moved { chat: successor.to_owned() }, ..moved }
 }
 
-/// What an event is at least.
-fn base(event: &Event, thread: Option<&str>, around: &Around<'_>) -> InboundEvent {
-    let room = ConversationRef::new(around.channel.clone(), around.room);
-    let is_direct = around.chat == ChatKind::Direct;
+/// The fields that events of every kind have in common.
+fn base(event: &Event, thread: Option<&str>, context: &EventContext<'_>) -> InboundEvent {
+    let room = ConversationRef::new(context.channel.clone(), context.room);
+    let is_direct = context.chat == ChatKind::Direct;
     let conversation = match thread {
         Some(thread) => room.in_thread(thread),
         None => room,
     };
-    let sender =
-        Sender { id: event.sender.clone(), name: around.sender_name.clone(), username: None, kind: SenderKind::Person };
+    let sender = Sender {
+        id: event.sender.clone(),
+        name: context.sender_name.clone(),
+        username: None,
+        kind: SenderKind::Person,
+    };
     InboundEvent {
         message_id: Some(event.id.clone()),
         directed: if is_direct { Directed::DirectChat } else { Directed::Ambient },
-        raw: around.raw.to_owned(),
-        ..InboundEvent::new(conversation, around.chat, event.id.clone(), sender, around.now)
+        raw: context.raw.to_owned(),
+        ..InboundEvent::new(conversation, context.chat, event.id.clone(), sender, context.now)
     }
 }
 
-fn message(event: &Event, message: &Message, around: &Around<'_>) -> Option<InboundEvent> {
+fn message(event: &Event, message: &Message, context: &EventContext<'_>) -> Option<InboundEvent> {
     if let (Some(original), Some(new)) = (message.relates_to.replaces(), message.new_content.as_deref()) {
-        return edit(event, original, new, around);
+        return edit(event, original, new, context);
     }
     let relation = &message.relates_to;
-    let read = base(event, relation.thread(), around);
+    let read = base(event, relation.thread(), context);
     if message.msgtype.starts_with("m.key.verification.") {
         return Some(InboundEvent { kind: EventKind::Other, ..read });
     }
-    let said = text::said(event, message, around);
-    let directed = directed(message, relation, around);
-    let answers = relation.answers().and(around.related);
-    // A question is answered by a number, said alone or in reply to it.
-    let asked = match relation.answers() {
-        Some(_) => answers.filter(|known| known.sender == around.me).and_then(|known| known.asks.as_ref()),
-        None => around.asked,
+    let text = text::message_text(event, message, context);
+    let directed = directed(message, relation, context);
+    let answers = relation.replies_to().and(context.related);
+    // A choice's number or text answers a question, sent as a reply to it or as a message after it.
+    let question = match relation.replies_to() {
+        Some(_) => answers.filter(|known| known.sender == context.me).and_then(|known| known.question.as_ref()),
+        None => context.open_question,
     };
-    let asked = asked.filter(|asked| asked.may_be_told_by(&event.sender));
-    let picked = asked.and_then(|asked| Some((asked, text::picked(&said, &asked.choices)?)));
-    if let Some((asked, choice)) = picked {
-        let kind = EventKind::Choice { turn: asked.turn };
+    let question = question.filter(|question| question.may_be_answered_by(&event.sender));
+    let picked = question.and_then(|question| Some((question, text::picked(&text, &question.choices)?)));
+    if let Some((question, choice)) = picked {
+        let kind = EventKind::Choice { turn: question.turn };
         return Some(InboundEvent { kind, directed: Directed::ReplyToUs, text: choice, ..read });
     }
     Some(InboundEvent {
         sender: Sender { kind: sender_kind(message), ..read.sender },
         directed,
-        text: said,
-        attachments: attachment(event, message, around).into_iter().collect(),
+        text,
+        attachments: attachment(event, message, context).into_iter().collect(),
         quoted: answers.map(|known| known.text.clone()).filter(|quoted| !quoted.is_empty()),
         ..read
     })
 }
 
-/// A message that takes the place of an earlier one of the same person; nothing where it is another's.
-fn edit(event: &Event, original: &str, new: &Message, around: &Around<'_>) -> Option<InboundEvent> {
-    let earlier = around.related;
+/// An edit of an earlier message. `None` if the earlier message has another sender.
+fn edit(event: &Event, original: &str, new: &Message, context: &EventContext<'_>) -> Option<InboundEvent> {
+    let earlier = context.related;
     if earlier.is_some_and(|known| known.sender != event.sender) {
         return None;
     }
-    let read = base(event, earlier.and_then(|known| known.thread.as_deref()), around);
-    let directed = match directed(new, &new.relates_to, &Around { related: None, ..around.clone() }) {
+    let read = base(event, earlier.and_then(|known| known.thread.as_deref()), context);
+    let directed = match directed(new, &new.relates_to, &EventContext { related: None, ..context.clone() }) {
         Directed::Ambient => earlier.and_then(|known| known.directed).unwrap_or(Directed::Ambient),
         directed => directed,
     };
     Some(InboundEvent {
         external_id: original.to_owned(),
-        // The time of the edit: any later one is larger.
+        // The time of the edit: a later edit has a larger one.
         revision: event.origin_server_ts.max(1),
         message_id: Some(original.to_owned()),
         sender: Sender { kind: sender_kind(new), ..read.sender },
         directed,
-        text: text::said(event, new, around),
-        attachments: attachment(event, new, around).into_iter().collect(),
+        text: text::message_text(event, new, context),
+        attachments: attachment(event, new, context).into_iter().collect(),
         amends: Some(Amends::Replaces),
         ..read
     })
 }
 
-/// Somebody took a message back: its author, or whoever the room lets.
-fn redaction(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
-    let target = event.takes_back()?;
+/// A redaction. The homeserver has checked that the sender may redact the message.
+fn redaction(event: &Event, context: &EventContext<'_>) -> Option<InboundEvent> {
+    let target = event.redaction_target()?;
     Some(InboundEvent {
         external_id: target.to_owned(),
         revision: event.origin_server_ts.max(1),
         message_id: Some(target.to_owned()),
         amends: Some(Amends::Withdraws),
-        ..base(event, None, around)
+        ..base(event, None, context)
     })
 }
 
-/// An emoji on a message of ours; a number on a question is a choice.
-fn reaction(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
+/// A reaction to a message of ours. A number on a question is a choice.
+fn reaction(event: &Event, context: &EventContext<'_>) -> Option<InboundEvent> {
     let relation = event.relation();
     let (target, emoji) = relation.annotates()?;
-    let known = around.related?;
-    let read = base(event, known.thread.as_deref(), around);
-    if known.sender != around.me {
+    let known = context.related?;
+    let read = base(event, known.thread.as_deref(), context);
+    if known.sender != context.me {
         return None;
     }
-    if let Some(asked) = &known.asks
-        && let Some(choice) = text::number(emoji).and_then(|index| asked.choices.get(index))
+    if let Some(question) = &known.question
+        && let Some(choice) = text::number(emoji).and_then(|index| question.choices.get(index))
     {
-        let kind = EventKind::Choice { turn: asked.turn };
+        let kind = EventKind::Choice { turn: question.turn };
         let (directed, text) = (Directed::ReplyToUs, choice.clone());
         return Some(InboundEvent { message_id: Some(target.to_owned()), kind, directed, text, ..read });
     }
@@ -209,27 +213,27 @@ fn reaction(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
     })
 }
 
-/// Notices are what programs say (<https://spec.matrix.org/latest/client-server-api/#mnotice>), and another
-/// Rejoinder's messages carry its field.
+/// Programs send notices (<https://spec.matrix.org/latest/client-server-api/#mnotice>), and messages of another
+/// Rejoinder contain its field.
 fn sender_kind(message: &Message) -> SenderKind {
     let is_program = message.ours.is_some() || matches!(&*message.msgtype, "m.notice" | "m.server_notice");
     if is_program { SenderKind::OtherAgent } else { SenderKind::Person }
 }
 
-fn directed(message: &Message, relation: &Relation, around: &Around<'_>) -> Directed {
-    if around.chat == ChatKind::Direct {
+fn directed(message: &Message, relation: &Relation, context: &EventContext<'_>) -> Directed {
+    if context.chat == ChatKind::Direct {
         return Directed::DirectChat;
     }
-    if text::mentions(message, around) {
+    if text::mentions(message, context) {
         return Directed::Mention;
     }
-    let is_of_ours = around.related.is_some_and(|known| known.sender == around.me);
-    let is_about_it = relation.answers().is_some() || relation.thread().is_some();
+    let is_of_ours = context.related.is_some_and(|known| known.sender == context.me);
+    let is_about_it = relation.replies_to().is_some() || relation.thread().is_some();
     if is_of_ours && is_about_it { Directed::ReplyToUs } else { Directed::Ambient }
 }
 
-/// The file of a message. Its address is the event's: the key of an encrypted file stays in the event.
-fn attachment(event: &Event, message: &Message, around: &Around<'_>) -> Option<Attachment> {
+/// The file of a message. Its URL names the event, because the key of an encrypted file stays in the event.
+fn attachment(event: &Event, message: &Message, context: &EventContext<'_>) -> Option<Attachment> {
     let otherwise = match &*message.msgtype {
         "m.image" => "image/png",
         "m.audio" => "audio/ogg",
@@ -241,11 +245,11 @@ fn attachment(event: &Event, message: &Message, around: &Around<'_>) -> Option<A
     Some(Attachment {
         name: if name.is_empty() { "file".to_owned() } else { name.to_owned() },
         media_type: message.info.mimetype.clone().unwrap_or_else(|| otherwise.to_owned()),
-        url: file_url(around.room, &event.id),
+        url: file_url(context.room, &event.id),
     })
 }
 
-/// Where a file is kept: in an event of a room.
+/// The URL of an event that contains a file.
 fn file_url(room: &str, event: &str) -> String {
     match (RoomId::parse(room), EventId::parse(event)) {
         (Ok(room), Ok(event)) => room.matrix_event_uri(event).to_string(),

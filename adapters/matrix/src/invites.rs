@@ -1,4 +1,4 @@
-//! Coming into rooms: invitations, and rooms that go on as others.
+//! Joins rooms: on invitation, and when a room is replaced by another (an upgrade).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,84 +16,88 @@ use tokio::sync::Semaphore;
 
 use crate::{
     Matrix, Session,
-    inbound::{self, Around},
+    inbound::{self, EventContext},
     room::chat_kind,
 };
 
-/// How long one attempt to come in may take: the room may be on a server far away.
-const JOIN: Duration = Duration::from_mins(1);
+/// Timeout of one attempt to join: the room may be on a slow server.
+const JOIN_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How long to wait after the first attempt that failed; then twice as long, and so on.
-const PAUSE: Duration = Duration::from_secs(5);
+/// The pause after the first failed attempt. It doubles with each further one.
+const MIN_PAUSE: Duration = Duration::from_secs(5);
 
 /// The longest pause.
-const LONGEST: Duration = Duration::from_hours(1);
+const MAX_PAUSE: Duration = Duration::from_hours(1);
 
-/// Into how many rooms we try to come at once.
-const AT_ONCE: usize = 8;
+/// How many rooms we try to join at the same time.
+const MAX_PARALLEL: usize = 8;
 
-/// Rooms that we try to come into, and what became of it.
+/// The rooms that we try to join.
 #[derive(Debug)]
-pub(crate) struct Doors {
-    /// Who may try now.
-    turnstile: Semaphore,
-    known: Mutex<Known>,
+pub(crate) struct RoomJoins {
+    /// Limits the attempts at the same time.
+    permits: Semaphore,
+    state: Mutex<JoinState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    entering: HashSet<OwnedRoomId>,
+struct JoinState {
+    /// Rooms with a running attempt.
+    joining: HashSet<OwnedRoomId>,
+    /// How many attempts failed, and when the next one may begin.
     tried: HashMap<OwnedRoomId, (u32, Timestamp)>,
+    /// Replaced rooms whose successor is settled: reported to the intake, or not believed.
     moved: HashSet<OwnedRoomId>,
+    /// Invitations that are not accepted, and were logged.
     ignored: HashSet<OwnedRoomId>,
     invited: HashSet<OwnedRoomId>,
 }
 
-impl Default for Doors {
+impl Default for RoomJoins {
     fn default() -> Self {
-        Self { turnstile: Semaphore::new(AT_ONCE), known: Mutex::default() }
+        Self { permits: Semaphore::new(MAX_PARALLEL), state: Mutex::default() }
     }
 }
 
-impl Doors {
-    /// Whether a room is to be tried now. It then is being tried, until it is said what became of it.
+impl RoomJoins {
+    /// Whether to try a room now. If so, it counts as being tried until [`failed`](Self::failed) or [`joined`](Self::joined).
     fn begin(&self, room: &RoomId, now: Timestamp) -> bool {
-        let mut known = self.lock();
-        known.may_try(room, now) && known.entering.insert(room.to_owned())
+        let mut state = self.lock();
+        state.may_try(room, now) && state.joining.insert(room.to_owned())
     }
 
     fn failed(&self, room: &RoomId, now: Timestamp) {
-        let mut known = self.lock();
-        let (times, next) = known.tried.entry(room.to_owned()).or_insert((0, now));
-        *next = now + (PAUSE * 2_u32.saturating_pow((*times).min(16))).min(LONGEST);
+        let mut state = self.lock();
+        let (times, next) = state.tried.entry(room.to_owned()).or_insert((0, now));
+        *next = now + (MIN_PAUSE * 2_u32.saturating_pow((*times).min(16))).min(MAX_PAUSE);
         *times += 1;
-        known.entering.remove(room);
+        state.joining.remove(room);
     }
 
-    fn is_in(&self, room: &RoomId) {
-        let mut known = self.lock();
-        known.tried.remove(room);
-        known.invited.remove(room);
-        known.entering.remove(room);
+    fn joined(&self, room: &RoomId) {
+        let mut state = self.lock();
+        state.tried.remove(room);
+        state.invited.remove(room);
+        state.joining.remove(room);
     }
 
-    /// We are invited: what failed without an invitation is tried at once.
+    /// Notes an invitation: a room that could not be joined without one is tried at once.
     fn note_invited(&self, room: &RoomId) {
-        let mut known = self.lock();
-        if known.invited.insert(room.to_owned()) {
-            known.tried.remove(room);
+        let mut state = self.lock();
+        if state.invited.insert(room.to_owned()) {
+            state.tried.remove(room);
         }
     }
 
-    /// How long until a room is tried again, if one may be.
+    /// How long until a room may have to be tried again.
     pub(crate) fn next_try(&self, now: Timestamp) -> Option<Duration> {
-        let known = self.lock();
-        let next = known.tried.values().filter(|(_, next)| *next > now).map(|(_, next)| next.since(now)).min();
-        // What is being tried may fail.
-        next.into_iter().chain((!known.entering.is_empty()).then_some(PAUSE)).min()
+        let state = self.lock();
+        let next = state.tried.values().filter(|(_, next)| *next > now).map(|(_, next)| next.since(now)).min();
+        // A running attempt may fail.
+        next.into_iter().chain((!state.joining.is_empty()).then_some(MIN_PAUSE)).min()
     }
 
-    /// Whether this is the first time that an invitation is left as it is.
+    /// Notes an invitation that is not accepted. Returns whether it is new.
     fn ignore(&self, room: &RoomId) -> bool {
         self.lock().ignored.insert(room.to_owned())
     }
@@ -106,19 +110,19 @@ impl Doors {
         self.lock().moved.insert(room.to_owned());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, JoinState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl JoinState {
     fn may_try(&self, room: &RoomId, now: Timestamp) -> bool {
         self.tried.get(room).is_none_or(|(_, next)| *next <= now)
     }
 }
 
 impl Matrix {
-    /// Of rooms that we were invited to before our first start, only what comes after we joined is new.
+    /// Sets the cursors of invitations older than our first start: of these rooms only events after our join are new.
     pub(crate) async fn remember_old_invites(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.invited_rooms() {
             receiver.move_cursor(room.room_id().as_str(), "joined").await?;
@@ -126,13 +130,13 @@ impl Matrix {
         Ok(())
     }
 
-    /// Accepts the invitations that the operator lets us accept.
+    /// Accepts the invitations that the configuration allows.
     pub(crate) async fn join_rooms(&self, session: &Session) {
         let invited = session.client.invited_rooms();
         if invited.is_empty() {
             return;
         }
-        // A room that takes the place of one of ours was invited to before.
+        // The successor of a joined room needs no permission of its own.
         let successors: HashSet<OwnedRoomId> = session
             .client
             .joined_rooms()
@@ -144,36 +148,36 @@ impl Matrix {
             let host = room.invite_details().await.ok().map(|invite| invite.inviter_id);
             let may_join = host.as_ref().is_some_and(|host| self.options.accepts_invite_of(host.as_str()));
             if !may_join && !successors.contains(room.room_id()) {
-                if self.doors.ignore(room.room_id()) {
+                if self.joins.ignore(room.room_id()) {
                     let host = host.map(|host| host.to_string());
-                    tracing::info!(channel = %self.channel, room = %room.room_id(), inviter = host, "an invitation is left as it is");
+                    tracing::info!(channel = %self.channel, room = %room.room_id(), inviter = host, "invitation not accepted");
                 }
                 continue;
             }
-            self.doors.note_invited(room.room_id());
+            self.joins.note_invited(room.room_id());
             let id = room.room_id().to_owned();
-            self.enter(id, async move { room.join().await });
+            self.join_in_background(id, async move { room.join().await });
         }
     }
 
-    /// Goes on in the rooms that took the place of ours.
+    /// Joins the successors of replaced rooms, and reports the move to the intake once we are in.
     pub(crate) async fn follow_rooms(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.joined_rooms() {
             let Some(next) = room.successor_room().map(|next| next.room_id) else { continue };
-            if self.doors.was_moved(room.room_id()) {
+            if self.joins.was_moved(room.room_id()) {
                 continue;
             }
             if !session.client.get_room(&next).is_some_and(|next| is_joined(&next)) {
-                self.enter_successor(session, room, next);
+                self.join_successor(session, room, next);
                 continue;
             }
             if successor(&session.client, &room).is_none() {
-                // Whoever closes a room could name any other one; that one would have to name it as well.
-                tracing::warn!(channel = %self.channel, from = %room.room_id(), to = %next, "a room says that it goes on as another one, which does not say so");
-                self.doors.note_moved(room.room_id());
+                // Anybody who may close a room can name any successor, so the successor must name the room too.
+                tracing::warn!(channel = %self.channel, from = %room.room_id(), to = %next, "ignored a successor that does not name the room as its predecessor");
+                self.joins.note_moved(room.room_id());
                 continue;
             }
-            let around = Around {
+            let context = EventContext {
                 channel: &self.channel,
                 me: session.me(),
                 names: &[],
@@ -181,57 +185,56 @@ impl Matrix {
                 chat: chat_kind(&room),
                 sender_name: None,
                 related: None,
-                asked: None,
+                open_question: None,
                 now: self.clock.now(),
                 raw: "",
             };
-            let moved = inbound::moved(room.room_id().as_str(), next.as_str(), &around);
+            let moved = inbound::moved(room.room_id().as_str(), next.as_str(), &context);
             receiver.accept(&[moved], None).await?;
-            tracing::info!(channel = %self.channel, from = %room.room_id(), to = %next, "a room goes on as another one");
-            self.doors.note_moved(room.room_id());
+            tracing::info!(channel = %self.channel, from = %room.room_id(), to = %next, "a room was replaced by another one");
+            self.joins.note_moved(room.room_id());
         }
         Ok(())
     }
 
-    /// Comes into the room that takes the place of `room`, where its rules let us.
-    fn enter_successor(&self, session: &Session, room: Room, next: OwnedRoomId) {
+    /// Tries to join `next`, the successor of `room`.
+    fn join_successor(&self, session: &Session, room: Room, next: OwnedRoomId) {
         let client = session.client.clone();
         let id = next.clone();
-        self.enter(id, async move {
+        self.join_in_background(id, async move {
             let mut servers: Vec<OwnedServerName> = room.route().await.unwrap_or_default();
             servers.extend(next.server_name().map(ToOwned::to_owned));
             client.join_room_by_id_or_alias((&*next).into(), &servers).await.map(|_| ())
         });
     }
 
-    /// Comes into a room, while what is said in the others is taken in: the room may be on a server that takes its
-    /// time.
-    fn enter(&self, room: OwnedRoomId, joining: impl Future<Output = Result<(), Error>> + Send + 'static) {
-        if !self.doors.begin(&room, self.clock.now()) {
+    /// Joins a room in the background: the room may be on a slow server, and the other rooms must not wait.
+    fn join_in_background(&self, room: OwnedRoomId, joining: impl Future<Output = Result<(), Error>> + Send + 'static) {
+        if !self.joins.begin(&room, self.clock.now()) {
             return;
         }
-        let (doors, clock, channel) = (Arc::clone(&self.doors), Arc::clone(&self.clock), self.channel.clone());
+        let (joins, clock, channel) = (Arc::clone(&self.joins), Arc::clone(&self.clock), self.channel.clone());
         self.tasks.spawn(async move {
-            let _turn = doors.turnstile.acquire().await;
-            match tokio::time::timeout(JOIN, joining).await {
+            let _turn = joins.permits.acquire().await;
+            match tokio::time::timeout(JOIN_TIMEOUT, joining).await {
                 Ok(Ok(())) => {
                     tracing::info!(%channel, %room, "joined a room");
-                    doors.is_in(&room);
+                    joins.joined(&room);
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(%channel, %room, %error, "a room cannot be joined");
-                    doors.failed(&room, clock.now());
+                    tracing::warn!(%channel, %room, %error, "cannot join a room");
+                    joins.failed(&room, clock.now());
                 }
                 Err(_) => {
-                    tracing::warn!(%channel, %room, "a room cannot be joined: it does not answer");
-                    doors.failed(&room, clock.now());
+                    tracing::warn!(%channel, %room, "cannot join a room: timed out");
+                    joins.failed(&room, clock.now());
                 }
             }
         });
     }
 }
 
-/// The room that takes the place of another one, when both say so and we have heard of it.
+/// The successor of a room, if it names the room as its predecessor and the SDK knows it.
 pub(crate) fn successor(client: &Client, room: &Room) -> Option<Room> {
     let next = client.get_room(&room.successor_room()?.room_id)?;
     let is_meant = next.predecessor_room().is_some_and(|before| before.room_id == room.room_id());
@@ -252,19 +255,19 @@ mod tests {
 
     #[test]
     fn a_room_that_is_closed_is_tried_again_and_at_once_when_we_are_invited() {
-        let (doors, room) = (Doors::default(), RoomId::parse("!a:example.org").expect("a room"));
+        let (joins, room) = (RoomJoins::default(), RoomId::parse("!a:example.org").expect("a room"));
 
-        assert!(doors.begin(&room, at(0)) && !doors.begin(&room, at(0)), "it is being tried");
-        doors.failed(&room, at(0));
-        assert!(!doors.lock().may_try(&room, at(4)) && doors.lock().may_try(&room, at(5)));
-        assert_eq!(doors.next_try(at(2)), Some(Duration::from_secs(3)));
-        assert_eq!(doors.next_try(at(9)), None, "it was not tried again when it could be: it is gone");
-        doors.note_invited(&room);
-        assert!(doors.lock().may_try(&room, at(1)));
-        doors.failed(&room, at(1));
-        doors.note_invited(&room);
-        assert!(!doors.lock().may_try(&room, at(2)), "it is the same invitation");
-        doors.is_in(&room);
-        assert_eq!(doors.next_try(at(2)), None);
+        assert!(joins.begin(&room, at(0)) && !joins.begin(&room, at(0)), "an attempt is running");
+        joins.failed(&room, at(0));
+        assert!(!joins.lock().may_try(&room, at(4)) && joins.lock().may_try(&room, at(5)));
+        assert_eq!(joins.next_try(at(2)), Some(Duration::from_secs(3)));
+        assert_eq!(joins.next_try(at(9)), None, "no longer tried: the invitation is gone");
+        joins.note_invited(&room);
+        assert!(joins.lock().may_try(&room, at(1)));
+        joins.failed(&room, at(1));
+        joins.note_invited(&room);
+        assert!(!joins.lock().may_try(&room, at(2)), "the same invitation");
+        joins.joined(&room);
+        assert_eq!(joins.next_try(at(2)), None);
     }
 }

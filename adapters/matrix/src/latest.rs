@@ -1,5 +1,5 @@
-//! The last message of a person, which an answer need not name, and the open question, which a bare number answers, of
-//! each conversation.
+//! For each conversation: the last message of a person, which an answer need not reply to explicitly, and the open
+//! question, which a bare number answers.
 
 use std::{
     collections::HashMap,
@@ -9,9 +9,8 @@ use std::{
 use quick_cache::sync::Cache;
 use rejoinder_core::ConversationRef;
 
-use crate::known::Asked;
+use crate::memory::Question;
 
-/// How many conversations are remembered.
 const REMEMBERED: usize = 4096;
 
 /// The last message of a person in each conversation.
@@ -29,34 +28,34 @@ impl LastMessages {
         self.0.insert(conversation.clone(), message.to_owned());
     }
 
-    /// Whether a message is the last one that a person said.
+    /// Whether a message is the last one from a person.
     pub(crate) fn is_last(&self, conversation: &ConversationRef, message: &str) -> bool {
         self.0.get(conversation).is_some_and(|last| last == message)
     }
 }
 
-/// The last question of each conversation, until somebody answers it.
+/// The open question of each conversation: our last message there, until a person writes.
 #[derive(Debug, Default)]
-pub(crate) struct Questions(Mutex<HashMap<(String, Option<String>), Asked>>);
+pub(crate) struct OpenQuestions(Mutex<HashMap<(String, Option<String>), Question>>);
 
-impl Questions {
-    pub(crate) fn note(&self, conversation: &ConversationRef, asked: Asked) {
+impl OpenQuestions {
+    pub(crate) fn note(&self, conversation: &ConversationRef, question: Question) {
         let mut questions = self.lock();
         if questions.len() >= REMEMBERED {
             questions.clear();
         }
-        questions.insert(key(conversation), asked);
+        questions.insert(key(conversation), question);
     }
 
     pub(crate) fn forget(&self, conversation: &ConversationRef) {
         self.lock().remove(&key(conversation));
     }
 
-    pub(crate) fn last(&self, room: &str, thread: Option<&str>) -> Option<Asked> {
+    pub(crate) fn last(&self, room: &str, thread: Option<&str>) -> Option<Question> {
         self.lock().get(&(room.to_owned(), thread.map(str::to_owned))).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Option<String>), Asked>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Option<String>), Question>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,34 +1,33 @@
 //! Matrix as a channel: an account that people talk to in direct chats, rooms and threads, encrypted or not.
 //!
-//! Each account of the configuration is a channel of its own (`matrix.main`): a [`Matrix`], on matrix-sdk. What
-//! comes in is durable before it counts as read: our own cursors say how far each room is stored, and what is
-//! missing is read back (see `receive.rs`). What goes out carries its delivery's id as the transaction id, so that
-//! nothing is shown twice.
+//! Each configured account is a channel (`matrix.main`): a [`Matrix`], built on matrix-sdk. Inbound events are stored
+//! before they count as read: our own cursors record how far each room is stored, and missing events are read back
+//! (see `receive.rs`). Each send uses its delivery's id as the transaction id, so that a resend shows nothing twice.
 //!
-//! What it never does: answer what was said before its first start, make a new device in silence when the keys
-//! of the old one are gone, send through the SDK's queue or let it retry, ping anybody but whoever asked, open an
-//! address that an agent names, or say a password or token anywhere.
+//! The adapter never answers messages from before its first start, creates a new device silently when the keys of the
+//! old one are gone, uses the SDK's send queue or its retries, mentions anybody but the asker, opens an address that an
+//! agent names, or reveals a password or token.
 //!
-//! # What was decided
+//! # Design decisions
 //!
-//! * **Conversation**: the room, and the thread where the message is in one. A room of two is a direct chat.
-//! * **Ids**: the event's; an edit is a revision of what it replaces, numbered by its time.
-//! * **Directed**: in groups a mention (`m.mentions`; our name where a client knows no mentions), a reply to us, a
-//!   thread below our words. Commands may begin with `!`, since many clients keep `/` to themselves.
-//! * **Replies** refer to what they answer in groups; in a direct chat only when something else was said since.
-//! * **Keys that are missing**: the event is kept, and read when its key comes. When it does not in time, whoever
-//!   wrote it is told, in a direct chat and where it answers us; of anything else in a group nobody knows whom it was
-//!   meant for.
-//! * **New rooms** begin with our invitation: people write to whom they have just invited.
-//! * **Choices** are a numbered list, with a reaction of ours for each number to press. A number says the same.
-//! * **429**: blocks the account, as Synapse means it. Drafts have a budget of their own, half of its default.
-//! * **Notices** (`m.notice`) and what other Rejoinders say are owed nothing.
+//! * **Conversation**: the room, and the thread if the message is in one. A room of two is a direct chat.
+//! * **Ids**: the event's id. An edit is a revision of the event that it replaces, numbered by its time.
+//! * **Directed**: in groups a mention (`m.mentions`; our name if the client does not support mentions), a reply to us,
+//!   or a thread below a message of ours. Commands may begin with `!`, since many clients interpret `/` themselves.
+//! * **Replies** name the message that they answer in groups; in a direct chat only if another message came after it.
+//! * **Missing keys**: an event that cannot be decrypted is kept, and read when its key arrives. If the key does not
+//!   arrive in time, the sender is informed, in direct chats and for replies to us. Other encrypted events in a group
+//!   do not show whom they are for: they are only stored.
+//! * **New rooms** begin with our invitation: people write to an account that they have just invited.
+//! * **Choices** are a numbered list, with a reaction of ours for each number to press. People can also type the number.
+//! * **429** limits the whole account, as in Synapse. Drafts have a separate budget, half of Synapse's default rate.
+//! * **Notices** (`m.notice`) and messages of other Rejoinders are owed nothing.
 //!
 //! # To add …
 //!
-//! * a kind of content: its fields in `payload.rs`, its words in `inbound/text.rs`;
-//! * a kind of event: its arm in `inbound::normalise`, and in `inbound::refers_to` if it is about another one;
-//! * a failure that wants something done: its arm in `errors.rs`.
+//! * a kind of content: its fields in `payload.rs`, its text in `inbound/text.rs`;
+//! * a kind of event: its arm in `inbound::normalise`, and in `inbound::refers_to` if it refers to another event;
+//! * a failure that needs its own handling: its arm in `errors.rs`.
 
 mod capabilities;
 mod check;
@@ -42,9 +41,8 @@ mod errors;
 mod format;
 mod inbound;
 mod invites;
-mod known;
 mod latest;
-mod locked;
+mod memory;
 mod outbound;
 mod payload;
 mod receive;
@@ -52,6 +50,7 @@ mod room;
 mod section;
 mod session;
 mod trust;
+mod undecrypted;
 mod verification;
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
@@ -68,34 +67,33 @@ use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{
-    check::{AccountProfile, AccountStanding, CheckError, check, discover, standing},
-    section::{AutoJoin, LOOKS, Login, MatrixSection, Pace, ReadReceipts, Streaming},
+    check::{AccountProfile, AccountState, CheckError, account_state, check, discover},
+    section::{AutoJoin, ID_FORMAT, Login, MatrixSection, Pace, ReadReceipts, Streaming},
 };
 use self::{
     decryption::Decryption,
     drafts::Budget,
-    invites::Doors,
-    known::Memory,
-    latest::{LastMessages, Questions},
-    locked::Waiting,
-    receive::Late,
+    invites::RoomJoins,
+    latest::{LastMessages, OpenQuestions},
+    memory::Memory,
+    receive::LaggingRooms,
     session::{REQUEST_TIMEOUT, SessionError},
+    undecrypted::UndecryptedEvents,
 };
 
-/// The cursor that remembers our device.
+/// The cursor that stores our device id.
 const DEVICE: &str = "device";
 
-/// How long a delivery waits for the session.
-const OPENED_WITHIN: Duration = Duration::from_secs(2);
+/// How long a delivery waits for the session to open at start-up.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How many questions are remembered.
-const QUESTIONS: usize = 4096;
+const MAX_QUESTIONS: usize = 4096;
 
-/// One account.
+/// The adapter of one account.
 pub struct Matrix {
     channel: ChannelId,
     options: MatrixSection,
-    /// What belongs to our device.
+    /// Holds our device's session and keys.
     folder: PathBuf,
     clock: SharedClock,
     http: reqwest::Client,
@@ -104,22 +102,22 @@ pub struct Matrix {
     session: watch::Sender<Option<Arc<Session>>>,
     memory: Arc<Memory>,
     last_messages: LastMessages,
-    questions: Questions,
-    locked: Waiting,
-    late: Late,
-    doors: Arc<Doors>,
+    open_questions: OpenQuestions,
+    undecrypted: UndecryptedEvents,
+    lagging: LaggingRooms,
+    joins: Arc<RoomJoins>,
     budget: Arc<Budget>,
-    /// The questions that the latest turns were answered with.
-    asked: Cache<TurnId, Arc<str>>,
-    /// What goes on besides.
+    /// The event ids of our latest questions, by the turn that each answers.
+    questions_by_turn: Cache<TurnId, Arc<str>>,
+    /// Background work: verifications, joins, read receipts, buttons of questions.
     tasks: TaskTracker,
 }
 
-/// Our device, while it is logged in.
+/// Our logged-in device.
 struct Session {
     client: Client,
     user: String,
-    /// What the account is called.
+    /// The account's display name.
     name: Option<String>,
 }
 
@@ -131,12 +129,12 @@ impl Session {
 }
 
 impl Matrix {
-    /// The account that `options` describe, on `channel`. Nothing is called before [`run`](ChannelAdapter::run).
+    /// The account that `options` describe, on `channel`. It sends no request before [`run`](ChannelAdapter::run).
     ///
-    /// `folder` is for what belongs to our device: its session and its keys, as precious as the database. It is made with
-    /// mode 700; each channel needs one of its own.
+    /// `folder` holds our device's session and keys, as precious as the database. It is created with mode 700; each
+    /// channel needs its own.
     ///
-    /// `http` must not follow redirects: what is sent goes where the operator said.
+    /// `http` must not follow redirects: requests may go only to the configured homeserver.
     #[must_use]
     pub fn new(
         channel: ChannelId,
@@ -145,7 +143,7 @@ impl Matrix {
         clock: SharedClock,
         http: reqwest::Client,
     ) -> Self {
-        // One sync that stalls, the pause after it, and the next one.
+        // Covers a stalled sync, the pause after it, and the next sync.
         let stale_after = (options.sync_timeout + REQUEST_TIMEOUT) * 2 + Duration::from_secs(10);
         Self {
             channel,
@@ -158,12 +156,12 @@ impl Matrix {
             session: watch::Sender::new(None),
             memory: Arc::default(),
             last_messages: LastMessages::default(),
-            questions: Questions::default(),
-            locked: Waiting::default(),
-            late: Late::default(),
-            doors: Arc::default(),
+            open_questions: OpenQuestions::default(),
+            undecrypted: UndecryptedEvents::default(),
+            lagging: LaggingRooms::default(),
+            joins: Arc::default(),
             budget: Arc::default(),
-            asked: Cache::new(QUESTIONS),
+            questions_by_turn: Cache::new(MAX_QUESTIONS),
             tasks: TaskTracker::new(),
         }
     }
@@ -172,23 +170,23 @@ impl Matrix {
         self.session.borrow().clone()
     }
 
-    /// The session; at a start it is waited for.
-    async fn session_soon(&self) -> Option<Arc<Session>> {
+    /// The session. At start-up, waits until it is open.
+    async fn wait_for_session(&self) -> Option<Arc<Session>> {
         let mut opened = self.session.subscribe();
         let opening = opened.wait_for(Option::is_some);
-        tokio::time::timeout(OPENED_WITHIN, opening).await.ok()?.ok()?.clone()
+        tokio::time::timeout(OPEN_TIMEOUT, opening).await.ok()?.ok()?.clone()
     }
 
     fn set_session(&self, session: Option<Arc<Session>>) {
         self.session.send_replace(session);
     }
 
-    /// The session is over.
+    /// Drops the session: the next run opens another one.
     fn close(&self) {
         self.set_session(None);
     }
 
-    /// Opens the session, for as long as it takes.
+    /// Opens the session, or returns the open one. Retries until the homeserver can be reached.
     async fn open(&self, receiver: &Receiver<'_>) -> Result<Arc<Session>, RunEnd> {
         if let Some(session) = self.session() {
             return Ok(session);
@@ -257,7 +255,7 @@ impl ChannelAdapter for Matrix {
     }
 
     async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
-        let session = self.session().ok_or_else(|| FetchError::Failed("there is no session yet".to_owned()))?;
+        let session = self.session().ok_or_else(|| FetchError::Failed("not logged in yet".to_owned()))?;
         self.download(&session, attachment, limit).await
     }
 

@@ -1,4 +1,4 @@
-//! One delivery → calls of the homeserver, and the receipt.
+//! Sends a delivery to the homeserver and returns the receipt.
 
 mod files;
 mod search;
@@ -26,32 +26,32 @@ use crate::{
     errors::{self, Failure},
     format,
     invites::{is_joined, successor},
-    known::{Asked, Known},
+    memory::{Question, RememberedEvent},
     payload::OUR_FIELD,
     room::{chat_kind, read},
     section::{ReadReceipts, Streaming},
 };
 
-/// How long one message may take: in an encrypted room its key is shared first.
+/// Timeout of a request for a message. In an encrypted room the room key is shared first.
 pub(crate) const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a hint may take: it is of no use later.
-const HINT_TIMEOUT: Duration = Duration::from_secs(8);
+/// Timeout of a typing notice, draft or button: later it would be of no use.
+const EPHEMERAL_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// How long to wait for a session.
+/// When to retry while there is no session.
 const NOT_CONNECTED: Duration = Duration::from_secs(2);
 
-/// How long a draft that has no budget waits at least.
+/// Shortest pause of a draft that exceeds the budget.
 const DRAFT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Where a delivery goes.
-struct Place<'a> {
+/// A delivery, and where it goes.
+struct Target<'a> {
     session: Arc<Session>,
     room: Room,
     delivery: &'a Delivery,
 }
 
-impl Place<'_> {
+impl Target<'_> {
     fn thread(&self) -> Option<&str> {
         self.delivery.conversation().thread.as_deref()
     }
@@ -60,8 +60,8 @@ impl Place<'_> {
         self.delivery.id().to_string().into()
     }
 
-    /// A text as the content of a message, with its choices as a list.
-    fn words(&self, content: &Content) -> Value {
+    /// The content of a message: the text, its choices as a numbered list, and our field.
+    fn text_content(&self, content: &Content) -> Value {
         let delivery = self.delivery;
         let mut ours = json!({ "id": delivery.id() });
         if !content.choices.is_empty() {
@@ -77,105 +77,106 @@ impl Place<'_> {
 
 impl Matrix {
     pub(crate) async fn perform(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
-        if delivery.action().is_draft_of(self.options.streaming) {
+        if delivery.action().is_disabled_draft(self.options.streaming) {
             return Err(DeliveryError::Unsupported("drafts are not shown".to_owned()));
         }
-        let place = self.place(delivery).await?;
-        if let Some(receipt) = self.sent_before(&place).await? {
+        let target = self.resolve_target(delivery).await?;
+        if let Some(receipt) = self.find_earlier_attempt(&target).await? {
             return Ok(receipt);
         }
         let receipt = match delivery.action() {
-            Action::Send { content, reply_to } => self.send(&place, content, reply_to.as_deref()).await?,
-            Action::Edit { message, content, .. } => self.edit(&place, message, content).await?,
-            Action::React { message, emoji } => self.react(&place, message.as_deref(), emoji).await?,
-            Action::Draft { text, message, .. } => self.draft(&place, text, message.as_deref()).await?,
-            Action::Typing { on } => self.typing(&place, *on).await?,
-            Action::Delete { message } => self.delete(&place, message).await?,
+            Action::Send { content, reply_to } => self.send(&target, content, reply_to.as_deref()).await?,
+            Action::Edit { message, content, .. } => self.edit(&target, message, content).await?,
+            Action::React { message, emoji } => self.react(&target, message.as_deref(), emoji).await?,
+            Action::Draft { text, message, .. } => self.draft(&target, text, message.as_deref()).await?,
+            Action::Typing { on } => self.typing(&target, *on).await?,
+            Action::Delete { message } => self.delete(&target, message).await?,
         };
-        self.note_answered(&place);
+        self.mark_answered(&target);
         Ok(receipt)
     }
 
-    async fn place<'a>(&self, delivery: &'a Delivery) -> Result<Place<'a>, DeliveryError> {
+    async fn resolve_target<'a>(&self, delivery: &'a Delivery) -> Result<Target<'a>, DeliveryError> {
         let chat = &*delivery.conversation().chat;
-        let room = RoomId::parse(chat).map_err(|_| DeliveryError::Refused(format!("`{chat}` is no room")))?;
-        let session = self.session_soon().await.ok_or_else(|| DeliveryError::NotSent {
+        let room = RoomId::parse(chat).map_err(|_| DeliveryError::Refused(format!("bad room id: `{chat}`")))?;
+        let session = self.wait_for_session().await.ok_or_else(|| DeliveryError::NotSent {
             retry_after: Some(NOT_CONNECTED),
-            detail: "there is no session with the homeserver yet".to_owned(),
+            detail: "not logged in yet".to_owned(),
         })?;
         let refused = |why: &str| {
             if self.health.has_worked() {
                 return DeliveryError::Refused(format!("{why}: {chat}"));
             }
-            // The first sync will tell.
-            DeliveryError::NotSent { retry_after: Some(NOT_CONNECTED), detail: format!("{why} yet: {chat}") }
+            // Until the first sync, the SDK may not know the room.
+            DeliveryError::NotSent { retry_after: Some(NOT_CONNECTED), detail: format!("{why} (unsynced): {chat}") }
         };
-        let room = session.client.get_room(&room).ok_or_else(|| refused("we were never in the room"))?;
-        // What is meant for a room that goes on as another one goes there.
+        let room = session.client.get_room(&room).ok_or_else(|| refused("the account has never joined the room"))?;
+        // A delivery for a replaced room goes to its successor.
         if let Some(next) = successor(&session.client, &room).filter(is_joined) {
             return Err(DeliveryError::Moved { chat: next.room_id().to_string() });
         }
         if !is_joined(&room) {
-            return Err(refused("we are not in the room any more"));
+            return Err(refused("the account is no longer in the room"));
         }
-        Ok(Place { session, room, delivery })
+        Ok(Target { session, room, delivery })
     }
 
     async fn send(
         &self,
-        place: &Place<'_>,
+        target: &Target<'_>,
         content: &Content,
         reply_to: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
-        // What may have arrived is looked for whatever the budget says: the answer waits for it.
-        if place.delivery.is_draft() && place.delivery.attempt() == 1 {
-            self.may_draft()?;
+        // A retry ignores the budget: the answer waits until it is known whether the draft arrived.
+        if target.delivery.is_draft() && target.delivery.attempt() == 1 {
+            self.take_draft_budget()?;
         }
         let message = match &content.attachments[..] {
-            [] => place.words(content),
-            [file] => self.file(place, file, &labelled(place.delivery, &content.text)).await?,
+            [] => target.text_content(content),
+            [file] => self.file(target, file, &labelled(target.delivery, &content.text)).await?,
             _ => return Err(DeliveryError::Unsupported("several files in one message".to_owned())),
         };
-        let message = self.related(place, message, reply_to);
-        let id = self.put(place, "m.room.message", message.clone(), place.transaction(), MESSAGE_TIMEOUT).await?;
-        self.asked(place, &id, &message, content);
+        let message = self.with_relations(target, message, reply_to);
+        let id =
+            self.send_event(target, "m.room.message", message.clone(), target.transaction(), MESSAGE_TIMEOUT).await?;
+        self.remember_sent(target, &id, &message, content);
         Ok(Receipt::of(id))
     }
 
-    async fn edit(&self, place: &Place<'_>, message: &str, content: &Content) -> Result<Receipt, DeliveryError> {
-        self.is_there(place, message).await?;
-        let words = place.words(content);
-        let replacing = content::replacing(message, &words);
-        self.put(place, "m.room.message", replacing, place.transaction(), MESSAGE_TIMEOUT).await?;
-        self.asked(place, message, &words, content);
+    async fn edit(&self, target: &Target<'_>, message: &str, content: &Content) -> Result<Receipt, DeliveryError> {
+        self.check_not_redacted(target, message).await?;
+        let text = target.text_content(content);
+        let replacing = content::replacing(message, &text);
+        self.send_event(target, "m.room.message", replacing, target.transaction(), MESSAGE_TIMEOUT).await?;
+        self.remember_sent(target, message, &text, content);
         Ok(Receipt::of(message))
     }
 
-    /// Whether a message of ours is still there: homeservers take an edit of what was taken back, and nobody sees it.
-    async fn is_there(&self, place: &Place<'_>, message: &str) -> Result<(), DeliveryError> {
-        let gone = || DeliveryError::Gone(format!("`{message}` was taken back"));
-        let id = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("`{message}` is no event")))?;
-        let is_taken_back = match self.memory.get(place.room.room_id().as_str(), message) {
-            Some(known) => known.is_taken_back,
-            // It was sent before the last start.
-            None => match place.room.event(&id, Some(config(MESSAGE_TIMEOUT))).await {
+    /// Fails if our message was redacted: homeservers accept an edit of it, but clients do not show the edit.
+    async fn check_not_redacted(&self, target: &Target<'_>, message: &str) -> Result<(), DeliveryError> {
+        let gone = || DeliveryError::Gone(format!("`{message}` was deleted"));
+        let id = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("bad event id: `{message}`")))?;
+        let is_redacted = match self.memory.get(target.room.room_id().as_str(), message) {
+            Some(known) => known.is_redacted,
+            // It was sent before the last start, or so many events ago that it was forgotten.
+            None => match target.room.event(&id, Some(config(MESSAGE_TIMEOUT))).await {
                 Ok(event) => read(&event).is_some_and(|event| event.is_redacted()),
                 Err(error) => match errors::sdk(&error) {
                     Failure::Refused(_) => true,
-                    // It was only looked at.
+                    // A lookup changes nothing: the delivery was not sent.
                     Failure::Unknown(detail) => return Err(DeliveryError::NotSent { retry_after: None, detail }),
-                    failure => return Err(self.judge(failure)),
+                    failure => return Err(self.classify(failure)),
                 },
             },
         };
-        if is_taken_back { Err(gone()) } else { Ok(()) }
+        if is_redacted { Err(gone()) } else { Ok(()) }
     }
 
-    /// The content of a message, with what it refers to: its thread, and what it answers where that is not plain.
-    fn related(&self, place: &Place<'_>, mut content: Value, reply_to: Option<&str>) -> Value {
-        let conversation = place.delivery.conversation();
-        let is_group = chat_kind(&place.room) == ChatKind::Group;
-        if let Some(root) = place.thread() {
+    /// Adds a message's relations: its thread, the message that it answers if that is not obvious, and a mention.
+    fn with_relations(&self, target: &Target<'_>, mut content: Value, reply_to: Option<&str>) -> Value {
+        let conversation = target.delivery.conversation();
+        let is_group = chat_kind(&target.room) == ChatKind::Group;
+        if let Some(root) = target.thread() {
             content["m.relates_to"] = json!({
                 "rel_type": "m.thread", "event_id": root,
                 "is_falling_back": true, "m.in_reply_to": { "event_id": reply_to.unwrap_or(root) },
@@ -183,153 +184,153 @@ impl Matrix {
         } else if let Some(reply_to) = reply_to.filter(|to| is_group || !self.last_messages.is_last(conversation, to)) {
             content["m.relates_to"] = json!({ "m.in_reply_to": { "event_id": reply_to } });
         }
-        // Whoever asked hears that there is an answer.
+        // Mentioned, the asker is notified of the answer.
         let asker = reply_to
             .filter(|_| is_group)
             .and_then(|to| self.memory.get(&conversation.chat, to))
             .map(|known| known.sender);
-        if let Some(asker) = asker.filter(|asker| asker != place.session.me()) {
+        if let Some(asker) = asker.filter(|asker| asker != target.session.me()) {
             content["m.mentions"] = json!({ "user_ids": [asker] });
         }
         content
     }
 
-    /// Remembers a message of ours; a question gets its buttons.
-    fn asked(&self, place: &Place<'_>, message: &str, words: &Value, content: &Content) {
-        let conversation = place.delivery.conversation();
+    /// Remembers a message of ours. Adds the buttons of a question in the background.
+    fn remember_sent(&self, target: &Target<'_>, message: &str, sent: &Value, content: &Content) {
+        let conversation = target.delivery.conversation();
         let Content { choices, chooser, .. } = content.clone();
         let buttons = content::buttons(&choices);
-        let turn = place.delivery.turn();
-        let asks = (!choices.is_empty()).then_some(Asked { turn, choices, chooser, is_closed: false });
-        let known = Known {
-            sender: place.session.me().to_owned(),
-            text: words["body"].as_str().unwrap_or_default().to_owned(),
-            thread: place.thread().map(str::to_owned),
-            asks: asks.clone(),
+        let turn = target.delivery.turn();
+        let question = (!choices.is_empty()).then_some(Question { turn, choices, chooser, is_closed: false });
+        let known = RememberedEvent {
+            sender: target.session.me().to_owned(),
+            text: sent["body"].as_str().unwrap_or_default().to_owned(),
+            thread: target.thread().map(str::to_owned),
+            question: question.clone(),
             directed: None,
-            is_taken_back: false,
+            is_redacted: false,
         };
-        self.memory.learn(&conversation.chat, message, known);
-        let Some(asks) = asks else { return self.questions.forget(conversation) };
-        self.asked.insert(asks.turn, message.into());
-        self.questions.note(conversation, asks);
-        let (room, id, message) = (place.room.clone(), place.delivery.id(), message.to_owned());
+        self.memory.insert(&conversation.chat, message, known);
+        let Some(question) = question else { return self.open_questions.forget(conversation) };
+        self.questions_by_turn.insert(question.turn, message.into());
+        self.open_questions.note(conversation, question);
+        let (room, id, message) = (target.room.clone(), target.delivery.id(), message.to_owned());
         let memory = Arc::clone(&self.memory);
         self.tasks.spawn(async move {
             for (number, button) in buttons.iter().enumerate() {
-                let known = memory.get(room.room_id().as_str(), &message).and_then(|known| known.asks);
-                if known.is_some_and(|asks| asks.is_closed) {
+                let known = memory.get(room.room_id().as_str(), &message).and_then(|known| known.question);
+                if known.is_some_and(|question| question.is_closed) {
                     return;
                 }
                 let transaction: OwnedTransactionId = format!("{id}.{number}").into();
                 let sent = room
                     .send_raw("m.reaction", content::reaction(&message, button))
                     .with_transaction_id(&transaction)
-                    .with_request_config(config(HINT_TIMEOUT))
+                    .with_request_config(config(EPHEMERAL_TIMEOUT))
                     .await;
                 if let Err(error) = sent {
-                    // The numbers can be written as well.
-                    return tracing::debug!(room = %room.room_id(), %error, "a choice has no button");
+                    // The person can type the number instead.
+                    return tracing::debug!(room = %room.room_id(), %error, "could not add a button for a choice");
                 }
             }
         });
     }
 
-    async fn react(&self, place: &Place<'_>, message: Option<&str>, emoji: &str) -> Result<Receipt, DeliveryError> {
+    async fn react(&self, target: &Target<'_>, message: Option<&str>, emoji: &str) -> Result<Receipt, DeliveryError> {
         let message = message.ok_or_else(|| DeliveryError::Refused("there is no message to react to".to_owned()))?;
         let content = content::reaction(message, emoji);
-        let sent = self.try_put(place, "m.reaction", content, place.transaction(), MESSAGE_TIMEOUT).await;
+        let sent = self.try_send_event(target, "m.reaction", content, target.transaction(), MESSAGE_TIMEOUT).await;
         match sent {
             Ok(_) | Err(Failure::Duplicate(_)) => Ok(Receipt::of(message)),
-            Err(failure) => Err(self.judge(failure)),
+            Err(failure) => Err(self.classify(failure)),
         }
     }
 
-    /// Takes one draft from their budget.
-    fn may_draft(&self) -> Result<(), DeliveryError> {
+    /// Takes one draft from the budget.
+    fn take_draft_budget(&self) -> Result<(), DeliveryError> {
         if let Err(wait) = self.budget.take(self.options.pace.of_drafts(), self.clock.now()) {
-            // The homeserver would take a message.
+            // Not `Limited`: the homeserver would still accept an answer.
             return Err(DeliveryError::NotSent {
                 retry_after: Some(wait.max(DRAFT_PAUSE)),
-                detail: "the budget of drafts is used up".to_owned(),
+                detail: "the draft budget is used up".to_owned(),
             });
         }
         Ok(())
     }
 
-    async fn draft(&self, place: &Place<'_>, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
+    async fn draft(&self, target: &Target<'_>, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
         let Some(message) = message else {
-            return Err(DeliveryError::Unsupported("the first draft is a message".to_owned()));
+            return Err(DeliveryError::Unsupported("the first draft must be sent as a message".to_owned()));
         };
-        self.may_draft()?;
+        self.take_draft_budget()?;
         let first = format::parts(text).into_iter().next().unwrap_or_default();
-        let words = content::text(&first, &json!({ "id": place.delivery.id() }));
-        self.is_there(place, message).await?;
-        let replacing = content::replacing(message, &words);
-        self.put(place, "m.room.message", replacing, place.transaction(), HINT_TIMEOUT).await?;
+        let text = content::text(&first, &json!({ "id": target.delivery.id() }));
+        self.check_not_redacted(target, message).await?;
+        let replacing = content::replacing(message, &text);
+        self.send_event(target, "m.room.message", replacing, target.transaction(), EPHEMERAL_TIMEOUT).await?;
         Ok(Receipt::of(message))
     }
 
-    async fn typing(&self, place: &Place<'_>, on: bool) -> Result<Receipt, DeliveryError> {
-        let receipt = Receipt::of(place.delivery.id().to_string());
+    async fn typing(&self, target: &Target<'_>, on: bool) -> Result<Receipt, DeliveryError> {
+        let receipt = Receipt::of(target.delivery.id().to_string());
         if let Some(retry_after) = self.budget.limit(self.clock.now()).filter(|_| on) {
-            let detail = "the homeserver limits us".to_owned();
+            let detail = "the homeserver limits the account".to_owned();
             return Err(DeliveryError::Limited { retry_after, scope: Scope::Account, detail });
         }
         let state = if on { Typing::Yes(TypingInfo::new(TYPING_LASTS)) } else { Typing::No };
-        let (me, room) = (place.room.own_user_id().to_owned(), place.room.room_id().to_owned());
-        let sent = place.session.client.send(TypingRequest::new(me, room, state));
-        match sent.with_request_config(config(HINT_TIMEOUT)).await {
+        let (me, room) = (target.room.own_user_id().to_owned(), target.room.room_id().to_owned());
+        let sent = target.session.client.send(TypingRequest::new(me, room, state));
+        match sent.with_request_config(config(EPHEMERAL_TIMEOUT)).await {
             Ok(_) => Ok(receipt),
-            Err(error) => Err(self.judge(errors::http(&error))),
+            Err(error) => Err(self.classify(errors::http(&error))),
         }
     }
 
-    async fn delete(&self, place: &Place<'_>, message: &str) -> Result<Receipt, DeliveryError> {
-        let event = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("`{message}` is no event")))?;
-        let room = place.room.room_id().to_owned();
-        let request = redact_event::v3::Request::new(room, event, place.transaction());
-        let sent = place.session.client.send(request).with_request_config(config(MESSAGE_TIMEOUT)).await;
-        sent.map(|_| Receipt::of(message)).map_err(|error| self.judge(errors::http(&error)))
+    async fn delete(&self, target: &Target<'_>, message: &str) -> Result<Receipt, DeliveryError> {
+        let event = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("bad event id: `{message}`")))?;
+        let room = target.room.room_id().to_owned();
+        let request = redact_event::v3::Request::new(room, event, target.transaction());
+        let sent = target.session.client.send(request).with_request_config(config(MESSAGE_TIMEOUT)).await;
+        sent.map(|_| Receipt::of(message)).map_err(|error| self.classify(errors::http(&error)))
     }
 
-    async fn put(
+    async fn send_event(
         &self,
-        place: &Place<'_>,
+        target: &Target<'_>,
         kind: &str,
         content: Value,
         transaction: OwnedTransactionId,
         timeout: Duration,
     ) -> Result<String, DeliveryError> {
-        self.try_put(place, kind, content, transaction, timeout).await.map_err(|failure| self.judge(failure))
+        self.try_send_event(target, kind, content, transaction, timeout).await.map_err(|failure| self.classify(failure))
     }
 
-    /// Sends an event, encrypted where the room is. The same transaction gives the same event.
-    async fn try_put(
+    /// Sends an event, encrypted if the room is. Repeating a transaction id returns the id of the first event.
+    async fn try_send_event(
         &self,
-        place: &Place<'_>,
+        target: &Target<'_>,
         kind: &str,
         content: Value,
         transaction: OwnedTransactionId,
         timeout: Duration,
     ) -> Result<String, Failure> {
         let transaction: &TransactionId = &transaction;
-        let sending = place.room.send_raw(kind, content).with_transaction_id(transaction);
+        let sending = target.room.send_raw(kind, content).with_transaction_id(transaction);
         let sent = sending.with_request_config(config(timeout)).await;
         sent.map(|sent| sent.response.event_id.to_string()).map_err(|error| errors::sdk(&error))
     }
 
-    /// What a failure means for the delivery; a limit holds back what can be left out as well.
-    fn judge(&self, failure: Failure) -> DeliveryError {
+    /// Maps a failure to the delivery's error. A rate limit also holds back drafts and typing notices.
+    fn classify(&self, failure: Failure) -> DeliveryError {
         if let Failure::Limited { retry_after, .. } = &failure {
-            self.budget.limited(self.clock.now() + *retry_after);
+            self.budget.note_limited(self.clock.now() + *retry_after);
         }
         failure.into()
     }
 
-    /// F7. What is answered is read.
-    fn note_answered(&self, place: &Place<'_>) {
-        let delivery = place.delivery;
+    /// F7. Marks the message that was answered as read.
+    fn mark_answered(&self, target: &Target<'_>) {
+        let delivery = target.delivery;
         let is_answer = delivery.signal().is_some_and(|signal| signal != SignalKind::Deferral);
         if !is_answer || self.options.read_receipts != ReadReceipts::OnAnswer {
             return;
@@ -340,18 +341,18 @@ impl Matrix {
             Action::Draft { .. } | Action::Typing { .. } | Action::Delete { .. } => None,
         };
         if let Some(event) = answered {
-            self.mark_read(&place.session, place.room.room_id(), event);
+            self.mark_read(&target.session, target.room.room_id(), event);
         }
     }
 }
 
-trait Drafts {
-    /// Whether it is a draft that is not shown.
-    fn is_draft_of(&self, streaming: Streaming) -> bool;
+trait DisabledDraft {
+    /// Whether it is a draft although drafts are switched off.
+    fn is_disabled_draft(&self, streaming: Streaming) -> bool;
 }
 
-impl Drafts for Action {
-    fn is_draft_of(&self, streaming: Streaming) -> bool {
+impl DisabledDraft for Action {
+    fn is_disabled_draft(&self, streaming: Streaming) -> bool {
         matches!(self, Self::Draft { .. }) && streaming == Streaming::Off
     }
 }
@@ -360,12 +361,12 @@ pub(crate) fn config(timeout: Duration) -> RequestConfig {
     RequestConfig::new().timeout(timeout).disable_retry()
 }
 
-/// The text, after the words that tell that this may be a second copy.
+/// The text, after the label that says that it may be a second copy.
 fn labelled(delivery: &Delivery, text: &str) -> String {
     delivery.label().map_or_else(|| text.to_owned(), |label| format!("{label}\n\n{text}"))
 }
 
-/// What we say about a message ourselves, in its content.
+/// The delivery id that our field contains.
 fn delivery_of(content: &Value) -> Option<&str> {
     content[OUR_FIELD]["id"].as_str()
 }

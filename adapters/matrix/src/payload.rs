@@ -1,13 +1,12 @@
-//! Views of Matrix's events: what concerns us of them. Nothing unknown is an error.
+//! The parts of Matrix events that we read. Unknown fields and kinds are not errors.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The key of our own field in what we send: other Rejoinders know us by it, and a message whose receipt was
-/// lost is found by it.
+/// The key of our own field in events that we send. Other Rejoinders recognise us by it, and a message whose receipt
+/// was lost is found by it.
 pub(crate) const OUR_FIELD: &str = "org.rejoinder.delivery";
 
-/// An event of a room.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Event {
     #[serde(rename = "type")]
@@ -21,14 +20,14 @@ pub(crate) struct Event {
     pub(crate) content: Value,
     #[serde(default)]
     pub(crate) state_key: Option<String>,
-    /// What a redaction is about, in rooms before version 11.
+    /// The event that a redaction redacts, in rooms before version 11.
     #[serde(default)]
     pub(crate) redacts: Option<String>,
     #[serde(default)]
     pub(crate) unsigned: Unsigned,
 }
 
-/// What the server says about an event.
+/// Fields that the homeserver adds to an event.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Unsigned {
     #[serde(default)]
@@ -66,30 +65,29 @@ pub(crate) struct Message {
     #[serde(default, rename = "m.new_content")]
     pub(crate) new_content: Option<Box<Message>>,
     #[serde(default, rename = "org.rejoinder.delivery")]
-    pub(crate) ours: Option<Ours>,
+    pub(crate) ours: Option<OurField>,
 }
 
-/// What we say about a message of ours.
+/// The content of our own field in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(crate) struct Ours {
-    /// The delivery.
+pub(crate) struct OurField {
+    /// The delivery's id.
     #[serde(default)]
     pub(crate) id: String,
-    /// The turn, where the message is a question with choices.
+    /// The turn's id, if the message is a question with choices.
     #[serde(default)]
     pub(crate) turn: Option<String>,
-    /// The choices.
     #[serde(default)]
     pub(crate) choices: Vec<String>,
-    /// Who may pick, where not everybody may.
+    /// The user who may pick; `None`: everybody.
     #[serde(default)]
     pub(crate) chooser: Option<String>,
-    /// What was picked.
+    /// The choice that was picked.
     #[serde(default)]
     pub(crate) picked: Option<String>,
 }
 
-/// What is known of a file.
+/// The metadata of a file.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Info {
     #[serde(default)]
@@ -98,14 +96,14 @@ pub(crate) struct Info {
     pub(crate) size: Option<u64>,
 }
 
-/// Who is meant.
+/// The mentioned users (`m.mentions`).
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Mentions {
     #[serde(default)]
     pub(crate) user_ids: Vec<String>,
 }
 
-/// What an event refers to.
+/// The relation of an event (`m.relates_to`).
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Relation {
     #[serde(default)]
@@ -120,13 +118,12 @@ pub(crate) struct Relation {
     pub(crate) in_reply_to: Option<InReplyTo>,
 }
 
-/// What an event replies to.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct InReplyTo {
     pub(crate) event_id: String,
 }
 
-/// What became of somebody's membership of a room.
+/// A change of a user's membership of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Membership {
     pub(crate) now: String,
@@ -134,7 +131,7 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// Whether they came in, and did not only change their name.
+    /// Whether the user joined. A change of the display name alone is not a join.
     pub(crate) fn is_join(&self) -> bool {
         self.now == "join" && self.before.as_deref() != Some("join")
     }
@@ -145,71 +142,70 @@ impl Relation {
         self.event_id.as_deref().filter(|_| self.rel_type.as_deref() == Some(rel_type))
     }
 
-    /// The root of the thread it is in.
+    /// The root of the thread that the event is in.
     pub(crate) fn thread(&self) -> Option<&str> {
         self.of_type("m.thread")
     }
 
-    /// The event that it takes the place of.
+    /// The event that it edits.
     pub(crate) fn replaces(&self) -> Option<&str> {
         self.of_type("m.replace")
     }
 
-    /// The event that it is put on, and what.
+    /// The event that it reacts to, and the emoji.
     pub(crate) fn annotates(&self) -> Option<(&str, &str)> {
         Some((self.of_type("m.annotation")?, self.key.as_deref()?))
     }
 
-    /// The event that it answers. In a thread every event names the one before it, for clients that know no
-    /// threads: that is no answer.
-    pub(crate) fn answers(&self) -> Option<&str> {
+    /// The event that it replies to. In a thread every event names the one before it, for clients without threads: that
+    /// is not a reply.
+    pub(crate) fn replies_to(&self) -> Option<&str> {
         let is_fallback = self.is_falling_back && self.thread().is_some();
         self.in_reply_to.as_ref().filter(|_| !is_fallback).map(|to| to.event_id.as_str())
     }
 }
 
 impl Event {
-    /// Its content as a message.
+    /// The content as a message. `None` if the event is neither a message nor a sticker, or has no content.
     pub(crate) fn message(&self) -> Option<Message> {
         if !matches!(&*self.kind, "m.room.message" | "m.sticker") || !self.content.is_object() {
             return None;
         }
         let content = without_nulls(self.content.clone());
-        // What a client got wrong in one field is no reason to miss what was said.
+        // A malformed field does not hide the text.
         Some(serde_json::from_value(content).unwrap_or_else(|_| {
             let text = |key: &str| self.content[key].as_str().unwrap_or_default().to_owned();
             Message { msgtype: text("msgtype"), body: text("body"), ..Message::default() }
         }))
     }
 
-    /// What its content refers to. In encrypted events too this is in the open.
+    /// The relation of the event. It is not encrypted, even in encrypted events.
     pub(crate) fn relation(&self) -> Relation {
         let relation = self.content.get("m.relates_to").cloned().unwrap_or_default();
         serde_json::from_value(relation).unwrap_or_default()
     }
 
-    /// The event that it takes back, when it is a redaction.
-    pub(crate) fn takes_back(&self) -> Option<&str> {
+    /// The event that it redacts, if it is a redaction.
+    pub(crate) fn redaction_target(&self) -> Option<&str> {
         if self.kind != "m.room.redaction" {
             return None;
         }
         self.content.get("redacts").and_then(Value::as_str).or(self.redacts.as_deref())
     }
 
-    /// An event that was encrypted: what only the server may say, it does not say. Who is in a room, and what was
-    /// taken back, the server says in the open.
-    pub(crate) fn written_by_somebody(self) -> Self {
+    /// The event as far as an encrypted event may be believed. Membership, other state and redactions come from the
+    /// server unencrypted; inside an encrypted event, anybody could have written them.
+    pub(crate) fn without_server_claims(self) -> Self {
         let is_servers = self.state_key.is_some() || self.kind == "m.room.redaction";
         let kind = if is_servers { "m.room.encrypted".to_owned() } else { self.kind };
         Self { kind, state_key: None, redacts: None, ..self }
     }
 
-    /// Whether somebody took its content back.
     pub(crate) fn is_redacted(&self) -> bool {
         self.unsigned.redacted_because.is_some()
     }
 
-    /// Our own membership from here on, when it is about that.
+    /// The change of `user`'s membership, if the event is one.
     pub(crate) fn membership_of(&self, user: &str) -> Option<Membership> {
         if self.kind != "m.room.member" || self.state_key.as_deref() != Some(user) {
             return None;
@@ -220,7 +216,7 @@ impl Event {
     }
 }
 
-/// Fields that are null are fields that are not there.
+/// Removes fields that are null, so that they count as absent.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {

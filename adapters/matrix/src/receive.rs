@@ -1,14 +1,14 @@
 //! The sync loop (<https://spec.matrix.org/latest/client-server-api/#syncing>).
 //!
-//! The SDK keeps the state of rooms and keys, and saves its own sync token before anything is done with what
-//! came. So what counts is ours: for each room the last event that is stored (the cursor of the room's name),
-//! and the token up to which that holds for all rooms (the cursor `sync`). Where the SDK is ahead of it, after
-//! a crash, every room is read back to its cursor; and so is a room whose timeline has a gap.
+//! The SDK keeps the state of rooms and the keys, and saves its sync token before we have stored the events of the
+//! response. So our own cursors count: for each room its last stored event (the cursor named by the room's id), and the
+//! token up to which all rooms are stored (the cursor `sync`). If the SDK is ahead of that token, after a crash, every
+//! room is read back to its cursor. So is a room whose timeline has a gap.
 
 mod gaps;
-mod late;
+mod lagging;
 mod rooms;
-mod take_in;
+mod store_events;
 mod timeline;
 
 use std::time::Duration;
@@ -35,36 +35,36 @@ use crate::{
     session,
 };
 
-/// The cursor of the token up to which everything is stored.
+/// The cursor that holds the sync token up to which all rooms are stored.
 const SYNC: &str = "sync";
 
-/// How many events of a room come with one sync.
+/// How many events of a room one sync response contains at most.
 const TIMELINE: u32 = 50;
 
-pub(crate) use self::late::Late;
+pub(crate) use self::lagging::LaggingRooms;
 
 impl Matrix {
-    /// Takes events in until the run ends.
+    /// Receives events until the run ends.
     pub(crate) async fn receive(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let session = &self.open(receiver).await?;
-        self.load_locked(receiver).await?;
-        let besides = async {
-            tokio::join!(self.be_trusted(&session.client), self.unlock(session, receiver));
+        self.load_undecrypted(receiver).await?;
+        let background = async {
+            tokio::join!(self.sign_device(&session.client), self.decrypt_waiting(session, receiver));
             receiver.shutdown.cancelled().await;
             Err(RunEnd::Shutdown)
         };
         tokio::select! {
             ended = self.sync(session, receiver) => ended,
-            ended = self.catch_late_up(session, receiver) => ended,
-            ended = besides => ended,
+            ended = self.catch_up_lagging(session, receiver) => ended,
+            ended = background => ended,
         }
     }
 
     async fn sync(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        self.load_late(receiver).await?;
+        self.load_lagging(receiver).await?;
         let mut stored = receiver.cursor(SYNC).await?;
         let mut backoff = Backoff::default();
-        // The first sync comes back at once: it shows that syncing works.
+        // The first sync returns at once, to show that syncing works.
         let mut wait = Duration::ZERO;
         let mut is_away = true;
         loop {
@@ -73,7 +73,7 @@ impl Matrix {
             if reached != stored
                 && let (Some(reached), false) = (reached, is_first)
             {
-                tracing::info!(channel = %self.channel, "reading rooms back to what is stored");
+                tracing::info!(channel = %self.channel, "reading rooms back to their last stored events");
                 self.catch_up(session, stored.as_deref(), receiver).await?;
                 receiver.move_cursor(SYNC, &reached).await?;
                 stored = Some(reached);
@@ -82,7 +82,7 @@ impl Matrix {
                 Ok(response) => response,
                 Err(error) => {
                     is_away = true;
-                    let pause = backoff.pause_unreachable().max(self.judge_sync(&error)?);
+                    let pause = backoff.pause_unreachable().max(self.report_sync_failure(&error)?);
                     wait = Duration::ZERO;
                     receiver.pause(pause).await?;
                     continue;
@@ -90,19 +90,19 @@ impl Matrix {
             };
             backoff.reset();
             if std::mem::take(&mut is_away) {
-                receiver.intake.is_back();
+                receiver.intake.report_recovered();
             }
             self.store(session, &response, stored.as_deref(), receiver).await?;
             stored = Some(response.next_batch);
-            wait = self.doors.next_try(self.clock.now()).map_or(self.options.sync_timeout, |next| {
-                // A room that could not be joined is tried again then.
+            wait = self.joins.next_try(self.clock.now()).map_or(self.options.sync_timeout, |next| {
+                // Wakes up in time to retry a room that could not be joined.
                 next.clamp(Duration::from_secs(1), self.options.sync_timeout)
             });
             self.health.inbound_works(self.clock.now());
         }
     }
 
-    /// Stores what a sync brought, and then that it is stored.
+    /// Stores the events of a sync response, then its token.
     async fn store(
         &self,
         session: &Session,
@@ -110,31 +110,31 @@ impl Matrix {
         since: Option<&str>,
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
-        self.take_up_verifications(session, response);
+        self.accept_verifications(session, response);
         let is_first = since.is_none();
         if is_first {
             self.remember_old_invites(session, receiver).await?;
-            self.begin_at_the_end(session, response, receiver).await?;
+            self.skip_old_events(session, response, receiver).await?;
         }
         for (room, update) in response.rooms.joined.iter().filter(|_| !is_first) {
             let Some(room) = session.client.get_room(room) else { continue };
             let timeline = &update.timeline;
-            if self.late.leaves(room.room_id()) {
-                // What came is read with what is missing before it.
+            if self.lagging.defer_events(room.room_id()) {
+                // `catch_up_lagging` reads these events, after those that are missing before them.
                 continue;
             }
             if !timeline.events.is_empty() || timeline.limited {
-                let brought = rooms::Brought {
+                let synced = rooms::SyncedEvents {
                     events: timeline.events.clone(),
                     before: timeline.prev_batch.clone(),
                     has_gap: timeline.limited,
                 };
-                if !self.room(session, &room, brought, since, receiver).await? {
-                    self.fall_behind(room.room_id(), since, receiver).await?;
+                if !self.store_room(session, &room, synced, since, receiver).await? {
+                    self.mark_lagging(room.room_id(), since, receiver).await?;
                 }
             }
         }
-        // Also when nothing came: at the next start there is nothing to read back then.
+        // Even for an empty response: otherwise the next start would read rooms back.
         if since != Some(&response.next_batch) {
             receiver.move_cursor(SYNC, &response.next_batch).await?;
         }
@@ -142,21 +142,21 @@ impl Matrix {
         self.follow_rooms(session, receiver).await
     }
 
-    /// Reads every room back to what is stored.
+    /// Reads every room back to its cursor.
     async fn catch_up(&self, session: &Session, since: Option<&str>, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.joined_rooms() {
-            if self.late.leaves(room.room_id()) {
+            if self.lagging.defer_events(room.room_id()) {
                 continue;
             }
-            if !self.room(session, &room, rooms::Brought::nothing(), since, receiver).await? {
-                self.fall_behind(room.room_id(), since, receiver).await?;
+            if !self.store_room(session, &room, rooms::SyncedEvents::nothing(), since, receiver).await? {
+                self.mark_lagging(room.room_id(), since, receiver).await?;
             }
         }
         Ok(())
     }
 
-    /// At the first start nothing old is answered: every room begins after what is there.
-    async fn begin_at_the_end(
+    /// On the first start, sets every room's cursor to its last event, so that nothing old is answered.
+    async fn skip_old_events(
         &self,
         session: &Session,
         response: &SyncResponse,
@@ -171,7 +171,7 @@ impl Matrix {
                 .find_map(|event| timeline::Position::of(event, self.clock.now()))
             {
                 Some(last) => Some(last),
-                // The SDK has seen the room before, and we have not.
+                // The sync brought no event of it, for example because the SDK had synced the room before.
                 None => self.end_of(&room, receiver).await?,
             };
             let position = last.unwrap_or(timeline::Position::Joined).to_text();
@@ -180,8 +180,8 @@ impl Matrix {
         Ok(())
     }
 
-    /// How long to leave the homeserver alone at least after a sync that failed.
-    fn judge_sync(&self, error: &Error) -> Result<Duration, ChannelError> {
+    /// Reports a failed sync. Returns the shortest pause before the next one; an error ends the run.
+    fn report_sync_failure(&self, error: &Error) -> Result<Duration, ChannelError> {
         let (pause, detail) = match errors::sdk(error) {
             Failure::Unauthorized { is_soft, detail } => return Err(self.session_ended(is_soft, detail)),
             Failure::Limited { retry_after, detail } => (retry_after, detail),
@@ -190,12 +190,12 @@ impl Matrix {
             | Failure::Unknown(detail)
             | Failure::Duplicate(detail) => (Duration::ZERO, detail),
         };
-        tracing::warn!(channel = %self.channel, error = detail, "a sync failed, trying again");
+        tracing::warn!(channel = %self.channel, error = detail, "sync failed, retrying");
         self.health.inbound_fails(format!("syncing fails: {detail}"));
         Ok(pause)
     }
 
-    /// The homeserver has ended the session. Where it keeps the device, the next one logs in as the same.
+    /// Handles the end of the session. If the homeserver keeps the device, the next run logs in as the same device.
     fn session_ended(&self, is_soft: bool, detail: String) -> ChannelError {
         self.health.inbound_fails(format!("the homeserver has ended the session: {detail}"));
         self.close();
@@ -203,21 +203,21 @@ impl Matrix {
             return ChannelError::Unauthorized(detail);
         }
         match session::forget_token(&self.folder) {
-            Ok(()) => ChannelError::Failed("the session has ended, logging in again".to_owned()),
+            Ok(()) => ChannelError::Failed("the session ended, logging in again".to_owned()),
             Err(error) => ChannelError::Failed(error.to_string()),
         }
     }
 }
 
 impl Session {
-    /// How far the SDK has synced.
+    /// The token up to which the SDK has synced.
     async fn sync_token(&self) -> Option<String> {
         let stored = self.client.state_store().get_kv_data(StateStoreDataKey::SyncToken).await;
         stored.ok().flatten().and_then(StateStoreDataValue::into_sync_token)
     }
 }
 
-/// What is asked for: no presence, and nothing of who has read what.
+/// Requests no presence, no typing notices and no read receipts.
 fn settings(wait: Duration) -> SyncSettings {
     let mut filter = FilterDefinition::default();
     filter.presence.types = Some(Vec::new());

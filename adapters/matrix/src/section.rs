@@ -1,9 +1,9 @@
-//! `[channels.matrix.<name>]`: an account on a Matrix homeserver, as the operator configured it.
+//! `[channels.matrix.<name>]`: the configuration of an account on a Matrix homeserver.
 
 use std::time::Duration;
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size,
+    Account, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
     duration::{self, HOUR, SECOND},
     text,
 };
@@ -12,57 +12,53 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// One account.
+/// The configuration of one account.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MatrixSection {
-    /// Where the homeserver's client API is, without `/_matrix`.
+    /// The base URL of the homeserver's client API, without `/_matrix`.
     #[serde(deserialize_with = "text::http_url")]
     pub homeserver: Url,
-    /// The account: `@agent:example.org`.
+    /// The account's user id: `@agent:example.org`.
     #[serde(deserialize_with = "text::filled")]
     pub user: String,
-    /// The account's password. There where `access_token` is not.
+    /// Set exactly where `access_token` is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<Secret>,
-    /// The access token of a device that was made for the gateway. There where `password` is not.
+    /// The access token of a device that was created for the gateway. Set exactly where `password` is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_token: Option<Secret>,
-    /// The key or the passphrase of the account's recovery.
+    /// The account's recovery key, or the passphrase for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_key: Option<Secret>,
-    /// What the gateway's device is called.
+    /// The display name of the gateway's device.
     #[serde(deserialize_with = "text::filled")]
     pub device_name: String,
-    /// Which invitations are accepted.
     pub auto_join: AutoJoin,
     /// Who may write in direct chats.
     pub dm_policy: DirectPolicy,
-    /// Who may write in direct chats where that is a list.
+    /// The people who may write in direct chats if `dm_policy` is an allow list.
     pub allow_from: AllowList,
-    /// What is put before the agent in rooms.
+    /// Which messages in rooms are given to the agent.
     pub group_policy: GroupPolicy,
-    /// Who may write in rooms, and which rooms; where it is empty, those of `allow_from`.
+    /// The people who may write in rooms, and the rooms; if it is empty, `allow_from` applies.
     pub group_allow_from: AllowList,
-    /// How an answer is shown while it is being written.
     pub streaming: Streaming,
-    /// When what was said is marked as read.
     pub read_receipts: ReadReceipts,
-    /// Whether the agent is told when somebody reacts to one of its messages.
+    /// Whether reactions to the agent's messages are passed to the agent.
     pub tell_reactions: bool,
-    /// How long what cannot be decrypted may wait for its key before the person is told.
+    /// How long an event may wait for its decryption key before the sender is informed.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, SECOND, { 24 * HOUR }>")]
     pub decrypt_patience: Duration,
-    /// How long one sync waits for something to come.
+    /// How long one sync request waits for new events.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, SECOND, { 300 * SECOND }>")]
     pub sync_timeout: Duration,
-    /// The largest file that is taken from a person.
+    /// The largest inbound file.
     pub max_attachment: Size,
-    /// The largest file that is sent.
+    /// The largest outbound file.
     pub max_upload: Size,
-    /// How fast what can be left out is sent.
     pub pace: Pace,
-    /// Who answers, where it is not the default agent.
+    /// The agent that answers instead of the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
 }
@@ -71,12 +67,10 @@ pub struct MatrixSection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AutoJoin {
-    /// Those of people who may write.
+    /// Invitations from people who may write.
     #[default]
     Allowlist,
-    /// All.
     Always,
-    /// None.
     Never,
 }
 
@@ -87,11 +81,10 @@ pub enum Streaming {
     /// As a message that is edited until it is the answer.
     #[default]
     Edit,
-    /// Not at all.
     Off,
 }
 
-/// When what was said is marked as read.
+/// When a message is marked as read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadReceipts {
@@ -100,18 +93,17 @@ pub enum ReadReceipts {
     Immediate,
     /// Once it is answered.
     OnAnswer,
-    /// Never.
     Off,
 }
 
-/// How fast drafts are sent. What the homeserver limits it says itself, and is kept to.
+/// How fast drafts are sent. Rate limits of the homeserver are honoured in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pace {
-    /// So that they never use up what an answer needs, by the limits that Synapse has by itself.
+    /// At half of Synapse's default rate limit, which leaves room for answers.
     #[default]
     Synapse,
-    /// As fast as the homeserver takes them.
+    /// As fast as the homeserver accepts them.
     Server,
 }
 
@@ -143,27 +135,27 @@ impl Default for MatrixSection {
 }
 
 impl Pace {
-    /// How fast the account may send drafts; `None`: as fast as the homeserver takes them.
+    /// The rate limit of the account's drafts, if it has one.
     pub(crate) const fn of_drafts(self) -> Option<Rate> {
         match self {
-            // Synapse's own limit is one message in 5 seconds after 10 at once (`rc_message`): this is half of it.
+            // Synapse's default limit is one message in 5 seconds after a burst of 10 (`rc_message`): this is half of it.
             Self::Synapse => Some(Rate { per: Duration::from_secs(10), burst: 5 }),
             Self::Server => None,
         }
     }
 }
 
-/// How an account is proved.
+/// How the gateway authenticates as the account.
 #[derive(Clone, Debug)]
 pub enum Login {
-    /// With its password, once; afterwards the session that was stored is used.
+    /// With the password, once; afterwards the stored session is used.
     Password(SecretString),
-    /// With the access token of a device that was made for this gateway.
+    /// With the access token of a device that was created for this gateway.
     AccessToken(SecretString),
 }
 
 impl MatrixSection {
-    /// How the account is proved.
+    /// The configured login. The access token takes precedence over the password.
     #[must_use]
     pub fn login(&self) -> Login {
         match (&self.password, &self.access_token) {
@@ -172,7 +164,7 @@ impl MatrixSection {
         }
     }
 
-    /// The same, proved in this way.
+    /// The same section with `login` in place of its password or access token.
     #[must_use]
     pub fn with_login(mut self, login: Login) -> Self {
         (self.password, self.access_token) = match login {
@@ -191,7 +183,7 @@ impl MatrixSection {
         }
     }
 
-    /// Whether an invitation of `inviter` is accepted.
+    /// Whether an invitation from `inviter` is accepted.
     pub(crate) fn accepts_invite_of(&self, inviter: &str) -> bool {
         match self.auto_join {
             AutoJoin::Always => true,
@@ -200,19 +192,19 @@ impl MatrixSection {
         }
     }
 
-    /// Whether somebody is on the list of those who may invite.
+    /// Whether the allow lists let `user` invite the account.
     pub(crate) fn may_invite(&self, user: &str) -> bool {
-        self.inviters().any(|entry| is_meant(entry, user))
+        self.inviters().any(|entry| entry_matches(entry, user))
     }
 
-    /// Whose invitations are accepted where that is a list: those of everybody who may write.
+    /// The entries of people whose invitations `AutoJoin::Allowlist` accepts: everybody who may write.
     fn inviters(&self) -> impl Iterator<Item = &str> {
         let everyone = (self.dm_policy == DirectPolicy::Open).then_some("*");
         let people = self.allow_from.iter().chain(self.group_allow_from.iter());
-        everyone.into_iter().chain(people.filter(|entry| LOOKS.may_be_person(entry)))
+        everyone.into_iter().chain(people.filter(|entry| ID_FORMAT.may_be_person(entry)))
     }
 
-    /// Whether a text is a whole user id.
+    /// Whether a text is a full user id, with `@` and server.
     #[must_use]
     pub fn is_user(text: &str) -> bool {
         text.starts_with('@') && is_user(text)
@@ -224,25 +216,25 @@ impl Section for MatrixSection {
 
     fn check(&self, checks: &mut Checks<'_>) {
         if self.homeserver.query().is_some() || self.homeserver.fragment().is_some() {
-            let what = "must end with the path: take out what follows the `?` or `#`";
+            let what = "must end with the path: remove the part from the `?` or `#` on";
             checks.wrong(checks.key(&["homeserver"]), what);
         }
         if !Self::is_user(&self.user) {
-            let what = format!("must be a whole user id such as \"@agent:example.org\", not {:?}", self.user);
+            let what = format!("must be a full user id such as \"@agent:example.org\", not {:?}", self.user);
             checks.wrong(checks.key(&["user"]), what);
         }
         match (&self.password, &self.access_token) {
             (None, None) => {
-                let what = "must be set, or access_token: the homeserver has to know that the account is yours";
+                let what = "must be set, or access_token: the gateway needs one of the two to log in";
                 checks.wrong(checks.key(&["password"]), what);
             }
             (Some(_), Some(_)) => {
-                let what = "is not used beside password: take one of the two out";
+                let what = "cannot be set with password: remove one of the two";
                 checks.wrong(checks.key(&["access_token"]), what);
             }
             (Some(_), None) | (None, Some(_)) => {}
         }
-        self.people().check(&LOOKS, checks);
+        self.people().check(&ID_FORMAT, checks);
     }
 }
 
@@ -254,30 +246,30 @@ impl ChannelSection for MatrixSection {
         Common {
             agent: self.agent.clone(),
             people: Some(self.people()),
-            tells_reactions: self.tell_reactions,
+            notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: None,
         }
     }
 
     fn account(&self) -> Option<Account<'_>> {
-        Some(Account { key: "user", id: &self.user, rule: "an account can be one channel only" })
+        Some(Account { key: "user", id: &self.user, rule: "an account can be used by one channel only" })
     }
 }
 
-/// How ids and names look on Matrix.
-pub const LOOKS: Looks = Looks {
+/// The formats of ids on Matrix.
+pub const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| is_user(entry) || entry.strip_prefix("*:").is_some_and(is_server),
     is_group: |entry| {
-        // Since version 12 of rooms there is no server in their ids.
+        // Since room version 12, room ids contain no server name.
         entry.strip_prefix('!').is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
     },
-    person: "a user id such as \"@ada:example.org\", \"*:example.org\" for all of a server, or \"*\"",
+    person: "a user id such as \"@ada:example.org\", \"*:example.org\" for a whole server, or \"*\"",
     group: "a room's id such as \"!abc:example.org\"",
 };
 
-/// A user id, with or without the sign before it
-/// (<https://spec.matrix.org/latest/appendices/#user-identifiers>; old ones have any character that is seen).
+/// Whether a text is a user id, with or without the leading `@`
+/// (<https://spec.matrix.org/latest/appendices/#user-identifiers>; historical ids may contain any printable character).
 fn is_user(text: &str) -> bool {
     let name = text.strip_prefix('@').unwrap_or(text);
     let is_char = |character: char| character.is_ascii_graphic() && !matches!(character, '!' | '#' | '*' | '@');
@@ -287,15 +279,15 @@ fn is_user(text: &str) -> bool {
             .is_some_and(|(name, server)| !name.is_empty() && name.chars().all(is_char) && is_server(server))
 }
 
-/// A server's name: a host, and a port where it has one.
+/// Whether a text is a server name: a host, optionally with a port.
 fn is_server(text: &str) -> bool {
     let is_char =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | ':' | '[' | ']');
     !text.is_empty() && text.chars().all(is_char)
 }
 
-/// Whether an entry of a list stands for a user.
-fn is_meant(entry: &str, user: &str) -> bool {
+/// Whether an entry of an allow list matches a user.
+fn entry_matches(entry: &str, user: &str) -> bool {
     let (entry, user) = (entry.trim().trim_start_matches('@').to_lowercase(), user.to_lowercase());
     let user = user.trim_start_matches('@');
     match entry.strip_prefix('*') {

@@ -1,8 +1,8 @@
-//! Our device: its session and its keys, which stay the same over restarts.
+//! Our device: its session and keys, which survive restarts.
 //!
-//! Transaction ids and keys hang on the device. What belongs to it is one folder: `session.json`, and the
-//! SDK's stores beside it. Where one of them is gone, the other is worth nothing: that is said, and never
-//! made good by a new device in silence.
+//! Transaction ids and keys belong to the device. All its data is in one folder: `session.json`, and the SDK's stores
+//! beside it. If one of them is missing, the other is useless: this is reported, and never repaired by silently
+//! creating a new device.
 
 use std::{fs, io, path::Path, time::Duration};
 
@@ -23,48 +23,47 @@ use crate::{
     section::{Login, MatrixSection},
 };
 
-/// The SDK's file with our keys.
+/// The SDK's database of our keys.
 const KEYS: &str = "matrix-sdk-crypto.sqlite3";
 
-/// The file with our session.
 const SESSION: &str = "session.json";
 
-/// The file with which the operator says that the old device is given up.
-const ANEW: &str = "start-anew";
+/// The operator creates this file to give up the old device.
+const NEW_DEVICE_FILE: &str = "start-anew";
 
-/// How long one request may take, besides what it was asked to wait for.
+/// Timeout of a request, in addition to the time that it asks the homeserver to wait.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is stored of our device.
+/// The content of `session.json`.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredSession {
     user: String,
     device: String,
-    /// There is none before the first login, after the server has ended it, and where the configuration has it.
+    /// `None` before the first login, after a soft logout, and if the configuration contains the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     access_token: Option<String>,
-    /// Whether the keys of the device were made.
+    /// Whether the device's keys were created.
     #[serde(default)]
     has_keys: bool,
 }
 
-/// Why there is no session.
+/// Why the session could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionError {
-    /// The keys of our device are gone, or belong to another one.
+    /// The keys of our device are missing, or belong to another device.
     #[error("{0}")]
     Lost(String),
-    /// The homeserver does not accept our proof.
+    /// The homeserver rejects the password or token, or the token is unsuitable.
     #[error("{0}")]
     Unauthorized(String),
-    /// The homeserver cannot be reached, or has other worries.
+    /// Transient: the homeserver cannot be reached, or failed.
     #[error("{detail}")]
     Unreachable {
         detail: String,
-        /// How long it wants to be left alone.
+        /// The pause that the homeserver asks for.
         retry_after: Option<Duration>,
     },
-    /// Something here.
+    /// A local problem.
     #[error("{0}")]
     Failed(String),
 }
@@ -81,12 +80,12 @@ impl From<Failure> for SessionError {
     }
 }
 
-/// A client that knows the homeserver, with our stores.
+/// A client for the homeserver, with our stores.
 async fn client(options: &MatrixSection, folder: &Path, http: &reqwest::Client) -> Result<Client, SessionError> {
     let settings = EncryptionSettings {
         auto_enable_cross_signing: true,
         backup_download_strategy: BackupDownloadStrategy::AfterDecryptionFailure,
-        // Nobody could open it without a recovery key; with one, recovery makes it.
+        // Without a recovery key nobody could open a backup; with one, enabling recovery creates it.
         auto_enable_backups: false,
     };
     let client = builder(&options.homeserver, http)
@@ -95,7 +94,7 @@ async fn client(options: &MatrixSection, folder: &Path, http: &reqwest::Client) 
         .build()
         .await
         .map_err(|error| build_error(&error))?;
-    // What is to be sent is kept by the outbox, and only there.
+    // Only the outbox stores and resends.
     client.send_queue().set_enabled(false).await;
     Ok(client)
 }
@@ -103,11 +102,11 @@ async fn client(options: &MatrixSection, folder: &Path, http: &reqwest::Client) 
 fn build_error(error: &ClientBuildError) -> SessionError {
     match error {
         ClientBuildError::Http(error) => errors::http(error).into(),
-        other => SessionError::Failed(format!("the client cannot be made: {other}")),
+        other => SessionError::Failed(format!("cannot create the client: {other}")),
     }
 }
 
-/// A client without retries of its own: whether something is tried again is decided where it is stored.
+/// A client that never retries by itself: the gateway decides about retries.
 pub(crate) fn builder(homeserver: &Url, http: &reqwest::Client) -> matrix_sdk::ClientBuilder {
     Client::builder()
         .homeserver_url(homeserver)
@@ -116,8 +115,8 @@ pub(crate) fn builder(homeserver: &Url, http: &reqwest::Client) -> matrix_sdk::C
         .request_config(RequestConfig::new().timeout(REQUEST_TIMEOUT).disable_retry())
 }
 
-/// Opens the session of our device, and makes the device when there never was one. `before` is the device that
-/// the gateway's own store remembers.
+/// Opens the session of our device. Creates the device if there never was one. `before` is the id of the device that
+/// the gateway's store remembers.
 pub(crate) async fn open(
     options: &MatrixSection,
     folder: &Path,
@@ -128,16 +127,16 @@ pub(crate) async fn open(
     let stored = read(folder)?;
     check_keys(folder, stored.as_ref(), before)?;
     if let Some(stored) = stored.as_ref().filter(|stored| stored.user != options.user) {
-        let Stored { user, .. } = stored;
-        return Err(SessionError::Failed(format!("{} belongs to {user}: another folder is needed", folder.display())));
+        let StoredSession { user, .. } = stored;
+        return Err(SessionError::Failed(format!("{} belongs to {user}: use another folder", folder.display())));
     }
     let user = UserId::parse(&options.user).map_err(|error| SessionError::Failed(format!("user: {error}")))?;
     let client = match &options.login() {
         Login::Password(password) => with_password(options, folder, http, user, password, stored).await?,
         Login::AccessToken(token) => with_token(options, folder, http, user, token, stored).await?,
     };
-    // Afterwards a folder that is gone is noticed again.
-    match fs::remove_file(folder.join(ANEW)) {
+    // From now on a missing folder is an error again.
+    match fs::remove_file(folder.join(NEW_DEVICE_FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(folder, &error)),
         _ => Ok(client),
     }
@@ -149,18 +148,18 @@ async fn with_password(
     http: &reqwest::Client,
     user: OwnedUserId,
     password: &SecretString,
-    stored: Option<Stored>,
+    stored: Option<StoredSession>,
 ) -> Result<Client, SessionError> {
     let client = client(options, folder, http).await?;
-    if let Some(Stored { device, access_token: Some(access_token), .. }) = &stored {
+    if let Some(StoredSession { device, access_token: Some(access_token), .. }) = &stored {
         let meta = SessionMeta { user_id: user, device_id: device.as_str().into() };
         restore(&client, meta, access_token.clone()).await?;
         return Ok(client);
     }
     let has_keys = stored.as_ref().is_some_and(|stored| stored.has_keys);
-    // Named before it is made: a login whose answer is lost leaves no second device.
+    // The id is stored before the login: if the response is lost, the next login uses the same device.
     let device = stored.map_or_else(|| OwnedDeviceId::from(device_name()).to_string(), |stored| stored.device);
-    let mut stored = Stored { user: user.to_string(), device, access_token: None, has_keys };
+    let mut stored = StoredSession { user: user.to_string(), device, access_token: None, has_keys };
     write(folder, &stored)?;
     let login = client
         .matrix_auth()
@@ -181,98 +180,103 @@ async fn with_token(
     http: &reqwest::Client,
     user: OwnedUserId,
     token: &SecretString,
-    stored: Option<Stored>,
+    stored: Option<StoredSession>,
 ) -> Result<Client, SessionError> {
-    let asked = builder(&options.homeserver, http).build().await.map_err(|error| build_error(&error))?;
-    let me = who_am_i(&asked, token).await?;
+    let probe = builder(&options.homeserver, http).build().await.map_err(|error| build_error(&error))?;
+    let me = who_am_i(&probe, token).await?;
     if me.user_id != user {
-        return Err(SessionError::Unauthorized(format!("the access token is that of {}", me.user_id)));
+        return Err(SessionError::Unauthorized(format!("the access token belongs to {}", me.user_id)));
     }
     let device = me.device_id.ok_or_else(|| {
-        SessionError::Unauthorized("the access token belongs to no device: it needs one of its own".to_owned())
+        SessionError::Unauthorized("the access token belongs to no device: use the token of a device".to_owned())
     })?;
     match &stored {
         Some(stored) if stored.device != device.as_str() => {
             return Err(other_device(folder, device.as_str(), &stored.device));
         }
-        None if !folder.join(ANEW).exists() && has_keys(&asked, token, &me.user_id, device.as_str()).await? => {
-            return Err(lost(folder, device.as_str()));
+        None if !folder.join(NEW_DEVICE_FILE).exists()
+            && has_keys(&probe, token, &me.user_id, device.as_str()).await? =>
+        {
+            return Err(keys_lost(folder, device.as_str()));
         }
         _ => {}
     }
-    write(folder, &Stored { user: user.to_string(), device: device.to_string(), access_token: None, has_keys: true })?;
+    write(
+        folder,
+        &StoredSession { user: user.to_string(), device: device.to_string(), access_token: None, has_keys: true },
+    )?;
     let client = client(options, folder, http).await?;
     let meta = SessionMeta { user_id: me.user_id, device_id: device };
     restore(&client, meta, token.expose_secret().to_owned()).await?;
     Ok(client)
 }
 
-/// The token belongs to a device, and the folder to another one.
+/// The error if the token and the folder belong to different devices.
 pub(crate) fn other_device(folder: &Path, device: &str, ours: &str) -> SessionError {
     SessionError::Lost(format!(
-        "the access token is that of device {device}, and {} has the keys of {ours}: use the token of {ours}, or \
+        "the access token belongs to device {device}, but {} has the keys of {ours}: use the token of {ours}, or \
          another folder",
         folder.display()
     ))
 }
 
-/// What is kept of our device.
-pub(crate) struct Kept {
+/// The stored device, for readers that do not open a session.
+pub(crate) struct StoredDevice {
     pub(crate) device: String,
-    /// There is none before the first login, and where the configuration has it.
+    /// `None` before the first login, after a soft logout, and if the configuration contains the token.
     pub(crate) token: Option<SecretString>,
 }
 
-/// What is kept of our device, for somebody who only looks; `None`: it was never made.
-pub(crate) fn kept(folder: &Path) -> Result<Option<Kept>, SessionError> {
+/// Reads the stored device without changing anything. `None`: it was never created.
+pub(crate) fn stored_device(folder: &Path) -> Result<Option<StoredDevice>, SessionError> {
     let stored = read(folder)?;
     check_keys(folder, stored.as_ref(), None)?;
-    Ok(stored.map(|stored| Kept { device: stored.device, token: stored.access_token.map(SecretString::from) }))
+    Ok(stored.map(|stored| StoredDevice { device: stored.device, token: stored.access_token.map(SecretString::from) }))
 }
 
 async fn restore(client: &Client, meta: SessionMeta, access_token: String) -> Result<(), SessionError> {
     let tokens = SessionTokens { access_token, refresh_token: None };
     client.restore_session(MatrixSession { meta, tokens }).await.map_err(|error| match error {
         matrix_sdk::Error::Http(error) => errors::http(&error).into(),
-        other => SessionError::Failed(format!("the session cannot be restored: {other}")),
+        other => SessionError::Failed(format!("cannot restore the session: {other}")),
     })
 }
 
-/// The server has ended the session, and keeps the device: the next one logs in as the same device.
+/// Deletes the stored token after a soft logout, so that the next login uses the same device.
 pub(crate) fn forget_token(folder: &Path) -> Result<(), SessionError> {
     match read(folder)? {
-        Some(stored) => write(folder, &Stored { access_token: None, ..stored }),
+        Some(stored) => write(folder, &StoredSession { access_token: None, ..stored }),
         None => Ok(()),
     }
 }
 
-/// Whether the keys of our device can be where they must be.
-fn check_keys(folder: &Path, stored: Option<&Stored>, before: Option<&str>) -> Result<(), SessionError> {
-    let (has_keys, starts_anew) = (folder.join(KEYS).exists(), folder.join(ANEW).exists());
+/// Fails if the keys or the session of our device are missing.
+fn check_keys(folder: &Path, stored: Option<&StoredSession>, before: Option<&str>) -> Result<(), SessionError> {
+    let (has_keys, is_new_device_allowed) = (folder.join(KEYS).exists(), folder.join(NEW_DEVICE_FILE).exists());
     match stored {
-        Some(stored) if stored.has_keys && !has_keys => Err(lost(folder, &stored.device)),
+        Some(stored) if stored.has_keys && !has_keys => Err(keys_lost(folder, &stored.device)),
         None if has_keys => Err(SessionError::Lost(format!(
-            "{0}/{SESSION} is gone, without which the keys beside it are of no use: restore it, or empty {0} and \
-             make the file {0}/{ANEW} to go on as a new device",
+            "{0}/{SESSION} is missing, and the keys beside it are useless without it: restore it, or empty {0} and \
+             create the file {0}/{NEW_DEVICE_FILE} to continue as a new device",
             folder.display()
         ))),
         None => match before {
-            Some(device) if !starts_anew => Err(lost(folder, device)),
+            Some(device) if !is_new_device_allowed => Err(keys_lost(folder, device)),
             _ => Ok(()),
         },
         Some(_) => Ok(()),
     }
 }
 
-fn lost(folder: &Path, device: &str) -> SessionError {
+fn keys_lost(folder: &Path, device: &str) -> SessionError {
     SessionError::Lost(format!(
-        "the keys of device {device} are gone from {0}: restore the folder, or empty it and make the file \
-         {0}/{ANEW} to go on as a new device, which cannot read what was said before",
+        "the keys of device {device} are gone from {0}: restore the folder, or empty it and create the file \
+         {0}/{NEW_DEVICE_FILE} to continue as a new device, which cannot read earlier messages",
         folder.display()
     ))
 }
 
-/// Who a token belongs to.
+/// The account and the device that a token belongs to.
 #[derive(Deserialize)]
 pub(crate) struct Whoami {
     pub(crate) user_id: OwnedUserId,
@@ -285,21 +289,20 @@ pub(crate) async fn who_am_i(client: &Client, token: &SecretString) -> Result<Wh
     ask(client.http_client().get(url), token).await
 }
 
-/// Whether the server knows keys of a device.
 async fn has_keys(client: &Client, token: &SecretString, user: &UserId, device: &str) -> Result<bool, SessionError> {
     let keys = published(client, token, user, device).await?;
     Ok(keys["device_keys"][user.as_str()][device].is_object())
 }
 
-/// What the homeserver has to show for a device.
+/// The cross-signing state of a device, according to the homeserver.
 pub(crate) struct Signing {
-    /// Whether the account has keys to sign with.
+    /// Whether the account has signing keys.
     pub(crate) has_keys: bool,
-    /// Whether it has signed the device with them; `None`: the device has no keys.
+    /// Whether the account has signed the device; `None`: the homeserver knows no keys of the device.
     pub(crate) is_signed: Option<bool>,
 }
 
-/// What the homeserver has to show for a device.
+/// Asks the homeserver for the cross-signing state of a device.
 pub(crate) async fn signing(
     client: &Client,
     token: &SecretString,
@@ -317,7 +320,7 @@ pub(crate) async fn signing(
     })
 }
 
-/// The keys of a device and its account that the server gives out.
+/// The keys of a device and its account that the homeserver publishes.
 async fn published(client: &Client, token: &SecretString, user: &UserId, device: &str) -> Result<Value, SessionError> {
     let url = endpoint(client, "_matrix/client/v3/keys/query");
     let body = json!({ "device_keys": { user.as_str(): [device] } });
@@ -351,7 +354,7 @@ async fn ask<T: for<'de> Deserialize<'de>>(
     Err(unreachable(detail, retry_after))
 }
 
-/// A name for a new device, as servers make them.
+/// A random device id.
 fn device_name() -> String {
     matrix_sdk::ruma::DeviceId::new().to_string()
 }
@@ -360,7 +363,7 @@ fn failed(folder: &Path, error: &io::Error) -> SessionError {
     SessionError::Failed(format!("{}: {error}", folder.display()))
 }
 
-fn read(folder: &Path) -> Result<Option<Stored>, SessionError> {
+fn read(folder: &Path) -> Result<Option<StoredSession>, SessionError> {
     match fs::read(folder.join(SESSION)) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
@@ -370,8 +373,8 @@ fn read(folder: &Path) -> Result<Option<Stored>, SessionError> {
     }
 }
 
-/// Writes it beside and moves it into place: a crash leaves the old one or the new one.
-fn write(folder: &Path, stored: &Stored) -> Result<(), SessionError> {
+/// Writes a new file and renames it: a crash leaves the old or the new one.
+fn write(folder: &Path, stored: &StoredSession) -> Result<(), SessionError> {
     let (path, beside) = (folder.join(SESSION), folder.join("session.json.new"));
     let write = || {
         let bytes = serde_json::to_vec_pretty(stored)?;
@@ -403,9 +406,9 @@ fn private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn stored(has_keys: bool) -> Stored {
+    fn stored(has_keys: bool) -> StoredSession {
         let (user, device) = ("@agent:example.org".to_owned(), "DEVICE".to_owned());
-        Stored { user, device, access_token: Some("syt_secret".to_owned()), has_keys }
+        StoredSession { user, device, access_token: Some("syt_secret".to_owned()), has_keys }
     }
 
     fn is_lost(result: &Result<(), SessionError>) -> bool {
@@ -432,16 +435,16 @@ mod tests {
     #[test]
     fn keys_that_are_gone_are_missed() {
         let folder = tempfile::tempdir().expect("a folder");
-        let check = |stored: Option<&Stored>, before| check_keys(folder.path(), stored, before);
+        let check = |stored: Option<&StoredSession>, before| check_keys(folder.path(), stored, before);
 
-        assert!(check(None, None).is_ok(), "a new one");
-        assert!(check(Some(&stored(false)), None).is_ok(), "a login that did not come to its end");
+        assert!(check(None, None).is_ok(), "a new device");
+        assert!(check(Some(&stored(false)), None).is_ok(), "a login that was interrupted");
         assert!(is_lost(&check(Some(&stored(true)), Some("DEVICE"))), "the keys are gone");
         assert!(is_lost(&check(None, Some("DEVICE"))), "the folder is gone");
-        fs::write(folder.path().join(ANEW), "").expect("a file");
-        assert!(check(None, Some("DEVICE")).is_ok(), "the operator knows");
+        fs::write(folder.path().join(NEW_DEVICE_FILE), "").expect("a file");
+        assert!(check(None, Some("DEVICE")).is_ok(), "the operator gave the device up");
         fs::write(folder.path().join(KEYS), "").expect("a file");
-        assert!(check(Some(&stored(true)), Some("DEVICE")).is_ok(), "all is there");
+        assert!(check(Some(&stored(true)), Some("DEVICE")).is_ok(), "nothing is missing");
         assert!(is_lost(&check(None, None)), "the session is gone");
     }
 }

@@ -1,4 +1,4 @@
-//! Signing our device, and opening the backup of keys.
+//! Signs our device (cross-signing) and opens the key backup.
 
 use std::time::Duration;
 
@@ -17,21 +17,20 @@ use crate::{
     session::{self, Signing},
 };
 
-/// How long one attempt may take.
+/// Timeout of one attempt.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// How often it is tried after a start.
+/// How many attempts are made after a start.
 const TRIES: u32 = 8;
 
-/// Why our device is not signed.
-enum Untrusted {
-    /// Something has to be done about it.
+enum SigningError {
+    /// Permanent: the operator has to do something.
     Final(String),
-    /// It may go well another time.
+    /// Transient.
     Failed(String),
 }
 
-impl Untrusted {
+impl SigningError {
     fn of(error: &Error) -> Self {
         match errors::sdk(error) {
             Failure::Refused(detail) | Failure::Unauthorized { detail, .. } => Self::Final(detail),
@@ -41,26 +40,26 @@ impl Untrusted {
 }
 
 impl Matrix {
-    /// Makes others trust our device, as far as we can. Without it everything works, with a warning beside it.
-    pub(crate) async fn be_trusted(&self, client: &Client) {
+    /// Signs our device, so that others trust it. Without a signature everything works, but clients show a warning.
+    pub(crate) async fn sign_device(&self, client: &Client) {
         let channel = &self.channel;
         let mut backoff = Backoff::default();
         for _ in 0..TRIES {
-            match tokio::time::timeout(PATIENCE, trust(client, &self.options)).await {
-                Ok(Ok(())) => return tracing::debug!(%channel, "our device is signed"),
-                Ok(Err(Untrusted::Final(why))) => {
-                    return tracing::warn!(%channel, why, "our device is not signed: clients show a warning beside it");
+            match tokio::time::timeout(PATIENCE, ensure_signed(client, &self.options)).await {
+                Ok(Ok(())) => return tracing::debug!(%channel, "the device is signed"),
+                Ok(Err(SigningError::Final(why))) => {
+                    return tracing::warn!(%channel, why, "the device is not signed, so clients show a warning");
                 }
-                Ok(Err(Untrusted::Failed(why))) => tracing::info!(%channel, why, "our device is not signed yet"),
-                Err(_) => tracing::info!(%channel, "our device is not signed yet: it takes too long"),
+                Ok(Err(SigningError::Failed(why))) => tracing::info!(%channel, why, "device not signed yet, retrying"),
+                Err(_) => tracing::info!(%channel, "device not signed yet, retrying: timed out"),
             }
             self.clock.sleep(backoff.pause()).await;
         }
-        tracing::warn!(%channel, "our device is not signed: clients show a warning beside it. The next start tries again");
+        tracing::warn!(%channel, "the device is not signed, so clients show a warning; the next start tries again");
     }
 }
 
-async fn trust(client: &Client, options: &MatrixSection) -> Result<(), Untrusted> {
+async fn ensure_signed(client: &Client, options: &MatrixSection) -> Result<(), SigningError> {
     let encryption = client.encryption();
     encryption.wait_for_e2ee_initialization_tasks().await;
     let made = encryption.bootstrap_cross_signing_if_needed(None).await;
@@ -68,55 +67,56 @@ async fn trust(client: &Client, options: &MatrixSection) -> Result<(), Untrusted
         recover(client, key.expose()).await?;
     }
     if !encryption.cross_signing_status().await.is_some_and(|status| status.is_complete()) {
-        made.map_err(|error| Untrusted::of(&error))?;
-        let why = "the account has keys to sign with, and they are elsewhere: set recovery_key";
-        return Err(Untrusted::Final(why.to_owned()));
+        made.map_err(|error| SigningError::of(&error))?;
+        let why = "the account's signing keys are in its recovery: set recovery_key";
+        return Err(SigningError::Final(why.to_owned()));
     }
-    // The SDK makes keys before it brings them to the homeserver: that we have them does not mean that it has.
+    // The SDK creates keys before it uploads them, so ask the homeserver whether it has them.
     let signing = signing(client).await?;
     match signing.is_signed {
         Some(true) => Ok(()),
         _ if !signing.has_keys => publish(client, options).await,
         _ => {
-            let device = encryption.get_own_device().await.map_err(|error| Untrusted::Failed(error.to_string()))?;
-            let device = device.ok_or_else(|| Untrusted::Failed("our device is not known yet".to_owned()))?;
-            device.verify().await.map_err(|error| Untrusted::Failed(error.to_string()))
+            let device = encryption.get_own_device().await.map_err(|error| SigningError::Failed(error.to_string()))?;
+            let device =
+                device.ok_or_else(|| SigningError::Failed("the SDK does not know the device yet".to_owned()))?;
+            device.verify().await.map_err(|error| SigningError::Failed(error.to_string()))
         }
     }
 }
 
-/// What the homeserver has to show for our device.
-async fn signing(client: &Client) -> Result<Signing, Untrusted> {
+/// Asks the homeserver for our device's signature.
+async fn signing(client: &Client) -> Result<Signing, SigningError> {
     let (Some(user), Some(device), Some(token)) = (client.user_id(), client.device_id(), client.access_token()) else {
-        return Err(Untrusted::Final("there is no session".to_owned()));
+        return Err(SigningError::Final("not logged in".to_owned()));
     };
     let asked = session::signing(client, &token.into(), user, device.as_str()).await;
-    asked.map_err(|error| Untrusted::Failed(error.to_string()))
+    asked.map_err(|error| SigningError::Failed(error.to_string()))
 }
 
-/// Brings the account's keys to the homeserver, which may ask for the password.
-async fn publish(client: &Client, options: &MatrixSection) -> Result<(), Untrusted> {
+/// Uploads the account's signing keys. The homeserver may ask for the password.
+async fn publish(client: &Client, options: &MatrixSection) -> Result<(), SigningError> {
     let encryption = client.encryption();
     let Err(error) = encryption.bootstrap_cross_signing(None).await else { return Ok(()) };
-    let Some(asked) = error.as_uiaa_response() else { return Err(Untrusted::of(&error)) };
+    let Some(asked) = error.as_uiaa_response() else { return Err(SigningError::of(&error)) };
     let Login::Password(password) = &options.login() else {
-        return Err(Untrusted::Final("the homeserver wants the account's password for it".to_owned()));
+        return Err(SigningError::Final("uploading the signing keys needs the password".to_owned()));
     };
     let user =
         UserIdentifier::Matrix(matrix_sdk::ruma::api::client::uiaa::MatrixUserIdentifier::new(options.user.clone()));
     let mut password = Password::new(user, password.expose_secret().to_owned());
     password.session.clone_from(&asked.session);
     let made = encryption.bootstrap_cross_signing(Some(AuthData::Password(password))).await;
-    made.map_err(|error| Untrusted::of(&error))
+    made.map_err(|error| SigningError::of(&error))
 }
 
-/// Opens the account's recovery, or makes it where there is none and the key is a passphrase.
-async fn recover(client: &Client, key: &str) -> Result<(), Untrusted> {
+/// Opens the account's recovery. Creates it if there is none and `key` is a passphrase.
+async fn recover(client: &Client, key: &str) -> Result<(), SigningError> {
     let recovery = client.encryption().recovery();
     match recovery.state() {
         RecoveryState::Enabled => Ok(()),
         RecoveryState::Disabled if looks_like_a_key(key) => {
-            Err(Untrusted::Final("the account has no recovery that recovery_key could open".to_owned()))
+            Err(SigningError::Final("the account has no recovery that recovery_key could open".to_owned()))
         }
         RecoveryState::Disabled => {
             recovery.enable().with_passphrase(key).await.map(|_| ()).map_err(|error| recovery_failed(&error))
@@ -127,14 +127,14 @@ async fn recover(client: &Client, key: &str) -> Result<(), Untrusted> {
     }
 }
 
-fn recovery_failed(error: &RecoveryError) -> Untrusted {
+fn recovery_failed(error: &RecoveryError) -> SigningError {
     match error {
-        RecoveryError::Sdk(error) => Untrusted::of(error),
-        other => Untrusted::Final(other.to_string()),
+        RecoveryError::Sdk(error) => SigningError::of(error),
+        other => SigningError::Final(other.to_string()),
     }
 }
 
-/// Recovery keys are 48 letters and digits of base 58
+/// Whether a text is a recovery key: 48 characters of base 58
 /// (<https://spec.matrix.org/latest/appendices/#cryptographic-key-representation>).
 fn looks_like_a_key(text: &str) -> bool {
     let key: String = text.split_whitespace().collect();

@@ -1,8 +1,8 @@
-//! Being verified by people: their client compares seven emoji with those that we write into the log.
+//! Lets people verify us: they compare seven emoji in their client with those that we log.
 //!
-//! A person who may write to us asks their client to verify us. We take it up, write the emoji down for the operator,
-//! and say that they match: it is the person who compares them, and whom their client then shows that we are who we
-//! are. Nothing here hangs on whom *we* have verified.
+//! A person who may write to us asks their client to verify us. We accept, log the emoji for the operator, and confirm
+//! that they match: the person compares them, and their client then shows us as verified. Nothing here depends on whom
+//! *we* have verified.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::{Matrix, Session, room::read};
 /// How long a verification may take (<https://spec.matrix.org/latest/client-server-api/#key-verification-framework>).
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// What is sent to a device about a verification.
+/// A to-device event about a verification.
 #[derive(Deserialize)]
 struct ToDevice {
     #[serde(rename = "type")]
@@ -38,29 +38,29 @@ struct Flow {
 }
 
 impl Matrix {
-    /// Takes up the verifications that a sync brought.
-    pub(crate) fn take_up_verifications(&self, session: &Session, response: &SyncResponse) {
+    /// Accepts the verifications that a sync brought.
+    pub(crate) fn accept_verifications(&self, session: &Session, response: &SyncResponse) {
         for event in &response.to_device {
             let Ok(event) = serde_json::from_str::<ToDevice>(event.as_raw().json().get()) else { continue };
             let is_start = event.kind == "m.key.verification.start";
             if is_start || event.kind == "m.key.verification.request" {
-                self.take_up(session, &event.sender, event.content.transaction_id, is_start);
+                self.accept_verification(session, &event.sender, event.content.transaction_id, is_start);
             }
         }
         let rooms = response.rooms.joined.values();
         for event in rooms.flat_map(|update| &update.timeline.events).filter_map(read) {
-            let is_request = event.message().is_some_and(|said| said.msgtype == "m.key.verification.request");
+            let is_request = event.message().is_some_and(|message| message.msgtype == "m.key.verification.request");
             if let (true, Ok(sender)) = (is_request, UserId::parse(&event.sender)) {
-                self.take_up(session, &sender, event.id, false);
+                self.accept_verification(session, &sender, event.id, false);
             }
         }
     }
 
-    /// `is_start`: it begins without a request, as older clients do.
-    fn take_up(&self, session: &Session, person: &UserId, flow: String, is_start: bool) {
+    /// `is_start`: the verification begins without a request, as in older clients.
+    fn accept_verification(&self, session: &Session, person: &UserId, flow: String, is_start: bool) {
         if person.as_str() == session.me() {
-            // Whoever has the password could ask, and a device that we confirm is given our account's keys.
-            tracing::warn!(channel = %self.channel, "another device of our account wants to verify us, which is not taken up");
+            // Anybody with the password could ask, and a device that we confirm receives our account's keys.
+            tracing::warn!(channel = %self.channel, "ignored a verification request from another device of the same account");
             return;
         }
         if !self.options.may_invite(person.as_str()) {
@@ -70,8 +70,8 @@ impl Matrix {
         self.tasks.spawn(async move {
             match tokio::time::timeout(PATIENCE, verify(&client, &channel, &person, &flow, is_start)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%channel, %person, %error, "a verification failed"),
-                Err(_) => tracing::info!(%channel, %person, "a verification came to no end"),
+                Ok(Err(error)) => tracing::warn!(%channel, %person, %error, "verification failed"),
+                Err(_) => tracing::info!(%channel, %person, "verification timed out"),
             }
         });
     }
@@ -87,7 +87,7 @@ async fn verify(
     let encryption = client.encryption();
     let request = encryption.get_verification_request(person, flow).await;
     let sas = match request {
-        // Whoever took up the request goes on with it.
+        // The task that accepted the request continues it.
         Some(_) if is_start => return Ok(()),
         Some(request) => {
             let mut changes = request.changes();
@@ -125,16 +125,16 @@ async fn compare(sas: &SasVerification, channel: &ChannelId, person: &UserId) ->
                     emojis.map(|emoji| format!("{} {}", emoji.symbol, emoji.description)).collect::<Vec<_>>().join(", ")
                 });
                 let shown = shown.unwrap_or_else(|| format!("{decimals:?}"));
-                tracing::info!(%channel, %person, shown, "somebody verifies us: their client must show the same");
+                tracing::info!(%channel, %person, shown, "verification in progress: the person's client must show the same");
                 sas.confirm().await?;
             }
             SasState::Done { .. } => {
-                tracing::info!(%channel, %person, "somebody has verified us");
+                tracing::info!(%channel, %person, "verification completed");
                 return Ok(());
             }
             SasState::Cancelled(why) => {
                 let why = why.reason().to_owned();
-                tracing::info!(%channel, %person, why, "a verification was called off");
+                tracing::info!(%channel, %person, why, "verification cancelled");
                 return Ok(());
             }
             _ => {}

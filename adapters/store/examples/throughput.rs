@@ -1,4 +1,4 @@
-//! How many turns a second the store takes: accepted in one commit, settled in another.
+//! Measures how many turns per second the store takes: each is accepted in one commit and settled in another.
 //!
 //! `cargo run --release -p rejoinder-store --example throughput [callers] [turns] [directory]`
 
@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Instant};
 
 use rejoinder_core::{
     Action, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
-    Expectation, Handler, InboundEvent, Line, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind,
+    Expectation, Handler, HistoryLine, InboundEvent, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind,
     SessionId, SignalKind, Speaker, Store, SystemClock, TurnId, Via,
     conformance::new_delivery,
     store::{
@@ -44,7 +44,7 @@ async fn main() {
         .collect();
     let mut latencies = Vec::with_capacity(turns);
     for task in tasks {
-        latencies.extend(task.await.expect("a caller goes on to its end"));
+        latencies.extend(task.await.expect("a caller finishes"));
     }
     let elapsed = started.elapsed();
     latencies.sort_unstable();
@@ -68,7 +68,7 @@ fn main_agent() -> Handler {
     Handler::Agent("main".into())
 }
 
-/// One turn, as a hook has it: two commits.
+/// One turn with two commits, as on a hook.
 async fn turn(store: &dyn Store, caller: usize, number: usize) {
     let policy = Policy::default();
     let now = SystemClock.now();
@@ -109,7 +109,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
     let line = |speaker, text: &str| TranscriptLine {
         session,
         turn: id,
-        line: Line { speaker, name: None, text: text.to_owned(), at: now },
+        line: HistoryLine { speaker, name: None, text: text.to_owned(), at: now },
     };
     let transition = Transition {
         turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],
@@ -143,5 +143,5 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         ],
         ..Transition::default()
     };
-    assert_eq!(store.commit(transition).await.expect("the transition is carried out"), Commit::Done);
+    assert_eq!(store.commit(transition).await.expect("the transition is applied"), Commit::Done);
 }

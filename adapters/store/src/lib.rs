@@ -1,7 +1,7 @@
 //! The durable store, on sqlx: SQLite.
 //!
-//! This crate turns the port `rejoinder_core::store::Store` into rows, and rows into records. It never
-//! decides anything about a turn: what is owed, what is sent and when is the guard's and the core's.
+//! This crate implements the port `rejoinder_core::store::Store`: it stores records as rows and reads them back. It
+//! decides nothing about a turn: the guard and the core decide what is owed, and what is sent when.
 //!
 //! To add a query: add it to the port, then to `sqlite/read` or `sqlite/write`, and a check of it to
 //! `rejoinder_core::conformance::store`. To change the schema: add a file to `migrations/sqlite`; a file

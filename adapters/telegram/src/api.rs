@@ -1,7 +1,7 @@
-//! Calls of the Bot API, and how they fail.
+//! Calls to the Bot API, and their errors.
 //!
-//! teloxide's payloads are what is sent; the calls are our own, since what counts is whether a request was
-//! written, and nothing may say the token: it is part of every address.
+//! Requests use teloxide's payloads but are sent by our own client, because callers must know whether a request was
+//! written, and because no error may reveal the token, which is part of every URL.
 
 use std::time::Duration;
 
@@ -17,20 +17,20 @@ use crate::errors::{ApiError, Refusal};
 /// How long an ordinary call may take.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a call with a file in it may take, either way.
+/// How long an upload or a download may take.
 pub(crate) const FILE_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// The largest answer that is read, in bytes: a hundred updates are far less.
+/// The largest response that is read, in bytes. A hundred updates are far smaller.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// A Bot API server, and our token there.
+/// A client of one Bot API server, with the bot's token.
 pub(crate) struct Api {
     http: Client,
     base: Url,
     token: SecretString,
 }
 
-/// What every answer is wrapped in (<https://core.telegram.org/bots/api#making-requests>).
+/// The wrapper of every response (<https://core.telegram.org/bots/api#making-requests>).
 #[derive(Deserialize)]
 struct Envelope<T> {
     ok: bool,
@@ -40,14 +40,14 @@ struct Envelope<T> {
     parameters: Option<Parameters>,
 }
 
-/// What may come with a failure (<https://core.telegram.org/bots/api#responseparameters>).
+/// Details of an error (<https://core.telegram.org/bots/api#responseparameters>).
 #[derive(Default, Deserialize)]
 struct Parameters {
     migrate_to_chat_id: Option<i64>,
     retry_after: Option<u64>,
 }
 
-/// The shape of any answer, when it is not the one that was asked for.
+/// A result of any shape, for error responses.
 #[derive(Deserialize)]
 struct Anything {}
 
@@ -56,25 +56,25 @@ impl Api {
         Self { http, base, token }
     }
 
-    /// Calls the method of a payload.
+    /// Calls the method that `payload` belongs to.
     pub(crate) async fn call<P: Payload + Serialize, T: DeserializeOwned>(&self, payload: &P) -> Result<T, ApiError> {
         self.ask(P::NAME, payload, CALL_TIMEOUT).await
     }
 
-    /// Calls a method that has no payload of its own, or with a time limit of its own.
+    /// Calls a method that teloxide has no payload for, or that needs another timeout.
     pub(crate) async fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
         parameters: &impl Serialize,
         timeout: Duration,
     ) -> Result<T, ApiError> {
-        let body = serde_json::to_vec(parameters).expect("parameters are JSON");
+        let body = serde_json::to_vec(parameters).expect("parameters serialise to JSON");
         let request = self.http.post(self.method(method)).header(CONTENT_TYPE, "application/json").body(body);
         let response = request.timeout(timeout).send().await.map_err(|error| calls::failure(error, &self.token))?;
         self.read(response).await
     }
 
-    /// Calls a method with a file in it.
+    /// Calls a method that uploads a file.
     pub(crate) async fn upload<T: DeserializeOwned>(&self, method: &str, form: Form) -> Result<T, ApiError> {
         let request = self.http.post(self.method(method)).multipart(form);
         let response =
@@ -82,7 +82,7 @@ impl Api {
         self.read(response).await
     }
 
-    /// The bytes of a file that `getFile` gave a path for; `None` when they are more than `limit`.
+    /// Downloads the file at a path from `getFile`; `None` if it is larger than `limit` bytes.
     pub(crate) async fn download(&self, path: &str, limit: usize) -> Result<Option<Vec<u8>>, ApiError> {
         let url = self.address(["file", &self.bot()].into_iter().chain(path.split('/')));
         let response = self
@@ -109,40 +109,40 @@ impl Api {
 
     fn address<'a>(&self, segments: impl Iterator<Item = &'a str>) -> Url {
         let mut url = self.base.clone();
-        url.path_segments_mut().expect("checked: an http address").pop_if_empty().extend(segments);
+        url.path_segments_mut().expect("an http URL, as checked").pop_if_empty().extend(segments);
         url
     }
 
     async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, ApiError> {
         let status = response.status();
         let body = calls::collect(response, MAX_ANSWER, &self.token).await?;
-        let body = body.ok_or_else(|| ApiError::NoAnswer("the answer is too large".to_owned()))?;
+        let body = body.ok_or_else(|| ApiError::NoAnswer("the response is too large".to_owned()))?;
         match serde_json::from_slice::<Envelope<T>>(&body) {
             Ok(Envelope { ok: true, result: Some(result), .. }) => Ok(result),
             Ok(envelope) => Err(self.refusal(status, &envelope)),
             Err(error) => Err(match serde_json::from_slice::<Envelope<Anything>>(&body) {
                 Ok(envelope) if !envelope.ok => self.refusal(status, &envelope),
-                // Something else than a Bot API server: a proxy's page.
+                // Not from a Bot API server: for example a proxy's error page.
                 _ if !status.is_success() => {
                     ApiError::Refused(Refusal::of(status.as_u16(), format!("the server answered {status}")))
                 }
-                _ => ApiError::NoAnswer(format!("the answer cannot be read: {error}")),
+                _ => ApiError::NoAnswer(format!("the response cannot be read: {error}")),
             }),
         }
     }
 
     fn refusal<T>(&self, status: StatusCode, envelope: &Envelope<T>) -> ApiError {
         if envelope.ok {
-            return ApiError::NoAnswer("the answer has no result".to_owned());
+            return ApiError::NoAnswer("the response has no result".to_owned());
         }
         let parameters = envelope.parameters.as_ref();
-        let description = envelope.description.as_deref().unwrap_or("no reason was given");
+        let description = envelope.description.as_deref().unwrap_or("no description given");
         ApiError::Refused(Refusal {
             code: envelope.error_code.unwrap_or(status.as_u16()),
             description: calls::redacted(description, &self.token),
             retry_after: parameters.and_then(|it| it.retry_after).map(Duration::from_secs),
             migrate_to: parameters.and_then(|it| it.migrate_to_chat_id),
-            is_telegrams: true,
+            is_from_telegram: true,
         })
     }
 }

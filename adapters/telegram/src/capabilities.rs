@@ -1,4 +1,4 @@
-//! What Telegram can do. Each line with its source on <https://core.telegram.org/bots/api>.
+//! What Telegram supports. Each value names its source on <https://core.telegram.org/bots/api>.
 
 use std::time::Duration;
 
@@ -6,16 +6,15 @@ use rejoinder_core::{Capabilities, Receipts, Resend, Support, TextLimit, TextUni
 
 use crate::{format::MESSAGE_UNITS, section::Limits};
 
-/// What the table depends on.
+/// What the capabilities of a conversation depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChatTraits {
     /// A chat with one person.
     pub(crate) is_private: bool,
-    /// Whether drafts are shown there.
     pub(crate) drafts: Drafts,
 }
 
-/// How drafts are shown.
+/// How drafts are shown in a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drafts {
     /// As a message that is edited.
@@ -26,13 +25,13 @@ pub(crate) enum Drafts {
     No,
 }
 
-pub(crate) fn capabilities(place: Place, limits: &Limits, reactions: Vec<String>) -> Capabilities {
+pub(crate) fn capabilities(chat: ChatTraits, limits: &Limits, reactions: Vec<String>) -> Capabilities {
     Capabilities {
-        // "sendMessage": the sent Message is returned.
+        // "sendMessage" returns the sent Message.
         receipts: Receipts::Platform,
-        // No method takes a key of ours.
+        // No method accepts an idempotency key.
         resend: Resend::Ambiguous,
-        // "editMessageText". Our own messages have no time limit.
+        // "editMessageText". There is no time limit for our own messages.
         edit: Support::Full,
         // "setMessageReaction", from the list of "ReactionTypeEmoji".
         reactions: Support::Full,
@@ -41,18 +40,18 @@ pub(crate) fn capabilities(place: Place, limits: &Limits, reactions: Vec<String>
         choices: Support::Full,
         // "Sending files".
         attachments: Support::Full,
-        drafts: if place.drafts == Drafts::No { Support::No } else { Support::Full },
-        drafts_are_messages: place.drafts == Drafts::Messages,
-        // Edits count as messages, and only half of the budget is for what is not final: one message a second
-        // to a chat, twenty a minute to a group (https://core.telegram.org/bots/faq, "hitting limits").
-        draft_interval: if place.is_private { Duration::from_secs(2) } else { Duration::from_secs(6) },
-        // "sendChatAction": the status is set for 5 seconds or less, and goes when a message arrives.
+        drafts: if chat.drafts == Drafts::No { Support::No } else { Support::Full },
+        drafts_are_messages: chat.drafts == Drafts::Messages,
+        // Edits count as messages: one per second to a chat, twenty per minute to a group
+        // (https://core.telegram.org/bots/faq, "hitting limits"). Drafts may use half of that budget.
+        draft_interval: if chat.is_private { Duration::from_secs(2) } else { Duration::from_secs(6) },
+        // "sendChatAction": the status lasts at most 5 seconds and ends when a message arrives.
         typing: Support::Full,
         typing_interval: Duration::from_secs(4),
         typing_ends_by_itself: true,
-        // "sendMessage": 1-4096 characters after entities parsing; they are UTF-16 units.
+        // "sendMessage": 1-4096 characters after entities parsing, counted in UTF-16 units.
         text_limit: Some(TextLimit { max: MESSAGE_UNITS, unit: TextUnit::Utf16 }),
-        conversation_rate: if place.is_private { limits.chat } else { limits.group },
+        conversation_rate: if chat.is_private { limits.chat } else { limits.group },
         account_rate: limits.account,
     }
 }

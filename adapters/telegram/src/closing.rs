@@ -1,6 +1,6 @@
-//! A question that was answered: its buttons go, and it says what was picked. Pure.
+//! Closes an answered question: removes its buttons and adds the choice to its text. Pure.
 //!
-//! Whatever was pressed comes with the message as it stands, so that this is right however often it is done.
+//! A callback query carries the message as it is now, so closing is idempotent.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,13 +14,13 @@ use crate::format::{MESSAGE_UNITS, utf16_len};
 /// How a question is closed.
 #[derive(Debug)]
 pub(crate) enum Closing {
-    /// Its words get a line with the choice, and its buttons go.
-    Words(Box<EditMessageText>),
-    /// Its buttons go: there is no room, or it is too old to come with its words.
+    /// Appends a line with the choice to the text and removes the buttons.
+    Text(Box<EditMessageText>),
+    /// Only removes the buttons: the line does not fit, or the update lacks the text of an old message.
     Buttons(EditMessageReplyMarkup),
 }
 
-/// What closes the question whose button was pressed in the update `raw`, with the words that were picked.
+/// The call that closes the question whose button was pressed in the update `raw`.
 pub(crate) fn closing(raw: &str, choice: &str, previews: Option<LinkPreviewOptions>) -> Option<Closing> {
     let update: Value = serde_json::from_str(raw).ok()?;
     let question = update.pointer("/callback_query/message")?;
@@ -31,10 +31,10 @@ pub(crate) fn closing(raw: &str, choice: &str, previews: Option<LinkPreviewOptio
     let text = text.map(|text| format!("{text}{line}")).filter(|text| utf16_len(text) <= MESSAGE_UNITS);
     let Some(text) = text else { return Some(Closing::Buttons(EditMessageReplyMarkup::new(chat, id))) };
     let mut edit = EditMessageText::new(chat, id, text);
-    // What is marked stands before what is added. One that this version does not know costs the marks, not the words.
+    // The line is appended, so the entities keep their offsets. If one is of an unknown kind, all are dropped.
     edit.entities = question.get("entities").and_then(|entities| Vec::<MessageEntity>::deserialize(entities).ok());
     edit.link_preview_options = previews;
-    Some(Closing::Words(Box::new(edit)))
+    Some(Closing::Text(Box::new(edit)))
 }
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_question_says_what_was_picked_and_keeps_its_marks() {
-        let Some(Closing::Words(edit)) = closing(&pressed(&question("Which a.bc?")), "More", None) else { panic!() };
+        let Some(Closing::Text(edit)) = closing(&pressed(&question("Which a.bc?")), "More", None) else { panic!() };
 
         let edit = serde_json::to_value(edit).expect("JSON");
         assert_eq!((&edit["chat_id"], &edit["message_id"]), (&json!(-5), &json!(7)));

@@ -1,4 +1,4 @@
-//! The channel suite, against the Bot API double.
+//! Runs the channel conformance suite against the Bot API double.
 
 use std::{
     sync::{
@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelAdapter, ConversationRef, Directed, EventKind, InboundEvent, Scope, Sender, SenderKind, Timestamp,
-    conformance::channel::{Becomes, Fixture, PlatformDouble, Trouble, text},
+    conformance::channel::{Expected, Fixture, PlatformDouble, PlatformFailure, text},
 };
 use rejoinder_telegram_double::{ApiError, Fault, Outage, Person, TelegramDouble};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::{
     Telegram, TelegramSection,
     check::BotProfile,
-    inbound::{Reader, Sent},
+    inbound::{OwnMessages, Reader},
     tests,
 };
 
@@ -94,7 +94,7 @@ impl PlatformDouble for Double {
     }
 
     fn fixtures(&self) -> Vec<Fixture> {
-        let fixture = |name, payload: String, becomes| Fixture { name, payload, becomes };
+        let fixture = |name, payload: String, expected| Fixture { name, payload, expected };
         let us = json!({"id": self.telegram.bot().id, "is_bot": true, "first_name": "Rejoinder"});
         let edited = json!({"update_id": 4, "edited_message": {"message_id": 2, "date": 1, "edit_date": 5,
             "from": self.from(), "chat": self.chat(), "text": "hello!"}});
@@ -113,20 +113,20 @@ impl PlatformDouble for Double {
             fixture(
                 "a message",
                 self.message(2, json!({"text": "hello"})),
-                Becomes::Event(Box::new(self.event(2, "hello"))),
+                Expected::Event(Box::new(self.event(2, "hello"))),
             ),
-            fixture("our own", self.message(3, json!({"text": "hello", "from": us})), Becomes::OurOwn),
-            fixture("an edit", edited.to_string(), Becomes::Event(Box::new(edit))),
+            fixture("our own", self.message(3, json!({"text": "hello", "from": us})), Expected::OurOwn),
+            fixture("an edit", edited.to_string(), Expected::Event(Box::new(edit))),
             fixture(
                 "of another year",
                 json!({"update_id": 5, "of_another_year": {"chat": self.chat()}}).to_string(),
-                Becomes::Event(Box::new(unknown)),
+                Expected::Event(Box::new(unknown)),
             ),
         ]
     }
 
     fn normalise(&self, payload: &str) -> Option<InboundEvent> {
-        let (me, sent) = (self.me(), Sent::default());
+        let (me, sent) = (self.me(), OwnMessages::default());
         let now = Timestamp::from_millis(0);
         Some(Reader { channel: self.adapter.channel(), me: &me, sent: &sent, now }.read(payload).event)
     }
@@ -136,16 +136,16 @@ impl PlatformDouble for Double {
         self.message(number, json!({"text": "hello again"}))
     }
 
-    fn persons_message(&self) -> String {
+    fn incoming_message_id(&self) -> String {
         self.asked.to_string()
     }
 
-    async fn next(&self, trouble: Trouble) -> bool {
+    async fn fail_next(&self, failure: PlatformFailure) -> bool {
         let on_send = |fault: Fault| self.telegram.fault(fault.on("sendMessage"));
-        match trouble {
-            Trouble::Limit { retry_after, scope } => {
+        match failure {
+            PlatformFailure::Limit { retry_after, scope } => {
                 if scope == Scope::Account {
-                    // It shows by others being limited, too.
+                    // The adapter infers it from several limited private chats.
                     for name in ["Bob", "Cyd"] {
                         let other = self.telegram.person(name).id().to_string();
                         let other = ConversationRef::new(self.adapter.channel().clone(), &other);
@@ -156,36 +156,36 @@ impl PlatformDouble for Double {
                 }
                 on_send(Fault::too_many(retry_after.as_secs()));
             }
-            Trouble::LoseResponse => on_send(Fault::lost_answer()),
-            Trouble::Refuse => on_send(Fault::refuse(ApiError::forbidden("bot was blocked by the user"))),
-            Trouble::Unauthorized => on_send(Fault::refuse(ApiError::new(401, "Unauthorized"))),
-            // Telegram never says so; it is what a connection that cannot be opened means.
-            Trouble::Fail => self.telegram.outage(Outage::Refuse),
+            PlatformFailure::LoseResponse => on_send(Fault::lost_answer()),
+            PlatformFailure::Refuse => on_send(Fault::refuse(ApiError::forbidden("bot was blocked by the user"))),
+            PlatformFailure::Unauthorized => on_send(Fault::refuse(ApiError::new(401, "Unauthorized"))),
+            // Telegram never reports this. A refused connection has the same meaning.
+            PlatformFailure::Fail => self.telegram.start_outage(Outage::Refuse),
         }
         true
     }
 
     async fn shown(&self) -> Vec<String> {
-        self.telegram.said(self.ada.id())
+        self.telegram.bot_texts(self.ada.id())
     }
 
-    async fn brings(&self, payload: String) {
+    async fn inject(&self, payload: String) {
         let update: Value = serde_json::from_str(&payload).expect("an update");
-        assert!(self.telegram.update("message", &update["message"]), "the bot gets messages");
+        assert!(self.telegram.update("message", &update["message"]), "the bot receives messages");
     }
 
     async fn is_acknowledged(&self, _payload: &str) -> bool {
-        self.telegram.look(|view| view.pending_updates()) == 0
+        self.telegram.inspect(|view| view.pending_updates()) == 0
     }
 }
 
 rejoinder_core::channel_conformance!(double());
 
-/// The account is not meant when one chat alone is limited.
+/// A limit in one chat does not block the account.
 #[tokio::test]
 async fn a_limit_of_one_chat_is_its_own() {
     let double = double().await;
-    double.next(Trouble::Limit { retry_after: Duration::from_secs(3), scope: Scope::Conversation }).await;
+    double.fail_next(PlatformFailure::Limit { retry_after: Duration::from_secs(3), scope: Scope::Conversation }).await;
 
     let limited = double.adapter.deliver(&text(&double.conversation(), "hello").build()).await;
 

@@ -1,68 +1,66 @@
-//! How a call fails, and what a refusal means.
+//! The errors of a call, and what a refusal means.
 
 use std::time::Duration;
 
 use rejoinder_kit::calls::CallError;
 
-/// How a call fails. Nothing in it says the token.
+/// Why a call failed. Never contains the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ApiError {
     /// The request was not written.
     #[error("{0}")]
     NotWritten(String),
-    /// The request was written, and there is no answer that can be read.
+    /// The request was written, but there is no readable response.
     #[error("{0}")]
     NoAnswer(String),
-    /// The server answered that it did not do it.
+    /// The server responded with an error.
     #[error("{0}")]
     Refused(Refusal),
 }
 
-/// What a server said.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code} {description}")]
 pub(crate) struct Refusal {
-    /// An HTTP status.
+    /// Telegram's `error_code`, or the HTTP status.
     pub(crate) code: u16,
-    /// In the server's words.
     pub(crate) description: String,
-    /// For how long we are limited.
     pub(crate) retry_after: Option<Duration>,
-    /// The new id of the chat.
+    /// The chat's new id, if the group became a supergroup.
     pub(crate) migrate_to: Option<i64>,
-    /// A Bot API server said it, and not something before it.
-    pub(crate) is_telegrams: bool,
+    /// Sent by a Bot API server, not by a proxy in front of it.
+    pub(crate) is_from_telegram: bool,
 }
 
-/// How long we are limited when the server does not say.
+/// The pause after a 429 without `retry_after`.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(5);
 
 impl Refusal {
     pub(crate) const fn of(code: u16, description: String) -> Self {
-        Self { code, description, retry_after: None, migrate_to: None, is_telegrams: false }
+        Self { code, description, retry_after: None, migrate_to: None, is_from_telegram: false }
     }
 
-    /// For how long we are limited.
+    /// How long to wait after a 429. Reads the description if there is no `retry_after`.
     pub(crate) fn limit(&self) -> Duration {
         let in_words = || self.description.rsplit_once("retry after ")?.1.trim().parse().ok().map(Duration::from_secs);
         self.retry_after.or_else(in_words).unwrap_or(DEFAULT_LIMIT)
     }
 
-    /// Whether the description has one of these in it, in whatever case.
-    fn says(&self, phrases: &[&str]) -> bool {
+    /// Whether the description contains one of `phrases`, in any case.
+    fn mentions(&self, phrases: &[&str]) -> bool {
         let description = self.description.to_lowercase();
         phrases.iter().any(|phrase| description.contains(&phrase.to_lowercase()))
     }
 
-    /// The message reads like that already.
+    /// The edit changes nothing.
     pub(crate) fn is_not_modified(&self) -> bool {
-        self.code == 400 && self.says(&["message is not modified"])
+        self.code == 400 && self.mentions(&["message is not modified"])
     }
 
-    /// The message to change cannot be changed any more.
+    /// The message can no longer be edited.
     pub(crate) fn is_gone(&self) -> bool {
         self.code == 400
-            && self.says(&[
+            && self.mentions(&[
                 "message to edit not found",
                 "message can't be edited",
                 "MESSAGE_ID_INVALID",
@@ -70,26 +68,26 @@ impl Refusal {
             ])
     }
 
-    /// The message to remove is gone already.
+    /// The message to delete no longer exists.
     pub(crate) fn is_removed(&self) -> bool {
-        self.code == 400 && self.says(&["message to delete not found", "MESSAGE_ID_INVALID"])
+        self.code == 400 && self.mentions(&["message to delete not found", "MESSAGE_ID_INVALID"])
     }
 
-    /// The entities over the text are not understood.
+    /// The entities are invalid.
     pub(crate) fn is_about_entities(&self) -> bool {
-        self.code == 400 && self.says(&["can't parse entit", "can't parse messageentit", "ENTITY_", "ENTITIES_"])
+        self.code == 400 && self.mentions(&["can't parse entit", "can't parse messageentit", "ENTITY_", "ENTITIES_"])
     }
 
-    /// The message that was to be replied to is gone.
+    /// The message to reply to no longer exists.
     pub(crate) fn is_about_reply(&self) -> bool {
-        self.code == 400 && self.says(&["message to be replied not found", "REPLY_MESSAGE_ID_INVALID"])
+        self.code == 400 && self.mentions(&["message to be replied not found", "REPLY_MESSAGE_ID_INVALID"])
     }
 
-    /// The file is not taken, as it is or at all.
+    /// The file is rejected, in this form or entirely.
     pub(crate) fn is_about_file(&self) -> bool {
         self.code == 413
             || (self.code == 400
-                && self.says(&[
+                && self.mentions(&[
                     "wrong file identifier",
                     "wrong file id",
                     "wrong remote file",
@@ -112,10 +110,10 @@ impl Refusal {
                 ]))
     }
 
-    /// The token is none that the server knows. For one that could never be one it says that there is no such
-    /// address, as it does for a method that it does not know: `is_method_known` tells them apart.
+    /// The server does not know the token. It answers 404 to a malformed token, but also to an unknown method:
+    /// `is_method_known` tells the two apart.
     pub(crate) const fn is_about_token(&self, is_method_known: bool) -> bool {
-        self.code == 401 || (self.code == 404 && self.is_telegrams && is_method_known)
+        self.code == 401 || (self.code == 404 && self.is_from_telegram && is_method_known)
     }
 }
 
@@ -129,7 +127,7 @@ impl From<CallError> for ApiError {
 }
 
 impl ApiError {
-    /// What the server said, if it said anything.
+    /// The error response, if there was one.
     pub(crate) const fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),

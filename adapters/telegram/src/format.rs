@@ -1,9 +1,8 @@
-//! Markdown to what Telegram shows: a text and the entities over it.
+//! Converts Markdown to a text with entities, which is what Telegram shows.
 //!
-//! Telegram has no tables, headings, lists or rules, so these become monospace, bold and characters.
-//! What has no form here at all (raw HTML, footnotes, links of unknown schemes) is written out: nothing
-//! an agent said is dropped. The rules for entities are those of
-//! <https://core.telegram.org/bots/api#formatting-options>.
+//! Telegram has no tables, headings, lists or rules, so these become monospace, bold and characters. Everything else
+//! that it lacks (raw HTML, footnotes, links with unknown schemes) is written out as text, so nothing is dropped. The
+//! rules for entities: <https://core.telegram.org/bots/api#formatting-options>.
 
 mod entities;
 #[cfg(test)]
@@ -15,22 +14,22 @@ use teloxide::types::MessageEntity;
 
 use self::writer::Writer;
 
-/// What a message's text may measure after its entities are taken out, in UTF-16 units
+/// The longest text of a message, without mark-up, in UTF-16 units
 /// (<https://core.telegram.org/bots/api#sendmessage>).
 pub const MESSAGE_UNITS: usize = 4096;
 
-/// What is kept free in every part for a label that is put before it, in UTF-16 units.
+/// The space that every part reserves for a label before it, in UTF-16 units.
 pub const LABEL_UNITS: usize = 96;
 
-/// What the text of one part may measure, in UTF-16 units.
+/// The longest text of one part, in UTF-16 units.
 pub const PART_UNITS: usize = MESSAGE_UNITS - LABEL_UNITS;
 
-/// A message's text, and what is bold, code, a link, … in it.
+/// A message's text and its entities: bold, code, links and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Formatted {
-    /// Without white space around it; empty only if the Markdown was blank.
+    /// Trimmed; empty only if the Markdown was blank.
     pub text: String,
-    /// In the order of their offsets, outer ones first; offsets and lengths in UTF-16 units.
+    /// Sorted by offset, outer ones first. Offsets and lengths are in UTF-16 units.
     pub entities: Vec<MessageEntity>,
 }
 
@@ -43,21 +42,21 @@ pub fn format(markdown: &str) -> Formatted {
     }
     let formatted = writer.finish();
     if formatted.text.is_empty() {
-        // Telegram takes no empty message.
+        // Telegram rejects an empty message, so Markdown that renders to nothing is sent as it is.
         return Formatted { text: markdown.trim().to_owned(), entities: Vec::new() };
     }
     formatted
 }
 
-/// The text of [`format()`] alone, for a second try after "can't parse entities".
+/// The text of [`format()`] without entities.
 #[must_use]
 pub fn plain(markdown: &str) -> String {
     format(markdown).text
 }
 
-/// Splits Markdown into parts of at most [`PART_UNITS`] each once formatted.
+/// Splits Markdown into parts that measure at most [`PART_UNITS`] each when formatted.
 ///
-/// A part that would show nothing is left out, unless it is the only one.
+/// Omits a part that would show nothing, unless it is the only one.
 #[must_use]
 pub fn parts(markdown: &str) -> Vec<String> {
     let mut parts = split_markdown(markdown, PART_UNITS, |part| utf16_len(&format(part).text));
@@ -67,7 +66,7 @@ pub fn parts(markdown: &str) -> Vec<String> {
     parts
 }
 
-/// The length of `text` in UTF-16 units, in which Telegram counts.
+/// The length of `text` in UTF-16 units, as Telegram counts it.
 #[must_use]
 pub fn utf16_len(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()

@@ -1,7 +1,7 @@
-//! What Telegram sends → an event. Pure.
+//! Turns an update into an event. Pure.
 //!
-//! Every update becomes an event: what cannot be read, and what nobody is given, is kept with its payload as
-//! [`EventKind::Other`].
+//! Every update becomes an event. An update that is unreadable, or not meant for the agent, becomes
+//! [`EventKind::Other`], stored with its payload.
 
 mod choice;
 mod files;
@@ -23,42 +23,41 @@ use crate::{
     payload::{Chat, Message, Update, User},
 };
 
-/// Our own messages, by chat and number.
-pub(crate) type Sent = SentMessages<(i64, i64)>;
+/// Our own messages, by chat id and message id.
+pub(crate) type OwnMessages = SentMessages<(i64, i64)>;
 
-/// Who reads: what an update means depends on it.
+/// Reads updates for one bot.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) channel: &'a ChannelId,
     pub(crate) me: &'a BotProfile,
-    pub(crate) sent: &'a Sent,
+    pub(crate) sent: &'a OwnMessages,
     pub(crate) now: Timestamp,
 }
 
-/// An update, read.
+/// An update that was read.
 #[derive(Debug)]
-pub(crate) struct Read {
-    /// Its number; `None` where there is none.
+pub(crate) struct ReadUpdate {
+    /// The `update_id`; `None` if it is missing.
     pub(crate) number: Option<i64>,
-    /// The callback query in it, which has to be answered.
+    /// The id of its callback query, which must be answered.
     pub(crate) query: Option<String>,
-    /// What it is.
     pub(crate) event: InboundEvent,
 }
 
 impl Reader<'_> {
-    /// Reads an update.
-    pub(crate) fn read(&self, raw: &str) -> Read {
-        // A mistake of ours in here must not hold up everything behind it.
+    /// Reads an update. An unreadable one becomes [`EventKind::Other`].
+    pub(crate) fn read(&self, raw: &str) -> ReadUpdate {
+        // A bug in this code must not block the updates behind this one.
         let read = catch_unwind(AssertUnwindSafe(|| self.try_to_read(raw)));
         match read {
             Ok(Ok(read)) => read,
             Ok(Err(error)) => self.unreadable(raw, &error.to_string()),
-            Err(_) => self.unreadable(raw, "reading it panicked"),
+            Err(_) => self.unreadable(raw, "the parser panicked"),
         }
     }
 
-    fn try_to_read(&self, raw: &str) -> Result<Read, serde_json::Error> {
+    fn try_to_read(&self, raw: &str) -> Result<ReadUpdate, serde_json::Error> {
         let update: Update = serde_json::from_str(raw)?;
         let number = update.update_id;
         let query = update.callback_query.as_ref().map(|query| query.id.clone());
@@ -73,20 +72,20 @@ impl Reader<'_> {
         } else {
             self.other(raw, number)
         };
-        Ok(Read { number: Some(number), query, event: InboundEvent { raw: raw.to_owned(), ..event } })
+        Ok(ReadUpdate { number: Some(number), query, event: InboundEvent { raw: raw.to_owned(), ..event } })
     }
 
-    /// An update that our views do not fit.
-    fn unreadable(&self, raw: &str, why: &str) -> Read {
+    /// Keeps an update that does not fit our types.
+    fn unreadable(&self, raw: &str, why: &str) -> ReadUpdate {
         let value: Value = serde_json::from_str(raw).unwrap_or_default();
         let number = value.get("update_id").and_then(Value::as_i64);
         let query = value.pointer("/callback_query/id").and_then(Value::as_str).map(str::to_owned);
-        tracing::warn!(channel = %self.channel, update = number, why, "an update cannot be read: it is kept");
+        tracing::warn!(channel = %self.channel, update = number, why, "an update cannot be read, storing it as it is");
         let event = self.other(raw, number.unwrap_or_default());
-        Read { number, query, event }
+        ReadUpdate { number, query, event }
     }
 
-    /// What is kept and given to nobody.
+    /// An event that is stored but not given to the agent.
     fn other(&self, raw: &str, number: i64) -> InboundEvent {
         let conversation = ConversationRef::new(self.channel.clone(), &chat_of(raw).unwrap_or_default().to_string());
         let sender = Sender { id: "0".to_owned(), name: None, username: None, kind: SenderKind::OtherAgent };
@@ -97,7 +96,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An event with nothing in it yet.
+    /// An event without content.
     fn event(
         &self,
         conversation: ConversationRef,
@@ -108,7 +107,7 @@ impl Reader<'_> {
         InboundEvent::new(conversation, chat, external_id, sender, self.now)
     }
 
-    /// Where a message stands: its chat, and its topic if it is in one. Threads of replies are no topics.
+    /// The chat of a message, and its topic if it is in one. Reply threads are not topics.
     fn conversation(&self, message: &Message) -> ConversationRef {
         let conversation = ConversationRef::new(self.channel.clone(), &message.chat.id.to_string());
         match message.message_thread_id {
@@ -135,14 +134,15 @@ impl Reader<'_> {
         }
     }
 
-    /// A chat that speaks for itself. In its own name that is one of its administrators; else it is a channel.
-    fn speaking_chat(chat: &Chat, place: &Chat, signature: Option<&str>) -> Sender {
-        let is_at_home = chat.id == place.id && place.kind != "channel";
+    /// The sender of a message that was written in the name of `chat`. A group in itself is one of its anonymous
+    /// administrators, so a person; anything else is a channel.
+    fn chat_as_sender(chat: &Chat, place: &Chat, signature: Option<&str>) -> Sender {
+        let is_same_chat = chat.id == place.id && place.kind != "channel";
         Sender {
             id: chat.id.to_string(),
             name: signature.or(chat.title.as_deref()).map(str::to_owned),
             username: chat.username.clone(),
-            kind: if is_at_home { SenderKind::Person } else { SenderKind::OtherAgent },
+            kind: if is_same_chat { SenderKind::Person } else { SenderKind::OtherAgent },
         }
     }
 }
@@ -151,7 +151,7 @@ fn chat_kind(chat: &Chat) -> ChatKind {
     if chat.kind == "private" { ChatKind::Direct } else { ChatKind::Group }
 }
 
-/// The chat that any update is about: `{"update_id": …, "<kind>": {"chat": {"id": …}}}`.
+/// The chat id of any update: `{"update_id": …, "<kind>": {"chat": {"id": …}}}`.
 fn chat_of(raw: &str) -> Option<i64> {
     let value: Value = serde_json::from_str(raw).ok()?;
     value.as_object()?.values().find_map(|it| it.get("chat")?.get("id")?.as_i64())

@@ -1,38 +1,35 @@
 //! Telegram as a channel: a bot that people talk to in private chats, groups and topics.
 //!
-//! Each bot of the configuration is a channel of its own (`telegram.main`): a [`Telegram`]. Updates come in by
-//! long polling, or are posted to [`webhook_routes`]; either way an update is durable before Telegram hears
-//! that we have it, with its payload as it came, whatever it is. Answers go out as text and entities (see
-//! [`format`](mod@format)).
+//! Each configured bot is a channel (`telegram.main`): a [`Telegram`]. Updates arrive by long polling or are posted
+//! to [`webhook_routes`]. Either way, an update of any kind is stored with its original payload before it is
+//! confirmed to Telegram. Answers go out as text and entities (see [`format`](mod@format)).
 //!
-//! What is sent is made of teloxide's types. The calls are our own, since what counts for a message is whether
-//! its request was written; and so is the intake, since teloxide's listeners confirm what was not handled yet.
-//! What comes in is read with views of our own (`payload.rs`), to which nothing unknown is an error.
+//! Requests are built from teloxide's types but sent by our own client, because a delivery must know whether its
+//! request was written. Receiving is our own too, because teloxide's listeners confirm updates before they are
+//! handled. Payloads are parsed into our own types (`payload.rs`), which accept unknown fields and kinds.
 //!
-//! What it never does: confirm an update that is not stored, hold up the updates behind one that it cannot
-//! read, open an address that somebody else gave, say the token anywhere, or answer a webhook's post with
-//! more than a status.
+//! The adapter never confirms an update that is not stored, never lets an unreadable update block the ones behind
+//! it, never opens an address that somebody else supplied, never reveals the token, and answers a webhook post with
+//! a status only.
 //!
-//! # What was decided
+//! # Decisions
 //!
-//! * **Conversation**: the chat, and the topic where the message is in one. Threads of replies are no topics.
-//! * **Ids**: a message is `chat:message`, with the date of an edit as its revision; an album is one event with
-//!   a revision for each part.
-//! * **Replies** link to what they answer in groups; in a private chat only when something else was said
-//!   between.
-//! * **429**: blocks its chat. Telegram does not say when it means the bot; three private chats that are
-//!   limited at one time are taken for that.
-//! * **5xx** after a new message: it may be there. After an edit, a reaction or a removal: it is done again.
-//! * **Reactions** of people are told of where the message is ours: in groups those that are remembered since
-//!   the start.
+//! * **Conversation**: the chat, and the topic if the message is in one. Reply threads are not topics.
+//! * **Ids**: a message is `chat:message`, with the date of an edit as its revision. An album is one event with a
+//!   revision for each part.
+//! * **Replies**: in groups an answer replies to the message that it answers; in private chats only a late answer
+//!   does, because other messages came between.
+//! * **429** blocks its chat. Telegram does not say when the whole bot is limited; the adapter assumes it when three
+//!   private chats are limited at the same time.
+//! * **5xx**: a new message may have been sent. An edit, a reaction or a deletion is repeated.
+//! * **Reactions** to our messages become events. In groups, only messages sent since the start are recognised.
 //!
 //! # To add …
 //!
-//! * a kind of content: its view in `payload.rs`, and its words in `inbound/message.rs` or its line in
+//! * a kind of content: its type in `payload.rs`, and its text in `inbound/message.rs` or its line in
 //!   `inbound/files.rs`;
-//! * a kind of update: its view, its arm in `inbound.rs`, its line in `receive::polling::ALLOWED`;
-//! * a failure of Telegram's that wants something done: its question in `errors.rs`, its answer in
-//!   `outbound/judge.rs`.
+//! * a kind of update: its type, its arm in `inbound.rs`, its line in `receive::polling::ALLOWED`;
+//! * handling of an error from Telegram: a predicate in `errors.rs`, its outcome in `outbound/classify.rs`.
 
 mod api;
 mod capabilities;
@@ -64,7 +61,7 @@ use rejoinder_core::{
     Attachment, COMMANDS, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
     Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock,
 };
-use rejoinder_kit::{Health, Opening, Receiver, RunEnd};
+use rejoinder_kit::{Health, Receiver, RunEnd, WhileRunning};
 use reqwest::Client;
 use teloxide::{
     payloads::{GetFile, SetMyCommands},
@@ -74,26 +71,26 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     api::Api,
-    capabilities::{Drafts, Place},
+    capabilities::{ChatTraits, Drafts},
     errors::{ApiError, Refusal},
-    inbound::Sent,
-    limited::Limited,
+    inbound::OwnMessages,
+    limited::LimitedChats,
     payload::FilePath,
     reactions::Reactions,
-    receive::{Albums, Door},
+    receive::{Albums, WebhookSecret},
 };
 pub use self::{
-    check::{BotProfile, CheckError, Posting, check, check_posting},
+    check::{BotProfile, CheckError, WebhookStatus, check, check_webhook},
     receive::webhook_routes,
-    section::{API_URL, LOOKS, Pace, Streaming, TelegramSection, TelegramWebhook, UpdateMode},
+    section::{API_URL, ID_FORMAT, Pace, Streaming, TelegramSection, TelegramWebhook, UpdateMode},
 };
 
 const UNKNOWN_TOKEN: &str = "Telegram does not know the token";
 
-/// How long the end waits for calls that nothing hangs on.
-const LAST_CALLS: Duration = Duration::from_secs(2);
+/// How long shutdown waits for background calls that no delivery depends on.
+const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One bot.
+/// One bot: the adapter of one channel.
 pub struct Telegram {
     channel: ChannelId,
     options: TelegramSection,
@@ -101,36 +98,36 @@ pub struct Telegram {
     clock: SharedClock,
     health: Health,
     reactions: Reactions,
-    limited: Limited,
-    sent: Sent,
+    limited: LimitedChats,
+    sent: OwnMessages,
     albums: Albums,
     /// The server has no `sendMessageDraft`.
-    knows_no_drafts: AtomicBool,
-    /// What Telegram must show, where it posts updates.
-    door: Option<Door>,
-    /// What posts need, while they are taken.
-    opening: Opening<Open>,
-    /// What goes on besides.
+    lacks_drafts: AtomicBool,
+    /// Checks the secret of posted updates; `None` when polling.
+    webhook_secret: Option<WebhookSecret>,
+    /// Set while posted updates are accepted.
+    webhook_context: WhileRunning<WebhookContext>,
+    /// Background calls: acknowledging pressed buttons.
     tasks: TaskTracker,
 }
 
-/// What posts need, while they are taken.
-struct Open {
+/// What the webhook endpoint needs from a running channel.
+struct WebhookContext {
     intake: Intake,
     shutdown: CancellationToken,
     me: BotProfile,
 }
 
 impl Telegram {
-    /// The bot that `options` describe, on `channel`. Nothing is called before [`run`](ChannelAdapter::run).
+    /// Creates the bot that `options` describe. Makes no call before [`run`](ChannelAdapter::run).
     ///
-    /// `http` must not follow redirects: what is sent goes where the operator said.
+    /// `http` must not follow redirects: requests go only where the operator configured.
     #[must_use]
     pub fn new(channel: ChannelId, options: TelegramSection, clock: SharedClock, http: Client) -> Self {
         let token = options.token.get();
-        let (door, health) = match options.posted_to() {
+        let (webhook_secret, health) = match options.active_webhook() {
             None => (None, Health::stale_after(receive::stale_after(options.poll_timeout))),
-            Some(webhook) => (Some(Door::new(channel.name(), token, webhook)), Health::default()),
+            Some(webhook) => (Some(WebhookSecret::new(channel.name(), token, webhook)), Health::default()),
         };
         Self {
             api: Arc::new(Api::new(http, options.api_url.clone(), token.clone())),
@@ -139,12 +136,12 @@ impl Telegram {
             options,
             clock,
             health,
-            limited: Limited::default(),
-            sent: Sent::default(),
+            limited: LimitedChats::default(),
+            sent: OwnMessages::default(),
             albums: Albums::default(),
-            knows_no_drafts: AtomicBool::new(false),
-            door,
-            opening: Opening::default(),
+            lacks_drafts: AtomicBool::new(false),
+            webhook_secret,
+            webhook_context: WhileRunning::default(),
             tasks: TaskTracker::new(),
         }
     }
@@ -152,38 +149,38 @@ impl Telegram {
     fn drafts(&self, is_private: bool) -> Drafts {
         match self.options.streaming {
             Streaming::Edit => Drafts::Messages,
-            Streaming::Draft if is_private && !self.knows_no_drafts.load(Ordering::Relaxed) => Drafts::Bubbles,
+            Streaming::Draft if is_private && !self.lacks_drafts.load(Ordering::Relaxed) => Drafts::Bubbles,
             Streaming::Draft | Streaming::Off => Drafts::No,
         }
     }
 
-    /// Takes updates in until the run ends.
+    /// Accepts updates until the run ends.
     async fn receive(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        let judge = |error: &ApiError| match error.refusal() {
+        let classify = |error: &ApiError| match error.refusal() {
             Some(refusal) if refusal.is_about_token(true) => Err(self.unauthorized(refusal)),
             _ => Ok(Duration::ZERO),
         };
-        let me = receiver.ask("Telegram", || check::who_am_i(&self.api), judge).await?;
-        tracing::info!(channel = %self.channel, bot = me.username, "Telegram knows us");
+        let me = receiver.ask("Telegram", || check::who_am_i(&self.api), classify).await?;
+        tracing::info!(channel = %self.channel, bot = me.username, "connected to Telegram");
         receiver.until_shutdown(self.list_commands()).await?;
-        match self.options.posted_to() {
+        match self.options.active_webhook() {
             None => self.poll(&me, receiver).await,
             Some(webhook) => self.listen(webhook, &me, receiver).await,
         }
     }
 
-    /// The token is not known: nothing works until it is another one.
+    /// Reports that Telegram rejects the token. Nothing works until the operator changes it.
     fn unauthorized(&self, refusal: &Refusal) -> ChannelError {
         self.health.inbound_fails(UNKNOWN_TOKEN);
         ChannelError::Unauthorized(refusal.to_string())
     }
 
-    /// Has Telegram list the gateway's commands to whoever types a slash.
+    /// Registers the gateway's commands, so that Telegram lists them to people who type a slash.
     async fn list_commands(&self) {
         let commands = COMMANDS.iter().map(|command| BotCommand::new(command.name, command.description));
         if let Err(error) = self.api.call::<_, bool>(&SetMyCommands::new(commands)).await {
-            // They work all the same.
-            tracing::warn!(channel = %self.channel, %error, "the commands cannot be listed");
+            // The commands work without being listed.
+            tracing::warn!(channel = %self.channel, %error, "the command list could not be registered");
         }
     }
 }
@@ -202,8 +199,8 @@ impl ChannelAdapter for Telegram {
 
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
         let is_private = !conversation.chat.starts_with(['-', '@']);
-        let place = Place { is_private, drafts: self.drafts(is_private) };
-        capabilities::capabilities(place, &self.options.pace.limits(), self.reactions.known())
+        let chat = ChatTraits { is_private, drafts: self.drafts(is_private) };
+        capabilities::capabilities(chat, &self.options.pace.limits(), self.reactions.known())
     }
 
     fn health(&self) -> ChannelHealth {
@@ -224,7 +221,7 @@ impl ChannelAdapter for Telegram {
         self.tasks.close();
         tokio::select! {
             () = self.tasks.wait() => {}
-            () = self.clock.sleep(LAST_CALLS) => {}
+            () = self.clock.sleep(BACKGROUND_TIMEOUT) => {}
         }
         self.tasks.reopen();
         ended.or_else(RunEnd::into_result)
@@ -243,7 +240,7 @@ impl ChannelAdapter for Telegram {
         if file.file_size.is_some_and(|size| size > limit as u64) {
             return Err(FetchError::TooLarge { limit });
         }
-        let path = file.file_path.ok_or_else(|| FetchError::Failed("Telegram gave no path".to_owned()))?;
+        let path = file.file_path.ok_or_else(|| FetchError::Failed("Telegram returned no file path".to_owned()))?;
         let bytes = self.api.download(&path, limit).await.map_err(failed)?;
         bytes.ok_or(FetchError::TooLarge { limit })
     }

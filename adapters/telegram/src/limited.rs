@@ -1,7 +1,7 @@
-//! What a 429 blocks. Telegram does not say whether it means the chat or the whole bot.
+//! Decides what a 429 blocks. Telegram does not say whether it limits the chat or the whole bot.
 //!
-//! A private chat has a budget that one person's answers do not use up: when several of them are limited at
-//! one time, it is the bot that is. Groups have small budgets of their own, and say nothing about the others.
+//! Answers to one person do not use up a private chat's budget. So when several private chats are limited at the same
+//! time, the bot is. Groups have small budgets of their own, which say nothing about other chats.
 
 use std::{
     collections::HashMap,
@@ -11,15 +11,15 @@ use std::{
 
 use rejoinder_core::{Scope, Timestamp};
 
-/// How many private chats are limited at one time when it is the bot that is.
+/// How many private chats must be limited at the same time to conclude that the bot is.
 const CHATS: usize = 3;
 
-/// The chats that are limited.
+/// The limited chats, with the end of each limit.
 #[derive(Debug, Default)]
-pub(crate) struct Limited(Mutex<HashMap<i64, Timestamp>>);
+pub(crate) struct LimitedChats(Mutex<HashMap<i64, Timestamp>>);
 
-impl Limited {
-    /// What a 429 to `chat` blocks for `pause`.
+impl LimitedChats {
+    /// Notes that a 429 limits `chat` for `pause`, and returns what it blocks.
     pub(crate) fn scope(&self, chat: i64, pause: Duration, now: Timestamp) -> Scope {
         let mut limited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         limited.retain(|_, until| *until > now);
@@ -28,8 +28,8 @@ impl Limited {
         if chat > 0 && people >= CHATS { Scope::Account } else { Scope::Conversation }
     }
 
-    /// For how long a chat is limited still: what is not worth waiting for is not even tried.
-    pub(crate) fn left(&self, chat: i64, now: Timestamp) -> Option<Duration> {
+    /// How much longer a chat is limited, so that ephemerals can be skipped.
+    pub(crate) fn remaining(&self, chat: i64, now: Timestamp) -> Option<Duration> {
         let limited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         limited.get(&chat).map(|until| until.since(now)).filter(|left| !left.is_zero())
     }
@@ -48,7 +48,7 @@ mod tests {
     /// H4.
     #[test]
     fn one_chat_that_is_limited_blocks_itself() {
-        let limited = Limited::default();
+        let limited = LimitedChats::default();
 
         for second in 0..10 {
             assert_eq!(limited.scope(1, PAUSE, at(second)), Scope::Conversation);
@@ -58,17 +58,17 @@ mod tests {
 
     #[test]
     fn a_chat_is_limited_until_its_time_has_come() {
-        let limited = Limited::default();
+        let limited = LimitedChats::default();
         limited.scope(-100, PAUSE, at(0));
 
-        assert_eq!(limited.left(-100, at(2)), Some(Duration::from_secs(3)));
-        assert_eq!(limited.left(-100, at(5)), None);
-        assert_eq!(limited.left(1, at(2)), None);
+        assert_eq!(limited.remaining(-100, at(2)), Some(Duration::from_secs(3)));
+        assert_eq!(limited.remaining(-100, at(5)), None);
+        assert_eq!(limited.remaining(1, at(2)), None);
     }
 
     #[test]
     fn several_people_at_one_time_mean_the_bot() {
-        let limited = Limited::default();
+        let limited = LimitedChats::default();
 
         assert_eq!(limited.scope(1, PAUSE, at(0)), Scope::Conversation);
         assert_eq!(limited.scope(2, PAUSE, at(1)), Scope::Conversation);

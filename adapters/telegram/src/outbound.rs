@@ -1,8 +1,8 @@
-//! One delivery → calls of the Bot API, and the receipt.
+//! Performs one delivery with calls to the Bot API, and returns its receipt.
 
 mod address;
+mod classify;
 mod files;
-mod judge;
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use teloxide::{
     },
 };
 
-use self::{address::Address, judge::Kind};
+use self::{address::Address, classify::Repeat};
 use crate::{
     Telegram,
     capabilities::Drafts,
@@ -26,11 +26,11 @@ use crate::{
     errors::ApiError,
     format::{Formatted, MESSAGE_UNITS, PART_UNITS, format, parts, utf16_len},
     inbound::pick_data,
-    payload::Sent,
+    payload::SentMessage,
 };
 
-/// How long a hint may take: it is of no use later.
-const HINT_TIMEOUT: Duration = Duration::from_secs(8);
+/// The timeout of an ephemeral, which is useless later.
+const EPHEMERAL_TIMEOUT: Duration = Duration::from_secs(8);
 
 impl Telegram {
     pub(crate) async fn perform(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
@@ -54,51 +54,51 @@ impl Telegram {
         reply_to: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
         if delivery.attempt() > 1 || delivery.label().is_some() {
-            self.answers(address).await?;
+            self.check_reachable(address).await?;
         }
         let reply = reply(address, reply_to, delivery.via());
         if let [file] = &content.attachments[..] {
             return self.send_file(delivery, address, file, &labelled(&content.text, delivery.label()), reply).await;
         }
         if !content.attachments.is_empty() {
-            return Err(DeliveryError::Unsupported("several files in one message: each is one of its own".to_owned()));
+            return Err(DeliveryError::Unsupported("only one file fits in a message".to_owned()));
         }
         let (text, keyboard) = choices(&content.text, &content.choices, delivery.turn());
-        let said = formatted(&labelled(&text, delivery.label()));
-        let mut payload = self.message(address, said);
+        let formatted = formatted(&labelled(&text, delivery.label()));
+        let mut payload = self.message(address, formatted);
         payload.reply_parameters = reply;
         payload.reply_markup = keyboard.map(ReplyMarkup::InlineKeyboard);
-        self.send_message(delivery, address, payload, Kind::New).await
+        self.send_message(delivery, address, payload, Repeat::Duplicates).await
     }
 
-    /// Whether Telegram is there. What may have arrived is not sent again into an outage: each time it could be one copy
-    /// more.
-    async fn answers(&self, address: &Address) -> Result<(), DeliveryError> {
+    /// Checks that Telegram responds, before a message that may have arrived is sent again. During an outage, each such
+    /// attempt could add a copy.
+    async fn check_reachable(&self, address: &Address) -> Result<(), DeliveryError> {
         match check::who_am_i(&self.api).await {
             Ok(_) => Ok(()),
             Err(ApiError::NoAnswer(detail)) => Err(DeliveryError::NotSent { retry_after: None, detail }),
-            Err(error) => Err(self.judge(address, error, Kind::Again)),
+            Err(error) => Err(self.classify(address, error, Repeat::Idempotent)),
         }
     }
 
-    fn message(&self, address: &Address, said: Formatted) -> SendMessage {
-        let mut payload = SendMessage::new(address.chat.clone(), said.text);
+    fn message(&self, address: &Address, formatted: Formatted) -> SendMessage {
+        let mut payload = SendMessage::new(address.chat.clone(), formatted.text);
         payload.message_thread_id = address.thread;
-        payload.entities = entities(said.entities);
+        payload.entities = entities(formatted.entities);
         payload.link_preview_options = self.link_previews();
         payload
     }
 
-    /// Sends a message; without what Telegram does not take of it, if it comes to that.
+    /// Sends a message. If Telegram rejects its entities or its reply link, sends it without them.
     async fn send_message(
         &self,
         delivery: &Delivery,
         address: &Address,
         mut payload: SendMessage,
-        kind: Kind,
+        repeat: Repeat,
     ) -> Result<Receipt, DeliveryError> {
         loop {
-            let error = match self.api.call::<_, Sent>(&payload).await {
+            let error = match self.api.call::<_, SentMessage>(&payload).await {
                 Ok(sent) => {
                     self.note_sent(delivery, address, sent.message_id, &payload.text);
                     return Ok(Receipt::of(sent.message_id.to_string()));
@@ -110,9 +110,9 @@ impl Telegram {
                 Some(refusal) if refusal.is_about_reply() && payload.reply_parameters.is_some() => {
                     payload.reply_parameters = None;
                 }
-                _ => return Err(self.judge(address, error, kind)),
+                _ => return Err(self.classify(address, error, repeat)),
             }
-            tracing::debug!(channel = %self.channel, delivery = %delivery.id(), %error, "sent once more, with less");
+            tracing::debug!(channel = %self.channel, delivery = %delivery.id(), %error, "message rejected, retrying without its entities or reply link");
         }
     }
 
@@ -124,8 +124,8 @@ impl Telegram {
         content: &Content,
     ) -> Result<Receipt, DeliveryError> {
         let (text, keyboard) = choices(&content.text, &content.choices, delivery.turn());
-        let said = formatted(&labelled(&text, delivery.label()));
-        self.edit_message(delivery, address, message, said, keyboard).await
+        let formatted = formatted(&labelled(&text, delivery.label()));
+        self.edit_message(delivery, address, message, formatted, keyboard).await
     }
 
     async fn edit_message(
@@ -133,12 +133,12 @@ impl Telegram {
         delivery: &Delivery,
         address: &Address,
         message: &str,
-        said: Formatted,
+        formatted: Formatted,
         keyboard: Option<InlineKeyboardMarkup>,
     ) -> Result<Receipt, DeliveryError> {
         let id = address::message_id(message).map_err(DeliveryError::Gone)?;
-        let mut payload = EditMessageText::new(address.chat.clone(), id, said.text);
-        payload.entities = entities(said.entities);
+        let mut payload = EditMessageText::new(address.chat.clone(), id, formatted.text);
+        payload.entities = entities(formatted.entities);
         payload.link_preview_options = self.link_previews();
         payload.reply_markup = keyboard;
         let mut result = self.api.call::<_, IgnoredAny>(&payload).await;
@@ -152,7 +152,7 @@ impl Telegram {
             Err(ApiError::Refused(refusal)) if refusal.is_gone() => {
                 return Err(DeliveryError::Gone(refusal.to_string()));
             }
-            Err(error) => return Err(self.judge(address, error, Kind::Again)),
+            Err(error) => return Err(self.classify(address, error, Repeat::Idempotent)),
         }
         self.note_sent(delivery, address, id.0.into(), &payload.text);
         Ok(Receipt::of(message))
@@ -162,12 +162,12 @@ impl Telegram {
         let refused = |why: String| DeliveryError::Refused(why);
         let message = message.ok_or_else(|| refused("there is no message to react to".to_owned()))?;
         let id = address::message_id(message).map_err(refused)?;
-        let emoji = self.reactions.of(emoji).ok_or_else(|| refused(format!("`{emoji}` is no reaction here")))?;
+        let emoji = self.reactions.of(emoji).ok_or_else(|| refused(format!("`{emoji}` is not a reaction here")))?;
         let mut payload = SetMessageReaction::new(address.chat.clone(), id);
         payload.reaction = Some(vec![ReactionType::Emoji { emoji }]);
         match self.api.call::<_, bool>(&payload).await {
             Ok(_) => Ok(Receipt::of(message)),
-            Err(error) => Err(self.judge(address, error, Kind::Again)),
+            Err(error) => Err(self.classify(address, error, Repeat::Idempotent)),
         }
     }
 
@@ -178,48 +178,48 @@ impl Telegram {
         text: &str,
         message: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
-        self.is_worth_trying(address)?;
+        self.check_not_limited(address)?;
         match (self.drafts(address.is_private), message) {
-            (Drafts::No, _) => Err(DeliveryError::Unsupported("drafts are not shown here".to_owned())),
+            (Drafts::No, _) => Err(DeliveryError::Unsupported("drafts are off in this chat".to_owned())),
             (Drafts::Bubbles, _) => self.draft_bubble(delivery, address, text).await,
             (Drafts::Messages, Some(message)) => {
                 self.edit_message(delivery, address, message, format(&first_part(text)), None).await
             }
-            (Drafts::Messages, None) => Err(DeliveryError::Unsupported("the first draft is a message".to_owned())),
+            (Drafts::Messages, None) => Err(DeliveryError::Unsupported("the first draft must be a message".to_owned())),
         }
     }
 
-    /// Shows a draft with a method that teloxide does not know yet
+    /// Shows a draft with `sendMessageDraft`, which teloxide does not support yet
     /// (<https://core.telegram.org/bots/api#sendmessagedraft>).
     async fn draft_bubble(&self, delivery: &Delivery, address: &Address, text: &str) -> Result<Receipt, DeliveryError> {
-        // What is being written is at the end.
-        let said = format(&parts(text).pop().unwrap_or_default());
+        // The last part is the one being written.
+        let formatted = format(&parts(text).pop().unwrap_or_default());
         let id = draft_id(delivery.turn());
-        let mut parameters = json!({ "chat_id": address.chat, "draft_id": id, "text": said.text });
+        let mut parameters = json!({ "chat_id": address.chat, "draft_id": id, "text": formatted.text });
         if let (Some(thread), Value::Object(parameters)) = (address.thread, &mut parameters) {
             parameters.insert("message_thread_id".to_owned(), json!(thread));
         }
-        if !said.entities.is_empty() {
-            parameters["entities"] = json!(said.entities);
+        if !formatted.entities.is_empty() {
+            parameters["entities"] = json!(formatted.entities);
         }
-        match self.api.ask::<IgnoredAny>("sendMessageDraft", &parameters, HINT_TIMEOUT).await {
+        match self.api.ask::<IgnoredAny>("sendMessageDraft", &parameters, EPHEMERAL_TIMEOUT).await {
             Ok(_) => Ok(Receipt::of(id.to_string())),
             Err(ApiError::Refused(refusal)) if refusal.code == 404 => {
-                tracing::info!(channel = %self.channel, "this Bot API server knows no drafts: none are shown");
-                self.knows_no_drafts.store(true, std::sync::atomic::Ordering::Relaxed);
-                Err(DeliveryError::Unsupported("the server knows no drafts".to_owned()))
+                tracing::info!(channel = %self.channel, "the Bot API server does not support drafts, so none are shown");
+                self.lacks_drafts.store(true, std::sync::atomic::Ordering::Relaxed);
+                Err(DeliveryError::Unsupported("the server does not support drafts".to_owned()))
             }
-            Err(error) => Err(self.judge(address, error, Kind::Again)),
+            Err(error) => Err(self.classify(address, error, Repeat::Idempotent)),
         }
     }
 
     async fn typing(&self, delivery: &Delivery, address: &Address) -> Result<Receipt, DeliveryError> {
-        self.is_worth_trying(address)?;
+        self.check_not_limited(address)?;
         let mut payload = SendChatAction::new(address.chat.clone(), ChatAction::Typing);
         payload.message_thread_id = address.thread;
-        match self.api.ask::<bool>("sendChatAction", &payload, HINT_TIMEOUT).await {
+        match self.api.ask::<bool>("sendChatAction", &payload, EPHEMERAL_TIMEOUT).await {
             Ok(_) => Ok(Receipt::of(delivery.id().to_string())),
-            Err(error) => Err(self.judge(address, error, Kind::Again)),
+            Err(error) => Err(self.classify(address, error, Repeat::Idempotent)),
         }
     }
 
@@ -228,7 +228,7 @@ impl Telegram {
         match self.api.call::<_, bool>(&DeleteMessage::new(address.chat.clone(), id)).await {
             Ok(_) => Ok(Receipt::of(message)),
             Err(ApiError::Refused(refusal)) if refusal.is_removed() => Ok(Receipt::of(message)),
-            Err(error) => Err(self.judge(address, error, Kind::Again)),
+            Err(error) => Err(self.classify(address, error, Repeat::Idempotent)),
         }
     }
 
@@ -236,14 +236,14 @@ impl Telegram {
         self.sent.note((address.number, message), text, delivery.conversation().thread.clone());
     }
 
-    /// Whether a hint may go: one that is limited only makes the limit longer.
-    fn is_worth_trying(&self, address: &Address) -> Result<(), DeliveryError> {
-        match self.limited.left(address.number, self.clock.now()) {
+    /// Rejects an ephemeral while its chat is limited: sending it would prolong the limit.
+    fn check_not_limited(&self, address: &Address) -> Result<(), DeliveryError> {
+        match self.limited.remaining(address.number, self.clock.now()) {
             None => Ok(()),
             Some(retry_after) => Err(DeliveryError::Limited {
                 retry_after,
                 scope: Scope::Conversation,
-                detail: "the chat is limited still".to_owned(),
+                detail: "the chat is still rate limited".to_owned(),
             }),
         }
     }
@@ -267,15 +267,14 @@ fn entities(entities: Vec<MessageEntity>) -> Option<Vec<MessageEntity>> {
     (!entities.is_empty()).then_some(entities)
 }
 
-/// What a message replies to. In a private chat that goes without saying, unless the answer comes after
-/// something else was said.
+/// The reply link of a message. A private chat needs none, except for a late answer.
 fn reply(address: &Address, message: Option<&str>, via: Option<&Via>) -> Option<ReplyParameters> {
     let is_linked = !address.is_private || matches!(via, Some(Via::LateAnswer));
     let id = address::message_id(message.filter(|_| is_linked)?).ok()?;
     Some(ReplyParameters::new(id).allow_sending_without_reply())
 }
 
-/// A text, with the label before it that says that it may be a second copy.
+/// Puts the label, which marks a possible second copy, before the text.
 fn labelled(text: &str, label: Option<&str>) -> String {
     match label {
         Some(label) if text.is_empty() => label.to_owned(),
@@ -284,13 +283,13 @@ fn labelled(text: &str, label: Option<&str>) -> String {
     }
 }
 
-/// A text in Telegram's form. What does not fit, since the label is longer than there is room for, is cut.
+/// Formats a text for Telegram. If a long label makes it too long, only its first part is kept.
 fn formatted(markdown: &str) -> Formatted {
     let formatted = format(markdown);
     if utf16_len(&formatted.text) <= MESSAGE_UNITS { formatted } else { format(&first_part(markdown)) }
 }
 
-/// As much of a text as one message shows.
+/// As much of a text as fits in one message.
 fn first_part(text: &str) -> String {
     if utf16_len(text) <= PART_UNITS {
         return text.to_owned();
@@ -298,7 +297,7 @@ fn first_part(text: &str) -> String {
     parts(text).into_iter().next().unwrap_or_default()
 }
 
-/// The choices as buttons. Of no turn they could not be told apart, and are a list.
+/// The choices as buttons below the text.
 fn choices(text: &str, choices: &[String], turn: TurnId) -> (String, Option<InlineKeyboardMarkup>) {
     if choices.is_empty() {
         return (text.to_owned(), None);
@@ -309,7 +308,7 @@ fn choices(text: &str, choices: &[String], turn: TurnId) -> (String, Option<Inli
     (text.to_owned(), Some(InlineKeyboardMarkup::new(choices.iter().enumerate().map(button))))
 }
 
-/// The number of a turn's draft: not zero, and the same for every draft of the turn.
+/// The number of a turn's draft: never zero, and the same for every draft of the turn.
 fn draft_id(turn: TurnId) -> u32 {
     let digest = Sha256::digest(turn.to_string());
     let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
@@ -333,9 +332,9 @@ mod tests {
     #[test]
     fn choices_are_buttons_of_their_turn() {
         let turn = TurnId::new(Timestamp::from_millis(1));
-        let said = ["yes".to_owned(), "no".to_owned()];
+        let options = ["yes".to_owned(), "no".to_owned()];
 
-        let (text, keyboard) = choices("Well?", &said, turn);
+        let (text, keyboard) = choices("Well?", &options, turn);
 
         assert_eq!(text, "Well?");
         assert_eq!(

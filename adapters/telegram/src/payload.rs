@@ -1,14 +1,13 @@
-//! What comes in, as far as it is looked at (<https://core.telegram.org/bots/api#update>).
+//! The parts of incoming payloads that are read (<https://core.telegram.org/bots/api#update>).
 //!
-//! These are views of our own, and not teloxide's types: those refuse a whole message for one entity or one
-//! kind of content that they do not know, and then a person is not answered. Here nothing is required that
-//! an answer does not need, and what is unknown is let pass.
+//! teloxide's types reject a whole message if they do not know one entity or one kind of content, and then a person gets
+//! no answer. The types here require only what an answer needs, and ignore unknown fields.
 
 #![expect(clippy::struct_field_names, reason = "the names are the Bot API's")]
 
 use serde::{Deserialize, de::IgnoredAny};
 
-/// One update. At most one of the optional fields is there; none for a kind that is not looked at.
+/// One update. At most one optional field is set; none for a kind that is not read.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Update {
     pub(crate) update_id: i64,
@@ -89,12 +88,12 @@ pub(crate) struct Quote {
     pub(crate) text: String,
 }
 
-/// Something over a part of a text. `kind` is a text: new ones come with every version.
+/// A style or link on a part of a text. `kind` is a string, because new kinds appear with every version of the API.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entity {
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// In UTF-16 units, as `length`.
+    /// In UTF-16 units, as is `length`.
     pub(crate) offset: usize,
     pub(crate) length: usize,
     pub(crate) url: Option<String>,
@@ -102,7 +101,7 @@ pub(crate) struct Entity {
     pub(crate) language: Option<String>,
 }
 
-/// Any file, and the sizes of a photo.
+/// Any file, or one size of a photo.
 #[derive(Debug, Deserialize)]
 pub(crate) struct File {
     pub(crate) file_id: String,
@@ -175,7 +174,7 @@ pub(crate) struct Button {
 pub(crate) struct CallbackQuery {
     pub(crate) id: String,
     pub(crate) from: User,
-    /// Without its content when it is too old.
+    /// Lacks its content if it is too old.
     pub(crate) message: Option<Box<Message>>,
     pub(crate) data: Option<String>,
 }
@@ -200,20 +199,20 @@ pub(crate) struct Reaction {
     pub(crate) custom_emoji_id: Option<String>,
 }
 
-/// A message that was sent, as far as a receipt needs it.
+/// A sent message: the part that a receipt needs.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Sent {
+pub(crate) struct SentMessage {
     pub(crate) message_id: i64,
 }
 
-/// What `getFile` answers.
+/// The result of `getFile`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct FilePath {
     pub(crate) file_path: Option<String>,
     pub(crate) file_size: Option<u64>,
 }
 
-/// What `getWebhookInfo` answers.
+/// The result of `getWebhookInfo`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct WebhookInfo {
     #[serde(default)]

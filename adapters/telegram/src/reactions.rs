@@ -1,4 +1,4 @@
-//! Which emoji can be reactions, and what stands for those that cannot.
+//! Which emoji Telegram offers as reactions, and replacements for those that it does not.
 
 use std::collections::BTreeMap;
 
@@ -80,8 +80,8 @@ pub(crate) const ALLOWED: [&str; 73] = [
     "😡",
 ];
 
-/// What stands for common emoji that are none of [`ALLOWED`].
-const STAND_INS: [(&str, &str); 29] = [
+/// Replacements for common emoji that are not [`ALLOWED`].
+const REPLACEMENTS: [(&str, &str); 29] = [
     ("✅", "👍"),
     ("☑", "👍"),
     ("✔", "👍"),
@@ -113,24 +113,24 @@ const STAND_INS: [(&str, &str); 29] = [
     ("👋", "🤝"),
 ];
 
-/// Whether Telegram has this reaction.
+/// Whether Telegram offers this reaction.
 pub(crate) fn is_allowed(emoji: &str) -> bool {
     ALLOWED.contains(&bare(emoji).as_str())
 }
 
-/// Emoji to reactions.
+/// Maps emoji to their replacements.
 #[derive(Clone, Debug)]
 pub(crate) struct Reactions(BTreeMap<String, String>);
 
 impl Reactions {
-    /// With what the operator chose before what is built in.
+    /// The operator's choices take precedence over the built-in ones.
     pub(crate) fn new(chosen: &BTreeMap<String, String>) -> Self {
-        let built_in = STAND_INS.iter().map(|(emoji, reaction)| ((*emoji).to_owned(), (*reaction).to_owned()));
+        let built_in = REPLACEMENTS.iter().map(|(emoji, reaction)| ((*emoji).to_owned(), (*reaction).to_owned()));
         let chosen = chosen.iter().map(|(emoji, reaction)| (bare(emoji), bare(reaction)));
         Self(built_in.chain(chosen).collect())
     }
 
-    /// The reaction for an emoji; `None` where there is none.
+    /// The reaction for an emoji, if there is one.
     pub(crate) fn of(&self, emoji: &str) -> Option<String> {
         let emoji = bare(emoji);
         if let Some(reaction) = self.0.get(&emoji) {
@@ -146,7 +146,7 @@ impl Reactions {
     }
 }
 
-/// An emoji without what only changes its looks: Telegram's list has none of it.
+/// Removes variation selectors and skin tones, which Telegram's list does not have.
 fn bare(emoji: &str) -> String {
     emoji.trim().chars().filter(|c| !matches!(c, '\u{fe0e}' | '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}')).collect()
 }
@@ -181,7 +181,7 @@ mod tests {
     fn everything_known_has_a_reaction() {
         let reactions = Reactions::new(&BTreeMap::new());
 
-        assert!(STAND_INS.iter().all(|(emoji, to)| !is_allowed(emoji) && is_allowed(to)));
+        assert!(REPLACEMENTS.iter().all(|(emoji, to)| !is_allowed(emoji) && is_allowed(to)));
         assert!(reactions.known().iter().all(|emoji| reactions.of(emoji).is_some_and(|to| is_allowed(&to))));
     }
 }

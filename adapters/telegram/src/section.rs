@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size,
+    Account, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
     duration::{self, SECOND},
     number, text,
 };
@@ -16,57 +16,53 @@ use crate::reactions::{self, ALLOWED};
 /// The public server of the Bot API.
 pub const API_URL: &str = "https://api.telegram.org";
 
-/// The ports that the public server posts to (<https://core.telegram.org/bots/api#setwebhook>).
+/// The ports that Telegram posts to (<https://core.telegram.org/bots/api#setwebhook>).
 const WEBHOOK_PORTS: [u16; 4] = [443, 80, 88, 8443];
 
-/// One bot.
+/// One bot's section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelegramSection {
-    /// The token that BotFather gave.
     pub token: Secret,
-    /// Where the Bot API is.
+    /// The address of the Bot API.
     #[serde(deserialize_with = "text::http_url")]
     pub api_url: Url,
-    /// How updates come in.
     pub mode: UpdateMode,
-    /// How long one request for updates waits for something to come.
+    /// How long one request for updates waits for an update.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, SECOND, { 50 * SECOND }>")]
     pub poll_timeout: Duration,
-    /// Where updates are posted to. There when `mode` is [`UpdateMode::Webhook`], and only then.
+    /// Set if and only if `mode` is [`UpdateMode::Webhook`].
     pub webhook: Option<TelegramWebhook>,
-    /// Who may write in direct chats.
     pub dm_policy: DirectPolicy,
-    /// Who may write in direct chats where that is a list.
+    /// Who may write in direct chats if `dm_policy` is a list.
     pub allow_from: AllowList,
-    /// What is put before the agent in groups.
+    /// Which group messages reach the agent.
     pub group_policy: GroupPolicy,
-    /// Who may write in groups, and which groups; where it is empty, those of `allow_from`.
+    /// Who may write in groups, and in which groups everyone may. Empty: the people in `allow_from`, or everyone if
+    /// `dm_policy` is open.
     pub group_allow_from: AllowList,
-    /// How an answer is shown while it is being written.
     pub streaming: Streaming,
     /// Whether links in answers get a preview.
     pub link_previews: bool,
-    /// What is put on a message in place of an emoji that Telegram has no reaction for.
+    /// Replacements for emoji that Telegram does not offer as reactions.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reactions: BTreeMap<String, String>,
     /// Whether the agent is told when somebody reacts to one of its messages.
     pub tell_reactions: bool,
-    /// The largest file that is taken from a person.
+    /// The largest file that is accepted from a person.
     pub max_attachment: Size,
     /// The largest file that is sent.
     pub max_upload: Size,
-    /// How fast messages are sent.
     pub pace: Pace,
-    /// What becomes of a message that Telegram may have accepted or not, where it is not `guard.on_unknown`.
+    /// What happens to a message when it is unclear whether Telegram accepted it. Overrides `guard.on_unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_unknown: Option<OnUnknown>,
-    /// Who answers, where it is not the default agent.
+    /// The agent that answers. Overrides the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
 }
 
-/// How updates come in.
+/// How updates arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UpdateMode {
@@ -81,10 +77,10 @@ pub enum UpdateMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Streaming {
-    /// As a message that is edited until it is the answer.
+    /// As a message that is edited until it is complete.
     #[default]
     Edit,
-    /// As a draft, where the server knows those.
+    /// As a draft, if the server supports `sendMessageDraft`.
     Draft,
     /// Not at all.
     Off,
@@ -94,23 +90,23 @@ pub enum Streaming {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pace {
-    /// As Telegram asks of every bot.
+    /// Within the limits that Telegram sets for every bot.
     #[default]
     Telegram,
-    /// As fast as the server takes them.
+    /// As fast as the server accepts them.
     Server,
 }
 
-/// Where updates are posted to.
+/// Where and how Telegram posts updates.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TelegramWebhook {
     /// The public address that leads to `/telegram/<name>` of the gateway.
     #[serde(deserialize_with = "text::http_url")]
     pub url: Url,
-    /// What Telegram shows with each update. Without one it is made from the token.
+    /// Telegram sends it with each update. `None`: derived from the token.
     pub secret: Option<Secret>,
-    /// How many updates Telegram may post at once.
+    /// How many updates Telegram may post at the same time.
     #[serde(default = "default_max_connections", deserialize_with = "number::between::<_, 1, 100>")]
     pub max_connections: u32,
 }
@@ -151,7 +147,7 @@ const fn default_max_connections() -> u32 {
 }
 
 impl TelegramWebhook {
-    /// Posts to `url`, with a secret made from the token.
+    /// Posts to `url`, with a secret derived from the token.
     #[must_use]
     pub fn new(url: Url) -> Self {
         Self { url, secret: None, max_connections: default_max_connections() }
@@ -159,7 +155,7 @@ impl TelegramWebhook {
 }
 
 impl Pace {
-    /// How fast messages are sent. What Telegram limits beyond that, it says with 429.
+    /// The rate limits to keep. Telegram enforces any further limit with a 429.
     pub(crate) fn limits(self) -> Limits {
         let rate = |per, burst| Some(Rate { per, burst });
         match self {
@@ -174,21 +170,21 @@ impl Pace {
     }
 }
 
-/// How fast messages are sent; `None`: as fast as they are taken.
+/// Rate limits; `None`: as fast as the server accepts messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// To one private chat.
+    /// For one private chat.
     pub(crate) chat: Option<Rate>,
-    /// To one group.
+    /// For one group.
     pub(crate) group: Option<Rate>,
-    /// To everyone together.
+    /// For all chats together.
     pub(crate) account: Option<Rate>,
 }
 
 impl TelegramSection {
-    /// Where updates are posted to. `None`: the gateway asks for them.
+    /// The webhook; `None`: the gateway polls.
     #[must_use]
-    pub fn posted_to(&self) -> Option<&TelegramWebhook> {
+    pub fn active_webhook(&self) -> Option<&TelegramWebhook> {
         self.webhook.as_ref().filter(|_| self.mode == UpdateMode::Webhook)
     }
 
@@ -201,7 +197,7 @@ impl TelegramSection {
         }
     }
 
-    /// The bot's number, with which its token begins.
+    /// The bot's number, with which its token starts.
     fn bot(&self) -> &str {
         let token = self.token.expose();
         token.split_once(':').map_or(token, |(bot, _)| bot)
@@ -211,13 +207,13 @@ impl TelegramSection {
         let webhook = match (self.mode, &self.webhook) {
             (UpdateMode::Polling, None) => return,
             (UpdateMode::Polling, Some(_)) => {
-                let what = "is not used while mode is \"polling\": set mode = \"webhook\", or take this table out";
+                let what = "is not used while mode is \"polling\": set mode = \"webhook\", or remove this table";
                 checks.wrong(checks.key(&["webhook"]), what);
                 return;
             }
             (UpdateMode::Webhook, None) => {
-                let what = "must be set: with mode \"webhook\" Telegram has to be told the public address that leads \
-                            to this channel";
+                let what = "must be set: with mode \"webhook\" Telegram needs the public address that leads to this \
+                            channel";
                 checks.wrong(checks.key(&["webhook", "url"]), what);
                 return;
             }
@@ -225,14 +221,14 @@ impl TelegramSection {
         };
         let key = checks.key(&["webhook", "url"]);
         if !is_at_telegram(&self.api_url) {
-            // A server of one's own posts to any address.
+            // A self-hosted server posts to any address.
         } else if webhook.url.scheme() != "https" {
-            checks.wrong(key, "must begin with https://: Telegram posts to no other");
+            checks.wrong(key, "must begin with https://: Telegram posts over https only");
         } else if !webhook.url.port_or_known_default().is_some_and(|port| WEBHOOK_PORTS.contains(&port)) {
-            checks.wrong(key, "must have the port 443, 80, 88 or 8443: Telegram posts to no other");
+            checks.wrong(key, "must use port 443, 80, 88 or 8443: Telegram posts to no other port");
         }
         if webhook.secret.as_ref().is_some_and(|secret| !is_webhook_secret(secret.expose())) {
-            checks.wrong(checks.key(&["webhook", "secret"]), "must be 1 to 256 of A-Z, a-z, 0-9, _ and -");
+            checks.wrong(checks.key(&["webhook", "secret"]), "must be 1 to 256 characters of A-Z, a-z, 0-9, _ and -");
         }
     }
 
@@ -240,10 +236,10 @@ impl TelegramSection {
         for (emoji, reaction) in &self.reactions {
             let key = checks.key(&["reactions", emoji]);
             if !is_emoji(emoji) {
-                checks.wrong(key, "is for no emoji: write it as \"✅\" = \"👍\"");
+                checks.wrong(key, "is not an emoji: write it as \"✅\" = \"👍\"");
             } else if !reactions::is_allowed(reaction) {
                 let what = format!(
-                    "must be an emoji that Telegram has as a reaction, not {reaction:?}: {}",
+                    "must be an emoji that Telegram offers as a reaction, not {reaction:?}: {}",
                     ALLOWED.join(" ")
                 );
                 checks.wrong(key, what);
@@ -257,15 +253,15 @@ impl Section for TelegramSection {
 
     fn check(&self, checks: &mut Checks<'_>) {
         if !is_token(self.token.expose()) {
-            let what = "must be as BotFather gives it: the bot's number, a colon, and letters, digits, _ and -";
+            let what = "must be the token from BotFather: the bot's number, a colon, and letters, digits, _ and -";
             checks.wrong(checks.key(&["token"]), what);
         }
         if self.api_url.query().is_some() || self.api_url.fragment().is_some() {
-            checks.wrong(checks.key(&["api_url"]), "must end with the path: take out what follows the `?` or `#`");
+            checks.wrong(checks.key(&["api_url"]), "must end with the path: remove the part from the `?` or `#` on");
         }
         self.check_webhook(checks);
         self.check_reactions(checks);
-        self.people().check(&LOOKS, checks);
+        self.people().check(&ID_FORMAT, checks);
     }
 }
 
@@ -277,19 +273,19 @@ impl ChannelSection for TelegramSection {
         Common {
             agent: self.agent.clone(),
             people: Some(self.people()),
-            tells_reactions: self.tell_reactions,
+            notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: self.on_unknown,
         }
     }
 
     fn account(&self) -> Option<Account<'_>> {
-        Some(Account { key: "token", id: self.bot(), rule: "a bot can be one channel only" })
+        Some(Account { key: "token", id: self.bot(), rule: "a bot can be used by one channel only" })
     }
 }
 
-/// How ids and names look on Telegram.
-pub const LOOKS: Looks = Looks {
+/// The format of ids and names on Telegram.
+pub const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| is_id(entry) || is_username(entry),
     is_group: |entry| entry.strip_prefix('-').is_some_and(is_id),
     person: "a person's id such as 123456789, a username such as \"@ada_l\", or \"*\"",
@@ -300,7 +296,7 @@ fn is_at_telegram(api_url: &Url) -> bool {
     api_url.host_str() == default_api_url().host_str()
 }
 
-/// Whether a text looks like a bot's token.
+/// Whether `text` has the format of a bot token.
 pub(crate) fn is_token(text: &str) -> bool {
     text.split_once(':').is_some_and(|(bot, key)| {
         !bot.is_empty() && bot.bytes().all(|byte| byte.is_ascii_digit()) && !key.is_empty() && key.bytes().all(is_key)

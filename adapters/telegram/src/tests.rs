@@ -1,4 +1,4 @@
-//! The adapter as a whole.
+//! Tests of the whole adapter.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,17 +7,17 @@ use url::Url;
 
 use super::*;
 
-/// A bot of the server at `api_url`.
+/// A bot on the server at `api_url`.
 pub(crate) fn bot(api_url: &str) -> Telegram {
     bot_with(api_url, TelegramSection::default())
 }
 
-/// The same, with other options.
+/// As [`bot`], with other options.
 pub(crate) fn bot_with(api_url: &str, options: TelegramSection) -> Telegram {
     bot_of(api_url, TelegramSection { token: "7:test".into(), ..options })
 }
 
-/// The same, with a token of its own.
+/// As [`bot_with`], with the token in `options`.
 pub(crate) fn bot_of(api_url: &str, options: TelegramSection) -> Telegram {
     let options = TelegramSection { api_url: Url::parse(api_url).expect("an address"), ..options };
     let http = Client::builder().connect_timeout(Duration::from_secs(5)).build().expect("a client");

@@ -1,4 +1,4 @@
-// The page: puts the conversation, the socket and the person's hands together.
+// The page: connects the conversation, the socket and the person's input.
 
 import { Connection } from "./connection.js";
 import { Conversation, isFinal } from "./conversation.js";
@@ -7,7 +7,7 @@ import { newId, recall, remember, tabStorage } from "./storage.js";
 import { dayOf, make, showTurn, showUnsent } from "./turns.js";
 
 const $ = (id) => document.getElementById(id);
-/** A connection that is back this soon was not worth a word. */
+/** A connection that is lost for less than this (ms) is not reported. */
 const UNNOTICED = 1_500;
 
 const conversationId = recall("conversation") ?? newId();
@@ -33,7 +33,7 @@ const connection = new Connection({
 });
 const outbox = new Outbox({ conversation: conversationId, send: (frame) => connection.send(frame), onChange: () => show() });
 
-// --- What the server says ---
+// --- Server frames ---
 
 const hear = {
   welcome(frame) {
@@ -71,7 +71,7 @@ const hear = {
       conversation.put({ turn_id, at, text: entry.text, status: "accepted", shown: null, isOurs: true });
       adopt(id, turn_id);
     }
-    // A pick that is a turn was the first one.
+    // A pick that opened a turn was the first one.
     if (entry?.turn_id && turn_id) conversation.putPick(entry.turn_id, entry.text);
     outbox.accepted(id);
   },
@@ -80,7 +80,7 @@ const hear = {
     if (!conversation.put(turn)) return;
     if (isFinal(turn)) isStopping = false;
     show();
-    // That something was picked is seen, and was said by whoever picked it.
+    // A pick alone is not announced: only a new signal is.
     if (turn.shown?.at !== wasShown?.at) announce(turn.turn_id);
   },
   draft({ turn_id, html }) {
@@ -110,7 +110,7 @@ const hear = {
   },
 };
 
-/** The bubble that was waiting becomes its turn's, so that nothing jumps. */
+/** The unsent message's bubble becomes that of its turn, so that nothing jumps. */
 function adopt(unsentId, turnId) {
   const item = items.get(unsentId);
   if (!item) return;
@@ -119,13 +119,13 @@ function adopt(unsentId, turnId) {
   items.set(turnId, item);
 }
 
-// --- What is shown ---
+// --- Rendering ---
 
 function show() {
   keepingPlace(() => {
     const turns = conversation.turns;
     const unfinished = conversation.unfinished;
-    // A turn that came before its "accepted" is the same thing said: shown once.
+    // A turn that arrives before its "accepted" is the same message: it is shown once.
     const unsent = outbox.entries.filter((entry) => !(entry.wasSent && turns.some((turn) => isSame(turn, entry))));
     const wanted = [];
     turns.forEach((turn, index) => {
@@ -180,7 +180,7 @@ function arrange(list, wanted) {
   });
 }
 
-/** Whoever reads the end goes on reading the end; whoever reads further up is not moved. */
+/** Whether the view stays at its end when the content changes. If the person has scrolled up, it does not move. */
 let readsTheEnd = true;
 
 function keepingPlace(change) {
@@ -200,7 +200,7 @@ let heightOfView = 0;
 
 $("conversation").addEventListener("scroll", () => {
   const view = $("conversation");
-  // A view of another height was not scrolled by hand: the composer grew, or a keyboard came up.
+  // If the view's height changed, the person did not scroll: the composer grew, or a keyboard appeared.
   if (view.clientHeight !== heightOfView) return;
   readsTheEnd = view.scrollHeight - view.scrollTop - view.clientHeight < 60;
   if (readsTheEnd) $("latest").hidden = true;
@@ -211,7 +211,7 @@ new ResizeObserver(() => {
 }).observe($("conversation"));
 $("latest").addEventListener("click", toTheEnd);
 
-/** Says a turn's new words to who cannot see them, and counts them for who looks elsewhere. */
+/** Announces a turn's new answer to screen readers, and counts it in the title while the tab is hidden. */
 function announce(turnId) {
   const turn = conversation.turn(turnId);
   if (!turn?.shown) return;
@@ -235,7 +235,7 @@ let bannerTimer = 0;
 
 function showState(state) {
   const words = { connecting: "Connecting…", online: "Connected", waiting: "Reconnecting…", offline: "Offline", closed: "Not connected" };
-  // A try to reconnect is no news while it lasts.
+  // A running attempt to reconnect does not change the text.
   if (state !== "connecting" || lostAt === null) $("connection").textContent = words[state];
   document.documentElement.dataset.connection = state;
   if (state === "online") {
@@ -263,7 +263,7 @@ function showBanner(words, label, act) {
   $("banner-action").onclick = act;
 }
 
-// --- What the person does ---
+// --- Input ---
 
 const text = $("text");
 
@@ -304,7 +304,7 @@ text.addEventListener("input", () => {
   remember("unfinished", text.value);
 });
 text.addEventListener("keydown", (event) => {
-  // Enter also ends a composition (Japanese, Chinese, …): 229 is how older WebKit says so.
+  // Enter also ends a composition (Japanese, Chinese, …); older WebKit reports it as key code 229.
   if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
   event.preventDefault();
   sendText();
@@ -361,7 +361,7 @@ async function toClipboard(words) {
     await navigator.clipboard.writeText(words);
     return true;
   } catch {
-    // Pages over plain HTTP have no clipboard of their own.
+    // Pages over plain HTTP have no clipboard API.
     const field = make("textarea", { value: words, className: "unseen" });
     document.body.append(field);
     field.select();
@@ -377,7 +377,7 @@ $("new").addEventListener("click", () => {
   if (conversation.turns.length === 0 && outbox.entries.length === 0) return text.focus();
   const unsent = outbox.entries.length;
   const loss = unsent === 1 ? " One message was not sent and is lost." : ` ${unsent} messages were not sent and are lost.`;
-  $("new-text").textContent = `This one will no longer be shown here.${unsent ? loss : ""}`;
+  $("new-text").textContent = `The current conversation will no longer be shown here.${unsent ? loss : ""}`;
   $("new-dialog").showModal();
 });
 $("new-cancel").addEventListener("click", () => $("new-dialog").close());
@@ -432,27 +432,27 @@ function showTheme() {
 
 $("theme").addEventListener("click", () => {
   const theme = showTheme() ? "light" : "dark";
-  // Back to the system's own choice is no choice to remember.
+  // The system's own theme need not be remembered.
   const isSystem = (theme === "dark") === systemIsDark.matches;
   document.documentElement.dataset.theme = theme;
   try {
     if (isSystem) localStorage.removeItem("rejoinder:theme");
     else localStorage.setItem("rejoinder:theme", theme);
   } catch {
-    // Not remembered.
+    // Not stored.
   }
   if (isSystem) delete document.documentElement.dataset.theme;
   showTheme();
 });
 systemIsDark.addEventListener("change", showTheme);
 
-// --- Begin ---
+// --- Start ---
 
 showTheme();
 text.value = recall("unfinished") ?? "";
 fit();
 // On a phone, focus would bring up the keyboard.
 if (matchMedia("(pointer: fine)").matches) text.focus();
-// Notices run out, days end.
+// Typing notices expire, and days change.
 setInterval(show, 30_000);
 connection.open();

@@ -1,9 +1,9 @@
-// The socket: opened, greeted, kept alive, and opened again when it ends.
+// The socket: opens it, sends hello, keeps it alive, and opens it again when it closes.
 
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 15_000;
 const OPENED_WITHIN = 10_000;
-/** The server pings every 25 s: this is two of them, and some. */
+/** The server pings every 25 s: two pings and some more. */
 const SILENT_FOR = 60_000;
 const PONG_WITHIN = 5_000;
 
@@ -19,9 +19,9 @@ export class Connection {
   #timers = new Map();
 
   /**
-   * `hello()` makes the first frame, `onFrame(frame)` hears all others, `onState(state, nextTryAt)` hears of
-   * `connecting`, `online`, `waiting` (for the next try), `offline` (the device has no network) and
-   * `closed` (by `close()`).
+   * `hello()` returns the first frame, `onFrame(frame)` gets each frame of the server except pings and pongs, and
+   * `onState(state)` gets `connecting`, `online`, `waiting` (for the next try), `offline` (the device has no network)
+   * or `closed` (by `close()`).
    */
   constructor({ url, hello, onFrame, onState }) {
     this.#url = url;
@@ -50,13 +50,13 @@ export class Connection {
     socket.onclose = () => this.#drop();
   }
 
-  /** Ends it, and does not open it again. */
+  /** Closes the socket for good. */
   close() {
     this.#forget();
     this.#set("closed");
   }
 
-  /** Whether it was handed over; not whether it arrived. */
+  /** Returns whether the frame was given to the socket, not whether it arrived. */
   send(frame) {
     if (!this.isOnline || this.#socket.readyState !== WebSocket.OPEN) return false;
     this.#socket.send(JSON.stringify(frame));
@@ -87,7 +87,7 @@ export class Connection {
     this.#onFrame(frame);
   }
 
-  /** A device that slept does not know that its socket is gone. */
+  /** Checks the socket: after sleep, a device does not notice that it is gone. */
   #check() {
     if (this.#state === "waiting" || this.#state === "offline") return this.open();
     if (this.send({ type: "ping" })) this.#after("pong", PONG_WITHIN, () => this.#drop());
@@ -102,7 +102,7 @@ export class Connection {
     this.#forget();
     const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** this.#failures) * (0.5 + Math.random());
     this.#failures += 1;
-    // Where the device says that it has no network, it may be wrong about this machine's own.
+    // Retry even if the device reports no network: a gateway on this machine can still be reached.
     this.#set(navigator.onLine ? "waiting" : "offline");
     this.#after("retry", pause, () => this.open());
   }

@@ -1,8 +1,8 @@
-// What is known of the conversation. No DOM here.
+// The state of the conversation. No DOM here.
 
 const RANK = { accepted: 0, deferred: 1 };
 const FINAL = 2;
-/** A typing notice is renewed every 10 s while it holds. */
+/** The server renews a typing notice every 10 s. */
 const TYPING_LASTS = 25_000;
 const COMMANDS = new Set(["/stop", "/cancel", "/new", "/reset"]);
 
@@ -10,10 +10,10 @@ export class Conversation {
   #turns = new Map();
   #drafts = new Map();
   #typing = new Map();
-  /** Whether there are turns before the first one. */
+  /** Whether the server has turns before the first one. */
   hasOlder = false;
 
-  /** The turns, the oldest first: their ids sort by time. */
+  /** The turns, oldest first: their ids sort by time. */
   get turns() {
     return [...this.#turns.values()].sort((a, b) => (a.turn_id < b.turn_id ? -1 : 1));
   }
@@ -30,12 +30,12 @@ export class Conversation {
     return Date.now() - (this.#typing.get(id) ?? -Infinity) < TYPING_LASTS;
   }
 
-  /** What something runs for, or waits to. */
+  /** The turns that run or wait for a run. */
   get unfinished() {
     return this.turns.filter((turn) => !isFinal(turn) && !isCommand(turn));
   }
 
-  /** Takes a turn in unless it is older news than what is known; says whether it was news. */
+  /** Stores a turn unless the known state is newer. Returns whether it was stored. */
   put(turn) {
     const known = this.#turns.get(turn.turn_id);
     if (known && !isNewer(turn, known)) return false;
@@ -44,19 +44,19 @@ export class Conversation {
     return true;
   }
 
-  /** The question that a turn was answered with is answered with `words`. */
+  /** Notes that `words` was picked from the choices of a turn's answer. */
   putPick(id, words) {
     const turn = this.#turns.get(id);
     if (turn && turn.picked === undefined) this.#turns.set(id, { ...turn, picked: words });
   }
 
-  /** The last turns, as the server has them now; returns the ids of those that are news. */
+  /** Merges the server's last turns. Returns the ids of those that changed. */
   sync(turns, more) {
     this.#drafts.clear();
     this.#typing.clear();
     const first = turns[0]?.turn_id;
     const meets = !more || (first && this.#turns.has(first));
-    // Too much was missed to be joined to what is here: the rest is asked for again.
+    // The new turns do not connect to the known ones: drop these, they can be requested again.
     if (!meets) this.#turns.clear();
     if (this.#turns.size === 0 || !meets) this.hasOlder = more;
     return turns.filter((turn) => this.put(turn)).map((turn) => turn.turn_id);
@@ -67,7 +67,7 @@ export class Conversation {
     this.hasOlder = more;
   }
 
-  /** A draft that comes after the last word is late, and no news. */
+  /** Stores a draft, unless the turn has ended. */
   putDraft(id, html) {
     const turn = this.#turns.get(id);
     if (turn && isFinal(turn)) return;
@@ -79,7 +79,7 @@ export class Conversation {
     else this.#typing.delete(id);
   }
 
-  /** Nothing is heard any more, so nothing is known to be typed. */
+  /** The connection is lost: typing notices no longer hold. */
   silence() {
     this.#typing.clear();
   }
@@ -94,7 +94,7 @@ export function isFinal(turn) {
   return !(turn.status in RANK);
 }
 
-/** The gateway's own commands are answered in a line. */
+/** Whether a turn is a command of the gateway. Its answer is shown as a single line. */
 export function isCommand(turn) {
   return COMMANDS.has(turn.text.trim());
 }

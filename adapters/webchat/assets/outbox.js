@@ -1,5 +1,5 @@
-// What the person said and the server has not accepted yet: kept on this device, sent in order, one at
-// a time, always under the same id, so that nothing is lost and nothing is doubled.
+// Messages that the server has not accepted yet: stored on this device and sent in order, one at a time, always with
+// the same id, so that none is lost or sent twice.
 
 import { newId, recall, remember, remembered } from "./storage.js";
 
@@ -15,7 +15,7 @@ export class Outbox {
   #pause = FIRST_PAUSE;
   #timer = 0;
 
-  /** `send(frame)` says whether the frame was handed over. */
+  /** `send(frame)` returns whether the frame was given to the socket. */
   constructor({ conversation, send, onChange }) {
     this.#conversation = conversation;
     this.#send = send;
@@ -27,7 +27,7 @@ export class Outbox {
     this.#entries.sort((a, b) => a.at - b.at);
   }
 
-  /** What waits, the oldest first: `{id, at, text, turn_id?, choice?, problem?, wasSent?}`. */
+  /** The waiting entries, oldest first: `{id, at, text, turn_id?, choice?, problem?, wasSent?}`. */
   get entries() {
     return this.#entries;
   }
@@ -40,7 +40,7 @@ export class Outbox {
     this.#add({ text, turn_id, choice });
   }
 
-  /** The socket is new: what was under way may not have arrived. */
+  /** The socket is new: the entry in flight may not have arrived. */
   restart() {
     this.#inFlight = null;
     this.#flush();

@@ -1,5 +1,5 @@
-// What this device remembers. Storage may be missing or full (private windows): then nothing is
-// remembered, and everything else works.
+// Storage on this device. It may be missing or full (private windows): then nothing is stored, and everything else
+// works.
 
 const PREFIX = `rejoinder:${location.pathname.replace(/\/+$/, "")}:`;
 
@@ -16,11 +16,11 @@ export function remember(name, value, area = localStorageOrNull()) {
     if (value === null || value === "") area?.removeItem(PREFIX + name);
     else area?.setItem(PREFIX + name, value);
   } catch {
-    // Not remembered.
+    // Not stored.
   }
 }
 
-/** The names that start with `start`. */
+/** The stored names that start with `start`. */
 export function remembered(start) {
   try {
     const prefix = PREFIX + start;
@@ -30,7 +30,7 @@ export function remembered(start) {
   }
 }
 
-/** Until the tab is closed. */
+/** Storage until the tab is closed. */
 export function tabStorage() {
   try {
     return sessionStorage;

@@ -1,4 +1,4 @@
-// Runs before the first paint, so that a chosen theme does not flash. Not a module for that reason.
+// Runs before the first paint, so that a chosen theme does not flash. For that reason it is not a module.
 (() => {
   try {
     const theme = localStorage.getItem("rejoinder:theme");

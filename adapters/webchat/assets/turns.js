@@ -1,5 +1,4 @@
-// How turns look. Markup comes from the server only, made of a closed set of tags; everything else is
-// text.
+// Renders turns. Markup comes only from the server, which emits a closed set of tags; everything else is text.
 
 import { isCommand, isFinal } from "./conversation.js";
 
@@ -10,7 +9,7 @@ const WORDS = {
   undeliverable: "This could not be answered.",
 };
 
-/** An element: `make("p", {className: "x", data: {turnId: 1}}, "text", child)`. */
+/** Creates an element: `make("p", {className: "x", data: {turnId: 1}}, "text", child)`. */
 export function make(tag, { data, attributes, ...properties } = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
   Object.assign(element.dataset, data);
@@ -19,7 +18,7 @@ export function make(tag, { data, attributes, ...properties } = {}, ...children)
   return element;
 }
 
-/** Makes `element` show `html`, and leaves alone what is the same already (selections, copy buttons). */
+/** Makes `element` show `html`. Keeps unchanged leading nodes, with their selections and copy buttons. */
 export function showMarkup(element, html) {
   const template = document.createElement("template");
   template.innerHTML = policy ? policy.createHTML(html) : html;
@@ -32,9 +31,9 @@ export function showMarkup(element, html) {
 }
 
 /**
- * Makes `item` show a turn. `context`: `day` (a heading above it, or null), `isMissed` (whether what the
- * person missed starts here), `draft` (markup or undefined), `activity` (`writing`, `waiting` or null), `picked`
- * (the words picked from its choices, or null), `canPick`.
+ * Makes `item` show a turn. `context`: `day` (a heading above it, or null), `isMissed` (whether the turns that the
+ * person missed start here), `draft` (markup or undefined), `activity` (`writing`, `waiting` or null), `picked` (the
+ * picked choice, or null), `canPick`.
  */
 export function showTurn(item, turn, context) {
   const key = JSON.stringify([turn, { ...context, draft: undefined }]);
@@ -82,13 +81,13 @@ function answerOf(turn, context, draft) {
   const box = (signal, ...children) =>
     make("div", { className: "answer", data: { signal }, attributes: { role: "group", "aria-label": "Answer" } }, ...children);
   if (!isFinal(turn)) return unfinished(turn, context, draft, box);
-  // A reaction is on the words themselves; what was stopped is acknowledged below, once.
+  // A reaction is shown on the message itself; a stopped turn is acknowledged by the answer to the command.
   if (shown?.signal === "reaction" || status === "cancelled") return null;
   if (status !== "answered" || !shown) return make("p", { className: "remark answer", data: { signal: "none" } }, WORDS[status] ?? "");
   const words = make("div", { className: "words markup" });
   showMarkup(words, shown.html ?? "");
   const copy = make("button", { type: "button", className: "quiet-button", data: { copy: "answer" } }, "Copy");
-  // Said with the question already, unless the answer took its time.
+  // The message shows the time already; repeat it only for a slow answer.
   const answeredAt = Date.parse(shown.at) - Date.parse(turn.at) > 60_000 ? time(shown.at) : null;
   const meta = make("p", { className: "meta" }, answeredAt, shown.text ? copy : null);
   return box("reply", words, files(shown.attachments), choices(turn, context), meta);
@@ -109,10 +108,10 @@ function unfinished(turn, { activity, draft: markup }, draft, box) {
     const dots = make("span", { className: "dots", attributes: { "aria-hidden": "true" } }, make("i"), make("i"), make("i"));
     return box("typing", dots, make("span", { className: "unseen" }, "An answer is being written"));
   }
-  return activity === "waiting" ? make("p", { className: "remark" }, "Next in line") : null;
+  return activity === "waiting" ? make("p", { className: "remark" }, "Waiting in line") : null;
 }
 
-/** What can be picked; once something is, that alone. */
+/** The choices; after a pick, only the picked one. */
 function choices(turn, { canPick, picked }) {
   const words = turn.shown.choices ?? [];
   if (words.length === 0) return null;
@@ -134,7 +133,7 @@ function files(attachments) {
   return make("ul", { className: "files", attributes: { "aria-label": "Files" } }, ...attachments.map(file));
 }
 
-/** Makes `item` show something that the server has not accepted yet. */
+/** Makes `item` show a message that the server has not accepted yet. */
 export function showUnsent(item, entry, isOnline) {
   const state = entry.problem ? "failed" : isOnline ? "sending" : "waiting";
   const key = JSON.stringify([entry.problem, state]);
@@ -168,7 +167,7 @@ function time(at) {
   return make("time", { dateTime: at, title: FULL.format(new Date(at)) }, clock(at));
 }
 
-/** The day of `at`, in words. */
+/** The day of `at` as text. */
 export function dayOf(at) {
   const day = new Date(at);
   const today = new Date();

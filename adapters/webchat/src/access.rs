@@ -1,7 +1,7 @@
-//! Who may come in: the `Host` and `Origin` of what arrives, and the token.
+//! Access control: the `Host` and `Origin` headers of requests, and the token.
 //!
-//! A page elsewhere must not reach a chat on this machine. It cannot choose the `Origin` that its
-//! browser sends, and after rebinding its own name to 127.0.0.1 it still sends that name as `Host`.
+//! A page elsewhere must not reach a chat on this machine. It cannot choose the `Origin` that its browser sends, and
+//! after DNS rebinding of its own name to 127.0.0.1 the browser still sends that name as `Host`.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -22,28 +22,28 @@ use url::Url;
 /// Who may use a chat.
 #[derive(Clone, Debug)]
 pub enum Access {
-    /// Anyone on this machine, and nobody else.
+    /// Anybody on this machine.
     Loopback,
-    /// Whoever has the token, from anywhere.
+    /// Anybody with the token, from anywhere.
     Token(SecretString),
 }
 
-/// Why something was not let in. The words are for the operator who reads the answer.
+/// Why a request was rejected. The operator reads the text in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
-    #[error("the Host header is missing or cannot be read")]
+pub(crate) enum AccessError {
+    #[error("the Host header is missing or malformed")]
     NoHost,
     #[error("this chat is open on this machine only: use http://localhost or http://127.0.0.1")]
     ForeignHost,
-    #[error("this chat is open on this machine only, and this came from another one")]
+    #[error("this chat is open on this machine only, but the request came from another machine")]
     ForeignPeer,
-    #[error("this chat is open on this machine only, and this came through a proxy: set `access = \"token\"`")]
+    #[error("this chat is open on this machine only, but the request came through a proxy: set `access = \"token\"`")]
     Proxied,
     #[error("the socket was opened by a page of another origin")]
     ForeignOrigin,
 }
 
-/// What a proxy adds when it passes something on.
+/// Headers that proxies add to requests.
 const PROXY_HEADERS: [HeaderName; 4] = [
     header::FORWARDED,
     HeaderName::from_static("x-forwarded-for"),
@@ -51,35 +51,35 @@ const PROXY_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("x-real-ip"),
 ];
 
-/// The host (and port) that was asked for, if `access` lets it in.
-pub(crate) fn admit(access: &Access, parts: &Parts) -> Result<Authority, Refused> {
+/// The requested host (and port), if `access` admits the request.
+pub(crate) fn admit(access: &Access, parts: &Parts) -> Result<Authority, AccessError> {
     let host = host(parts)?;
     if matches!(access, Access::Loopback) {
         if !names_loopback(host.host()) {
-            return Err(Refused::ForeignHost);
+            return Err(AccessError::ForeignHost);
         }
         if parts
             .extensions
             .get::<ConnectInfo<SocketAddr>>()
             .is_some_and(|peer| !peer.0.ip().to_canonical().is_loopback())
         {
-            return Err(Refused::ForeignPeer);
+            return Err(AccessError::ForeignPeer);
         }
         if PROXY_HEADERS.iter().any(|name| parts.headers.contains_key(name)) {
-            return Err(Refused::Proxied);
+            return Err(AccessError::Proxied);
         }
     }
     Ok(host)
 }
 
-fn host(parts: &Parts) -> Result<Authority, Refused> {
+fn host(parts: &Parts) -> Result<Authority, AccessError> {
     let mut named = parts.headers.get_all(header::HOST).iter();
     let host = match (named.next(), named.next()) {
         (Some(host), None) => host.to_str().ok().and_then(|host| host.parse().ok()),
         (None, _) => parts.uri.authority().cloned(),
         (Some(_), Some(_)) => None,
     };
-    host.filter(|host: &Authority| !host.host().is_empty() && !host.as_str().contains('@')).ok_or(Refused::NoHost)
+    host.filter(|host: &Authority| !host.host().is_empty() && !host.as_str().contains('@')).ok_or(AccessError::NoHost)
 }
 
 fn names_loopback(host: &str) -> bool {
@@ -94,20 +94,20 @@ fn names_loopback(host: &str) -> bool {
     ip.is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Whether a socket may be opened by where it says it comes from: a page on `host` itself, or on one of
-/// `origins`.
+/// Rejects a socket unless its `Origin` is `host` itself or one of `origins`.
 ///
-/// Every browser sends `Origin` with a socket (RFC 6455, section 4.1, point 8), so what sends none is no page.
-pub(crate) fn check_origin(headers: &HeaderMap, host: &Authority, origins: &[String]) -> Result<(), Refused> {
+/// Every browser sends `Origin` with a socket (RFC 6455, section 4.1, point 8), so a request without it is not from a
+/// page.
+pub(crate) fn check_origin(headers: &HeaderMap, host: &Authority, origins: &[String]) -> Result<(), AccessError> {
     let mut sent = headers.get_all(header::ORIGIN).iter();
     let origin = match (sent.next(), sent.next()) {
         (None, _) => return Ok(()),
         (Some(origin), None) => origin.to_str().ok(),
         (Some(_), Some(_)) => None,
     };
-    let origin = origin.ok_or(Refused::ForeignOrigin)?;
+    let origin = origin.ok_or(AccessError::ForeignOrigin)?;
     let known = || origins.iter().any(|known| known.trim_end_matches('/').eq_ignore_ascii_case(origin));
-    if is_origin_of(origin, host) || known() { Ok(()) } else { Err(Refused::ForeignOrigin) }
+    if is_origin_of(origin, host) || known() { Ok(()) } else { Err(AccessError::ForeignOrigin) }
 }
 
 fn is_origin_of(origin: &str, host: &Authority) -> bool {
@@ -121,27 +121,26 @@ fn is_origin_of(origin: &str, host: &Authority) -> bool {
         && origin.port().unwrap_or(default_port) == host.port_u16().unwrap_or(default_port)
 }
 
-/// How long a wrong token waits for its answer; one wrong token is answered after the other.
+/// How long the response to a wrong token is delayed. Wrong tokens are answered one after the other.
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(500);
 
-/// Compares tokens, and makes guessing slow: two a second over all sockets, whatever their number. The
-/// right token never waits.
+/// Checks tokens, and limits guesses: two per second over all sockets. The right token never waits.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct TokenCheck {
     access: Access,
     clock: SharedClock,
     wrong: Mutex<()>,
 }
 
-/// What the door says to a token.
+/// The result of checking a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
-    Welcome,
-    TokenRequired,
-    TokenWrong,
+pub(crate) enum TokenResult {
+    Accepted,
+    Required,
+    Wrong,
 }
 
-impl Door {
+impl TokenCheck {
     pub(crate) fn new(access: Access, clock: SharedClock) -> Self {
         Self { access, clock, wrong: Mutex::new(()) }
     }
@@ -150,17 +149,17 @@ impl Door {
         &self.access
     }
 
-    pub(crate) async fn knock(&self, token: Option<&SecretString>) -> Entry {
-        let Access::Token(expected) = &self.access else { return Entry::Welcome };
-        let Some(token) = token else { return Entry::TokenRequired };
-        // Hashes are of one length, so that the comparison does not tell the token's.
+    pub(crate) async fn check(&self, token: Option<&SecretString>) -> TokenResult {
+        let Access::Token(expected) = &self.access else { return TokenResult::Accepted };
+        let Some(token) = token else { return TokenResult::Required };
+        // All hashes have the same length, so that the comparison does not reveal the token's length.
         let [expected, token] = [expected, token].map(|secret| Sha256::digest(secret.expose_secret()));
         if expected.ct_eq(&token).into() {
-            return Entry::Welcome;
+            return TokenResult::Accepted;
         }
         let _in_line = self.wrong.lock().await;
         self.clock.sleep(WRONG_TOKEN_PAUSE).await;
-        Entry::TokenWrong
+        TokenResult::Wrong
     }
 }
 
@@ -206,7 +205,7 @@ mod tests {
     #[case("[::ffff:192.168.1.7]:7420")]
     #[case("[fe80::1]")]
     fn another_host_is_refused_on_loopback(#[case] host: &str) {
-        assert_eq!(admit(&Access::Loopback, &parts(&[("host", host)])), Err(Refused::ForeignHost));
+        assert_eq!(admit(&Access::Loopback, &parts(&[("host", host)])), Err(AccessError::ForeignHost));
     }
 
     #[rstest]
@@ -216,7 +215,7 @@ mod tests {
     #[case(&[("host", "evil.example/localhost")])]
     #[case(&[("host", "")])]
     fn a_host_that_cannot_be_read_is_refused(#[case] headers: &[(&str, &str)]) {
-        assert_eq!(admit(&Access::Loopback, &parts(headers)), Err(Refused::NoHost));
+        assert_eq!(admit(&Access::Loopback, &parts(headers)), Err(AccessError::NoHost));
     }
 
     #[rstest]
@@ -227,7 +226,7 @@ mod tests {
     fn a_proxy_is_not_this_machine(#[case] header: &str) {
         let parts = parts(&[("host", "localhost:7420"), (header, "203.0.113.9")]);
 
-        assert_eq!(admit(&Access::Loopback, &parts), Err(Refused::Proxied));
+        assert_eq!(admit(&Access::Loopback, &parts), Err(AccessError::Proxied));
     }
 
     #[rstest]
@@ -282,29 +281,29 @@ mod tests {
     }
 
     #[rstest]
-    #[case(Some("right"), Entry::Welcome)]
-    #[case(Some("wrong"), Entry::TokenWrong)]
-    #[case(Some(""), Entry::TokenWrong)]
-    #[case(None, Entry::TokenRequired)]
+    #[case(Some("right"), TokenResult::Accepted)]
+    #[case(Some("wrong"), TokenResult::Wrong)]
+    #[case(Some(""), TokenResult::Wrong)]
+    #[case(None, TokenResult::Required)]
     #[tokio::test(start_paused = true)]
-    async fn the_token_opens_the_door(#[case] token: Option<&str>, #[case] entry: Entry) {
-        let door = Door::new(Access::Token("right".into()), Arc::new(SystemClock));
+    async fn the_token_opens_the_door(#[case] token: Option<&str>, #[case] entry: TokenResult) {
+        let token_check = TokenCheck::new(Access::Token("right".into()), Arc::new(SystemClock));
 
-        assert_eq!(door.knock(token.map(SecretString::from).as_ref()).await, entry);
+        assert_eq!(token_check.check(token.map(SecretString::from).as_ref()).await, entry);
     }
 
     #[tokio::test(start_paused = true)]
     async fn guesses_wait_in_line_and_the_right_token_does_not() {
-        let door = Door::new(Access::Token("right".into()), Arc::new(SystemClock));
+        let token_check = TokenCheck::new(Access::Token("right".into()), Arc::new(SystemClock));
         let guess = SecretString::from("guess");
         let right = SecretString::from("right");
         let start = tokio::time::Instant::now();
 
-        let guesses = futures_util::future::join_all((0..10).map(|_| door.knock(Some(&guess))));
-        let entered = async { (door.knock(Some(&right)).await, start.elapsed()) };
+        let guesses = futures_util::future::join_all((0..10).map(|_| token_check.check(Some(&guess))));
+        let entered = async { (token_check.check(Some(&right)).await, start.elapsed()) };
         let (_, (entry, waited)) = tokio::join!(guesses, entered);
 
-        assert_eq!((entry, waited), (Entry::Welcome, Duration::ZERO));
+        assert_eq!((entry, waited), (TokenResult::Accepted, Duration::ZERO));
         assert!(start.elapsed() >= WRONG_TOKEN_PAUSE * 10);
     }
 

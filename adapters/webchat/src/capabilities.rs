@@ -1,29 +1,27 @@
-//! What the page can do, with the source of each number.
+//! The page's capabilities, with the reason for each number.
 
 use std::time::Duration;
 
 use rejoinder_core::{Capabilities, Receipts, Resend, Support};
 
-/// A frame every 50 ms reads as flowing text (20 a second); a socket that cannot keep up skips some, see
-/// `rooms.rs`.
+/// A frame every 50 ms (20 a second) looks like flowing text. A slow socket skips drafts, see `rooms.rs`.
 const DRAFT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The page takes a typing notice down 25 s after its last renewal (`TYPING_LASTS` in `assets/conversation.js`).
+/// The page hides a typing notice 25 s after its last renewal (`TYPING_LASTS` in `assets/conversation.js`).
 const TYPING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The same in every conversation.
 pub(crate) const fn table() -> Capabilities {
     Capabilities {
-        // The page reads our rows: the signal is there when its row is committed.
+        // The page reads our rows: a signal is delivered when its row is committed.
         receipts: Receipts::Row,
         resend: Resend::Idempotent,
-        // The page replaces what it shows of a turn by the turn's id.
+        // The page replaces a turn's answer, which it knows by the turn's id.
         edit: Support::Full,
-        // Shown on the person's words; any text that a browser can draw.
+        // Shown on the person's message; any text that a browser can draw.
         reactions: Support::Full,
         allowed_reactions: None,
         choices: Support::Full,
-        // As links: the page fetches nothing from anywhere else (its content security policy).
+        // As links: the page's content security policy lets it fetch nothing from elsewhere.
         attachments: Support::Degraded,
         drafts: Support::Full,
         drafts_are_messages: false,

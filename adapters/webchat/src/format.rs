@@ -1,9 +1,9 @@
-//! Markdown → HTML that is safe to put into the page. Pure.
+//! Converts Markdown to HTML that is safe to insert into the page. Pure.
 //!
-//! Safe by construction: the writer below knows a closed set of tags and attributes and copies
-//! nothing else out of the text. HTML in the Markdown is shown as text. A link's address is what the
-//! `url` crate (the parser that browsers specify) makes of it, and only if that is http, https or
-//! mailto; images are links, so that nothing is fetched because an agent said so.
+//! Safe by construction: the writer below emits a closed set of tags and attributes, and escapes all text. HTML in the
+//! Markdown is shown as text. A link's URL is parsed and serialised by the `url` crate (which implements the browsers'
+//! specification), and allowed only with http, https or mailto. Images become links, so that the page fetches nothing
+//! that an agent names.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,9 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, Tag, TagEnd, TextMergeStre
 use rejoinder_core::read_markdown;
 use url::Url;
 
-/// How deep blocks may be nested on the page; deeper ones are shown at this depth.
+/// How deep blocks may be nested. Deeper ones are shown at this depth.
 const MAX_DEPTH: usize = 24;
 
-/// The Markdown of an agent as HTML.
 pub(crate) fn to_html(markdown: &str) -> String {
     let mut writer = Writer { html: String::with_capacity(markdown.len() * 3 / 2), ..Writer::default() };
     for event in TextMergeStream::new(read_markdown(markdown).into_iter()) {
@@ -23,7 +22,7 @@ pub(crate) fn to_html(markdown: &str) -> String {
     writer.html
 }
 
-/// The address of a link as it may stand in the page, if it may.
+/// The URL of a link in normal form, if it is safe to follow.
 pub(crate) fn safe_href(address: &str) -> Option<String> {
     let url = Url::parse(address).ok()?;
     let is_safe = match url.scheme() {
@@ -34,7 +33,7 @@ pub(crate) fn safe_href(address: &str) -> Option<String> {
     is_safe.then(|| url.into())
 }
 
-/// `text` with everything that means something in HTML written as an entity.
+/// `text` with HTML's special characters as entities.
 pub(crate) fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     push_escaped(&mut html, text);
@@ -57,9 +56,9 @@ fn push_escaped(html: &mut String, text: &str) {
 #[derive(Default)]
 struct Writer {
     html: String,
-    /// What ends each open element, innermost last; empty for one that is not shown.
+    /// The end tag of each open element, innermost last; empty for an element that is not shown.
     open: Vec<&'static str>,
-    /// Inside how many links and images the text stands; anchors do not nest.
+    /// How many links and images are open. Anchors must not nest.
     in_link: usize,
     in_code_block: bool,
     in_table: bool,
@@ -99,7 +98,7 @@ impl Writer {
             | Event::InlineMath(text)
             | Event::DisplayMath(text)
             | Event::FootnoteReference(text) => push_escaped(&mut self.html, &text),
-            // In a chat, lines are meant as they were written.
+            // In a chat, line breaks are meant as written.
             Event::SoftBreak | Event::HardBreak => self.html.push_str("<br>"),
             Event::Rule => self.html.push_str("<hr>"),
             Event::TaskListMarker(done) => {
@@ -115,13 +114,13 @@ impl Writer {
     fn has_room_for(&self, tag: &Tag<'_>) -> bool {
         match tag {
             Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Link { .. } | Tag::Image { .. } => true,
-            // A table is shown whole or not at all.
+            // A table is shown completely or not at all.
             Tag::TableHead | Tag::TableRow | Tag::TableCell => self.in_table,
             _ => self.open.len() < MAX_DEPTH,
         }
     }
 
-    /// Opens an element and says what ends it.
+    /// Opens an element and returns its end tag.
     fn start(&mut self, tag: Tag<'_>) -> &'static str {
         let (start, end) = match tag {
             Tag::Paragraph => ("<p>", "</p>"),
@@ -159,7 +158,7 @@ impl Writer {
             Tag::Strikethrough => ("<del>", "</del>"),
             Tag::Link { dest_url, .. } => return self.link(&dest_url),
             Tag::Image { dest_url, .. } => return self.image(&dest_url),
-            // Extensions that are off.
+            // Extensions that are not enabled.
             Tag::FootnoteDefinition(_)
             | Tag::DefinitionList
             | Tag::DefinitionListTitle
@@ -239,7 +238,7 @@ impl Writer {
     }
 }
 
-/// The page's own heading is the first level.
+/// Headings are one level lower, because the page's own heading is level 1.
 const fn heading(level: usize) -> (&'static str, &'static str) {
     match level {
         1 => ("<h2>", "</h2>"),
@@ -250,7 +249,7 @@ const fn heading(level: usize) -> (&'static str, &'static str) {
     }
 }
 
-/// The next bare `http(s)://…` in `text`, with what stands before it.
+/// The next bare `http(s)://…` in `text`, with the text before it.
 fn next_address(text: &str) -> Option<(&str, &str)> {
     let mut from = 0;
     loop {
@@ -267,7 +266,7 @@ fn next_address(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// `address` without what belongs to the sentence around it.
+/// `address` without the punctuation of the sentence around it.
 fn without_punctuation(mut address: &str) -> &str {
     loop {
         let is_outside = match address.chars().next_back() {
@@ -306,8 +305,8 @@ mod tests {
         assert_eq!(to_html(markdown), html);
     }
 
-    /// What a person reads of HTML; a rule and a box to tick are something to see as well.
-    fn words(html: &str) -> String {
+    /// The text that a person reads. A rule and a checkbox count as visible.
+    fn visible_text(html: &str) -> String {
         let html = html.replace("<hr>", "──").replace("<input", "☐<").replace(">Copy</button>", ">");
         let text: String = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text)).collect();
         let entities = [("&quot;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
@@ -318,7 +317,7 @@ mod tests {
     #[test]
     fn what_shows_something_is_shown() {
         for (markdown, seen) in SEEN {
-            assert!(words(&to_html(markdown)).contains(seen), "{markdown:?}: {:?}", to_html(markdown));
+            assert!(visible_text(&to_html(markdown)).contains(seen), "{markdown:?}: {:?}", to_html(markdown));
         }
         for markdown in UNSEEN {
             assert!(!shows_anything(markdown), "{markdown:?}");
@@ -383,7 +382,7 @@ mod tests {
         assert!(html.contains(r#"href="https://b.example/""#), "{html}");
     }
 
-    /// Everything that other renderers have been caught with.
+    /// Attacks that have worked against other renderers.
     #[rstest]
     #[case("<script>alert(1)</script>")]
     #[case("<img src=x onerror=alert(1)>")]
@@ -444,7 +443,7 @@ mod tests {
     }
 
     proptest! {
-        /// A7. There is no empty bubble.
+        /// A7. No bubble is empty.
         #[test]
         fn a_bubble_has_words_if_there_is_anything_to_see(
             pieces in prop::collection::vec(prop::sample::select(vec![
@@ -453,7 +452,7 @@ mod tests {
             ]), 0..8),
         ) {
             let markdown = pieces.concat();
-            let seen = !is_blank(&words(&to_html(&markdown)).replace('🖼', ""));
+            let seen = !is_blank(&visible_text(&to_html(&markdown)).replace('🖼', ""));
             prop_assert_eq!(seen, shows_anything(&markdown), "{:?}", to_html(&markdown));
         }
 
@@ -474,8 +473,7 @@ mod tests {
         }
     }
 
-    /// Reads the tags of `html` and knows each of them, with each of its attributes; their nesting is
-    /// whole.
+    /// Checks that all tags and attributes of `html` are known, and that all elements are closed in order.
     fn assert_is_safe(html: &str) {
         const TAGS: &str = "p h2 h3 h4 h5 h6 blockquote figure figcaption span button pre code ol ul li div table \
             thead tbody tr th td em strong del a br hr input";

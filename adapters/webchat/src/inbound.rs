@@ -1,4 +1,4 @@
-//! What a page says → an event. Pure.
+//! Normalises a page's frames. Pure.
 
 use rejoinder_core::{
     ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp, TurnId,
@@ -6,16 +6,16 @@ use rejoinder_core::{
 
 use crate::protocol::{MAX_TEXT_BYTES, Problem};
 
-/// What stops whatever runs in a conversation.
+/// The command that cancels the running turn.
 const STOP: &str = "/stop";
 
-/// The conversation `id` of a chat. Its id is made by the page, at random, and whoever has it may read it:
-/// at least 22 of the 64 characters, so 128 bits, unless a client makes it easier to guess on purpose.
+/// The conversation `id` of a chat. Anybody who knows the id may read the conversation. The page generates it: 22
+/// random characters of 64, so 132 bits. Other clients may use 16 characters or more.
 pub(crate) fn conversation(channel: &ChannelId, id: &str) -> Result<ConversationRef, Problem> {
     if is_id(id, 16) { Ok(ConversationRef::new(channel.clone(), id)) } else { Err(Problem::BAD_CONVERSATION) }
 }
 
-/// Something the person said.
+/// A message of the person.
 pub(crate) fn message(
     conversation: &ConversationRef,
     id: &str,
@@ -32,19 +32,19 @@ pub(crate) fn message(
     event(conversation, id, EventKind::Message, text, raw, at)
 }
 
-/// A choice that the person picked from the question that `turn` was answered with.
+/// A choice that the person picked from the question that answered `turn`.
 pub(crate) fn choice(
     conversation: &ConversationRef,
     id: &str,
     turn: TurnId,
-    words: String,
+    text: String,
     raw: &str,
     at: Timestamp,
 ) -> Result<InboundEvent, Problem> {
-    event(conversation, id, EventKind::Choice { turn }, words, raw, at)
+    event(conversation, id, EventKind::Choice { turn }, text, raw, at)
 }
 
-/// The person wants what is running to stop.
+/// The person stops the running turn.
 pub(crate) fn stop(
     conversation: &ConversationRef,
     id: &str,
@@ -65,7 +65,7 @@ fn event(
     if !is_id(id, 8) {
         return Err(Problem::BAD_ID);
     }
-    // Ids are the page's own, so they are told apart by conversation: one page cannot use up another's.
+    // Pages choose these ids, so the conversation is part of the key: one page cannot use up another's ids.
     let external_id = format!("{}:{id}", conversation.chat);
     let sender = Sender { id: "visitor".to_owned(), name: None, username: None, kind: SenderKind::Person };
     Ok(InboundEvent {

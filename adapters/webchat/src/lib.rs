@@ -1,17 +1,15 @@
 //! The web chat page and its socket.
 //!
-//! A page under `/chat` that shows a conversation with the agent, and the WebSocket that it speaks
-//! (`docs/webchat-protocol.md`). An answer is delivered when its row is stored, and the page reads the
-//! rows: at first, at every change, and again after it was away. Drafts and typing are passed on to
-//! whoever has the conversation open, and to nobody when nobody has.
+//! A page under `/chat` shows a conversation with the agent over a WebSocket (`docs/webchat-protocol.md`). An answer is
+//! delivered when its row is stored. The page reads the rows: at first, at every change, and after a reconnect. Drafts
+//! and typing notices go to the pages that have the conversation open.
 //!
-//! It never lets a page of another origin in, never fetches anything from elsewhere, never shows
-//! markup that an agent wrote, and never says "accepted" before the store said so.
+//! The chat never admits a page of another origin, never fetches anything from elsewhere, never shows HTML that an
+//! agent wrote, and never reports a message as accepted before it is stored.
 //!
-//! To show something new: a field of `protocol::Turn` or a frame in `protocol.rs` (fields and frames
-//! may be added, pages ignore what they do not know), its words in `docs/webchat-protocol.md`, and its
-//! looks in `assets/turns.js`. To allow more of Markdown: `format.rs`, and its list of known tags in
-//! the tests.
+//! To show something new: add a field of `protocol::Turn` or a frame in `protocol.rs` (pages ignore fields and frames
+//! that they do not know), describe it in `docs/webchat-protocol.md`, and show it in `assets/turns.js`. To allow more
+//! Markdown: `format.rs`, and the list of known tags in its tests.
 
 use std::sync::Arc;
 
@@ -20,7 +18,7 @@ use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
     Intake, Receipt, SharedClock, Timestamp, TurnView,
 };
-use rejoinder_kit::Opening;
+use rejoinder_kit::WhileRunning;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast::error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -39,30 +37,28 @@ pub use access::Access;
 pub use routes::{openapi, router};
 pub use section::{AccessKind, WebchatSection};
 
-use access::Door;
+use access::TokenCheck;
 use protocol::{ServerFrame, Turn};
 use rooms::{Progress, Rooms};
 
-/// How many sockets a chat may have open, those that have not said hello included.
+/// How many sockets a chat may have open, including those without a hello.
 const MAX_SOCKETS: usize = 512;
 
-/// What one web chat is made of.
+/// The settings of one web chat.
 #[derive(Clone, Debug)]
 pub struct WebchatSettings {
-    /// Its name: `main` of `webchat.main`. Not one of its section's reserved names.
+    /// The channel's name: `main` of `webchat.main`. Not one of the section's reserved names.
     pub name: String,
-    /// What the operator configured.
     pub section: WebchatSection,
-    /// Who may use it, with the section's token, made where it is to be generated.
+    /// Who may use the chat, with the section's token, already generated if the section says so.
     pub access: Access,
-    /// Origins (`https://chat.example.org`) whose pages may open the socket besides the one that is asked
-    /// for: needed only behind a proxy that changes `Host`.
+    /// Further origins (`https://chat.example.org`) whose pages may open the socket. Needed only behind a proxy that
+    /// changes `Host`.
     pub origins: Vec<String>,
-    /// The gateway's clock.
     pub clock: SharedClock,
 }
 
-/// One web chat: a channel, and what its routes need.
+/// One web chat: its channel and the state of its routes.
 #[derive(Debug)]
 pub struct WebchatAdapter {
     channel: ChannelId,
@@ -70,28 +66,28 @@ pub struct WebchatAdapter {
     greeting: String,
     origins: Vec<String>,
     clock: SharedClock,
-    door: Door,
+    token_check: TokenCheck,
     rooms: Arc<Rooms>,
-    places: Arc<Semaphore>,
-    opening: Opening<Open>,
+    socket_permits: Arc<Semaphore>,
+    socket_context: WhileRunning<SocketContext>,
 }
 
-/// What a socket needs of the running channel.
-struct Open {
+/// The running channel's state for its sockets.
+struct SocketContext {
     intake: Intake,
     closing: CancellationToken,
     sockets: TaskTracker,
     since: Timestamp,
 }
 
-impl std::fmt::Debug for Open {
+impl std::fmt::Debug for SocketContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Open").field("since", &self.since).finish_non_exhaustive()
+        f.debug_struct("SocketContext").field("since", &self.since).finish_non_exhaustive()
     }
 }
 
 impl WebchatAdapter {
-    /// The web chat that `settings` describe; closed until it [runs](ChannelAdapter::run).
+    /// The web chat that `settings` describe. It accepts no sockets until it [runs](ChannelAdapter::run).
     #[must_use]
     pub fn new(settings: WebchatSettings) -> Self {
         let WebchatSettings { name, section, access, origins, clock } = settings;
@@ -100,11 +96,11 @@ impl WebchatAdapter {
             title: section.title,
             greeting: section.greeting,
             origins,
-            door: Door::new(access, Arc::clone(&clock)),
+            token_check: TokenCheck::new(access, Arc::clone(&clock)),
             clock,
             rooms: Arc::default(),
-            places: Arc::new(Semaphore::new(MAX_SOCKETS)),
-            opening: Opening::default(),
+            socket_permits: Arc::new(Semaphore::new(MAX_SOCKETS)),
+            socket_context: WhileRunning::default(),
         }
     }
 
@@ -124,22 +120,22 @@ impl WebchatAdapter {
         &self.origins
     }
 
-    fn door(&self) -> &Door {
-        &self.door
+    fn token_check(&self) -> &TokenCheck {
+        &self.token_check
     }
 
     fn rooms(&self) -> &Arc<Rooms> {
         &self.rooms
     }
 
-    /// A place for one more socket, if there is one.
-    fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.places).try_acquire_owned().ok()
+    /// A permit for one more socket, if one is free.
+    fn socket_permit(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.socket_permits).try_acquire_owned().ok()
     }
 
     fn show(&self, view: &TurnView) {
         let frame = || ServerFrame::Turn { turn: Turn::from(view) }.to_text();
-        self.rooms.pass(&view.conversation.chat, frame, |mailbox, text| {
+        self.rooms.broadcast(&view.conversation.chat, frame, |mailbox, text| {
             mailbox.put_turn(view.turn_id, Progress::of(view), text);
         });
     }
@@ -156,8 +152,8 @@ impl ChannelAdapter for WebchatAdapter {
     }
 
     fn health(&self) -> ChannelHealth {
-        // An open listener does not go stale: there is nothing behind it that could be asked.
-        let inbound_at = self.opening.get().map(|open| open.since);
+        // An open listener does not go stale: there is no platform behind it to poll.
+        let inbound_at = self.socket_context.get().map(|context| context.since);
         ChannelHealth { inbound_at, stale_after: None, problem: None }
     }
 
@@ -169,10 +165,11 @@ impl ChannelAdapter for WebchatAdapter {
         let mut changes = intake.follow();
         let closing = shutdown.child_token();
         let sockets = TaskTracker::new();
-        let open = Open { intake, closing: closing.clone(), sockets: sockets.clone(), since: self.clock.now() };
-        // However the run ends, no socket is opened any more, and then those that are open close.
+        let open =
+            SocketContext { intake, closing: closing.clone(), sockets: sockets.clone(), since: self.clock.now() };
+        // However the run ends: first no new sockets open, then the open ones close.
         let closing = closing.drop_guard();
-        let opened = self.opening.open(open);
+        let opened = self.socket_context.open(context);
         loop {
             let change = tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -181,15 +178,15 @@ impl ChannelAdapter for WebchatAdapter {
             match change {
                 Ok(view) => self.show(&view),
                 Err(RecvError::Lagged(missed)) => {
-                    tracing::debug!(channel = %self.channel, missed, "fell behind: every socket reads the store again");
+                    tracing::debug!(channel = %self.channel, missed, "missed changes, every socket reads the store again");
                     self.rooms.resync();
                 }
-                Err(RecvError::Closed) => return Err(ChannelError::Failed("the core went away".to_owned())),
+                Err(RecvError::Closed) => return Err(ChannelError::Failed("the core has stopped".to_owned())),
             }
         }
         drop(opened);
         drop(closing);
-        // Each socket says goodbye within its own bounds; what it was taking in ends first.
+        // Each socket closes within its own timeouts, after it has handled the frame that it was reading.
         sockets.close();
         sockets.wait().await;
         Ok(())

@@ -1,7 +1,6 @@
-//! A delivery → what the open pages show meanwhile.
+//! Shows ephemerals in the open pages: drafts and typing notices.
 //!
-//! Signals are not delivered here: they are rows, and the page reads the rows. What comes this way is
-//! drafts and typing.
+//! Signals are not delivered here: the page reads their rows.
 
 use rejoinder_core::{Action, DeliveryError, TurnId};
 
@@ -13,21 +12,21 @@ use crate::{
 
 /// Shows a draft or a typing notice in the pages that have the conversation `chat` open.
 ///
-/// With no page open there is nobody to show it to, and that is success: neither is a signal, none of
-/// them settles anything, and whoever opens the page later reads the row.
+/// Succeeds even if no page is open: neither is a signal nor settles anything, and a page that opens later reads the
+/// row.
 ///
 /// # Errors
-/// `Unsupported` for everything else.
+/// `Unsupported` for all other actions.
 pub(crate) fn show(rooms: &Rooms, chat: &str, turn_id: TurnId, action: &Action) -> Result<(), DeliveryError> {
     match action {
         Action::Draft { text, .. } => {
             let draft = || ServerFrame::Draft { turn_id, html: format::to_html(text) }.to_text();
-            rooms.pass(chat, draft, |mailbox, draft| mailbox.put_draft(turn_id, draft));
+            rooms.broadcast(chat, draft, |mailbox, draft| mailbox.put_draft(turn_id, draft));
             Ok(())
         }
         Action::Typing { on } => {
             let typing = || ServerFrame::Typing { turn_id, on: *on }.to_text();
-            rooms.pass(chat, typing, Mailbox::put_typing);
+            rooms.broadcast(chat, typing, Mailbox::put_typing);
             Ok(())
         }
         Action::Send { .. } => Err(unsupported("sending a message: the page reads its row")),
@@ -55,15 +54,15 @@ mod tests {
     #[test]
     fn a_draft_reaches_the_open_page_as_html() {
         let rooms = Arc::new(Rooms::default());
-        let seat = rooms.enter(&CHAT.into()).expect("a free seat");
+        let handle = rooms.join(&CHAT.into()).expect("a free handle");
         let turn = TurnId::new(Timestamp::from_millis(1));
 
         show(&rooms, CHAT, turn, &Action::Draft { text: "*a*".to_owned(), message: None, reply_to: None })
             .expect("shown");
 
-        let post = seat.take();
-        assert_eq!(post.drafts.len(), 1);
-        assert!(post.drafts[0].1.contains("<em>a</em>"));
+        let pending = handle.take();
+        assert_eq!(pending.drafts.len(), 1);
+        assert!(pending.drafts[0].1.contains("<em>a</em>"));
     }
 
     #[test]

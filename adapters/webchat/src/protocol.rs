@@ -1,4 +1,4 @@
-//! What is said over the socket. Described for everyone in `docs/webchat-protocol.md`.
+//! The frames of the socket. `docs/webchat-protocol.md` describes them for users.
 
 use axum::extract::ws::Utf8Bytes;
 use rejoinder_core::{Attachment, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView};
@@ -7,20 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::format;
 
-/// The version of the protocol.
 pub(crate) const VERSION: u32 = 1;
 
-/// The most words one message may have, in UTF-8 bytes.
+/// The longest text of a message, in UTF-8 bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// The most bytes of one frame that we read: a message of the most words, with every byte escaped as `\u00XX`.
+/// The longest frame that we read, in bytes: a message of the longest text, with every byte escaped as `\u00XX`.
 pub(crate) const MAX_FRAME_BYTES: usize = 6 * MAX_TEXT_BYTES + 4096;
 
-/// What a page says.
+/// A frame from a page.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ClientFrame {
-    /// The first thing said on a socket.
+    /// The first frame on a socket.
     Hello {
         #[serde(default = "current_version")]
         protocol: u32,
@@ -28,17 +27,17 @@ pub(crate) enum ClientFrame {
         #[serde(default)]
         token: Option<SecretString>,
     },
-    /// The person said something.
+    /// The person sent a message.
     Message { id: String, text: String },
-    /// The person picked one of the choices that a turn was answered with.
+    /// The person picked one of the choices of a turn's answer.
     Choose { id: String, turn_id: TurnId, choice: Pick },
-    /// The turns before this one.
+    /// Requests the turns before this one.
     Older { before: TurnId },
-    /// The person wants what is running to stop.
+    /// The person stops the running turn.
     Stop,
-    /// Are you there?
+    /// Asks for a pong.
     Ping,
-    /// I am here.
+    /// Answers a ping.
     Pong,
 }
 
@@ -46,25 +45,25 @@ const fn current_version() -> u32 {
     VERSION
 }
 
-/// A choice: which one, counted from 0, or its words.
+/// A choice: its index from 0, or its text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Pick {
     Index(usize),
-    Words(String),
+    Text(String),
 }
 
 impl Pick {
-    /// The words of the choice among `choices`.
+    /// The picked one of `choices`.
     pub(crate) fn of(self, choices: &[String]) -> Option<&String> {
         match self {
             Self::Index(index) => choices.get(index),
-            Self::Words(words) => choices.iter().find(|choice| **choice == words),
+            Self::Text(text) => choices.iter().find(|choice| **choice == text),
         }
     }
 }
 
-/// What we say.
+/// A frame to a page.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ServerFrame<'a> {
@@ -74,30 +73,30 @@ pub(crate) enum ServerFrame<'a> {
     Sync { turns: Vec<Turn>, more: bool },
     /// The answer to `older`.
     History { turns: Vec<Turn>, more: bool },
-    /// What the client said under this id is durable.
+    /// The client's message or choice with this id is stored. `turn_id` is null if it opened no turn.
     Accepted { id: &'a str, turn_id: Option<TurnId> },
-    /// How a turn stands now.
+    /// The current state of a turn.
     Turn { turn: Turn },
-    /// The text so far of a run that goes on.
+    /// The text so far of a running turn.
     Draft { turn_id: TurnId, html: String },
-    /// The typing notice.
+    /// The person is shown that an answer is being written, or no longer.
     Typing { turn_id: TurnId, on: bool },
-    /// Something was not done.
+    /// A frame could not be handled. `id` is that of the client's message or choice.
     Error {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
         #[serde(flatten)]
         problem: Problem,
     },
-    /// Are you there?
+    /// Asks for a pong.
     Ping,
-    /// I am here.
+    /// Answers a ping.
     Pong,
 }
 
 impl ServerFrame<'_> {
     pub(crate) fn to_text(&self) -> Utf8Bytes {
-        serde_json::to_string(self).expect("frames have string keys and no failing parts").into()
+        serde_json::to_string(self).expect("frames serialise to JSON").into()
     }
 }
 
@@ -116,8 +115,7 @@ pub(crate) struct Turn {
     picked: Option<Box<str>>,
 }
 
-/// The latest signal of a turn. Which rung of the ladder spoke, and why, is not the person's concern and
-/// stays here.
+/// The latest signal of a turn. Without the rung that it came from and the reason: people need not know these.
 #[derive(Debug, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the name on the wire, and everywhere else")]
 struct Signal {
@@ -138,7 +136,7 @@ struct Signal {
 struct File {
     name: String,
     media_type: String,
-    /// Only where it is safe to follow.
+    /// `None` if it is not safe to follow.
     #[serde(skip_serializing_if = "Option::is_none")]
     href: Option<String>,
 }
@@ -159,11 +157,11 @@ impl From<&TurnView> for Turn {
 
 impl From<&Shown> for Signal {
     fn from(shown: &Shown) -> Self {
-        let is_words = !matches!(shown.signal, SignalKind::Reaction);
+        let is_text = !matches!(shown.signal, SignalKind::Reaction);
         Self {
             signal: shown.signal,
             text: shown.text.clone(),
-            html: is_words.then(|| format::to_html(&shown.text)),
+            html: is_text.then(|| format::to_html(&shown.text)),
             attachments: files(&shown.attachments),
             choices: shown.choices.clone(),
             due: shown.due.map(rfc3339),
@@ -187,14 +185,14 @@ fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
 }
 
-/// Why something was not done: a code for programs, words for people.
+/// Why a frame could not be handled: a code for programs, a message for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Problem {
     pub(crate) code: &'static str,
     message: &'static str,
-    /// Whether the same thing may go well later.
+    /// Whether a retry may succeed.
     pub(crate) retry: bool,
-    /// The code that the socket is closed with, when it is.
+    /// The close code, if the socket is closed.
     #[serde(skip)]
     pub(crate) close: Option<u16>,
 }
@@ -216,7 +214,7 @@ impl Problem {
 
     pub(crate) const NOT_A_FRAME: Self = Self::new("bad_frame", "That could not be understood.");
     pub(crate) const HELLO_FIRST: Self = Self::new("hello_first", "That could not be understood.").close(4400);
-    pub(crate) const HELLO_AGAIN: Self = Self::new("bad_frame", "This socket has its conversation already.");
+    pub(crate) const HELLO_AGAIN: Self = Self::new("bad_frame", "This socket already has a conversation.");
     pub(crate) const HELLO_TIMEOUT: Self =
         Self::new("hello_timeout", "The connection took too long to start.").retry().close(4408);
     pub(crate) const OTHER_PROTOCOL: Self =
@@ -234,11 +232,11 @@ impl Problem {
     pub(crate) const TOO_LONG: Self =
         Self::new("too_long", "That is too long for one message. Please send it in parts.");
     pub(crate) const REFUSED: Self = Self::new("refused", "That cannot be stored as it is.");
-    pub(crate) const ID_REUSED: Self = Self::new("id_reused", "That was sent before with other words.");
+    pub(crate) const ID_REUSED: Self = Self::new("id_reused", "That was already sent with a different text.");
     pub(crate) const UNKNOWN_TURN: Self = Self::new("unknown_turn", "That question is not part of this conversation.");
     pub(crate) const UNKNOWN_CHOICE: Self = Self::new("unknown_choice", "That is not one of the choices.");
     pub(crate) const UNAVAILABLE: Self =
-        Self::new("unavailable", "That could not be taken in right now. It will be sent again.").retry();
+        Self::new("unavailable", "That could not be stored right now. It will be sent again.").retry();
 }
 
 #[cfg(test)]

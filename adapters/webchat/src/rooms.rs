@@ -1,7 +1,7 @@
-//! Which conversations are open in which sockets, and what waits to be written to each.
+//! Which conversations are open in which sockets, and the frames that wait to be written to each.
 //!
-//! What waits is bounded by its shape: of each turn only the latest change and the latest draft are
-//! kept. A socket that falls behind further than that reads the store again.
+//! Their number is bounded: of each turn only the latest change and the latest draft wait. A socket with too many
+//! changed turns reads the store again.
 
 use std::{
     ops::Deref,
@@ -14,27 +14,27 @@ use rejoinder_core::{Timestamp, TurnId, TurnStatus, TurnView};
 use tokio::sync::Notify;
 
 /// How many sockets one conversation may have.
-const MAX_SEATS: usize = 16;
+const MAX_SOCKETS_PER_CHAT: usize = 16;
 
-/// How many changed turns may wait for one socket.
+/// How many changed turns may wait for one socket, and how many drafts.
 const MAX_WAITING: usize = 64;
 
-/// The open conversations.
+/// The conversations that are open in at least one socket.
 #[derive(Debug, Default)]
 pub(crate) struct Rooms {
     rooms: DashMap<Arc<str>, Vec<Arc<Mailbox>>>,
 }
 
 impl Rooms {
-    /// A seat in the conversation `chat`, if one is free.
-    pub(crate) fn enter(self: &Arc<Self>, chat: &Arc<str>) -> Option<Seat> {
+    /// Adds a socket to the conversation `chat`; `None` if it has too many.
+    pub(crate) fn join(self: &Arc<Self>, chat: &Arc<str>) -> Option<SocketHandle> {
         let mut room = self.rooms.entry(Arc::clone(chat)).or_default();
-        if room.len() >= MAX_SEATS {
+        if room.len() >= MAX_SOCKETS_PER_CHAT {
             return None;
         }
         let mailbox = Arc::new(Mailbox::default());
         room.push(Arc::clone(&mailbox));
-        Some(Seat { rooms: Arc::clone(self), chat: Arc::clone(chat), mailbox })
+        Some(SocketHandle { rooms: Arc::clone(self), chat: Arc::clone(chat), mailbox })
     }
 
     /// Whether more than one socket has the conversation `chat` open.
@@ -42,9 +42,9 @@ impl Rooms {
         self.rooms.get(chat).is_some_and(|room| room.len() > 1)
     }
 
-    /// Makes `text` once and puts it into the mailbox of each socket of `chat`; does nothing when there is none.
-    pub(crate) fn pass(&self, chat: &str, text: impl FnOnce() -> Utf8Bytes, put: impl Fn(&Mailbox, Utf8Bytes)) {
-        // Not held while the text is made: a page that comes meanwhile must not wait for it.
+    /// Creates `text` once and puts it into the mailbox of each socket of `chat`. Does nothing if there is none.
+    pub(crate) fn broadcast(&self, chat: &str, text: impl FnOnce() -> Utf8Bytes, put: impl Fn(&Mailbox, Utf8Bytes)) {
+        // The map is not locked while the text is created: a new page must not wait for that.
         if !self.rooms.contains_key(chat) {
             return;
         }
@@ -66,15 +66,15 @@ impl Rooms {
     }
 }
 
-/// A socket's place in its conversation; given up when dropped.
+/// A socket's membership of its conversation, which ends on drop.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct SocketHandle {
     rooms: Arc<Rooms>,
     chat: Arc<str>,
     mailbox: Arc<Mailbox>,
 }
 
-impl Deref for Seat {
+impl Deref for SocketHandle {
     type Target = Mailbox;
 
     fn deref(&self) -> &Mailbox {
@@ -82,7 +82,7 @@ impl Deref for Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SocketHandle {
     fn drop(&mut self) {
         self.rooms.rooms.remove_if_mut(&self.chat, |_, room| {
             room.retain(|mailbox| !Arc::ptr_eq(mailbox, &self.mailbox));
@@ -91,15 +91,15 @@ impl Drop for Seat {
     }
 }
 
-/// What waits to be written to one socket.
+/// The frames that wait to be written to one socket.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    post: Mutex<Post>,
+    pending: Mutex<Pending>,
     arrived: Notify,
 }
 
-/// How far a turn has come: a change that is behind another one is old news. The page orders changes the
-/// same way (`isNewer` in `assets/conversation.js`).
+/// Orders the changes of a turn: a smaller one is outdated. The page uses the same order (`isNewer` in
+/// `assets/conversation.js`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Progress {
     step: u8,
@@ -125,12 +125,12 @@ impl Progress {
     }
 }
 
-/// What was in a mailbox.
+/// The content of a mailbox.
 #[derive(Debug, Default)]
-pub(crate) struct Post {
-    /// Changes were missed: read the store.
+pub(crate) struct Pending {
+    /// Changes were dropped: read the store.
     pub(crate) resync: bool,
-    /// The latest change of each turn, the first changed first.
+    /// The latest change of each turn, in the order of their first changes.
     pub(crate) turns: Vec<(TurnId, Progress, Utf8Bytes)>,
     /// The latest draft of each turn.
     pub(crate) drafts: Vec<(TurnId, Utf8Bytes)>,
@@ -140,55 +140,55 @@ pub(crate) struct Post {
 
 impl Mailbox {
     pub(crate) fn put_turn(&self, turn: TurnId, progress: Progress, text: Utf8Bytes) {
-        let mut post = self.post();
+        let mut pending = self.lock();
         if progress.is_final() {
-            post.drafts.retain(|(drafted, _)| *drafted != turn);
+            pending.drafts.retain(|(drafted, _)| *drafted != turn);
         }
-        if let Some(waiting) = post.turns.iter_mut().find(|waiting| waiting.0 == turn) {
+        if let Some(waiting) = pending.turns.iter_mut().find(|waiting| waiting.0 == turn) {
             if progress >= waiting.1 {
                 *waiting = (turn, progress, text);
             }
-        } else if post.turns.len() < MAX_WAITING {
-            post.turns.push((turn, progress, text));
+        } else if pending.turns.len() < MAX_WAITING {
+            pending.turns.push((turn, progress, text));
         } else {
-            *post = Post { resync: true, ..Post::default() };
+            *pending = Pending { resync: true, ..Pending::default() };
         }
         self.arrived.notify_one();
     }
 
     pub(crate) fn put_draft(&self, turn: TurnId, text: Utf8Bytes) {
-        let mut post = self.post();
-        if let Some(waiting) = post.drafts.iter_mut().find(|waiting| waiting.0 == turn) {
+        let mut pending = self.lock();
+        if let Some(waiting) = pending.drafts.iter_mut().find(|waiting| waiting.0 == turn) {
             waiting.1 = text;
-        } else if post.drafts.len() < MAX_WAITING {
-            post.drafts.push((turn, text));
+        } else if pending.drafts.len() < MAX_WAITING {
+            pending.drafts.push((turn, text));
         }
         self.arrived.notify_one();
     }
 
     pub(crate) fn put_typing(&self, text: Utf8Bytes) {
-        self.post().typing = Some(text);
+        self.lock().typing = Some(text);
         self.arrived.notify_one();
     }
 
     fn put_resync(&self) {
-        self.post().resync = true;
+        self.lock().resync = true;
         self.arrived.notify_one();
     }
 
-    /// Returns once something may have been put in.
+    /// Returns once the mailbox may have content.
     pub(crate) async fn arrived(&self) {
         self.arrived.notified().await;
     }
 
     /// Empties the mailbox.
-    pub(crate) fn take(&self) -> Post {
-        std::mem::take(&mut *self.post())
+    pub(crate) fn take(&self) -> Pending {
+        std::mem::take(&mut *self.lock())
     }
 
-    fn post(&self) -> MutexGuard<'_, Post> {
-        // Nothing panics while it is held, and half a change would still be a whole post.
-        self.post.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        // No code panics while it holds the lock, and a partial change would still be valid.
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -220,10 +220,10 @@ mod tests {
         mailbox.put_draft(first, "ab".into());
         mailbox.put_turn(first, ANSWERED, "answered".into());
 
-        let post = mailbox.take();
-        let turns: Vec<&str> = post.turns.iter().map(|waiting| waiting.2.as_str()).collect();
+        let pending = mailbox.take();
+        let turns: Vec<&str> = pending.turns.iter().map(|waiting| waiting.2.as_str()).collect();
         assert_eq!(turns, ["answered", "accepted"]);
-        assert!(post.drafts.is_empty());
+        assert!(pending.drafts.is_empty());
     }
 
     #[test]
@@ -257,32 +257,33 @@ mod tests {
             mailbox.put_turn(turn(), ANSWERED, "answered".into());
         }
 
-        let post = mailbox.take();
-        assert!(post.resync && post.turns.is_empty());
+        let pending = mailbox.take();
+        assert!(pending.resync && pending.turns.is_empty());
     }
 
     #[test]
     fn everyone_in_a_conversation_is_told_and_nobody_else() {
         let rooms = Arc::new(Rooms::default());
-        let here = [rooms.enter(&chat()).expect("a seat"), rooms.enter(&chat()).expect("a seat")];
-        let elsewhere = rooms.enter(&"elsewhere-elsewhere".into()).expect("a seat");
+        let here = [rooms.join(&chat()).expect("a handle"), rooms.join(&chat()).expect("a handle")];
+        let elsewhere = rooms.join(&"elsewhere-elsewhere".into()).expect("a handle");
 
-        rooms.pass(&chat(), || "typing".into(), Mailbox::put_typing);
+        rooms.broadcast(&chat(), || "typing".into(), Mailbox::put_typing);
 
-        assert!(here.iter().all(|seat| seat.take().typing.is_some()));
+        assert!(here.iter().all(|handle| handle.take().typing.is_some()));
         assert!(elsewhere.take().typing.is_none());
     }
 
     #[test]
     fn seats_are_limited_and_come_free_again() {
         let rooms = Arc::new(Rooms::default());
-        let mut seats: Vec<Seat> = (0..MAX_SEATS).map(|_| rooms.enter(&chat()).expect("a seat")).collect();
-        assert!(rooms.enter(&chat()).is_none());
+        let mut handles: Vec<SocketHandle> =
+            (0..MAX_SOCKETS_PER_CHAT).map(|_| rooms.join(&chat()).expect("a handle")).collect();
+        assert!(rooms.join(&chat()).is_none());
 
-        seats.pop();
-        assert!(rooms.enter(&chat()).is_some());
+        handles.pop();
+        assert!(rooms.join(&chat()).is_some());
 
-        seats.clear();
+        handles.clear();
         assert!(rooms.rooms.is_empty());
     }
 }

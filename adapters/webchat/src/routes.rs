@@ -1,4 +1,4 @@
-//! The page, its assets and its socket over HTTP.
+//! The HTTP routes of the page, its assets and its socket.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,13 +18,13 @@ use utoipa::{OpenApi, ToSchema};
 
 use crate::{
     WebchatAdapter, access,
-    access::{Access, Refused},
+    access::{Access, AccessError},
     format,
     protocol::MAX_FRAME_BYTES,
     socket,
 };
 
-/// The chat that `/chat` itself shows.
+/// The name of the chat at `/chat`.
 const MAIN: &str = "main";
 
 #[derive(RustEmbed)]
@@ -45,7 +45,7 @@ pub fn router(chats: Vec<Arc<WebchatAdapter>>) -> Router {
         .with_state(Arc::new(chats))
 }
 
-/// What the HTTP surface of the web chats is, for `/openapi.json`.
+/// The OpenAPI description of the web chats' routes, for `/openapi.json`.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
     #[derive(OpenApi)]
@@ -59,36 +59,36 @@ struct Chats {
 }
 
 impl Chats {
-    /// The chat `name`, or the main one, if it lets this in.
-    fn enter(&self, name: Option<&str>, parts: &Parts) -> Result<(Arc<WebchatAdapter>, Authority), Problem> {
+    /// The chat `name`, or else the main one, if its access rules admit the request. Returns the requested host too.
+    fn find(&self, name: Option<&str>, parts: &Parts) -> Result<(Arc<WebchatAdapter>, Authority), Problem> {
         let chat = match name {
             Some(name) => self.by_name.get(name),
             None => self.by_name.get(MAIN).or_else(|| self.by_name.values().next().filter(|_| self.by_name.len() == 1)),
         };
         let chat = chat.ok_or_else(no_such_chat)?;
-        let host = access::admit(chat.door().access(), parts)?;
+        let host = access::admit(chat.token_check().access(), parts)?;
         Ok((Arc::clone(chat), host))
     }
 }
 
-/// An RFC 9457 problem document, as it is described.
+/// An RFC 9457 problem document.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "a description, never made")]
+#[expect(dead_code, reason = "for the OpenAPI description only")]
 struct ProblemDocument {
-    /// What kind of problem: `urn:rejoinder:problem:` and a name.
+    /// The kind of problem: `urn:rejoinder:problem:` and a name.
     r#type: String,
-    /// What went wrong, in a few words.
+    /// A short description of the problem.
     title: &'static str,
-    /// The HTTP status.
+    /// The HTTP status code.
     status: u16,
-    /// What to do about it.
+    /// Details, and what to do about it.
     detail: String,
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
-        let status = if refused == Refused::NoHost { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
-        Self::new(status, "not-let-in", "Not let in", refused.to_string())
+impl From<AccessError> for Problem {
+    fn from(error: AccessError) -> Self {
+        let status = if error == AccessError::NoHost { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
+        Self::new(status, "not-let-in", "Access denied", error.to_string())
     }
 }
 
@@ -129,7 +129,7 @@ async fn page(
 
 fn page_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    let (chat, host) = chats.enter(name, &parts)?;
+    let (chat, host) = chats.find(name, &parts)?;
     let page = Assets::get("index.html").expect("the page is embedded");
     let page = String::from_utf8_lossy(&page.data).replace("{{title}}", &format::escape(chat.title()));
     let mut response = cached(&parts.headers, "text/html; charset=utf-8", page.into_bytes());
@@ -138,8 +138,8 @@ fn page_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Respon
     Ok(response)
 }
 
-/// The page runs its own scripts and nothing else, and speaks to its own socket and nobody else. The
-/// socket is named because `'self'` does not mean `ws:` to every browser (WebKit before 15.4).
+/// The page may run only its own scripts and connect only to its own socket. The socket is listed because `'self'`
+/// does not include `ws:` in every browser (WebKit before 15.4).
 fn content_security_policy(host: &Authority) -> String {
     format!(
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{host} wss://{host}; \
@@ -183,7 +183,7 @@ async fn named_socket(
 
 async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
     let (mut parts, _) = request.into_parts();
-    let (chat, host) = chats.enter(name, &parts)?;
+    let (chat, host) = chats.find(name, &parts)?;
     access::check_origin(&parts.headers, &host, chat.origins())?;
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
@@ -191,7 +191,7 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
             return Err(Problem::new(rejection.status(), "not-a-websocket", "Not a WebSocket", rejection.body_text()));
         }
     };
-    let Some(place) = chat.place() else {
+    let Some(permit) = chat.socket_permit() else {
         return Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "too-many-sockets",
@@ -202,7 +202,7 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
     let upgrade = upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES);
     Ok(upgrade.on_upgrade(async move |socket| {
         socket::serve(chat, socket).await;
-        drop(place);
+        drop(permit);
     }))
 }
 
@@ -212,8 +212,8 @@ async fn asset(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    // Assets belong to no chat in particular: whoever may open one of them may have these.
-    let is_open = chats.by_name.values().any(|chat| matches!(chat.door().access(), Access::Token(_)));
+    // All chats share the assets: anybody who may open one of the chats may read them.
+    let is_open = chats.by_name.values().any(|chat| matches!(chat.token_check().access(), Access::Token(_)));
     if !is_open {
         access::admit(&Access::Loopback, &parts)?;
     }
@@ -226,14 +226,14 @@ async fn asset(
     Ok(cached(&parts.headers, &kind, asset.data.into_owned()))
 }
 
-/// `body`, or 304 when the browser has it already.
-fn cached(asked: &HeaderMap, kind: &str, body: Vec<u8>) -> Response {
+/// `body`, or 304 if the browser has the same version.
+fn cached(request_headers: &HeaderMap, kind: &str, body: Vec<u8>) -> Response {
     let tag = format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(&body)[..16]));
     let is_known =
-        asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|tags| tags.to_str().ok()).any(|tags| {
+        request_headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|tags| tags.to_str().ok()).any(|tags| {
             tags.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)
         });
-    // Asked for again each time, and answered from the browser's own copy: a new version shows at once.
+    // The browser revalidates its copy each time, so that a new version shows at once.
     let headers = [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache".to_owned())];
     if is_known {
         (StatusCode::NOT_MODIFIED, headers).into_response()
@@ -254,7 +254,7 @@ async fn with_common_headers(request: Request, next: Next) -> Response {
     for (name, value) in common {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // The page brings its own; nothing else here is a document.
+    // The page sets its own policy; the other responses are not documents.
     headers
         .entry(header::CONTENT_SECURITY_POLICY)
         .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
@@ -291,7 +291,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::empty()).expect("a request");
-        let (parts, body) = router(chats).oneshot(request).await.expect("an answer").into_parts();
+        let (parts, body) = router(chats).oneshot(request).await.expect("a response").into_parts();
         let body = to_bytes(body, usize::MAX).await.expect("a body");
         (parts.status, parts.headers, String::from_utf8_lossy(&body).into_owned())
     }
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(headers[header::REFERRER_POLICY], "no-referrer");
         assert!(body.contains("<title>Chat &lt;script&gt;</title>"), "{body}");
         assert!(!body.contains("{{"), "{body}");
-        // Inline scripts, handlers and styles would be dead under the policy.
+        // The policy would block inline scripts, handlers and styles.
         let is_inline = |word: &str| {
             word.starts_with("<script>") || word.starts_with("style=") || (word.starts_with("on") && word.contains('='))
         };

@@ -1,22 +1,20 @@
-//! `[channels.webchat.<name>]`: a chat page, as the operator configured it.
+//! `[channels.webchat.<name>]`: the configuration of a chat page.
 
 use rejoinder_config::{ChannelSection, Checks, Common, Section, Token, text};
 use serde::{Deserialize, Serialize};
 
-/// One chat page.
+/// The configuration of one chat page.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebchatSection {
-    /// Who may open it.
     pub access: AccessKind,
-    /// What a visitor shows. There when access is [`AccessKind::Token`], and only then.
+    /// The token that visitors enter. Set exactly if access is [`AccessKind::Token`].
     pub token: Option<Token>,
-    /// The page's title.
     #[serde(deserialize_with = "text::filled")]
     pub title: String,
-    /// What the page says before anything was said. Empty: nothing.
+    /// The text that an empty conversation shows; empty: none.
     pub greeting: String,
-    /// Who answers, where it is not the default agent.
+    /// The agent that answers instead of the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
 }
@@ -25,10 +23,10 @@ pub struct WebchatSection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessKind {
-    /// Whoever is on this machine.
+    /// Anybody on this machine.
     #[default]
     Loopback,
-    /// Whoever has the token, from anywhere.
+    /// Anybody with the token, from anywhere.
     Token,
 }
 
@@ -48,12 +46,11 @@ impl Section for WebchatSection {
     fn check(&self, checks: &mut Checks<'_>) {
         match (self.access, &self.token) {
             (AccessKind::Token, None) => {
-                let what = "must be set: access is \"token\" (`{ generate = true }` makes one)";
+                let what = "must be set: access is \"token\" (`{ generate = true }` creates one)";
                 checks.wrong(checks.key(&["token"]), what);
             }
             (AccessKind::Loopback, Some(_)) => {
-                let what =
-                    "is not asked for while access is \"loopback\": set access = \"token\", or take the token out";
+                let what = "is not used while access is \"loopback\": set access = \"token\", or remove this token";
                 checks.wrong(checks.key(&["token"]), what);
             }
             (AccessKind::Token, Some(_)) | (AccessKind::Loopback, None) => {}
@@ -64,7 +61,7 @@ impl Section for WebchatSection {
 impl ChannelSection for WebchatSection {
     const PLATFORM: &'static str = "webchat";
     const MANUAL: &'static str = include_str!("../section.toml");
-    /// `/chat/<name>` is something else.
+    /// Routes below `/chat/` use these names.
     const RESERVED_NAMES: &'static [&'static str] = &["assets", "ws"];
 
     fn common(&self) -> Common {

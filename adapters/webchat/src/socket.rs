@@ -1,4 +1,4 @@
-//! One socket: the greeting, then what the page says and what it is shown, until either side goes.
+//! One socket: the hello, then frames in both directions until either side closes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,27 +16,27 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     WebchatAdapter,
-    access::Entry,
+    access::TokenResult,
     inbound,
     protocol::{ClientFrame, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION},
-    rooms::Seat,
+    rooms::SocketHandle,
 };
 
-// These are times of the network, not of turns, so they are the machine's whatever clock the core has.
+// Network timeouts, not times of turns: they use the machine's clock, whatever clock the core has.
 
-/// How long a socket may stay without its greeting.
-const HELLO_WITHIN: Duration = Duration::from_secs(10);
-/// How often we ask whether the page is there; under the 30 s after which some proxies cut a quiet socket.
+/// How long a socket may stay without a hello.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often we ping the page: less than the 30 s after which some proxies close an idle socket.
 const PING_EVERY: Duration = Duration::from_secs(25);
-/// After how long without a frame the page counts as gone: it missed two pings.
-const GONE_AFTER: Duration = Duration::from_mins(1);
-/// How long one frame may take to be written.
-const WRITTEN_WITHIN: Duration = Duration::from_secs(20);
+/// How long a page may send no frame before it counts as gone: two pings and some more.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+/// Timeout for writing one frame.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How many turns are shown at first, and with each step back.
-const TURNS_AT_ONCE: u32 = 40;
-/// How many answers to what the page said may wait to be written.
-const REPLIES: usize = 16;
+/// How many turns are sent at first, and for each `older`.
+const PAGE_SIZE: u32 = 40;
+/// How many replies to the page's frames may wait to be written.
+const MAX_REPLIES: usize = 16;
 
 /// RFC 6455, section 7.4.1: normal, and going away.
 const CLOSED: u16 = 1000;
@@ -48,25 +48,25 @@ type Stream = SplitStream<WebSocket>;
 /// Serves a socket until it ends.
 pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket) {
     let (mut sink, mut stream) = socket.split();
-    let Some(open) = chat.opening.get() else {
+    let Some(context) = chat.socket_context.get() else {
         return refuse(&mut sink, Problem::NOT_READY).await;
     };
-    let _tracked = open.sockets.token();
+    let _tracked = context.sockets.token();
     let greeted = tokio::select! {
-        greeted = timeout(HELLO_WITHIN, greet(&chat, &mut stream)) => greeted.unwrap_or(Err(Problem::HELLO_TIMEOUT)),
-        () = open.closing.cancelled() => return close(&mut sink, GOING_AWAY).await,
+        greeted = timeout(HELLO_TIMEOUT, read_hello(&chat, &mut stream)) => greeted.unwrap_or(Err(Problem::HELLO_TIMEOUT)),
+        () = context.closing.cancelled() => return close(&mut sink, GOING_AWAY).await,
     };
     let conversation = match greeted {
         Ok(conversation) => conversation,
         Err(problem) => return refuse(&mut sink, problem).await,
     };
-    // Seated before the store is read, so that no change falls between.
-    let Some(seat) = chat.rooms().enter(&conversation.chat) else {
+    // Registered before the store is read, so that no change is missed.
+    let Some(handle) = chat.rooms().join(&conversation.chat) else {
         return refuse(&mut sink, Problem::BUSY).await;
     };
-    let seat = Arc::new(seat);
-    let intake = open.intake.clone();
-    let Ok((turns, more)) = page(&intake, &conversation, None).await else {
+    let handle = Arc::new(handle);
+    let intake = context.intake.clone();
+    let Ok((turns, more)) = load_turns(&intake, &conversation, None).await else {
         return refuse(&mut sink, Problem::NOT_READY).await;
     };
     let welcome = ServerFrame::Welcome {
@@ -77,29 +77,29 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket) {
         turns: turns.iter().map(Turn::from).collect(),
         more,
     };
-    let (say, replies) = mpsc::channel(REPLIES);
-    let Ok(()) = say.try_send(Reply::shows(&welcome, &turns)) else { return };
+    let (reply_sender, replies) = mpsc::channel(MAX_REPLIES);
+    let Ok(()) = reply_sender.try_send(Reply::with_turns(&welcome, &turns)) else { return };
 
     let ended = CancellationToken::new();
     let writer = Writer {
         sink,
-        seat,
+        handle,
         replies,
         intake: intake.clone(),
         conversation: conversation.clone(),
-        closing: open.closing.clone(),
+        closing: context.closing.clone(),
         ended: ended.clone(),
     };
     let writer = tokio::spawn(writer.run());
     let _ended = ended.clone().drop_guard();
-    Reader { chat, intake, conversation, say, ended: ended.clone() }.run(&mut stream).await;
+    Reader { chat, intake, conversation, reply_sender, ended: ended.clone() }.run(&mut stream).await;
     ended.cancel();
-    // A writer that panicked has closed the socket with it, which is all that is left to do.
+    // If the writer panicked, it has closed the socket, and nothing is left to do.
     let _ = writer.await;
 }
 
-/// Reads the greeting.
-async fn greet(chat: &WebchatAdapter, stream: &mut Stream) -> Result<ConversationRef, Problem> {
+/// Reads the hello, and checks it.
+async fn read_hello(chat: &WebchatAdapter, stream: &mut Stream) -> Result<ConversationRef, Problem> {
     let Some(text) = next_text(stream).await else { return Err(Problem::HELLO_FIRST) };
     let Ok(ClientFrame::Hello { protocol, conversation, token }) = serde_json::from_str(&text) else {
         return Err(Problem::HELLO_FIRST);
@@ -107,23 +107,23 @@ async fn greet(chat: &WebchatAdapter, stream: &mut Stream) -> Result<Conversatio
     if protocol != VERSION {
         return Err(Problem::OTHER_PROTOCOL);
     }
-    match chat.door().knock(token.as_ref()).await {
-        Entry::Welcome => inbound::conversation(chat.id(), &conversation),
-        Entry::TokenRequired => Err(Problem::TOKEN_REQUIRED),
-        Entry::TokenWrong => {
-            tracing::warn!(channel = %chat.id(), "a page came with a wrong token");
+    match chat.token_check().check(token.as_ref()).await {
+        TokenResult::Accepted => inbound::conversation(chat.id(), &conversation),
+        TokenResult::Required => Err(Problem::TOKEN_REQUIRED),
+        TokenResult::Wrong => {
+            tracing::warn!(channel = %chat.id(), "a page sent a wrong token");
             Err(Problem::TOKEN_WRONG)
         }
     }
 }
 
-/// The next text frame; `None` when the socket ended.
+/// The next text frame; `None` if the socket ended or sent a binary frame.
 async fn next_text(stream: &mut Stream) -> Option<Utf8Bytes> {
     loop {
         match stream.next().await? {
             Ok(Message::Text(text)) => return Some(text),
             Ok(Message::Ping(_) | Message::Pong(_)) => {}
-            // No frame of ours is binary.
+            // The protocol has no binary frames.
             Ok(Message::Binary(_) | Message::Close(_)) | Err(_) => return None,
         }
     }
@@ -142,44 +142,44 @@ async fn close(sink: &mut Sink, code: u16) {
 
 /// Whether the message was written out.
 async fn write(sink: &mut Sink, message: Message) -> bool {
-    matches!(timeout(WRITTEN_WITHIN, sink.send(message)).await, Ok(Ok(())))
+    matches!(timeout(WRITE_TIMEOUT, sink.send(message)).await, Ok(Ok(())))
 }
 
-/// The last turns before `before`, oldest first, and whether there are more.
-async fn page(
+/// The last turns (before `before`), oldest first, and whether there are earlier ones.
+async fn load_turns(
     intake: &Intake,
     conversation: &ConversationRef,
     before: Option<TurnId>,
 ) -> Result<(Vec<TurnView>, bool), StoreError> {
-    let mut turns = intake.views(conversation, before, TURNS_AT_ONCE + 1).await?;
-    let more = turns.len() > TURNS_AT_ONCE as usize;
+    let mut turns = intake.views(conversation, before, PAGE_SIZE + 1).await?;
+    let more = turns.len() > PAGE_SIZE as usize;
     if more {
         turns.remove(0);
     }
     Ok((turns, more))
 }
 
-/// Something to write, and the turns whose last word it shows.
+/// A frame to write, and the turns whose final state it shows.
 struct Reply {
     text: Utf8Bytes,
-    shows: Vec<TurnId>,
+    shown_turns: Vec<TurnId>,
 }
 
 impl Reply {
     fn plain(frame: &ServerFrame<'_>) -> Self {
-        Self { text: frame.to_text(), shows: Vec::new() }
+        Self { text: frame.to_text(), shown_turns: Vec::new() }
     }
 
-    fn shows(frame: &ServerFrame<'_>, turns: &[TurnView]) -> Self {
-        let shows = turns.iter().filter(|turn| turn.status.is_final()).map(|turn| turn.turn_id).collect();
-        Self { text: frame.to_text(), shows }
+    fn with_turns(frame: &ServerFrame<'_>, turns: &[TurnView]) -> Self {
+        let shown_turns = turns.iter().filter(|turn| turn.status.is_final()).map(|turn| turn.turn_id).collect();
+        Self { text: frame.to_text(), shown_turns }
     }
 }
 
-/// Writes what the page is shown.
+/// Writes frames to the page.
 struct Writer {
     sink: Sink,
-    seat: Arc<Seat>,
+    handle: Arc<SocketHandle>,
     replies: mpsc::Receiver<Reply>,
     intake: Intake,
     conversation: ConversationRef,
@@ -194,15 +194,15 @@ impl Writer {
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         pings.reset();
         loop {
-            let goes_on = tokio::select! {
+            let is_open = tokio::select! {
                 biased;
                 () = self.closing.cancelled() => return close(&mut self.sink, GOING_AWAY).await,
                 () = self.ended.cancelled() => return close(&mut self.sink, CLOSED).await,
                 Some(reply) = self.replies.recv() => self.write(reply).await,
-                () = self.seat.arrived() => self.write_post().await,
+                () = self.handle.arrived() => self.write_pending().await,
                 _ = pings.tick() => self.write(Reply::plain(&ServerFrame::Ping)).await,
             };
-            if !goes_on {
+            if !is_open {
                 return;
             }
         }
@@ -211,29 +211,29 @@ impl Writer {
     async fn write(&mut self, reply: Reply) -> bool {
         let is_written = write(&mut self.sink, Message::Text(reply.text)).await;
         if is_written {
-            for turn in reply.shows {
+            for turn in reply.shown_turns {
                 self.intake.fetched(turn);
             }
         }
         is_written
     }
 
-    async fn write_post(&mut self) -> bool {
-        let post = self.seat.take();
-        if post.resync {
+    async fn write_pending(&mut self) -> bool {
+        let pending = self.handle.take();
+        if pending.resync {
             metrics::counter!("rejoinder_webchat_resyncs_total").increment(1);
-            let Ok((turns, more)) = page(&self.intake, &self.conversation, None).await else { return false };
+            let Ok((turns, more)) = load_turns(&self.intake, &self.conversation, None).await else { return false };
             let sync = ServerFrame::Sync { turns: turns.iter().map(Turn::from).collect(), more };
-            if !self.write(Reply::shows(&sync, &turns)).await {
+            if !self.write(Reply::with_turns(&sync, &turns)).await {
                 return false;
             }
         }
-        let turns = post
-            .turns
-            .into_iter()
-            .map(|(turn, progress, text)| Reply { text, shows: if progress.is_final() { vec![turn] } else { vec![] } });
-        let passing = post.drafts.into_iter().map(|draft| draft.1).chain(post.typing);
-        for reply in turns.chain(passing.map(|text| Reply { text, shows: vec![] })) {
+        let turns = pending.turns.into_iter().map(|(turn, progress, text)| Reply {
+            text,
+            shown_turns: if progress.is_final() { vec![turn] } else { vec![] },
+        });
+        let passing = pending.drafts.into_iter().map(|draft| draft.1).chain(pending.typing);
+        for reply in turns.chain(passing.map(|text| Reply { text, shown_turns: vec![] })) {
             if !self.write(reply).await {
                 return false;
             }
@@ -242,34 +242,34 @@ impl Writer {
     }
 }
 
-/// Takes in what the page says.
+/// Handles the page's frames.
 struct Reader {
     chat: Arc<WebchatAdapter>,
     intake: Intake,
     conversation: ConversationRef,
-    say: mpsc::Sender<Reply>,
+    reply_sender: mpsc::Sender<Reply>,
     ended: CancellationToken,
 }
 
 impl Reader {
     async fn run(&self, stream: &mut Stream) {
         loop {
-            // Only reading is given up on: what was read is taken in to its end.
+            // Only reading is cancelled: a frame that was read is handled to the end.
             let text = tokio::select! {
-                text = timeout(GONE_AFTER, next_text(stream)) => text,
+                text = timeout(IDLE_TIMEOUT, next_text(stream)) => text,
                 () = self.ended.cancelled() => return,
             };
             let Ok(Some(text)) = text else { return };
-            let reply = self.take_in(&text).await;
+            let reply = self.handle_frame(&text).await;
             if let Some(reply) = reply
-                && self.say.send(reply).await.is_err()
+                && self.reply_sender.send(reply).await.is_err()
             {
                 return;
             }
         }
     }
 
-    async fn take_in(&self, raw: &str) -> Option<Reply> {
+    async fn handle_frame(&self, raw: &str) -> Option<Reply> {
         let Ok(frame) = serde_json::from_str::<ClientFrame>(raw) else {
             return Some(refusal(None, Problem::NOT_A_FRAME));
         };
@@ -280,8 +280,8 @@ impl Reader {
                 Some(self.accept(&id, inbound::message(&self.conversation, &id, text, raw, now)).await)
             }
             ClientFrame::Choose { id, turn_id, choice } => {
-                let event = match self.words(turn_id, choice).await {
-                    Ok(words) => inbound::choice(&self.conversation, &id, turn_id, words, raw, now),
+                let event = match self.choice_text(turn_id, choice).await {
+                    Ok(text) => inbound::choice(&self.conversation, &id, turn_id, text, raw, now),
                     Err(problem) => Err(problem),
                 };
                 Some(self.accept(&id, event).await)
@@ -290,20 +290,22 @@ impl Reader {
                 let id = TurnId::new(now).to_string();
                 Some(self.accept(&id, inbound::stop(&self.conversation, &id, raw, now)).await)
             }
-            ClientFrame::Older { before } => Some(match page(&self.intake, &self.conversation, Some(before)).await {
-                Ok((turns, more)) => {
-                    let history = ServerFrame::History { turns: turns.iter().map(Turn::from).collect(), more };
-                    Reply::shows(&history, &turns)
-                }
-                Err(_) => refusal(None, Problem::UNAVAILABLE),
-            }),
+            ClientFrame::Older { before } => {
+                Some(match load_turns(&self.intake, &self.conversation, Some(before)).await {
+                    Ok((turns, more)) => {
+                        let history = ServerFrame::History { turns: turns.iter().map(Turn::from).collect(), more };
+                        Reply::with_turns(&history, &turns)
+                    }
+                    Err(_) => refusal(None, Problem::UNAVAILABLE),
+                })
+            }
             ClientFrame::Ping => Some(Reply::plain(&ServerFrame::Pong)),
             ClientFrame::Pong => None,
         }
     }
 
-    /// The words of a choice of a turn of this conversation.
-    async fn words(&self, turn: TurnId, pick: crate::protocol::Pick) -> Result<String, Problem> {
+    /// The text of a choice of a turn in this conversation.
+    async fn choice_text(&self, turn: TurnId, pick: crate::protocol::Pick) -> Result<String, Problem> {
         let view = self.intake.view(turn).await.map_err(|_| Problem::UNAVAILABLE)?;
         let view = view.filter(|view| view.conversation == self.conversation).ok_or(Problem::UNKNOWN_TURN)?;
         let choices = view.shown.map(|shown| shown.choices).unwrap_or_default();
@@ -315,7 +317,7 @@ impl Reader {
             Ok(event) => event,
             Err(problem) => return refusal(Some(id), problem),
         };
-        let said = event.text.clone();
+        let text_before = event.text.clone();
         let question = match event.kind {
             EventKind::Choice { turn } => Some(turn),
             _ => None,
@@ -330,7 +332,7 @@ impl Reader {
             }
             Ok(Accepted::Amended(turn)) => Some(turn),
             Ok(Accepted::Picked { .. }) => {
-                // Whoever picks from it has not seen yet that it is answered.
+                // The page does not show yet that the question is answered.
                 if let Some(question) = question {
                     self.show(question).await;
                 }
@@ -338,25 +340,27 @@ impl Reader {
             }
             Ok(Accepted::Kept) => None,
             Ok(Accepted::Refused) => return refusal(Some(id), Problem::REFUSED),
-            Ok(Accepted::Duplicate { text, .. }) if text != said => return refusal(Some(id), Problem::ID_REUSED),
+            Ok(Accepted::Duplicate { text, .. }) if text != text_before => {
+                return refusal(Some(id), Problem::ID_REUSED);
+            }
             Ok(Accepted::Duplicate { turn, .. }) => turn,
             Err(error) => {
-                tracing::warn!(channel = %self.chat.id(), %error, "could not take a message in");
+                tracing::warn!(channel = %self.chat.id(), %error, "could not accept a message");
                 return refusal(Some(id), Problem::UNAVAILABLE);
             }
         };
         Reply::plain(&ServerFrame::Accepted { id, turn_id })
     }
 
-    /// Shows what was said here to who has the same conversation open elsewhere: nothing else does until the
-    /// turn's first signal.
+    /// Shows a new turn in other pages with the same conversation: otherwise they would not show it before its first
+    /// signal.
     async fn show_others(&self, turn: TurnId) {
         if self.chat.rooms().is_shared(&self.conversation.chat) {
             self.show(turn).await;
         }
     }
 
-    /// Shows how a turn of this conversation stands to whoever has it open.
+    /// Shows the current state of a turn in all pages that have this conversation open.
     async fn show(&self, turn: TurnId) {
         let view = self.intake.view(turn).await;
         if let Ok(Some(view)) = view.map(|view| view.filter(|view| view.conversation == self.conversation)) {

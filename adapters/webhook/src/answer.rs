@@ -1,4 +1,4 @@
-//! What a caller gets to read: what people see of a turn → a response. Pure.
+//! Turns a `TurnView` into the HTTP response that the caller reads. No I/O.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -12,23 +12,21 @@ use serde::Serialize;
 
 use crate::quoted::{split_unquoted, unquoted};
 
-/// The longest pause that is proposed before a result is asked for again, in seconds: an answer may
-/// well be there before its debt is due.
+/// The longest `Retry-After`, in seconds: the answer may arrive well before its debt is due.
 const MAX_RETRY_AFTER: u64 = 30;
 
-/// How a turn stands.
+/// A turn's status, as callers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// Taken in, and no answer yet.
+    /// No signal yet.
     Accepted,
-    /// An answer was promised, and is owed.
+    /// A deferral was sent; the answer is still owed.
     Deferred,
-    /// Answered.
     Answered,
-    /// Called off by the person.
+    /// The person cancelled the turn.
     Cancelled,
-    /// There is no way to answer.
+    /// The turn is a dead letter: no answer could be delivered.
     Undeliverable,
 }
 
@@ -37,7 +35,7 @@ impl Status {
         match status {
             TurnStatus::Accepted => Self::Accepted,
             TurnStatus::Deferred => Self::Deferred,
-            // Every turn of a hook is owed an answer, so none ends without one.
+            // A hook's turn always expects an answer, so it never ends silent.
             TurnStatus::Answered | TurnStatus::Silent => Self::Answered,
             TurnStatus::Cancelled => Self::Cancelled,
             TurnStatus::Undeliverable => Self::Undeliverable,
@@ -49,47 +47,45 @@ impl Status {
     }
 }
 
-/// A turn's result. What does not apply is not there.
+/// A turn's result. Fields that do not apply are omitted.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Answer<'a> {
-    /// The turn.
     turn_id: TurnId,
-    /// How it stands. `accepted` and `deferred` change; the others do not.
+    /// `accepted` and `deferred` can still change; the others are final.
     status: Status,
-    /// What kind of answer: `reply` or `reaction`.
+    /// `reply` or `reaction`; only set when the status is `answered`.
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<SignalKind>,
-    /// Its words, Markdown; the emoji of a reaction; what is said of a deferral.
+    /// The answer's text in Markdown, the emoji of a reaction, or the text of a deferral.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply: Option<&'a str>,
-    /// Files that go with it.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     attachments: &'a [Attachment],
-    /// What the person may pick from: the pick is sent as the next message.
+    /// Options to pick from. The person picks by sending one as the next message.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     choices: &'a [String],
-    /// Why the agent's own answer is not there, and what spoke instead of it.
+    /// Set when a rung of the ladder answered instead of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback: Option<Fallback<'a>>,
-    /// Where the result is, for good.
+    /// The permanent URL of the result. Omitted when the status is final, and in callbacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     result_url: Option<&'a str>,
-    /// In how many seconds it makes sense to ask there.
+    /// Seconds to wait before fetching `result_url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
 }
 
-/// Which rung spoke, and why.
+/// The rung that answered instead of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Fallback<'a> {
-    /// Why the agent's own answer is not there.
+    /// Why the agent's own answer is missing.
     pub(crate) cause: Cause,
-    /// What spoke.
+    /// For example `say:silent`.
     pub(crate) rung: Cow<'a, str>,
 }
 
 impl<'a> Answer<'a> {
-    /// What is known of a turn that was just taken in.
+    /// The response for a turn that was just accepted.
     pub(crate) fn accepted(turn_id: TurnId, result_url: Option<&'a str>) -> Self {
         Self {
             turn_id,
@@ -104,7 +100,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// What people see of a turn, as of `now`. `result_url` is said while there is reason to go there.
+    /// The response for a turn, as of `now`. Drops `result_url` when the turn is final.
     pub(crate) fn of(view: &'a TurnView, result_url: Option<&'a str>, now: Timestamp) -> Self {
         let status = Status::of(view.status);
         let shown = view.shown.as_ref();
@@ -123,11 +119,11 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// What an answer that is posted to a callback says.
-    pub(crate) fn posted(
+    /// The body of a post to a callback.
+    pub(crate) fn for_callback(
         turn_id: TurnId,
         signal: SignalKind,
-        content: Posted<'a>,
+        content: CallbackContent<'a>,
         fallback: Option<Fallback<'a>>,
     ) -> Self {
         let is_deferral = signal == SignalKind::Deferral;
@@ -144,17 +140,17 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Whether it will not change any more.
+    /// Whether the result can no longer change.
     pub(crate) const fn is_final(&self) -> bool {
         self.status.is_final()
     }
 
-    /// 200 for what is final, and 202 for what is still to come.
+    /// 200 when final, else 202.
     const fn code(&self) -> StatusCode {
         if self.status.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED }
     }
 
-    /// The response, in the caller's format.
+    /// The HTTP response, in the format that the caller prefers.
     pub(crate) fn respond(&self, format: Format) -> Response {
         let (content_type, body) = match format {
             Format::Json => ("application/json", self.to_json()),
@@ -175,14 +171,13 @@ impl<'a> Answer<'a> {
         response
     }
 
-    /// The answer as a JSON object.
     pub(crate) fn to_json(&self) -> Vec<u8> {
         let mut json = Vec::with_capacity(160 + self.reply.map_or(0, str::len));
-        serde_json::to_writer(&mut json, self).expect("an answer of texts and numbers can be written");
+        serde_json::to_writer(&mut json, self).expect("texts and numbers serialise to JSON");
         json
     }
 
-    /// The text alone; choices as a numbered list under it, and files where there are no words.
+    /// The reply's text, or the attachments' URLs if it is empty, followed by the choices as a numbered list.
     fn to_text(&self) -> String {
         let mut text = self.reply.unwrap_or_default().to_owned();
         if text.is_empty() {
@@ -192,20 +187,18 @@ impl<'a> Answer<'a> {
             }
         }
         for (at, choice) in self.choices.iter().enumerate() {
-            write!(text, "\n{}. {choice}", at + 1).expect("a string can be written to");
+            write!(text, "\n{}. {choice}", at + 1).expect("writing to a string never fails");
         }
         text
     }
 }
 
-/// What an answer consists of.
+/// The content of an answer for a callback.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Posted<'a> {
-    /// Its words, or the emoji.
+pub(crate) struct CallbackContent<'a> {
+    /// The reply's text, or the emoji of a reaction.
     pub(crate) text: &'a str,
-    /// Files.
     pub(crate) attachments: &'a [Attachment],
-    /// What the person may pick from.
     pub(crate) choices: &'a [String],
 }
 
@@ -220,17 +213,17 @@ fn retry_after(shown: Option<&Shown>, now: Timestamp) -> u64 {
     due.map_or(1, |due| due.since(now).as_secs().clamp(1, MAX_RETRY_AFTER))
 }
 
-/// What a caller reads best.
+/// The response format that a caller prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// The whole answer.
+    /// The whole [`Answer`].
     Json,
-    /// The text alone.
+    /// The text of [`Answer::to_text`].
     Text,
 }
 
 impl Format {
-    /// What `Accept` asks for (RFC 9110, section 12.5.1): text where it is preferred to JSON, else JSON.
+    /// Reads `Accept` (RFC 9110, section 12.5.1): text if it is preferred to JSON, else JSON.
     pub(crate) fn read(headers: &HeaderMap) -> Self {
         let mut text = Quality::default();
         let mut json = Quality::default();
@@ -251,7 +244,7 @@ impl Format {
     }
 }
 
-/// How much one media type is wanted: what the closest range says.
+/// The weight of one media type, given by the most specific range that matches it.
 #[derive(Default)]
 struct Quality {
     weight: f32,

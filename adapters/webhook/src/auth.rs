@@ -1,12 +1,11 @@
-//! Who may ask: a token, or a signature over the body as it was received.
+//! Authenticates callers, by a token or by a signature over the raw body.
 //!
-//! * `Authorization: Bearer …`, compared in constant time over digests;
+//! * `Authorization: Bearer …`: digests are compared in constant time.
 //! * [Standard Webhooks](https://www.standardwebhooks.com): `webhook-id`, `webhook-timestamp`,
-//!   `webhook-signature`, with five minutes of tolerance;
-//! * `X-Hub-Signature-256`, as GitHub and Meta sign. It has no time in it: a request that somebody
-//!   recorded can be sent again.
+//!   `webhook-signature`, with a tolerance of five minutes.
+//! * `X-Hub-Signature-256`, as GitHub and Meta sign. It carries no timestamp, so a recorded request can be replayed.
 //!
-//! A caller is let in by any one of them that is configured and holds.
+//! A caller is accepted if any configured method succeeds.
 
 use std::time::Duration;
 
@@ -22,11 +21,10 @@ use subtle::ConstantTimeEq;
 
 use crate::{ResultKeys, SettingsError, WebhookSettings, keyed::keyed};
 
-/// How far a signature's timestamp may be from now, either way; the specification's own libraries
-/// have the same.
+/// How far a signature's timestamp may be off, in either direction, as in the specification's own libraries.
 const TOLERANCE: Duration = Duration::from_mins(5);
 
-/// The longest `webhook-id` that is taken.
+/// The longest accepted `webhook-id`, in bytes.
 const MAX_ID: usize = 255;
 
 const WEBHOOK_ID: HeaderName = HeaderName::from_static(standardwebhooks::HEADER_WEBHOOK_ID);
@@ -34,19 +32,19 @@ const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static(standardwebhooks::
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static(standardwebhooks::HEADER_WEBHOOK_SIGNATURE);
 const HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature-256");
 
-/// How a caller proved itself.
+/// How a caller authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller<'a> {
-    /// It showed the token, and will again when it fetches the result.
+    /// By the token, which it will send again when it fetches the result.
     Token,
-    /// It signed the body. `id` is the `webhook-id` that was signed along with it, where there is one.
+    /// By signing the body, or by the key of a result.
     Signature {
-        /// What identifies the request, and is the same when it is sent again.
+        /// The signed `webhook-id`, which stays the same when the request is repeated. Standard Webhooks only.
         id: Option<&'a str>,
     },
 }
 
-/// What one hook's callers must show.
+/// Checks the credentials of one hook's callers.
 pub(crate) struct Auth {
     token: Option<[u8; 32]>,
     standard: Option<Webhook>,
@@ -55,15 +53,13 @@ pub(crate) struct Auth {
 }
 
 impl Auth {
-    /// What callers of the hook that `settings` describe must show.
-    ///
     /// # Errors
-    /// When nothing is asked of them, or a secret is unusable.
+    /// When no secret is configured, or one is unusable.
     pub(crate) fn new(settings: &WebhookSettings) -> Result<Self, SettingsError> {
         let token = filled(settings.token.as_ref(), "token")?;
         let signing_secret = filled(settings.section.signing_secret.as_ref().map(Secret::get), "signing_secret")?;
         let hub_secret = filled(settings.section.hub_secret.as_ref().map(Secret::get), "hub_secret")?;
-        signing_secret.or(hub_secret).or(token).ok_or(SettingsError::Open)?;
+        signing_secret.or(hub_secret).or(token).ok_or(SettingsError::NoSecret)?;
         Ok(Self {
             token: token.map(|token| digest(token.trim())),
             standard: signing_secret.map(|secret| signer(secret, "signing_secret")).transpose()?,
@@ -72,16 +68,16 @@ impl Auth {
         })
     }
 
-    /// What callers of a hook that is not configured any more must show: the key of a result.
-    pub(crate) const fn by_result(results: ResultKeys) -> Self {
+    /// For a hook that is no longer configured: accepts only the key of a result.
+    pub(crate) const fn by_result_key(results: ResultKeys) -> Self {
         Self { token: None, standard: None, hub: None, results }
     }
 
-    /// Judges what can be judged without the body: `None` when the body's signature decides.
+    /// Authenticates by the headers alone. `None`: [`Self::check_signature`] must check the body's signature.
     ///
     /// # Errors
-    /// When no body could make up for what the headers lack.
-    pub(crate) fn before_body(&self, headers: &HeaderMap) -> Result<Option<Caller<'static>>, Problem> {
+    /// When the token is missing or wrong, and there is no signature to check.
+    pub(crate) fn check_headers(&self, headers: &HeaderMap) -> Result<Option<Caller<'static>>, Problem> {
         let has_token = self.bearer(headers);
         if has_token == Some(true) {
             return Ok(Some(Caller::Token));
@@ -92,18 +88,18 @@ impl Auth {
             return Ok(None);
         }
         Err(match has_token {
-            Some(_) => unauthorized("the bearer token is not this hook's"),
+            Some(_) => unauthorized("the bearer token is wrong"),
             None => {
-                unauthorized("this hook wants a bearer token, or a signature of the kind that is configured for it")
+                unauthorized("send the hook's bearer token, or a signature of a kind that this hook is configured for")
             }
         })
     }
 
-    /// Judges the signature of `body`, as it was received.
+    /// Checks the signature of `body`, which must be the raw bytes.
     ///
     /// # Errors
-    /// When no signature holds.
-    pub(crate) fn signed<'a>(
+    /// When no signature is valid.
+    pub(crate) fn check_signature<'a>(
         &self,
         headers: &'a HeaderMap,
         body: &[u8],
@@ -118,19 +114,19 @@ impl Auth {
         }
         match (&self.hub, headers.get(HUB_SIGNATURE)) {
             (Some(key), Some(signature)) if hub(key, signature, body) => Ok(Caller::Signature { id: None }),
-            _ => Err(unauthorized(by_standard.and_then(Result::err).unwrap_or("the signature is not this body's"))),
+            _ => Err(unauthorized(by_standard.and_then(Result::err).unwrap_or("the signature does not match"))),
         }
     }
 
-    /// What a caller without the token shows to fetch the result of `turn`: part of the result's address.
+    /// The key that opens the result of `turn` without the token; it is part of the result's URL.
     pub(crate) fn result_key(&self, turn: TurnId) -> String {
         self.results.of(turn)
     }
 
-    /// Whether a caller may fetch the result of `turn`: by the token, or by the `key` of its address.
+    /// Authenticates a caller who fetches the result of `turn`, by the token or by the `key` in its URL.
     ///
     /// # Errors
-    /// When it may not.
+    /// When both are missing or wrong.
     pub(crate) fn may_fetch(
         &self,
         headers: &HeaderMap,
@@ -144,12 +140,12 @@ impl Auth {
             Ok(Caller::Signature { id: None })
         } else {
             Err(unauthorized(
-                "a result is fetched with the hook's bearer token, or at the whole address that was given",
+                "fetch a result with the hook's bearer token, or at its complete URL, including the `key` parameter",
             ))
         }
     }
 
-    /// Whether the bearer token is right; `None` when there is none, or none is configured.
+    /// Whether the bearer token is right; `None` if the request has none or none is configured.
     fn bearer(&self, headers: &HeaderMap) -> Option<bool> {
         let expected = self.token.as_ref()?;
         let value = headers.get(header::AUTHORIZATION)?.as_bytes();
@@ -161,16 +157,16 @@ impl Auth {
     }
 }
 
-/// What signs callbacks, and what callers sign with: the key of a `whsec_…` secret.
+/// The signer for a `whsec_…` secret: verifies callers and signs callbacks.
 ///
 /// # Errors
-/// When it is not base64.
+/// When the key is empty or not base64.
 pub(crate) fn signer(secret: &str, setting: &'static str) -> Result<Webhook, SettingsError> {
     let is_empty = secret.strip_prefix("whsec_").unwrap_or(secret).is_empty();
     Webhook::new(secret).ok().filter(|_| !is_empty).ok_or(SettingsError::NotASigningKey(setting))
 }
 
-/// The `webhook-id` of a request whose Standard Webhooks signature holds.
+/// Verifies a Standard Webhooks signature and returns the `webhook-id`.
 fn standard<'a>(
     signer: &Webhook,
     headers: &'a HeaderMap,
@@ -179,7 +175,7 @@ fn standard<'a>(
 ) -> Result<&'a str, &'static str> {
     let value = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let id = value(WEBHOOK_ID).ok_or("webhook-id is missing")?;
-    // A full stop ends the id in what is signed: one inside it would let parts change places.
+    // What is signed is `id.timestamp.body`: with a full stop in the id it could be split in two ways.
     if id.is_empty() || id.len() > MAX_ID || id.contains('.') {
         return Err("webhook-id must have 1 to 255 characters and no full stop");
     }
@@ -194,9 +190,9 @@ fn standard<'a>(
     }
     let signatures = value(WEBHOOK_SIGNATURE).ok_or("webhook-signature is not text")?;
     let expected = signer.sign(id, timestamp, body).map_err(|_| "the body is not UTF-8")?;
-    // A sender that changes its key signs with both.
+    // During a key rotation the sender signs with both keys.
     let holds = signatures.split(' ').any(|signature| signature.as_bytes().ct_eq(expected.as_bytes()).into());
-    if holds { Ok(id) } else { Err("webhook-signature is not this body's") }
+    if holds { Ok(id) } else { Err("webhook-signature does not match the body") }
 }
 
 fn hub(key: &Hmac<Sha256>, signature: &HeaderValue, body: &[u8]) -> bool {

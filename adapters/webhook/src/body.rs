@@ -1,4 +1,4 @@
-//! Reading a request's body, with bounds on its size and its time.
+//! Reads a request's body, limited in size and time.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -15,18 +15,18 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Reads a body of at most `limit` bytes.
 ///
 /// # Errors
-/// When it is too large, too slow, compressed, or breaks off.
+/// When it is too large, too slow, compressed or incomplete.
 pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
     if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
     {
         return Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "unsupported-content-encoding",
-            "The body's coding is not taken",
-            "the body must be sent without a Content-Encoding",
+            "The body's encoding is not supported",
+            "send the body without a Content-Encoding",
         ));
     }
-    // What the Content-Length announces is refused before it is read.
+    // A Content-Length over the limit is refused before anything is read.
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
     }
@@ -42,10 +42,10 @@ async fn collect(body: Body, limit: usize) -> Result<Bytes, Problem> {
         None => Ok(None),
         Some(Ok(chunk)) if chunk.len() > limit => Err(too_large(limit)),
         Some(Ok(chunk)) => Ok(Some(chunk)),
-        Some(Err(_)) => Err(broken("the body broke off")),
+        Some(Err(_)) => Err(broken("the body ended early")),
     };
     let Some(first) = next().await? else { return Ok(Bytes::new()) };
-    // Nearly every body is one chunk, and is not copied.
+    // Nearly every body is a single chunk, which needs no copy.
     let Some(second) = next().await? else { return Ok(first) };
     let mut whole = Vec::with_capacity(first.len() + second.len());
     whole.extend_from_slice(&first);

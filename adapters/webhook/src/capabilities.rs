@@ -1,36 +1,35 @@
-//! What a hook can do. A hook is HTTP and JSON of our own making, so each line's source is the answer
-//! that `answer.rs` writes, and RFC 9110 for what HTTP has no notion of.
+//! What a hook can do. The protocol is our own: the source for each line is the JSON that `answer.rs` writes,
+//! and RFC 9110 for the limits of HTTP.
 
 use std::time::Duration;
 
 use rejoinder_core::{Capabilities, Receipts, Resend, Support};
 
-/// What a hook can do, with or without a callback.
 pub(crate) fn capabilities(has_callback: bool) -> Capabilities {
     Capabilities {
-        // The durable result is what the caller reads; a callback gets a copy of it.
+        // The caller reads the stored result; a callback receives a copy of it.
         receipts: if has_callback { Receipts::RowThenCopy } else { Receipts::Row },
-        // A resent callback has the same `webhook-id`: https://www.standardwebhooks.com, "Webhook metadata".
+        // A resent callback keeps its `webhook-id`: https://www.standardwebhooks.com, "Webhook metadata".
         resend: Resend::Idempotent,
-        // A response that was written cannot be taken back; the result URL shows the latest anyway.
+        // A response cannot be changed once written; the result URL shows the latest state anyway.
         edit: Support::No,
         // `"signal": "reaction"`, with the emoji as the reply.
         reactions: Support::Full,
         allowed_reactions: None,
-        // `"choices": […]`, for the client to show in its own way.
+        // `"choices": […]`, which the client shows as it likes.
         choices: Support::Full,
-        // `"attachments": […]`, by their addresses.
+        // `"attachments": […]`, as URLs.
         attachments: Support::Full,
-        // One request has one response: nothing is shown before it.
+        // One request has one response, so nothing can be shown before it.
         drafts: Support::No,
         drafts_are_messages: false,
         draft_interval: Duration::from_secs(1),
         typing: Support::No,
         typing_interval: Duration::from_secs(1),
         typing_ends_by_itself: true,
-        // A JSON string has no limit of its own.
+        // JSON does not limit the length of a string.
         text_limit: None,
-        // A row is not limited; a callback's receiver says so itself, with 429.
+        // Storing a row is not limited; the receiver of a callback answers 429 if it has a limit.
         conversation_rate: None,
         account_rate: None,
     }

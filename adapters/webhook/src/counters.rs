@@ -1,14 +1,13 @@
-//! How many requests a hook had, by status.
+//! Counts a hook's requests by status.
 
 use std::sync::OnceLock;
 
 use axum::http::StatusCode;
 use metrics::Counter;
 
-/// The metric's name.
 pub(crate) const REQUESTS: &str = "rejoinder_hook_requests_total";
 
-/// The statuses that hooks answer with.
+/// The statuses that a hook responds with. Others are not counted.
 const STATUSES: [StatusCode; 14] = [
     StatusCode::OK,
     StatusCode::ACCEPTED,
@@ -26,7 +25,7 @@ const STATUSES: [StatusCode; 14] = [
     StatusCode::SERVICE_UNAVAILABLE,
 ];
 
-/// One hook's counters. Each is looked up once, when it is first needed: by then the recorder is there.
+/// One hook's counters. Each is looked up on its first use, because the recorder is installed by then.
 pub(crate) struct Counters {
     hook: String,
     by_status: [OnceLock<Counter>; STATUSES.len()],
@@ -37,7 +36,7 @@ impl Counters {
         Self { hook, by_status: [const { OnceLock::new() }; STATUSES.len()] }
     }
 
-    /// Counts a request that was answered with `status`.
+    /// Counts one request that got `status`.
     pub(crate) fn count(&self, status: StatusCode) {
         let Some(at) = STATUSES.iter().position(|known| *known == status) else { return };
         self.by_status[at]

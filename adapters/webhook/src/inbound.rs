@@ -1,6 +1,6 @@
-//! What a caller sent: payload → message → event. Pure.
+//! Turns a request's body into a [`HookMessage`], and that into an [`InboundEvent`]. No I/O.
 //!
-//! To take another media type: a variant of [`Media`], its line in [`Media::of`], and its reader.
+//! To accept another media type, add a variant to [`Media`], its case in [`Media::of`], and its reader.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -19,51 +19,49 @@ mod form;
 mod json;
 mod multipart;
 
-/// The longest name of a sender or a conversation, in characters.
+/// The longest name or media type, in characters.
 pub(crate) const MAX_NAME: usize = 256;
 
-/// The most attachments of one message.
 pub(crate) const MAX_ATTACHMENTS: usize = 32;
 
-/// The most fields of one form, those that are let pass included.
+/// The most fields of one form, ignored ones included.
 const MAX_FIELDS: usize = 64;
 
-/// The longest address of an attachment, in bytes.
+/// The longest URL of an attachment, in bytes.
 pub(crate) const MAX_URL: usize = 4096;
 
-/// The sender of callers that name none.
+/// The sender id of callers that name no sender.
 const CALLER: &str = "caller";
 
-/// What a body says, whatever form it came in.
+/// The content of a body, whatever its media type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(expecting = "an object")]
-pub(crate) struct Message {
-    /// What is asked. May be empty only when there are attachments.
+pub(crate) struct HookMessage {
+    /// May be empty only when there are attachments.
     #[serde(rename = "message")]
     pub(crate) text: Option<String>,
-    /// Who asks, in the caller's own terms: the conversation, too, when none is named.
+    /// The caller's name for the sender. Also selects the conversation when none is named.
     pub(crate) sender: Option<String>,
-    /// What it belongs to: messages of one conversation are answered in order, and the agent remembers.
+    /// Messages of one conversation are answered in order, and the agent remembers them.
     pub(crate) conversation: Option<String>,
-    /// Files, by their addresses.
     #[serde(default)]
     pub(crate) attachments: Option<Vec<File>>,
-    /// How many fields of a form were taken so far.
+    /// How many form fields were read so far, for [`MAX_FIELDS`].
     #[serde(skip)]
     fields: usize,
 }
 
-/// A file, by its address.
+/// A file, given by its URL.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(expecting = "an object with a `url`")]
 pub(crate) struct File {
-    /// Its name; the end of its address when there is none.
+    /// If missing, the last segment of the URL is used.
     name: Option<String>,
-    /// Its IANA media type.
+    /// An IANA media type.
     media_type: Option<String>,
-    /// Where it is. The gateway does not fetch it.
+    /// The gateway does not fetch it.
     url: String,
-    /// What is unknown is let pass; and a struct with this in it is never read from a bare list.
+    /// Ignores unknown fields, and keeps serde from reading a `File` from a list.
     #[serde(flatten)]
     _rest: Rest,
 }
@@ -71,9 +69,9 @@ pub(crate) struct File {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 struct Rest {}
 
-/// A message that may become an event.
+/// A message whose fields were checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct CheckedMessage {
     text: String,
     sender: Option<String>,
     conversation: Option<String>,
@@ -81,44 +79,41 @@ pub(crate) struct Asked {
     raw: String,
 }
 
-/// What identifies a request, so that the same one, sent again, is recognised.
+/// Identifies a request, so that a repeated one is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key<'a> {
     /// The caller's `Idempotency-Key`.
     Idempotency(&'a str),
-    /// The `webhook-id` that was signed along with the body.
+    /// The `webhook-id`, which is signed with the body.
     WebhookId(&'a str),
 }
 
-/// What an event needs to know besides what the caller said.
+/// What an event needs besides the message.
 pub(crate) struct Context<'a> {
-    /// The hook's channel.
     pub(crate) channel: &'a ChannelId,
-    /// The hook's conversation for callers that name none.
+    /// The hook's own conversation, for messages that name neither a conversation nor a sender.
     pub(crate) conversation: Option<&'a str>,
-    /// What identifies the request.
     pub(crate) key: Option<Key<'a>>,
-    /// How long the caller waits; zero: not at all.
+    /// How long the caller waits; zero means not at all.
     pub(crate) wait: Duration,
-    /// When it was received.
+    /// When the request was received.
     pub(crate) now: Timestamp,
 }
 
-/// Reads a body, as its `Content-Type` says; without one, a body that opens with `{` is JSON and any
-/// other is text.
+/// Reads a body according to its `Content-Type`. Without one, a body that starts with `{` is JSON, any other is text.
 ///
 /// # Errors
-/// What is wrong with it, and where.
-pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<Asked, Problem> {
+/// Names what is wrong, and where.
+pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<CheckedMessage, Problem> {
     let media = Media::of(content_type)?;
     let body = std::str::from_utf8(body).map_err(|error| {
         let hint = match media {
-            Some(Media::Multipart { .. }) => "; files are named by their address, in `attachments`",
+            Some(Media::Multipart { .. }) => "; send files as URLs in `attachments`",
             _ => "",
         };
         not_utf8(format!("the body is not UTF-8 at byte {}{hint}", error.valid_up_to() + 1))
     })?;
-    // Windows tools like to write one.
+    // Windows tools often write a byte order mark.
     let content = body.strip_prefix('\u{feff}').unwrap_or(body);
     let message = match media {
         Some(Media::Json) => json::read(content)?,
@@ -130,7 +125,7 @@ pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<Asked, Pro
     message.checked(body)
 }
 
-/// The media types that are taken.
+/// The accepted media types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Media {
     Json,
@@ -140,7 +135,7 @@ enum Media {
 }
 
 impl Media {
-    /// What `Content-Type` says; `None` when it says nothing.
+    /// Reads `Content-Type`; `None` if it is missing or empty.
     fn of(content_type: Option<&str>) -> Result<Option<Self>, Problem> {
         let Some(value) = content_type.map(str::trim).filter(|value| !value.is_empty()) else { return Ok(None) };
         let essence = value.split_once(';').map_or(value, |(essence, _)| essence).trim();
@@ -171,15 +166,15 @@ fn ends_with_ignore_case(text: &str, end: &str) -> bool {
     text.len().checked_sub(end.len()).and_then(|at| text.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
-/// A plain text, without the line end that a shell puts after it.
-fn text(content: &str) -> Message {
+/// Plain text, without the final line break that a shell adds.
+fn text(content: &str) -> HookMessage {
     let text = content.strip_suffix('\n').map_or(content, |line| line.strip_suffix('\r').unwrap_or(line));
-    Message { text: Some(text.to_owned()), ..Message::default() }
+    HookMessage { text: Some(text.to_owned()), ..HookMessage::default() }
 }
 
-impl Message {
-    /// Takes one field of a form.
-    fn take(&mut self, name: &str, value: String) -> Result<(), Problem> {
+impl HookMessage {
+    /// Adds one field of a form.
+    fn add_field(&mut self, name: &str, value: String) -> Result<(), Problem> {
         self.fields += 1;
         if self.fields > MAX_FIELDS {
             return Err(Problem::new(
@@ -193,7 +188,7 @@ impl Message {
             "message" => &mut self.text,
             "sender" => &mut self.sender,
             "conversation" => &mut self.conversation,
-            // An empty field of a form is one that was not filled in.
+            // An empty form field was not filled in.
             "attachments" if value.is_empty() => return Ok(()),
             "attachments" => {
                 self.attachments.get_or_insert_default().push(File::at(value));
@@ -202,12 +197,12 @@ impl Message {
             _ => return Ok(()),
         };
         if slot.replace(value).is_some() {
-            return Err(invalid("stands in the form twice", name));
+            return Err(invalid("appears in the form twice", name));
         }
         Ok(())
     }
 
-    fn checked(self, raw: &str) -> Result<Asked, Problem> {
+    fn checked(self, raw: &str) -> Result<CheckedMessage, Problem> {
         let text = self.text.unwrap_or_default();
         if text.contains('\0') {
             return Err(invalid("must not contain the character U+0000", "message"));
@@ -223,11 +218,11 @@ impl Message {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "empty-message",
                 "The message is empty",
-                "`message` must hold what is asked",
+                "`message` must not be empty",
             )
             .about("message"));
         }
-        Ok(Asked {
+        Ok(CheckedMessage {
             text,
             sender: name(self.sender, "sender")?,
             conversation: name(self.conversation, "conversation")?,
@@ -247,7 +242,7 @@ impl File {
         if self.url.len() > MAX_URL {
             return Err(invalid(format!("must have at most {MAX_URL} bytes"), field("url")));
         }
-        let url = Url::parse(&self.url).map_err(|_| invalid("must be a whole address, as https://…", field("url")))?;
+        let url = Url::parse(&self.url).map_err(|_| invalid("must be a full URL, such as https://…", field("url")))?;
         let media_type = name(self.media_type, &field("media_type"))?;
         let given_name = name(self.name, &field("name"))?;
         Ok(Attachment {
@@ -261,7 +256,7 @@ impl File {
     }
 }
 
-/// A name that may be absent; an empty one is absent.
+/// Checks an optional name; a blank one counts as absent.
 fn name(value: Option<String>, field: &str) -> Result<Option<String>, Problem> {
     let Some(value) = value else { return Ok(None) };
     if value.chars().count() > MAX_NAME {
@@ -273,11 +268,9 @@ fn name(value: Option<String>, field: &str) -> Result<Option<String>, Problem> {
     Ok(Some(value).filter(|value| !value.trim().is_empty()))
 }
 
-impl Asked {
-    /// The event that this is.
-    ///
-    /// Its conversation is the one that was named, else its sender, else the hook's own, else one that
-    /// it shares with nothing.
+impl CheckedMessage {
+    /// Makes the event. Its conversation is the named one, else the sender's, else the hook's own, else a new one
+    /// for this event alone.
     pub(crate) fn into_event(self, context: &Context<'_>) -> InboundEvent {
         let external_id = match context.key {
             Some(key) => key.external_id(context.channel),
@@ -308,8 +301,8 @@ impl Asked {
 }
 
 impl Key<'_> {
-    /// What the request is deduplicated by: the same length whatever the caller's key is, and nothing
-    /// that a caller could choose to meet somebody else's.
+    /// The id that the request is deduplicated by. Hashing gives it a fixed length and keeps the keys of different
+    /// hooks and kinds apart.
     fn external_id(self, channel: &ChannelId) -> String {
         let (kind, key) = match self {
             Self::Idempotency(key) => ("idempotency-key", key),
@@ -336,7 +329,7 @@ fn not_utf8(detail: impl Into<Cow<'static, str>>) -> Problem {
 }
 
 fn unsupported(detail: &'static str) -> Problem {
-    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body's type is not taken", detail)
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body type is unsupported", detail)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Digests with a key.
+//! Keyed digests.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// A digest with `secret` as its key.
+/// HMAC-SHA256 with `secret` as its key.
 pub(crate) fn keyed(secret: &str) -> Hmac<Sha256> {
-    Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length")
+    Hmac::new_from_slice(secret.as_bytes()).expect("HMAC accepts a key of any length")
 }

@@ -1,39 +1,38 @@
 //! Webhooks: a turn over HTTP, for Siri Shortcuts and anything else that can POST.
 //!
-//! Each hook of the configuration is a channel of its own (`webhook.siri`): a [`WebhookAdapter`]. One
-//! [`router`] serves them all:
+//! Each configured hook is a channel of its own (`webhook.siri`): a [`WebhookAdapter`]. One [`router`] serves
+//! them all:
 //!
-//! * `POST /hooks/{name}` is a turn, and waits for its answer as long as the hook and the caller's
-//!   `Prefer: wait=N` say. Afterwards, or at the soft deadline, it answers 202 with something that can be
-//!   spoken and the address of the result.
-//! * `GET /hooks/{name}/turns/{turn_id}` is the result, durable.
+//! * `POST /hooks/{name}` starts a turn and waits for its answer, as long as the hook and the caller's
+//!   `Prefer: wait=N` allow. After the wait, or at the soft deadline, it responds 202 with the URL of the result,
+//!   and after a deferral also with a text that can be spoken.
+//! * `GET /hooks/{name}/turns/{turn_id}` returns the stored result.
 //!
-//! A hook's receipt is that durable result; with a callback a copy of it is posted there, signed.
+//! The stored result is the hook's receipt. If the hook has a callback, a signed copy is posted there.
 //!
-//! What it never does: answer 5xx because the agent is still thinking, fetch or post to an address that a
-//! caller named, or keep anything in memory that is owed (a response that is lost is read again at the
-//! result's address, or by sending the same `Idempotency-Key` again).
+//! The adapter never responds 5xx because the agent is still working, never fetches or posts to a URL that a
+//! caller named, and keeps nothing that is owed in memory only. A caller who loses a response fetches the result's
+//! URL, or repeats the request with the same `Idempotency-Key`.
 //!
-//! # What was decided
+//! # Decisions
 //!
-//! * **Conversation**: the one that the body names; else the sender's; else the hook's own; else the turn is
-//!   a conversation of its own.
-//! * **Result address**: absolute, below `public_url` or else below the request's `Host` (and then `https`
-//!   where a proxy says `X-Forwarded-Proto: https`); a path where neither is known. A caller who showed the
-//!   token shows it again; for one who signed, the address carries a `key`, an HMAC of the turn's id under
-//!   a secret of the gateway's own, which opens this one result. It stays good as long as that secret does: also when
-//!   the hook has other secrets since, or is not configured any more.
-//! * **The same request, sent again**: known by `Idempotency-Key`. For a Standard Webhooks signature it is
-//!   `webhook-id` instead, always: that one is signed, so a recorded request cannot be made a new one. Another
-//!   text, conversation or list of attachments under the same key is 409.
-//! * **`undeliverable` and `cancelled`** are answered with 200: the result is there, and says what became of
-//!   the turn. 202 stands for `accepted` and `deferred`, with POST as with GET.
+//! * **Conversation**: the one that the body names, else the sender's, else the hook's own, else a new one for this
+//!   turn alone.
+//! * **Result URL**: absolute, based on `public_url`, else on the request's `Host` (with `https` if a proxy sends
+//!   `X-Forwarded-Proto: https`); only a path if neither is known. A caller with the token sends it again. For a
+//!   caller who signs, the URL carries a `key`, which opens this one result: an HMAC of the turn's id with a secret of
+//!   the gateway. It stays valid when the hook's secrets change and when the hook is removed.
+//! * **Repeated requests** are recognised by `Idempotency-Key`. With a Standard Webhooks signature `webhook-id` is used
+//!   instead: it is signed, so a recorded request cannot be turned into a new one. A different text, sender,
+//!   conversation or list of attachments under the same key is 409.
+//! * **`undeliverable` and `cancelled`** respond 200, because the result is final. `accepted` and `deferred` respond
+//!   202, for POST and GET alike.
 //!
-//! # To add …
+//! # How to add …
 //!
-//! * a media type: a file in `inbound/`, and its lines in `Media`;
-//! * a way to authenticate: a field of `Auth` and its arm in `Auth::signed`;
-//! * a field of the answer: `Answer` in `answer.rs`, which is also what the API's description is made from.
+//! * a media type: a file in `inbound/`, and its cases in `Media`;
+//! * an authentication method: a field of `Auth`, and its case in `Auth::signed`;
+//! * a field of the answer: `Answer` in `answer.rs`, and its description in `openapi/schema.rs`.
 
 mod answer;
 mod auth;
@@ -59,7 +58,7 @@ use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
     Intake, Receipt, SharedClock, Timestamp,
 };
-use rejoinder_kit::Opening;
+use rejoinder_kit::WhileRunning;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -72,45 +71,42 @@ pub use self::{
     section::WebhookSection,
 };
 
-/// What one hook is made of.
+/// What a [`WebhookAdapter`] is built from.
 pub struct WebhookSettings {
-    /// Its name: `siri` of `/hooks/siri` and `webhook.siri`.
+    /// `siri` in `/hooks/siri` and `webhook.siri`.
     pub name: String,
-    /// What the operator configured. At least one of the three secrets of callers must be there.
+    /// At least one of `token`, `signing_secret` and `hub_secret` must be configured.
     pub section: WebhookSection,
-    /// The section's token, made where it is to be generated.
+    /// The section's token, already generated if the section says so.
     pub token: Option<SecretString>,
-    /// What opens a result for a caller who does not show the token.
+    /// Opens results for callers without the token.
     pub result_keys: ResultKeys,
-    /// The largest body, in bytes, where the section names none.
+    /// The largest body in bytes, unless the section sets its own limit.
     pub body_limit: usize,
-    /// Where the gateway is reached from outside, for the addresses of results.
+    /// The gateway's public URL, for the URLs of results.
     pub public_url: Option<Url>,
-    /// The clock.
     pub clock: SharedClock,
-    /// What callbacks are posted with. It must not follow redirects (`redirect::Policy::none()`): an answer
-    /// goes where the operator said, and nowhere else.
+    /// Posts callbacks. It must not follow redirects (`redirect::Policy::none()`): an answer goes only to the URL
+    /// that the operator configured.
     pub http: reqwest::Client,
-    /// Cancelled when callers that still wait must be answered with what there is: at the end of a soft
-    /// shutdown's drain.
-    pub hang_up: CancellationToken,
+    /// Cancelled at the end of a soft shutdown's drain: callers that still wait then get the current state.
+    pub stop_waiting: CancellationToken,
 }
 
-/// Why a hook cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// Nothing is asked of its callers.
-    #[error("a hook needs a token, a signing_secret or a hub_secret: none is ever open")]
-    Open,
-    /// A secret is there, and empty.
+    /// No secret is configured.
+    #[error("a hook is never open: it needs a token, a signing_secret or a hub_secret")]
+    NoSecret,
+    /// The named secret is empty.
     #[error("{0} is empty")]
     Empty(&'static str),
-    /// A secret is no key of Standard Webhooks.
-    #[error("{0} must be \"whsec_\" and a key in base64")]
+    /// The named secret is not a Standard Webhooks key.
+    #[error("{0} must be \"whsec_\" followed by a base64 key")]
     NotASigningKey(&'static str),
 }
 
-/// One hook: a channel, and what `/hooks/{name}` answers.
+/// One hook: the channel `webhook.{name}`, served at `/hooks/{name}`.
 pub struct WebhookAdapter {
     channel: ChannelId,
     auth: Auth,
@@ -120,27 +116,26 @@ pub struct WebhookAdapter {
     urls: ResultUrls,
     callback: Option<Callback>,
     clock: SharedClock,
-    hang_up: CancellationToken,
+    stop_waiting: CancellationToken,
     counters: Counters,
-    opening: Opening<Open>,
+    hook_context: WhileRunning<HookContext>,
 }
 
-/// What a hook has while it takes turns in.
-struct Open {
+/// What a hook has while it accepts turns.
+struct HookContext {
     intake: Intake,
     since: Timestamp,
 }
 
 impl WebhookAdapter {
-    /// The hook that `settings` describe. It answers 503 until [`run`](ChannelAdapter::run) is called, and
-    /// after it returned.
+    /// The hook responds 503 until [`run`](ChannelAdapter::run) is called and after it has returned.
     ///
     /// # Errors
-    /// When a caller could not be told from anybody else, or a secret is unusable.
+    /// When callers could not be authenticated, or a secret is unusable.
     pub fn new(settings: WebhookSettings) -> Result<Self, SettingsError> {
         let auth = Auth::new(&settings)?;
         let callback = Callback::of(&settings)?;
-        let WebhookSettings { name, section, body_limit, public_url, clock, hang_up, .. } = settings;
+        let WebhookSettings { name, section, body_limit, public_url, clock, stop_waiting, .. } = settings;
         Ok(Self {
             channel: ChannelId::new("webhook", &name),
             auth,
@@ -150,28 +145,28 @@ impl WebhookAdapter {
             urls: ResultUrls::new(&name, public_url.as_ref()),
             callback,
             clock,
-            hang_up,
+            stop_waiting,
             counters: Counters::new(name),
-            opening: Opening::default(),
+            hook_context: WhileRunning::default(),
         })
     }
 
-    /// The hook `name`, which is not configured any more: it takes nothing in, and gives its results by their keys.
+    /// The hook `name`, which is no longer configured. It accepts no turns and shows results by their keys.
     fn former(name: &str, former: &FormerHooks) -> Self {
         let channel = ChannelId::new("webhook", name);
-        let open = Open { intake: (former.intake)(&channel), since: former.clock.now() };
+        let context = HookContext { intake: (former.intake)(&channel), since: former.clock.now() };
         Self {
             channel,
-            auth: Auth::by_result(former.keys.clone()),
+            auth: Auth::by_result_key(former.keys.clone()),
             wait: Duration::ZERO,
             body_limit: 0,
             conversation: None,
             urls: ResultUrls::new(name, former.public_url.as_ref()),
             callback: None,
             clock: Arc::clone(&former.clock),
-            hang_up: CancellationToken::new(),
+            stop_waiting: CancellationToken::new(),
             counters: Counters::new("unknown".to_owned()),
-            opening: Opening::always(open),
+            hook_context: WhileRunning::always(context),
         }
     }
 }
@@ -193,11 +188,15 @@ impl ChannelAdapter for WebhookAdapter {
     }
 
     fn health(&self) -> ChannelHealth {
-        ChannelHealth { inbound_at: self.opening.get().map(|open| open.since), stale_after: None, problem: None }
+        ChannelHealth {
+            inbound_at: self.hook_context.get().map(|context| context.since),
+            stale_after: None,
+            problem: None,
+        }
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
-        let _opened = self.opening.open(Open { intake, since: self.clock.now() });
+        let _opened = self.hook_context.open(HookContext { intake, since: self.clock.now() });
         shutdown.cancelled().await;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The description of what [`router`](crate::router) serves.
+//! The OpenAPI description of what [`router`](crate::router) serves.
 
 pub(crate) mod schema;
 
@@ -7,7 +7,7 @@ use utoipa::{
     openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
 
-/// What [`router`](crate::router) serves, to be merged into the description of the whole gateway.
+/// Describes what [`router`](crate::router) serves, for merging into the gateway's description.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
     Description::openapi()
@@ -17,7 +17,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 #[openapi(
     info(title = "Hooks", description = "A turn over HTTP."),
     paths(crate::routes::ask, crate::routes::fetch),
-    tags((name = "hooks", description = "Asking the agent over HTTP, and fetching what it answered")),
+    tags((name = "hooks", description = "Ask the agent over HTTP, and fetch its answers")),
     modifiers(&Security),
 )]
 struct Description;
@@ -44,7 +44,7 @@ impl Modify for Security {
             "result_key",
             SecurityScheme::ApiKey(ApiKey::Query(ApiKeyValue::with_description(
                 "key",
-                "Part of the result's address for callers who sign",
+                "Part of the result's URL for callers who sign",
             ))),
         );
     }
@@ -70,7 +70,7 @@ mod tests {
         let description: serde_json::Value = serde_json::from_str(&text).unwrap();
 
         for reference in text.split("\"$ref\":\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
-            assert!(description.pointer(reference).is_some(), "{reference} is referred to, and not there");
+            assert!(description.pointer(reference).is_some(), "{reference} is referred to but missing");
         }
     }
 }

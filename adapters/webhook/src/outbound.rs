@@ -1,7 +1,7 @@
-//! The copy of an answer that goes to a hook's callback: a delivery → one signed POST.
+//! Posts a copy of each answer to a hook's callback: one signed POST per delivery.
 //!
-//! The post is signed as [Standard Webhooks](https://www.standardwebhooks.com) has it, and its `webhook-id`
-//! is the delivery's id: a receiver that sees it again has it already.
+//! The signature follows [Standard Webhooks](https://www.standardwebhooks.com). The `webhook-id` is the delivery's id,
+//! by which a receiver recognises a repeated post.
 
 use std::{error::Error as _, sync::Arc, time::Duration};
 
@@ -16,20 +16,20 @@ use url::Url;
 
 use crate::{
     SettingsError, WebhookSettings,
-    answer::{Answer, Fallback, Posted},
+    answer::{Answer, CallbackContent, Fallback},
     auth,
 };
 
-/// How long a receiver may take.
+/// How long one post may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a receiver is left alone that limits us and does not say for how long.
+/// The pause after a 429 without `Retry-After`.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(30);
 
 /// The longest pause that a receiver may ask for.
 const MAX_PAUSE: Duration = Duration::from_hours(1);
 
-/// Where a hook's answers are posted as well.
+/// Posts the copies of a hook's answers.
 pub(crate) struct Callback {
     url: Url,
     signer: Webhook,
@@ -38,7 +38,7 @@ pub(crate) struct Callback {
 }
 
 impl Callback {
-    /// The callback of the hook that `settings` describe, where it has one.
+    /// `None` if the hook has no callback.
     pub(crate) fn of(settings: &WebhookSettings) -> Result<Option<Self>, SettingsError> {
         let WebhookSettings { section, clock, http, .. } = settings;
         let Some((url, secret)) = section.callback_url.as_ref().zip(section.callback_secret.as_ref()) else {
@@ -69,18 +69,18 @@ impl Callback {
             .send()
             .await
             .map_err(|error| failure(&error))?;
-        judge(response.status(), response.headers(), now).map(|()| Receipt::of(id))
+        classify(response.status(), response.headers(), now).map(|()| Receipt::of(id))
     }
 }
 
-/// What is posted: the object that the result's address gives.
+/// The JSON to post: the same kind of object as at the result's URL.
 fn body(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
     let unsupported = |what: &str| Err(DeliveryError::Unsupported(format!("a callback carries answers, not {what}")));
     let content = match delivery.action() {
         Action::Send { content, .. } => {
-            Posted { text: &content.text, attachments: &content.attachments, choices: &content.choices }
+            CallbackContent { text: &content.text, attachments: &content.attachments, choices: &content.choices }
         }
-        Action::React { emoji, .. } => Posted { text: emoji, attachments: &[], choices: &[] },
+        Action::React { emoji, .. } => CallbackContent { text: emoji, attachments: &[], choices: &[] },
         Action::Edit { .. } => return unsupported("edits"),
         Action::Draft { .. } => return unsupported("drafts"),
         Action::Typing { .. } => return unsupported("typing notices"),
@@ -90,11 +90,12 @@ fn body(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
         Some(Via::Fallback { cause, rung }) => Some(Fallback { cause: *cause, rung: rung.to_string().into() }),
         _ => None,
     };
-    Ok(Answer::posted(delivery.turn(), delivery.signal().unwrap_or(SignalKind::Reply), content, fallback).to_json())
+    Ok(Answer::for_callback(delivery.turn(), delivery.signal().unwrap_or(SignalKind::Reply), content, fallback)
+        .to_json())
 }
 
-/// What a receiver's status means for us.
-fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
+/// Turns the receiver's status into the result of the delivery.
+fn classify(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
     if status.is_success() {
         return Ok(());
     }
@@ -111,8 +112,8 @@ fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), 
             DeliveryError::NotSent { retry_after, detail }
         }
         (status, retry_after) if status.is_server_error() => DeliveryError::NotSent { retry_after, detail },
-        // Redirects are not followed, and whatever else a receiver says will not change by itself. 401 and
-        // 403 too: there are no credentials of ours that could be renewed, and the answer is a row anyway.
+        // Permanent: redirects are not followed, and retrying does not help with other statuses. That includes 401 and
+        // 403, because there are no credentials to renew. The caller can still read the stored result.
         _ => DeliveryError::Refused(detail),
     })
 }
@@ -129,10 +130,10 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     Some(pause.min(MAX_PAUSE))
 }
 
-/// What a post without an answer means for us.
+/// Turns a failed post into a delivery error.
 fn failure(error: &reqwest::Error) -> DeliveryError {
-    // The address may hold a secret, and is not said.
-    let mut detail = if error.is_timeout() { "no answer in time".to_owned() } else { "the post failed".to_owned() };
+    // The callback's URL is left out, because it may contain a secret.
+    let mut detail = if error.is_timeout() { "no response in time".to_owned() } else { "the post failed".to_owned() };
     let mut source = error.source();
     while let Some(cause) = source {
         detail.push_str(": ");

@@ -11,14 +11,14 @@ const PREFER: HeaderName = HeaderName::from_static("prefer");
 /// How long to wait for a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// How long; zero: not at all.
+    /// Zero means not at all.
     pub(crate) duration: Duration,
-    /// Whether the caller said so, and is told that it was heard.
+    /// Whether the caller asked for it; the response then confirms it with `Preference-Applied`.
     pub(crate) was_preferred: bool,
 }
 
 impl Wait {
-    /// What `headers` ask for, at most `longest`; `otherwise` when they do not say.
+    /// The wait that `headers` ask for, at most `longest`; `otherwise` if they ask for none.
     pub(crate) fn read(headers: &HeaderMap, longest: Duration, otherwise: Duration) -> Self {
         let preferred = headers
             .get_all(PREFER)
@@ -32,15 +32,15 @@ impl Wait {
         })
     }
 
-    /// The value of `Preference-Applied`, when there is one.
+    /// The value of `Preference-Applied`, if the caller asked for a wait.
     pub(crate) fn applied(self) -> Option<HeaderValue> {
         self.was_preferred.then(|| {
-            HeaderValue::try_from(format!("wait={}", self.duration.as_secs())).expect("digits can stand in a header")
+            HeaderValue::try_from(format!("wait={}", self.duration.as_secs())).expect("digits are valid in a header")
         })
     }
 }
 
-/// The number of one `wait=N` preference; a preference that is something else, or malformed, is none.
+/// The number of a `wait=N` preference; `None` if the preference is another one or malformed.
 fn seconds(preference: &str) -> Option<u64> {
     let without_parameters = split_unquoted(preference, ';').next()?;
     let (name, value) = without_parameters.split_once('=')?;
@@ -51,7 +51,7 @@ fn seconds(preference: &str) -> Option<u64> {
     if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // More digits than fit is still a number, and more than anyone waits.
+    // A number that does not fit is valid too, and longer than any wait.
     Some(value.parse().unwrap_or(u64::MAX))
 }
 
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(wait.applied().unwrap(), format!("wait={seconds}"));
     }
 
-    /// M2: the hook's own wait is the longest, whatever the caller asks for.
+    /// M2: the hook's own wait is the upper limit.
     #[rstest]
     #[case("wait=26")]
     #[case("wait=3600")]

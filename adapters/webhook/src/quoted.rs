@@ -1,6 +1,6 @@
-//! Header values with parts that may be quoted.
+//! Parses header values whose parts may be quoted.
 
-/// The parts of `text` between `separator`s that do not stand in quotes.
+/// Splits `text` at each `separator` outside quotes.
 pub(crate) fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.split(move |character| {
@@ -23,7 +23,7 @@ pub(crate) fn parameter<'a>(header: &'a str, wanted: &str) -> Option<&'a str> {
     })
 }
 
-/// A value without its quotes and the space around it.
+/// Strips surrounding space and quotes.
 pub(crate) fn unquoted(value: &str) -> &str {
     let value = value.trim();
     value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value)

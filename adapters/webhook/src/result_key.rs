@@ -1,4 +1,4 @@
-//! What opens one result without the hook's token.
+//! The keys that open a single result without the hook's token.
 
 use hmac::{Hmac, Mac};
 use rejoinder_core::TurnId;
@@ -7,16 +7,15 @@ use sha2::Sha256;
 
 use crate::keyed::keyed;
 
-/// How many bytes of the keyed digest stand in a result's address.
+/// How many bytes of the HMAC a result's URL contains.
 const BYTES: usize = 16;
 
-/// Makes and judges the keys of results. They belong to the gateway and not to a hook: a result is read also when
-/// its hook has other secrets since, or is not configured any more.
+/// Makes and verifies the keys of results. They depend on a secret of the gateway, not of a hook, so a result stays
+/// readable when its hook changes its secrets or is removed.
 #[derive(Clone)]
 pub struct ResultKeys(Hmac<Sha256>);
 
 impl ResultKeys {
-    /// The keys under `secret`.
     #[must_use]
     pub fn new(secret: &SecretString) -> Self {
         Self(keyed(secret.expose_secret()).chain_update(b"rejoinder result\0"))
@@ -26,12 +25,11 @@ impl ResultKeys {
         self.0.clone().chain_update(turn.as_uuid().as_bytes())
     }
 
-    /// What opens the result of `turn`: part of its address.
+    /// The key that opens the result of `turn`; it is part of the result's URL.
     pub(crate) fn of(&self, turn: TurnId) -> String {
         hex::encode(&self.code(turn).finalize().into_bytes()[..BYTES])
     }
 
-    /// Whether `key` opens the result of `turn`.
     pub(crate) fn opens(&self, turn: TurnId, key: &str) -> bool {
         let mut shown = [0; BYTES];
         hex::decode_to_slice(key, &mut shown).is_ok() && self.code(turn).verify_truncated_left(&shown).is_ok()

@@ -1,4 +1,4 @@
-//! The address of a result.
+//! The URLs of results.
 
 use axum::http::{HeaderMap, HeaderName, Uri, header, uri::Authority};
 use rejoinder_core::TurnId;
@@ -6,16 +6,15 @@ use url::Url;
 
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Makes the addresses of one hook's results.
+/// Makes the URLs of one hook's results.
 pub(crate) struct ResultUrls {
-    /// Without a slash at its end; `None`: the request says.
+    /// Without a final slash; `None` if it depends on the request.
     base: Option<String>,
-    /// `/hooks/siri/turns/`.
+    /// Such as `/hooks/siri/turns/`.
     path: String,
 }
 
 impl ResultUrls {
-    /// For the hook `name`, below `public_url` where there is one.
     pub(crate) fn new(name: &str, public_url: Option<&Url>) -> Self {
         let base = public_url.map(|url| {
             let mut url = url.clone();
@@ -23,12 +22,12 @@ impl ResultUrls {
             url.set_fragment(None);
             url.as_str().trim_end_matches('/').to_owned()
         });
-        let mut escaped = Url::parse("http://localhost").expect("a constant");
+        let mut escaped = Url::parse("http://localhost").expect("a valid constant");
         escaped.path_segments_mut().expect("http has a path").extend(["hooks", name, "turns", ""]);
         Self { base, path: escaped.path().to_owned() }
     }
 
-    /// The address of the result of `turn`, as whoever sent a request to `uri` with `headers` reaches it.
+    /// The URL of the result of `turn`, as reachable by the sender of a request to `uri` with `headers`.
     /// `key` opens it without the token.
     pub(crate) fn of(&self, turn: TurnId, key: Option<&str>, uri: &Uri, headers: &HeaderMap) -> String {
         let mut url = match (&self.base, authority(uri, headers)) {
@@ -46,7 +45,7 @@ impl ResultUrls {
     }
 }
 
-/// The host that the request was sent to, if it is one.
+/// The host that the request was sent to; `None` if it is not a plain host and port.
 fn authority(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
     uri.authority()
@@ -55,7 +54,7 @@ fn authority(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
         .filter(|authority| !authority.host().is_empty() && !authority.as_str().contains('@'))
 }
 
-/// `https` only where a proxy in front says so; a caller that says so falsely misleads itself alone.
+/// `https` only if a proxy says so. A caller that forges the header misleads only itself.
 fn scheme(headers: &HeaderMap) -> &'static str {
     match headers.get(FORWARDED_PROTO) {
         Some(scheme) if scheme.as_bytes().eq_ignore_ascii_case(b"https") => "https",

@@ -1,4 +1,4 @@
-//! What a hook answers.
+//! The HTTP routes of hooks.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use rejoinder_kit::Problem;
 use url::{Url, form_urlencoded};
 
 use crate::{
-    Open, ResultKeys, WebhookAdapter,
+    HookContext, ResultKeys, WebhookAdapter,
     answer::{Answer, Format},
     auth::Caller,
     body,
@@ -27,11 +27,11 @@ use crate::{
     prefer::Wait,
 };
 
-/// How much longer than the caller's patience its request is held: the deferral that the guard sends by
-/// then is on its way, and has something to say.
+/// How much longer than its wait a request is held, so that the response can carry the deferral that the guard clears
+/// at the end of the wait.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// When to come back after a 503.
+/// The `Retry-After` of a 503.
 const UNAVAILABLE_PAUSE: Duration = Duration::from_secs(5);
 
 /// The longest `Idempotency-Key`, in bytes.
@@ -41,38 +41,36 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// The hooks that there are, and what is left of those that there were.
+/// The configured hooks, and what is needed to serve the results of former ones.
 pub(crate) struct Hooks {
     by_name: HashMap<String, Arc<WebhookAdapter>>,
     former: FormerHooks,
 }
 
-/// What the results of hooks that are not configured any more are read with.
+/// Serves the results of hooks that are no longer configured.
 pub struct FormerHooks {
-    /// What opens a result.
+    /// Open the results.
     pub keys: ResultKeys,
-    /// Where the gateway is reached from outside, for the addresses of results.
+    /// The gateway's public URL, for the URLs of results.
     pub public_url: Option<Url>,
-    /// The clock.
     pub clock: SharedClock,
-    /// A channel's view of its turns.
+    /// Gives a channel's intake, through which its turns are read.
     pub intake: Box<dyn Fn(&ChannelId) -> Intake + Send + Sync>,
 }
 
 impl FormerHooks {
-    /// The hook that `name` was, for whoever shows the key of `turn`. It may be a name that somebody tries: the turn
-    /// says whether it was that hook's.
+    /// The former hook `name`, if the request has the key of `turn`. Such a hook need not have existed:
+    /// `Responder::result` checks that the turn belongs to it.
     fn hook(&self, name: &str, turn: &str, uri: &Uri) -> Option<WebhookAdapter> {
         let key = key_of(uri)?;
         turn.parse().is_ok_and(|turn| self.keys.opens(turn, &key)).then(|| WebhookAdapter::former(name, self))
     }
 }
 
-/// Serves `hooks` at `/hooks/{name}` and `/hooks/{name}/turns/{turn_id}`, and there the results of `former` ones.
+/// Serves `hooks` at `/hooks/{name}` and `/hooks/{name}/turns/{turn_id}`, where it also serves the results of `former` ones.
 ///
-/// Requests are held for as long as their hook waits, and two seconds: no time limit around this router may
-/// be shorter. Bodies are bounded here. The query of a result's address may open that result, and does not
-/// belong in a log.
+/// A request is held for its hook's wait plus two seconds, so a time limit around this router must be longer. Bodies are
+/// limited here. Do not log the query of a result's URL: it may contain the key that opens the result.
 pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: FormerHooks) -> Router {
     metrics::describe_counter!(REQUESTS, "Requests to hooks, by hook and HTTP status");
     let by_name = hooks.into_iter().map(|hook| (hook.channel().name().to_owned(), hook)).collect();
@@ -84,8 +82,8 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
 
 /// Ask the agent.
 ///
-/// Takes a turn in, and answers it when it is answered, or when the wait is over: then with 202 and the
-/// address of the result. A turn that was taken in is answered, whatever becomes of this request.
+/// Starts a turn and returns its answer. If the wait ends first, the response is 202 with the URL of the result. An
+/// accepted turn is answered even if this request is aborted.
 #[utoipa::path(
     post,
     path = "/hooks/{name}",
@@ -94,8 +92,8 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
     params(
         ("name" = String, Path, description = "The hook", max_length = 64),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: how many seconds to wait for the answer, at most the hook's own wait; 0 does not wait", example = "wait=20", max_length = 256),
-        ("Idempotency-Key" = Option<String>, Header, description = "Identifies the request: sent again, it gives the original answer", min_length = 1, max_length = 255),
-        ("Accept" = Option<String>, Header, description = "`text/plain` gives the text alone", max_length = 256),
+        ("Idempotency-Key" = Option<String>, Header, description = "Identifies the request: repeating it gives the original answer", min_length = 1, max_length = 255),
+        ("Accept" = Option<String>, Header, description = "`text/plain` returns only the text", max_length = 256),
     ),
     request_body(content(
         (schema::Question = "application/json"),
@@ -106,18 +104,18 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
     responses(
         (status = 200, description = "The answer", content((schema::Answer = "application/json"), (String = "text/plain")),
             headers(("Preference-Applied" = String), ("Idempotency-Replayed" = String))),
-        (status = 202, description = "The answer comes later", content((schema::Answer = "application/json"), (String = "text/plain")),
+        (status = 202, description = "The answer is not there yet", content((schema::Answer = "application/json"), (String = "text/plain")),
             headers(("Location" = String, description = "The result"), ("Retry-After" = u32, description = "Seconds"), ("Preference-Applied" = String), ("Idempotency-Replayed" = String))),
         (status = 400, description = "The body is not JSON, not UTF-8 or broken, or the key is malformed", body = schema::Problem, content_type = "application/problem+json"),
         (status = 401, description = "The caller is not known", body = schema::Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such hook", body = schema::Problem, content_type = "application/problem+json"),
         (status = 405, description = "The method is not POST", body = schema::Problem, content_type = "application/problem+json"),
         (status = 408, description = "The body is too slow", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 409, description = "The key was used with another body", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 409, description = "The key was already used with another body", body = schema::Problem, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 415, description = "The body's type is not taken", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "The message is empty or cannot be stored, a field cannot be used, or a form has too many", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Nothing can be taken in now", body = schema::Problem, content_type = "application/problem+json",
+        (status = 415, description = "The body's type or encoding is not supported", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The message is empty or cannot be stored, a field cannot be used, or a form has too many fields", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The gateway cannot accept messages now", body = schema::Problem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("hook_token" = []), ("standard_webhooks" = []), ("hub_signature" = [])),
@@ -135,8 +133,8 @@ pub(crate) async fn ask(
 
 /// Fetch a turn's result.
 ///
-/// The same object as the request itself was answered with, as it stands now. It stays for good; when the hook is not
-/// configured any more, for whoever has the address with its key.
+/// Returns the same object as the request itself, in its current state. Results are permanent. Once the hook is no longer
+/// configured, only a URL with a key still opens them.
 #[utoipa::path(
     get,
     path = "/hooks/{name}/turns/{turn_id}",
@@ -145,19 +143,19 @@ pub(crate) async fn ask(
     params(
         ("name" = String, Path, description = "The hook", max_length = 64),
         ("turn_id" = String, Path, description = "The turn", format = "uuid"),
-        ("key" = Option<String>, Query, description = "Opens this one result without the token; part of the address that a caller who signs is given", max_length = 64),
+        ("key" = Option<String>, Query, description = "Opens this one result without the token; part of the URL that a caller who signs receives", max_length = 64),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: how many seconds to wait for the final answer, at most the hook's own wait", example = "wait=20", max_length = 256),
-        ("Accept" = Option<String>, Header, description = "`text/plain` gives the text alone", max_length = 256),
+        ("Accept" = Option<String>, Header, description = "`text/plain` returns only the text", max_length = 256),
     ),
     responses(
-        (status = 200, description = "The result, which does not change any more", content((schema::Answer = "application/json"), (String = "text/plain")),
+        (status = 200, description = "The final result", content((schema::Answer = "application/json"), (String = "text/plain")),
             headers(("Preference-Applied" = String))),
-        (status = 202, description = "The answer comes later", content((schema::Answer = "application/json"), (String = "text/plain")),
+        (status = 202, description = "The answer is not there yet", content((schema::Answer = "application/json"), (String = "text/plain")),
             headers(("Location" = String, description = "The result"), ("Retry-After" = u32, description = "Seconds"), ("Preference-Applied" = String))),
         (status = 401, description = "The caller is not known", body = schema::Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such hook or turn", body = schema::Problem, content_type = "application/problem+json"),
         (status = 405, description = "The method is not GET", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Nothing can be read now", body = schema::Problem, content_type = "application/problem+json",
+        (status = 503, description = "The gateway cannot read results now", body = schema::Problem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("hook_token" = []), ("result_key" = [])),
@@ -180,46 +178,46 @@ pub(crate) async fn fetch(
 
 async fn no_such_method(uri: Uri) -> Response {
     let allowed =
-        if uri.path().contains("/turns/") { "a result is fetched with GET" } else { "a hook is asked with POST" };
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "The method is another one", allowed).into_response()
+        if uri.path().contains("/turns/") { "fetch a result with GET" } else { "send messages to a hook with POST" };
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "The method is not allowed", allowed).into_response()
 }
 
 impl WebhookAdapter {
     async fn ask(&self, request: Request) -> Result<Response, Problem> {
-        let open = self.opening.get().ok_or_else(closed)?;
+        let context = self.hook_context.get().ok_or_else(not_running)?;
         let (parts, body) = request.into_parts();
-        let by_token = self.auth.before_body(&parts.headers)?;
+        let by_token = self.auth.check_headers(&parts.headers)?;
         let idempotency_key = idempotency_key(&parts.headers)?;
         let body = body::read(&parts.headers, body, self.body_limit).await?;
         let now = self.clock.now();
         let caller = match by_token {
             Some(caller) => caller,
-            None => self.auth.signed(&parts.headers, &body, now)?,
+            None => self.auth.check_signature(&parts.headers, &body, now)?,
         };
         let key = match caller {
             Caller::Signature { id: Some(id) } => Some(Key::WebhookId(id)),
             Caller::Signature { id: None } | Caller::Token => idempotency_key.map(Key::Idempotency),
         };
         let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
-        let asked = inbound::read(content_type, &body)?;
+        let message = inbound::read(content_type, &body)?;
         drop(body);
-        let reader = Reader {
+        let reader = Responder {
             hook: self,
-            open: &open,
+            context: &context,
             parts: &parts,
             format: Format::read(&parts.headers),
             wait: Wait::read(&parts.headers, self.wait, self.wait),
             wants_key: caller != Caller::Token,
         };
-        let event = asked.into_event(&Context {
+        let event = message.into_event(&Context {
             channel: &self.channel,
             conversation: self.conversation.as_deref(),
             key,
             wait: reader.wait.duration,
             now,
         });
-        let request = key.map(|_| Requested::of(&event));
-        let (accepted, watch) = take_in(&open.intake, event).await.map_err(|error| not_taken_in(&error))?;
+        let request = key.map(|_| Fingerprint::of(&event));
+        let (accepted, watch) = accept(&context.intake, event).await.map_err(|error| intake_problem(&error))?;
         match accepted {
             Accepted::Turn(turn) | Accepted::Amended(turn) => Ok(match watch {
                 Some(watch) => reader.first_signal(turn, watch).await,
@@ -233,13 +231,13 @@ impl WebhookAdapter {
                 reader.replay(turn, request.as_ref(), watch).await
             }
             Accepted::Refused => Err(cannot_be_stored()),
-            // Only that it came could be kept.
+            // The store refused the message before, and kept only the fact that it arrived.
             Accepted::Duplicate { turn: None, text, .. }
                 if request.as_ref().is_some_and(|request| request.text != text) =>
             {
                 Err(cannot_be_stored())
             }
-            // Kept for an operator, and owed nothing: there is nothing to say and nothing to come.
+            // Stored only for the operator: no answer is owed, and none will come.
             Accepted::Kept | Accepted::Picked { .. } | Accepted::Duplicate { turn: None, .. } => {
                 Ok(StatusCode::NO_CONTENT.into_response())
             }
@@ -247,14 +245,14 @@ impl WebhookAdapter {
     }
 
     async fn fetch(&self, turn: &str, request: Request) -> Result<Response, Problem> {
-        let open = self.opening.get().ok_or_else(closed)?;
-        // The body, if there is one, is not looked at.
+        let context = self.hook_context.get().ok_or_else(not_running)?;
+        // A body is ignored.
         let (parts, _) = request.into_parts();
         let turn: TurnId = turn.parse().map_err(|_| unknown_turn())?;
         let caller = self.auth.may_fetch(&parts.headers, key_of(&parts.uri).as_deref(), turn)?;
-        let reader = Reader {
+        let reader = Responder {
             hook: self,
-            open: &open,
+            context: &context,
             parts: &parts,
             format: Format::read(&parts.headers),
             wait: Wait::read(&parts.headers, self.wait, Duration::ZERO),
@@ -264,21 +262,21 @@ impl WebhookAdapter {
     }
 }
 
-/// The key that stands in the address of a result.
+/// The `key` in the URL of a result.
 fn key_of(uri: &Uri) -> Option<Cow<'_, str>> {
     let query = form_urlencoded::parse(uri.query()?.as_bytes());
     query.into_iter().find(|(name, _)| name == "key").map(|(_, value)| value)
 }
 
-/// What a request asked, to compare with what its key was used for before.
-struct Requested {
+/// The content of a request, to compare with what its idempotency key was used for before.
+struct Fingerprint {
     text: String,
     sender: String,
     chat: Arc<str>,
     attachments: Vec<Attachment>,
 }
 
-impl Requested {
+impl Fingerprint {
     fn of(event: &InboundEvent) -> Self {
         Self {
             text: event.text.clone(),
@@ -290,7 +288,7 @@ impl Requested {
 }
 
 fn cannot_be_stored() -> Problem {
-    let detail = "the message cannot be stored as it is: it is not answered, and sending it again does not help";
+    let detail = "the store rejects this message: it will not be answered, and sending it again does not help";
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "cannot-be-stored", "The message cannot be stored", detail)
 }
 
@@ -298,23 +296,23 @@ fn key_reused(turn: TurnId) -> Problem {
     Problem::new(
         StatusCode::CONFLICT,
         "key-reused",
-        "The key was used before",
-        format!("the key was used with another body, for the turn {turn}"),
+        "The key was already used",
+        format!("the key was already used with another body, for turn {turn}"),
     )
 }
 
-/// Whoever reads the response, and how.
-struct Reader<'a> {
+/// Makes the responses to one request.
+struct Responder<'a> {
     hook: &'a WebhookAdapter,
-    open: &'a Open,
+    context: &'a HookContext,
     parts: &'a Parts,
     format: Format,
     wait: Wait,
     wants_key: bool,
 }
 
-impl Reader<'_> {
-    /// Waits for a new turn's first signal: the answer, or a deferral.
+impl Responder<'_> {
+    /// Waits for a turn's first signal: the answer, or a deferral.
     async fn first_signal(&self, turn: TurnId, watch: Watch) -> Response {
         match self.watch(watch, self.wait.duration + GRACE, |status| status != TurnStatus::Accepted).await {
             Some(view) => self.view(&view),
@@ -322,15 +320,15 @@ impl Reader<'_> {
         }
     }
 
-    /// Answers a request that was sent again as the first one was, or would be by now.
+    /// Responds to a repeated request as to the first one, with the turn's current state.
     async fn replay(
         &self,
         turn: TurnId,
-        request: Option<&Requested>,
+        request: Option<&Fingerprint>,
         watch: Option<Watch>,
     ) -> Result<Response, Problem> {
-        // Without a view there is nothing more to compare: the turn was removed since.
-        let view = self.open.intake.view(turn).await.map_err(|error| unreadable(&error))?;
+        // Without a view the turn has been removed, and nothing is left to compare.
+        let view = self.context.intake.view(turn).await.map_err(|error| store_problem(&error))?;
         let is_same = request.zip(view.as_ref()).is_none_or(|(request, view)| {
             view.conversation.chat == request.chat && view.attachments == request.attachments
         });
@@ -346,11 +344,11 @@ impl Reader<'_> {
         Ok(response)
     }
 
-    /// The result of a turn: at once, or when it is final, or when the wait is over.
+    /// The result of a turn: as soon as it is final, or when the wait is over.
     async fn result(&self, turn: TurnId) -> Result<Response, Problem> {
-        // Made before the store is read, so that nothing falls in between.
-        let watch = (!self.wait.duration.is_zero()).then(|| self.open.intake.watch(turn));
-        let view = self.open.intake.view(turn).await.map_err(|error| unreadable(&error))?;
+        // Subscribe before reading the store, so that no change is missed.
+        let watch = (!self.wait.duration.is_zero()).then(|| self.context.intake.watch(turn));
+        let view = self.context.intake.view(turn).await.map_err(|error| store_problem(&error))?;
         let view = view.filter(|view| view.conversation.channel == self.hook.channel).ok_or_else(unknown_turn)?;
         let later = match watch {
             Some(watch) if !view.status.is_final() => self.watch(watch, self.wait.duration, TurnStatus::is_final).await,
@@ -359,7 +357,7 @@ impl Reader<'_> {
         Ok(self.view(later.as_deref().unwrap_or(&view)))
     }
 
-    /// Waits until `is_enough` holds, for at most `patience`; then gives the latest view, if there was any.
+    /// Waits for a status that `is_enough`, for `patience`, or until the shutdown. Returns the latest view, if any came.
     async fn watch(
         &self,
         mut watch: Watch,
@@ -379,7 +377,7 @@ impl Reader<'_> {
                     }
                 }
                 () = &mut alarm => return latest,
-                () = self.hook.hang_up.cancelled() => return latest,
+                () = self.hook.stop_waiting.cancelled() => return latest,
             }
         }
     }
@@ -393,7 +391,7 @@ impl Reader<'_> {
         let url = (!view.status.is_final()).then(|| self.result_url(view.turn_id));
         let answer = Answer::of(view, url.as_deref(), self.hook.clock.now());
         if answer.is_final() {
-            self.open.intake.fetched(view.turn_id);
+            self.context.intake.fetched(view.turn_id);
         }
         self.write(&answer)
     }
@@ -412,8 +410,8 @@ impl Reader<'_> {
     }
 }
 
-/// Takes an event in, and watches its turn if the caller waits.
-async fn take_in(intake: &Intake, event: InboundEvent) -> Result<(Accepted, Option<Watch>), IntakeError> {
+/// Accepts an event, and watches its turn if the caller waits.
+async fn accept(intake: &Intake, event: InboundEvent) -> Result<(Accepted, Option<Watch>), IntakeError> {
     match event.patience {
         Some(_) => intake.accept_and_watch(event).await,
         None => intake.accept(event).await.map(|accepted| (accepted, None)),
@@ -430,7 +428,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 }
 
 fn unknown_hook() -> Response {
-    // One label for all of them: names that somebody tries are not ours to keep.
+    // One label for all: names that a caller guesses must not create metrics.
     metrics::counter!(REQUESTS, "hook" => "unknown", "status" => "404").increment(1);
     Problem::new(StatusCode::NOT_FOUND, "unknown-hook", "There is no such hook", "no hook has this name")
         .into_response()
@@ -440,27 +438,27 @@ fn unknown_turn() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown-turn", "There is no such turn", "this hook has no turn with this id")
 }
 
-fn closed() -> Problem {
+fn not_running() -> Problem {
     unavailable("the gateway is starting or stopping")
 }
 
-fn not_taken_in(error: &IntakeError) -> Problem {
+fn intake_problem(error: &IntakeError) -> Problem {
     match error {
-        IntakeError::ShuttingDown => closed(),
-        IntakeError::Store(error) => unreadable(error),
+        IntakeError::ShuttingDown => not_running(),
+        IntakeError::Store(error) => store_problem(error),
     }
 }
 
-fn unreadable(error: &StoreError) -> Problem {
+fn store_problem(error: &StoreError) -> Problem {
     match error {
-        // The store says so itself, once.
-        StoreError::Unavailable(_) => tracing::debug!(%error, "a hook's request was refused"),
-        StoreError::Corrupt(_) | StoreError::Failed(_) => tracing::error!(%error, "a hook's request was refused"),
+        // The store logs this itself, once.
+        StoreError::Unavailable(_) => tracing::debug!(%error, "hook request refused"),
+        StoreError::Corrupt(_) | StoreError::Failed(_) => tracing::error!(%error, "hook request refused"),
     }
-    unavailable("nothing can be stored or read at the moment; what was taken in before is kept")
+    unavailable("the store cannot be used at the moment; accepted turns are kept")
 }
 
 fn unavailable(detail: &'static str) -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Nothing can be taken in now", detail)
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The gateway is unavailable", detail)
         .retry_after(UNAVAILABLE_PAUSE)
 }

@@ -1,4 +1,4 @@
-//! `[channels.webhook.<name>]`: a hook at `/hooks/<name>`, as the operator configured it.
+//! `[channels.webhook.<name>]`: the configuration of the hook at `/hooks/<name>`.
 
 use std::time::Duration;
 
@@ -12,32 +12,32 @@ use url::Url;
 
 use crate::auth;
 
-/// One hook. A caller is let in by any one of `token`, `signing_secret` and `hub_secret` that is set.
+/// A caller is accepted by any one of `token`, `signing_secret` and `hub_secret` that is set.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebhookSection {
-    /// What a caller shows as `Authorization: Bearer …`.
+    /// Sent by callers as `Authorization: Bearer …`.
     pub token: Option<Token>,
     /// The key of Standard Webhooks signatures: `whsec_` and base64.
     pub signing_secret: Option<Secret>,
     /// The key of `X-Hub-Signature-256`, as GitHub and Meta sign.
     pub hub_secret: Option<Secret>,
-    /// How long a caller is kept waiting at most, and when it does not say; zero: nobody waits.
+    /// How long a caller waits: the upper limit, and the default if it does not ask for a wait. Zero: not at all.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 0, { 10 * MINUTE }>")]
     pub wait: Duration,
-    /// The conversation of callers that name neither one nor a sender. Without one each such call is a
+    /// The conversation of calls that name neither a conversation nor a sender. Without it each such call is a
     /// conversation of its own.
     #[serde(deserialize_with = "text::filled_option")]
     pub conversation: Option<String>,
-    /// Who answers, where it is not the default agent.
+    /// The agent that answers, if not the default one.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
-    /// Where answers are posted as well.
+    /// Receives a copy of each answer.
     #[serde(deserialize_with = "text::http_url_option")]
     pub callback_url: Option<Url>,
-    /// The key that callbacks are signed with: `whsec_` and base64. There when `callback_url` is.
+    /// Signs the callbacks: `whsec_` and base64. Set if and only if `callback_url` is.
     pub callback_secret: Option<Secret>,
-    /// The largest body, where it is not `server.body_limit`.
+    /// The largest body, if not `server.body_limit`.
     pub body_limit: Option<Size>,
 }
 
@@ -60,7 +60,7 @@ impl Default for WebhookSection {
 impl Section for WebhookSection {
     fn check(&self, checks: &mut Checks<'_>) {
         if self.token.is_none() && self.signing_secret.is_none() && self.hub_secret.is_none() {
-            let what = "must be set, or `signing_secret`, or `hub_secret`: a hook is never open \
+            let what = "must be set, unless `signing_secret` or `hub_secret` is: a hook is never open \
                         (`token = { generate = true }` makes a token)";
             checks.wrong(checks.key(&["token"]), what);
         }
@@ -68,7 +68,7 @@ impl Section for WebhookSection {
             if secret.as_ref().is_some_and(|secret| !is_signing_key(secret)) {
                 checks.wrong(
                     checks.key(&[name]),
-                    "must be \"whsec_\" and a key in base64, as Standard Webhooks has them",
+                    "must be \"whsec_\" followed by a base64 key, as Standard Webhooks requires",
                 );
             }
         }
@@ -76,13 +76,13 @@ impl Section for WebhookSection {
             (Some(_), None) => {
                 checks.wrong(
                     checks.key(&["callback_secret"]),
-                    "must be set: what is posted to callback_url is signed with it",
+                    "must be set: the posts to callback_url are signed with it",
                 );
             }
             (None, Some(_)) => {
                 checks.wrong(
                     checks.key(&["callback_secret"]),
-                    "is not used without `callback_url`: set that, or take this out",
+                    "is not used without `callback_url`: set that, or remove this key",
                 );
             }
             (Some(_), Some(_)) | (None, None) => {}

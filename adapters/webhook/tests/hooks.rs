@@ -1,4 +1,4 @@
-//! Hooks over HTTP, before a real core on a real database. The agent is scripted, and does what it is told.
+//! Hooks over HTTP, with a real core, a real database and a scripted agent.
 
 mod support;
 
@@ -42,7 +42,7 @@ async fn text_alone_is_given_to_who_wants_it(#[case] content_type: &str, #[case]
     hook.stop().await;
 }
 
-/// A1, A3: the ladder's words, and what made it speak.
+/// A1, A3: the ladder's text, and the cause.
 #[tokio::test]
 async fn a_silent_agent_is_spoken_for() {
     let hook = Hook::start().await;
@@ -66,7 +66,7 @@ async fn a_reaction_is_an_answer() {
     hook.stop().await;
 }
 
-/// M2: something to speak before the caller loses patience, and the answer at an address that stays.
+/// M2: a deferral before the caller's wait ends, and the answer at a permanent URL.
 #[tokio::test]
 async fn a_slow_agent_defers_and_the_answer_is_fetched() {
     let hook = Hook::start().await;
@@ -84,7 +84,7 @@ async fn a_slow_agent_defers_and_the_answer_is_fetched() {
     assert_eq!((now.status, &json_of(&now)["status"]), (StatusCode::ACCEPTED, &json!("deferred")));
 
     let fetching = tokio::spawn(hook.get(&url).header("prefer", "wait=5").send());
-    hook.agent_goes_on();
+    hook.release_agent();
 
     let fetched = Answered::of(fetching.await.unwrap().unwrap()).await;
     assert_eq!((fetched.status, &json_of(&fetched)["reply"]), (StatusCode::OK, &json!("at last")));
@@ -106,7 +106,7 @@ async fn a_caller_that_does_not_wait_gets_an_address() {
     assert_eq!(accepted.header("preference-applied"), "wait=0");
     let url = format!("http://{}/hooks/siri/turns/{}", hook.address, body["turn_id"].as_str().unwrap());
     assert_eq!(body["result_url"], url);
-    hook.agent_goes_on();
+    hook.release_agent();
     let fetched = hook.send(hook.get(&url).header("prefer", "wait=5")).await;
     assert_eq!(json_of(&fetched)["reply"], "at last");
     hook.stop().await;
@@ -137,7 +137,7 @@ async fn the_same_key_waits_for_the_answer_that_is_on_its_way() {
     hook.agent_waits().await;
 
     let again = tokio::spawn(request().send());
-    hook.agent_goes_on();
+    hook.release_agent();
 
     let (first, again) =
         (Answered::of(first.await.unwrap().unwrap()).await, Answered::of(again.await.unwrap().unwrap()).await);
@@ -165,7 +165,7 @@ async fn the_same_key_with_another_body_is_a_conflict(#[case] other: Value) {
     hook.stop().await;
 }
 
-/// Nobody is given the answer to somebody else's question, in the same conversation and in the same words.
+/// A sender never gets the answer to another sender's question, even with the same text in the same conversation.
 #[tokio::test]
 async fn the_same_key_of_another_sender_is_a_conflict() {
     let hook = Hook::start().await;
@@ -200,10 +200,10 @@ async fn a_signed_request_is_answered_once_and_its_result_has_an_address_that_op
     hook.stop().await;
 }
 
-/// E3. What the store refuses is not answered, and its caller is told so, with its key as without; the next one is.
+/// E3: the caller of a message that the store refuses gets 422, also when it repeats its key. The next message is answered.
 #[tokio::test]
 async fn a_message_that_the_store_refuses_costs_itself_only() {
-    let hook = Hook::refusing().await;
+    let hook = Hook::rejecting().await;
     let poison = || hook.post().header("idempotency-key", "k1").body("say poison");
 
     for _ in 0..2 {
@@ -216,8 +216,8 @@ async fn a_message_that_the_store_refuses_costs_itself_only() {
     hook.stop().await;
 }
 
-/// M6. The address of a result is good also when its hook is not configured any more, before the answer and after it;
-/// nothing else of the hook is.
+/// M6: the URL of a result stays valid when its hook is no longer configured, before and after the answer. The hook
+/// serves nothing else.
 #[tokio::test]
 async fn the_result_of_a_removed_hook_is_read_with_its_key() {
     let mut hook = Hook::start().await;
@@ -249,7 +249,7 @@ async fn the_result_of_a_removed_hook_is_read_with_its_key() {
     ] {
         assert_eq!(fetch(&wrong).await.status, 404, "{wrong}");
     }
-    assert_eq!(hook.send(hook.post().body("count")).await.status, 404, "it takes nothing in");
+    assert_eq!(hook.send(hook.post().body("count")).await.status, 404, "it accepts nothing");
     hook.engine_stops().await;
 }
 
@@ -319,7 +319,7 @@ async fn another_media_type_and_a_body_over_the_limit_are_refused() {
     hook.stop().await;
 }
 
-/// D18: who asked is told that it was called off.
+/// D18: the caller learns that its turn was cancelled.
 #[tokio::test]
 async fn a_turn_that_was_called_off_says_so() {
     let hook = Hook::start().await;
@@ -353,17 +353,17 @@ async fn a_caller_that_still_waits_at_the_end_gets_an_address() {
     let asking = tokio::spawn(hook.post().json(&json!({"message": "wait for me"})).send());
     hook.agent_waits().await;
 
-    hook.hang_up.cancel();
+    hook.stop_waiting.cancel();
 
     let answered = Answered::of(asking.await.unwrap().unwrap()).await;
     assert_eq!((answered.status, &json_of(&answered)["status"]), (StatusCode::ACCEPTED, &json!("accepted")));
-    hook.agent_goes_on();
+    hook.release_agent();
     let url = json_of(&answered)["result_url"].as_str().unwrap().to_owned();
     hook.until_settled(&url).await;
     hook.stop().await;
 }
 
-/// H2: a copy is signed, and the same one when it is sent again.
+/// H2: a copy is signed, and a repeated post is identical.
 #[tokio::test]
 async fn an_answer_is_posted_to_the_callback_until_it_is_taken() {
     let mut receiver = Receiver::answering(&[500, 200]).await;
@@ -380,7 +380,7 @@ async fn an_answer_is_posted_to_the_callback_until_it_is_taken() {
     hook.stop().await;
 }
 
-/// E6, D1: what was taken in is answered, whether or not somebody is there to read it.
+/// E6, D1: an accepted turn is answered even if the caller has gone.
 #[tokio::test]
 async fn a_caller_that_hangs_up_leaves_no_turn_behind() {
     let hook = Hook::start().await;

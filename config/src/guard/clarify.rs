@@ -1,4 +1,4 @@
-//! `[guard.clarify.<name>]`: a guided question.
+//! `[guard.clarify.<name>]`: a question with choices.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(super) fn check(name: &str, question: &Question, checks: &mut Checks<'_>) {
         if choice.trim().is_empty() {
             checks.wrong(key.index(index), "is empty");
         } else if !seen.insert(choice.trim()) {
-            checks.wrong(key.index(index), "is there twice: nobody could tell which was picked");
+            checks.wrong(key.index(index), "is listed twice: the choices must differ");
         }
     }
 }

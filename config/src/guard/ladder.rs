@@ -8,46 +8,45 @@ use serde::{Deserialize, Serialize};
 use super::{check_scope, templates::scopes};
 use crate::check::Checks;
 
-/// Where the ladder stands that holds for every channel.
+/// The key of the ladders for every channel.
 const EVERYWHERE: &str = "default";
 
-/// The ladders, by where they hold: a channel (`webhook.siri`), a platform (`webhook`) or `default`.
+/// The ladders, by scope: a channel (`webhook.siri`), a platform (`webhook`) or `default`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Ladders(BTreeMap<String, Chats>);
 
-/// The ladders of one platform or channel.
+/// The ladders of one scope.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Chats {
     /// In a chat with one person.
-    #[serde(skip_serializing_if = "Rungs::are_all_elsewhere")]
+    #[serde(skip_serializing_if = "Rungs::is_empty")]
     pub direct: Rungs,
-    /// In a chat with several.
-    #[serde(skip_serializing_if = "Rungs::are_all_elsewhere")]
+    /// In a group.
+    #[serde(skip_serializing_if = "Rungs::is_empty")]
     pub group: Rungs,
 }
 
-/// The rungs for each cause, tried in order. `None`: as the next wider ladder has it.
+/// The rungs for each cause, tried in order. `None`: the next wider scope decides.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rungs {
     /// The agent ended without a signal, or chose silence.
     pub silent: Option<Vec<Rung>>,
-    /// The agent failed.
     pub error: Option<Vec<Rung>>,
     /// The hard deadline passed.
     pub timeout: Option<Vec<Rung>>,
     /// The platform refused the agent's answer.
     pub refused: Option<Vec<Rung>>,
-    /// The turn could not be read.
+    /// The message could not be read.
     pub unreadable: Option<Vec<Rung>>,
 }
 
-/// The kinds of chats, in the order of the manual.
+/// In the order of the manual.
 const CHATS: [ChatKind; 2] = [ChatKind::Direct, ChatKind::Group];
 
-/// As the configuration names it.
+/// The key in the configuration.
 const fn name_of(chat: ChatKind) -> &'static str {
     match chat {
         ChatKind::Direct => "direct",
@@ -65,7 +64,7 @@ impl Chats {
 }
 
 impl Rungs {
-    fn are_all_elsewhere(&self) -> bool {
+    fn is_empty(&self) -> bool {
         Cause::ALL.into_iter().all(|cause| self.get(cause).is_none())
     }
 
@@ -82,8 +81,7 @@ impl Rungs {
 }
 
 impl Ladders {
-    /// What is tried on `channel` (`webhook.siri`) in such a chat for such a cause: as the channel's own
-    /// ladder has it, or else its platform's, or else the default one.
+    /// The rungs for `channel` (`webhook.siri`): from the channel's own ladder, else its platform's, else the default.
     #[must_use]
     pub fn rungs(&self, channel: &str, chat: ChatKind, cause: Cause) -> &[Rung] {
         scopes(channel)
@@ -92,7 +90,7 @@ impl Ladders {
             .unwrap_or_default()
     }
 
-    /// All of that for `channel`.
+    /// The rungs of `channel` for every cause.
     pub(super) fn ladder(&self, channel: &str, chat: ChatKind) -> Ladder {
         Cause::ALL
             .into_iter()
@@ -109,7 +107,7 @@ impl Ladders {
         })
     }
 
-    /// The templates that some rung says.
+    /// The names of the templates that the rungs use.
     pub(super) fn templates(&self) -> BTreeSet<&str> {
         let rungs = self.all().flat_map(|(.., rungs)| rungs);
         rungs.filter_map(|rung| if let Rung::Say(name) = rung { Some(name.as_str()) } else { None }).collect()
@@ -122,7 +120,7 @@ impl Ladders {
         for (scope, chat, cause, rungs) in self.all() {
             let list = checks.key(&["ladder", scope, name_of(chat), cause.as_str()]);
             if rungs.is_empty() {
-                let what = "is empty: name at least one rung, or a turn that is owed an answer would get none";
+                let what = "is empty: name at least one rung, or a turn that is owed an answer could get none";
                 checks.wrong(list.clone(), what);
             }
             for (index, rung) in rungs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `[guard]`: deadlines, the fallback ladder and the words that people see.
+//! `[guard]`: deadlines, the fallback ladder and the texts that people see.
 
 mod clarify;
 mod ladder;
@@ -23,42 +23,39 @@ use crate::{
     number,
 };
 
-/// Deadlines, the fallback ladder and the words that people see.
+/// Deadlines, limits, ladders and templates.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guard {
-    /// How long a person waits before a deferral. `None`: no deferral of the gateway's own.
+    /// How long a person waits before a deferral. `None`: the gateway sends no deferrals on its own.
     #[serde(
         serialize_with = "duration::write_or_off",
         deserialize_with = "duration::between_or_off::<_, 10, { 24 * HOUR }>"
     )]
     pub soft_deadline: Option<Duration>,
-    /// How long one run of an agent may take before the ladder.
+    /// How long one run of an agent may take.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, { 24 * HOUR }>")]
     pub hard_deadline: Duration,
     /// How many times one turn is given to the same agent.
     #[serde(deserialize_with = "number::between::<_, 1, 100>")]
     pub max_runs: u32,
-    /// How many deferrals one turn may get.
     #[serde(deserialize_with = "number::between::<_, 0, 100>")]
     pub max_deferrals: u32,
-    /// The longest an agent may put an answer off.
+    /// The longest time for which an agent may defer an answer.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, { 720 * HOUR }>")]
     pub max_defer: Duration,
-    /// What becomes of an answer that comes after a fallback was sent.
+    /// What happens to an answer that comes after a fallback was sent.
     pub late_answer: LateAnswer,
-    /// What becomes of a message that the platform may or may not have accepted.
+    /// What happens to a message that the platform may have accepted.
     pub on_unknown: OnUnknown,
-    /// What is tried when the agent is silent or fails.
+    /// What is tried when an agent is silent or fails.
     pub ladder: Ladders,
-    /// Questions that a ladder may ask, by name.
     pub clarify: BTreeMap<String, Question>,
-    /// The words that people see.
     pub templates: Templates,
 }
 
 impl Guard {
-    /// What holds on `channel` (`webhook.siri`), which may have its own way with what may have arrived or not.
+    /// The policy for `channel` (`webhook.siri`). `on_unknown` is the channel's own setting, if it has one.
     #[must_use]
     pub fn policy(&self, channel: &str, chat: ChatKind, on_unknown: Option<OnUnknown>) -> Policy {
         Policy {
@@ -79,7 +76,7 @@ impl Section for Guard {
         if self.soft_deadline.is_some_and(|soft| soft >= self.hard_deadline) {
             let (soft, hard) = (checks.key(&["soft_deadline"]), checks.key(&["hard_deadline"]));
             if checks.is_default(&soft) {
-                checks.wrong(hard, "must be longer than guard.soft_deadline: set that too, to less or to \"off\"");
+                checks.wrong(hard, "must be longer than guard.soft_deadline: also set that to less, or to \"off\"");
             } else {
                 checks.wrong(soft, "must be shorter than guard.hard_deadline, or \"off\"");
             }
@@ -93,13 +90,12 @@ impl Section for Guard {
     }
 }
 
-/// Notes when `name`, the key of a table under `section`, is neither a platform of this build nor a
-/// configured channel.
+/// Reports `name`, the key of a table under `section`, if it is neither a platform nor a configured channel.
 fn check_scope(section: &str, name: &str, checks: &mut Checks<'_>) {
     let names = checks.names;
     if names.platforms.contains(name) || names.channels.contains(name) {
         return;
     }
     let hint = hint(name, names.platforms.iter().chain(&names.channels).map(String::as_str));
-    checks.wrong(checks.key(&[section, name]), format!("is for no platform of this build and no channel: {hint}"));
+    checks.wrong(checks.key(&[section, name]), format!("names neither a platform nor a channel: {hint}"));
 }

@@ -1,4 +1,4 @@
-//! `[guard.templates]`: the words that people see.
+//! `[guard.templates]`: the texts that people see.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use crate::{
     text::{NAME_RULE, is_name},
 };
 
-/// The templates that the gateway itself uses; `default.toml` says when. A ladder may name others.
+/// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
 pub const TEMPLATES: [&str; 17] = [
     "silent",
     "failed",
@@ -38,97 +38,96 @@ pub const TEMPLATES: [&str; 17] = [
     "file_not_sent",
 ];
 
-/// The words that people see: for everyone, and where a platform or channel has its own.
+/// The texts that people see, with those that a platform or channel replaces.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Templates(BTreeMap<String, Template>);
 
-/// A template, or those of a platform or channel.
+/// An entry of the table: a text, or a table of texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Template {
-    /// Words.
-    Words(String),
-    /// Words by name, for the platform or channel of that key.
-    Own(BTreeMap<String, String>),
+    /// The text for every channel.
+    Text(String),
+    /// Texts by template name, for the platform or channel that the key names.
+    Scoped(BTreeMap<String, String>),
 }
 
 impl<'de> Deserialize<'de> for Template {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WordsOrTable;
-        impl<'de> Visitor<'de> for WordsOrTable {
+        struct TextOrTable;
+        impl<'de> Visitor<'de> for TextOrTable {
             type Value = Template;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("text, or a table of texts for one platform or channel")
             }
 
-            fn visit_str<E: Error>(self, words: &str) -> Result<Template, E> {
-                Ok(Template::Words(words.to_owned()))
+            fn visit_str<E: Error>(self, text: &str) -> Result<Template, E> {
+                Ok(Template::Text(text.to_owned()))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Template, A::Error> {
-                BTreeMap::deserialize(MapAccessDeserializer::new(table)).map(Template::Own)
+                BTreeMap::deserialize(MapAccessDeserializer::new(table)).map(Template::Scoped)
             }
         }
-        deserializer.deserialize_str(WordsOrTable)
+        deserializer.deserialize_str(TextOrTable)
     }
 }
 
-/// Where settings for `channel` are looked for, the narrowest first: `webhook.siri`, `webhook`.
+/// The scopes of `channel`, the narrowest first: `webhook.siri`, `webhook`.
 pub(super) fn scopes(channel: &str) -> impl Iterator<Item = &str> {
     [Some(channel), channel.split_once('.').map(|(platform, _)| platform)].into_iter().flatten()
 }
 
 impl Templates {
-    /// The words of the template `name` on `channel` (`webhook.siri`): the channel's own, or else its
-    /// platform's, or else everyone's. `None` when there is no such template.
+    /// The text of the template `name` on `channel` (`webhook.siri`): the channel's own, else its platform's, else the
+    /// general one. `None` if there is no such template.
     #[must_use]
-    pub fn words(&self, channel: &str, name: &str) -> Option<&str> {
+    pub fn text(&self, channel: &str, name: &str) -> Option<&str> {
         let own = scopes(channel).find_map(|scope| match self.0.get(scope)? {
-            Template::Own(own) => own.get(name),
-            Template::Words(_) => None,
+            Template::Scoped(own) => own.get(name),
+            Template::Text(_) => None,
         });
         own.map(String::as_str).or_else(|| match self.0.get(name)? {
-            Template::Words(words) => Some(words),
-            Template::Own(_) => None,
+            Template::Text(text) => Some(text),
+            Template::Scoped(_) => None,
         })
     }
 
-    /// Every template by its name, as it reads on `channel`.
+    /// The text of every template on `channel`, by name.
     #[must_use]
     pub fn for_channel(&self, channel: &str) -> BTreeMap<&str, &str> {
-        let names = self.0.iter().filter(|(_, template)| matches!(template, Template::Words(_)));
-        names.filter_map(|(name, _)| Some((name.as_str(), self.words(channel, name)?))).collect()
+        let names = self.0.iter().filter(|(_, template)| matches!(template, Template::Text(_)));
+        names.filter_map(|(name, _)| Some((name.as_str(), self.text(channel, name)?))).collect()
     }
 
-    /// The names that a ladder may say.
+    /// The names that a ladder may use.
     pub(super) fn names(&self) -> BTreeSet<String> {
-        let named = self.0.iter().filter(|(_, template)| matches!(template, Template::Words(_)));
+        let named = self.0.iter().filter(|(_, template)| matches!(template, Template::Text(_)));
         named.map(|(name, _)| name.clone()).collect()
     }
 
-    /// `said` are the names that some ladder says: a template that neither a ladder nor the gateway uses is
-    /// a slip.
-    pub(super) fn check(&self, said: &BTreeSet<&str>, checks: &mut Checks<'_>) {
+    /// `used` are the names that ladders use. A template that neither a ladder nor the gateway uses is a mistake.
+    pub(super) fn check(&self, used: &BTreeSet<&str>, checks: &mut Checks<'_>) {
         for (name, template) in &self.0 {
             match template {
-                Template::Words(words) => {
-                    check_words(&["templates", name], words, checks);
+                Template::Text(text) => {
+                    check_not_blank(&["templates", name], text, checks);
                     if !is_name(name) {
                         checks.wrong(checks.key(&["templates", name]), NAME_RULE);
-                    } else if !TEMPLATES.contains(&&**name) && !said.contains(&**name) {
+                    } else if !TEMPLATES.contains(&&**name) && !used.contains(&**name) {
                         let hint = hint(name, TEMPLATES.into_iter());
-                        let what = format!("is not said by the gateway nor by any ladder: {hint}");
+                        let what = format!("is not used by the gateway or a ladder: {hint}");
                         checks.wrong(checks.key(&["templates", name]), what);
                     }
                 }
-                Template::Own(own) => {
+                Template::Scoped(own) => {
                     check_scope("templates", name, checks);
-                    for (own_name, words) in own {
-                        check_words(&["templates", name, own_name], words, checks);
-                        if !matches!(self.0.get(own_name), Some(Template::Words(_))) {
-                            let known = self.0.iter().filter(|(_, known)| matches!(known, Template::Words(_)));
+                    for (own_name, text) in own {
+                        check_not_blank(&["templates", name, own_name], text, checks);
+                        if !matches!(self.0.get(own_name), Some(Template::Text(_))) {
+                            let known = self.0.iter().filter(|(_, known)| matches!(known, Template::Text(_)));
                             let what = unknown(own_name, known.map(|(name, _)| name.as_str()));
                             checks.wrong(checks.key(&["templates", name, own_name]), what);
                         }
@@ -139,8 +138,8 @@ impl Templates {
     }
 }
 
-fn check_words(names: &[&str], words: &str, checks: &mut Checks<'_>) {
-    if words.trim().is_empty() {
-        checks.wrong(checks.key(names), "is empty: a person would be shown nothing");
+fn check_not_blank(names: &[&str], text: &str, checks: &mut Checks<'_>) {
+    if text.trim().is_empty() {
+        checks.wrong(checks.key(names), "is empty: people would see nothing");
     }
 }

@@ -1,10 +1,10 @@
-//! What is wrong, and what the operator reads about it.
+//! Invalid configurations, and the errors that the operator reads.
 
 use rstest::rstest;
 
 use crate::Machine;
 
-/// One mistake each: the file, and what is said of it after "config key".
+/// One mistake each: the file, and the error text after "config key".
 #[rstest]
 #[case::unknown_key(
     "[server]\nlisen = \"127.0.0.1:1\"",
@@ -18,23 +18,23 @@ use crate::Machine;
 #[case::a_value_for_a_table("server = 5", "`server` must be a table, not a number (rejoinder.toml:1)")]
 #[case::two_agents_of_one_name(
     "[agents.main]\nkind = \"front-desk\"\n\n[agents.main]\nkind = \"robot\"",
-    "`agents.main` is there twice: rename or remove one of them (rejoinder.toml:4)"
+    "`agents.main` is defined twice: rename or remove one of them (rejoinder.toml:4)"
 )]
 #[case::two_agents_of_one_name_in_one_line(
     "agents = { a = { kind = \"front-desk\" }, a = { kind = \"front-desk\" } }",
-    "`agents.a` is there twice: rename or remove one of them (rejoinder.toml:1)"
+    "`agents.a` is defined twice: rename or remove one of them (rejoinder.toml:1)"
 )]
 #[case::a_key_twice(
     "[server]\ndrain = \"1s\"\ndrain = \"2s\"",
-    "`server.drain` is there twice: rename or remove one of them (rejoinder.toml:3)"
+    "`server.drain` is defined twice: rename or remove one of them (rejoinder.toml:3)"
 )]
 #[case::another_database(
     "[store]\nurl = \"postgres://me:pw@host/db\"",
-    "`store.url` names a PostgreSQL database: this build stores in SQLite only, write \"sqlite:rejoinder.db\" (rejoinder.toml:2)"
+    "`store.url` names a PostgreSQL database, but this build supports only SQLite: write \"sqlite:rejoinder.db\" (rejoinder.toml:2)"
 )]
 #[case::a_database_that_forgets(
     "[store]\nurl = \"sqlite::memory:\"",
-    "`store.url` names a database in memory, which would lose what is owed when the gateway stops: name a file (rejoinder.toml:2)"
+    "`store.url` names a database in memory, which would lose all owed answers when the gateway stops: name a file (rejoinder.toml:2)"
 )]
 #[case::a_database_without_its_kind(
     "[store]\nurl = \"rejoinder.db\"",
@@ -79,11 +79,11 @@ use crate::Machine;
 )]
 #[case::a_platform_that_was_left_out(
     "[channels.smoke.main]\ntoken = \"t\"\n[guard.templates.smoke]\nlate = \"x\"",
-    "`channels.smoke` names a platform that this build does not have: take it out, or build with the feature `smoke` (rejoinder.toml:1)"
+    "`channels.smoke` names a platform that this build does not have: remove it, or build with the feature `smoke` (rejoinder.toml:1)"
 )]
 #[case::a_group_among_people(
     "[channels.page.main]\nallow_from = [\"-5\"]",
-    "`channels.page.main.allow_from[0]` is a group: groups belong into group_allow_from (rejoinder.toml:2)"
+    "`channels.page.main.allow_from[0]` is a group: groups belong in group_allow_from (rejoinder.toml:2)"
 )]
 #[case::a_slip_in_a_platform(
     "[channels.hok.siri]\ntoken = \"t\"",
@@ -91,11 +91,11 @@ use crate::Machine;
 )]
 #[case::a_name_that_cannot_be_one(
     "[channels.hook.Siri]\ntoken = \"t\"",
-    "`channels.hook.Siri` has a name that cannot be used: use a-z, 0-9, `_` and `-`, 64 characters at most (rejoinder.toml:1)"
+    "`channels.hook.Siri` has an invalid name: use a-z, 0-9, `_` and `-`, at most 64 characters (rejoinder.toml:1)"
 )]
 #[case::a_name_that_is_taken(
     "[channels.page.ws]",
-    "`channels.page.ws` has a name that is taken: choose another (rejoinder.toml:1)"
+    "`channels.page.ws` has a reserved name: choose another (rejoinder.toml:1)"
 )]
 #[case::a_wait_that_is_too_long(
     "[channels.hook.siri]\ntoken = \"t\"\nwait = \"11m\"",
@@ -143,11 +143,11 @@ use crate::Machine;
 )]
 #[case::a_hard_deadline_before_the_soft_one(
     "[guard]\nhard_deadline = \"20s\"",
-    "`guard.hard_deadline` must be longer than guard.soft_deadline: set that too, to less or to \"off\" (rejoinder.toml:2)"
+    "`guard.hard_deadline` must be longer than guard.soft_deadline: also set that to less, or to \"off\" (rejoinder.toml:2)"
 )]
 #[case::a_ladder_for_a_platform_that_is_not_in_this_build(
     "[guard.ladder.semaphore.direct]\nsilent = [{ say = \"silent\" }]",
-    "`guard.ladder.semaphore` is for no platform of this build and no channel: there are `hook`, `page`, `smoke`, `hook.default` and `page.main` (rejoinder.toml:1)"
+    "`guard.ladder.semaphore` names neither a platform nor a channel: there are `hook`, `page`, `smoke`, `hook.default` and `page.main` (rejoinder.toml:1)"
 )]
 #[case::a_kind_of_chat_that_there_is_not(
     "[guard.ladder.page.dierct]\nsilent = [{ say = \"silent\" }]",
@@ -235,7 +235,7 @@ refused = ["say"]
       config key `guard.ladder.page.direct.silent[1].clarify` names the question `what`, which does not exist: there is only `what_next` (rejoinder.toml:2)
       config key `guard.ladder.page.direct.silent[2].say` names the template `silnt`, which does not exist: did you mean `silent`? (rejoinder.toml:2)
       config key `guard.ladder.page.direct.silent[3].react` must be one emoji (rejoinder.toml:2)
-      config key `guard.ladder.page.direct.error` is empty: name at least one rung, or a turn that is owed an answer would get none (rejoinder.toml:3)
+      config key `guard.ladder.page.direct.error` is empty: name at least one rung, or a turn that is owed an answer could get none (rejoinder.toml:3)
     "#);
     insta::assert_snapshot!(wrong_shapes.errors(), @r#"
     4 problems in the configuration:
@@ -279,7 +279,7 @@ laet = "x"
     insta::assert_snapshot!(questions.errors(), @r#"
     3 problems in the configuration:
       config key `guard.clarify.one.choices` must be a list of 2 to 8 texts, not of 1 (rejoinder.toml:3)
-      config key `guard.clarify.two.choices[1]` is there twice: nobody could tell which was picked (rejoinder.toml:6)
+      config key `guard.clarify.two.choices[1]` is listed twice: the choices must differ (rejoinder.toml:6)
       config key `guard.clarify.two.choices[2]` is empty (rejoinder.toml:6)
     "#);
     insta::assert_snapshot!(empty.errors(), @r#"
@@ -290,9 +290,9 @@ laet = "x"
     "#);
     insta::assert_snapshot!(templates.errors(), @r#"
     4 problems in the configuration:
-      config key `guard.templates.flaied` is not said by the gateway nor by any ladder: did you mean `failed`? (rejoinder.toml:2)
-      config key `guard.templates.late` is empty: a person would be shown nothing (rejoinder.toml:3)
-      config key `guard.templates.hok` is for no platform of this build and no channel: did you mean `hook`? (rejoinder.toml:4)
+      config key `guard.templates.flaied` is not used by the gateway or a ladder: did you mean `failed`? (rejoinder.toml:2)
+      config key `guard.templates.late` is empty: people would see nothing (rejoinder.toml:3)
+      config key `guard.templates.hok` names neither a platform nor a channel: did you mean `hook`? (rejoinder.toml:4)
       config key `guard.templates.hook.laet` is unknown: did you mean `late`? (rejoinder.toml:7)
     "#);
 }

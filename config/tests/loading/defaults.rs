@@ -1,4 +1,4 @@
-//! What holds where nothing was written, and whether `default.toml` says so.
+//! The defaults, and whether `default.toml` documents them.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
 
 #[test]
 fn without_a_file_there_is_what_the_manual_has() {
-    let loaded = Machine::new().load().expect("the defaults are right");
+    let loaded = Machine::new().load().expect("the defaults are valid");
     let config = loaded.config;
 
     assert_eq!(loaded.source, ConfigSource::Defaults);
@@ -72,7 +72,7 @@ fn a_section_is_its_platforms_and_nobody_elses() {
 
     assert_eq!(config.channels.of::<Hook>().map(|(name, _)| name).collect::<Vec<_>>(), ["a"]);
     assert_eq!(config.channels.of::<Page>().count(), 0);
-    let (_, channel) = config.channels.iter().next().expect("it is there");
+    let (_, channel) = config.channels.iter().next().expect("a channel");
     assert!(channel.section::<Hook>().is_some() && channel.section::<Page>().is_none());
 }
 
@@ -81,15 +81,15 @@ fn what_every_channel_tells_is_read_from_its_section() {
     let toml = "[channels.page.a]\nallow_from = [42, \"@Ada\"]\ntell_reactions = true\non_unknown = \"hold\"\ngroup_policy = \"all\"";
     let config = Machine::with_toml(&toml.replace("\"@Ada\"", "\"Ada\"")).config();
 
-    let (_, channel) = config.channels.iter().next().expect("it is there");
+    let (_, channel) = config.channels.iter().next().expect("a channel");
     let access = channel.common.people.as_ref().expect("people").access();
     assert_eq!(access.allow, ["42", "ada"].into_iter().collect());
     assert_eq!(access.group, rejoinder_core::GroupPolicy::All);
-    assert!(channel.common.tells_reactions);
+    assert!(channel.common.notify_reactions);
     assert_eq!(channel.common.on_unknown, Some(rejoinder_core::OnUnknown::Hold));
 }
 
-/// The checks of a section's manual hold for sections that are right.
+/// The checks of a section's manual pass for correct sections.
 #[test]
 fn every_section_keeps_to_its_manual() {
     check_channel_manual::<Hook>(&[], &["token", "key", "callback", "agent"]);
@@ -103,7 +103,7 @@ fn a_default_that_the_manual_has_wrong_is_noticed() {
     check_channel_manual::<Hook>(&[], &["token", "key", "callback"]);
 }
 
-/// Both ways: what the manual names is known (or it would not load), and what is known the manual names.
+/// The manual names every known key. The reverse follows because the manual loads.
 #[test]
 fn every_key_there_is_stands_in_the_manual() {
     let toml: DocumentMut = uncommented(&BUILD.manual()).parse().expect("it is TOML");
@@ -139,8 +139,8 @@ fn every_key_and_table_of_the_manual_has_a_comment() {
 
 #[test]
 fn the_gateways_own_templates_are_those_of_the_manual() {
-    let words = Machine::new().config().guard.templates;
-    let in_manual: BTreeSet<&str> = words.for_channel("").into_keys().collect();
+    let templates = Machine::new().config().guard.templates;
+    let in_manual: BTreeSet<&str> = templates.for_channel("").into_keys().collect();
 
     assert_eq!(in_manual, BTreeSet::from(TEMPLATES));
 }
@@ -197,7 +197,7 @@ fn every_cause_has_a_rung_on_every_platform_by_default() {
 /// A11.
 #[test]
 fn a_channels_own_words_come_before_its_platforms_and_those_before_everyones() {
-    let words = Machine::with_toml(
+    let templates = Machine::with_toml(
         r#"
         [channels.hook.siri]
         token = "t"
@@ -212,11 +212,11 @@ fn a_channels_own_words_come_before_its_platforms_and_those_before_everyones() {
     .templates;
     let manual = Machine::new().config().guard.templates;
 
-    assert_eq!(words.words("hook.siri", "late"), Some("siri's"));
-    assert_eq!(words.words("hook.siri", "failed"), manual.words("hook.default", "failed"));
-    assert_eq!(words.words("page.main", "silent"), Some("everyone's"));
-    assert_ne!(words.words("hook.siri", "silent"), Some("everyone's"));
-    assert_eq!(words.words("page.main", "unheard"), None);
+    assert_eq!(templates.text("hook.siri", "late"), Some("siri's"));
+    assert_eq!(templates.text("hook.siri", "failed"), manual.text("hook.default", "failed"));
+    assert_eq!(templates.text("page.main", "silent"), Some("everyone's"));
+    assert_ne!(templates.text("hook.siri", "silent"), Some("everyone's"));
+    assert_eq!(templates.text("page.main", "unheard"), None);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_ladder_may_say_a_template_of_the_operators() {
     )
     .config();
 
-    assert_eq!(config.guard.templates.words("page.main", "calm"), Some("All is well."));
+    assert_eq!(config.guard.templates.text("page.main", "calm"), Some("All is well."));
 }
 
 #[test]

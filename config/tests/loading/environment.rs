@@ -14,7 +14,7 @@ use crate::{
 fn a_variable_overrides_the_file() {
     let machine = Machine::with_toml("[server]\nlisten = \"127.0.0.1:1\"\ndrain = \"1s\"")
         .with_environment(&[("REJOINDER__SERVER__LISTEN", "0.0.0.0:2")]);
-    let loaded = machine.load().expect("it is right");
+    let loaded = machine.load().expect("the configuration is valid");
 
     assert_eq!(loaded.config.server.listen.to_string(), "0.0.0.0:2");
     assert_eq!(loaded.config.server.drain, Duration::from_secs(1));
@@ -37,7 +37,7 @@ fn a_variable_holds_toml_or_else_text() {
     assert_eq!(config.log.format, LogFormat::Json);
     assert_eq!(config.guard.soft_deadline, Some(Duration::from_secs(5)));
     assert_eq!(config.guard.clarify["what_next"].choices, ["Yes", "No"]);
-    assert_eq!(config.channels.of::<Page>().next().expect("it is there").1.title, "42");
+    assert_eq!(config.channels.of::<Page>().next().expect("a channel").1.title, "42");
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn a_token_that_looks_like_a_number_is_the_text_that_was_given() {
         .config();
 
     let given = |token: &Token| match token {
-        Token::Given(secret) => secret.get().expose_secret().to_owned(),
+        Token::Configured(secret) => secret.get().expose_secret().to_owned(),
         Token::Generate => panic!("a token was given"),
     };
     assert_eq!(
-        given(config.channels.of::<Hook>().next().expect("it is there").1.token.as_ref().expect("it has one")),
+        given(config.channels.of::<Hook>().next().expect("a channel").1.token.as_ref().expect("it has one")),
         "0012"
     );
     assert_eq!(given(&config.admin.token), "1979-05-27");
@@ -66,7 +66,7 @@ fn a_secret_may_be_referred_to_from_a_variable() {
     {
         let config = Machine::new().with_environment(&[(name, value), ("OTHER", "found")]).config();
 
-        let Token::Given(secret) = config.admin.token else { panic!("{name}: a token was given") };
+        let Token::Configured(secret) = config.admin.token else { panic!("{name}: a token was given") };
         assert_eq!(secret.get().expose_secret(), "found");
     }
 }
@@ -75,7 +75,7 @@ fn a_secret_may_be_referred_to_from_a_variable() {
 fn a_default_channel_is_adjusted_by_a_variable_and_the_others_stay() {
     let config = Machine::new().with_environment(&[("REJOINDER__CHANNELS__HOOK__DEFAULT__WAIT", "5s")]).config();
 
-    assert_eq!(config.channels.of::<Hook>().next().expect("it is there").1.wait, Duration::from_secs(5));
+    assert_eq!(config.channels.of::<Hook>().next().expect("a channel").1.wait, Duration::from_secs(5));
     assert_eq!(config.channels.of::<Page>().count(), 1);
 }
 
@@ -109,7 +109,7 @@ fn a_name_is_found_whatever_its_case_and_with_an_underscore_for_a_hyphen() {
 fn other_variables_of_the_gateway_are_no_overrides() {
     let machine = Machine::new().with_environment(&[("REJOINDER_DATA", "/data"), ("REJOINDER_ADMIN_TOKEN", "x")]);
 
-    assert_eq!(machine.load().expect("it is right").overrides, [""; 0]);
+    assert_eq!(machine.load().expect("the configuration is valid").overrides, [""; 0]);
 }
 
 #[test]

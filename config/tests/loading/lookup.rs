@@ -7,7 +7,7 @@ use crate::Machine;
 const SIRI: &str = "[channels.hook.siri]\ntoken = \"t\"";
 
 fn source(machine: &testing::Machine) -> ConfigSource {
-    machine.load().expect("it is right").source
+    machine.load().expect("the configuration is valid").source
 }
 
 fn file(path: impl Into<std::path::PathBuf>) -> ConfigSource {
@@ -60,5 +60,5 @@ fn a_file_that_was_asked_for_must_be_there() {
 fn a_file_that_cannot_be_read_is_not_passed_over() {
     let machine = Machine::new().with_file("rejoinder.toml/inside", "");
 
-    insta::assert_snapshot!(machine.errors(), @"config file rejoinder.toml (found without being named) cannot be read: Is a directory (os error 21)");
+    insta::assert_snapshot!(machine.errors(), @"config file rejoinder.toml (found at a default path) cannot be read: Is a directory (os error 21)");
 }

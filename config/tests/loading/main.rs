@@ -1,4 +1,4 @@
-//! What an operator writes, and what becomes of it.
+//! Tests of reading whole configurations.
 
 mod bad_input;
 mod defaults;
@@ -17,16 +17,15 @@ const BUILD: Build = Build {
     agents: &[AgentKind::of::<testing::FrontDesk>(), AgentKind::of::<Robot>()],
 };
 
-/// An operator's machine.
 struct Machine;
 
 impl Machine {
-    #[expect(clippy::new_ret_no_self, reason = "it stands for that of `testing`, with the build of these tests")]
+    #[expect(clippy::new_ret_no_self, reason = "it wraps `testing::Machine` with the build of these tests")]
     fn new() -> testing::Machine {
         testing::Machine::of(BUILD)
     }
 
-    /// One with this in `./rejoinder.toml`.
+    /// A machine with this `./rejoinder.toml`.
     fn with_toml(toml: &str) -> testing::Machine {
         Self::new().with_file("rejoinder.toml", toml)
     }

@@ -1,4 +1,4 @@
-//! Secrets are found where the file says, and seen nowhere.
+//! Secrets are read from where the file says, and never printed.
 
 use rejoinder_config::{Config, Token};
 use rstest::rstest;
@@ -9,8 +9,8 @@ use crate::{Machine, sections::Hook};
 const SEEN: &str = "sesame-4f1c";
 
 fn token(config: &Config) -> &str {
-    match &config.channels.of::<Hook>().next().expect("it is there").1.token {
-        Some(Token::Given(secret)) => secret.get().expose_secret(),
+    match &config.channels.of::<Hook>().next().expect("a channel").1.token {
+        Some(Token::Configured(secret)) => secret.get().expose_secret(),
         other => panic!("a token was given, not {other:?}"),
     }
 }
@@ -55,7 +55,7 @@ fn a_secret_is_not_seen_in_what_is_printed() {
         "#,
     )
     .with_environment(&[("SIRI_TOKEN", SEEN), ("REJOINDER__ADMIN__TOKEN", SEEN)]);
-    let loaded = machine.load().expect("it is right");
+    let loaded = machine.load().expect("the configuration is valid");
 
     let printed = [format!("{loaded:#?}"), format!("{:?}", machine.options), loaded.config.to_toml_redacted()];
     for printed in &printed {
@@ -64,7 +64,7 @@ fn a_secret_is_not_seen_in_what_is_printed() {
     assert_eq!(printed[2].matches("\"***\"").count(), 4, "{}", printed[2]);
 }
 
-/// Whatever is wrong with it, and wherever it was written by mistake.
+/// For each kind of mistake in or around a secret.
 #[rstest]
 #[case::of_another_shape("[channels.hook.siri]\nkey = \"sesame-4f1c\"")]
 #[case::in_a_list("[admin]\ntoken = [\"sesame-4f1c\"]")]
@@ -77,7 +77,7 @@ fn a_secret_is_not_seen_in_what_is_printed() {
 #[case::twice("[admin]\ntoken = \"sesame-4f1c\"\ntoken = \"sesame-4f1c\"")]
 fn a_secret_is_not_seen_in_an_error(#[case] toml: &str) {
     let machine = Machine::with_toml(toml);
-    let errors = machine.load().expect_err("it is wrong");
+    let errors = machine.load().expect_err("the configuration is invalid");
 
     assert!(!errors.to_string().contains("sesame"), "{errors}");
     assert!(!format!("{errors:?}").contains("sesame"), "{errors:?}");
@@ -90,7 +90,7 @@ fn whoever_only_looks_at_rows_needs_no_secrets() {
     );
 
     assert!(machine.load().is_err());
-    let store = rejoinder_config::load_store(&machine.options).expect("the section is right");
+    let store = rejoinder_config::load_store(&machine.options).expect("the section is valid");
 
     assert_eq!(store.url.path("/data".as_ref()), std::path::Path::new("/data/elsewhere.db"));
 }
@@ -99,7 +99,7 @@ fn whoever_only_looks_at_rows_needs_no_secrets() {
 fn what_is_wrong_with_the_rows_place_is_said_without_secrets_too() {
     let machine = Machine::with_toml("[store]\nurl = \"redis:6379\"");
 
-    let error = rejoinder_config::load_store(&machine.options).expect_err("it is wrong").to_string();
+    let error = rejoinder_config::load_store(&machine.options).expect_err("the configuration is invalid").to_string();
 
     assert!(error.contains("store.url"), "{error}");
 }

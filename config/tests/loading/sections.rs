@@ -1,9 +1,9 @@
-//! Platforms and a kind of agent, such as adapters have them.
+//! Sections of two platforms and a kind of agent, like those of the adapters.
 
 use std::time::Duration;
 
 use rejoinder_config::{
-    AgentSection, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size, Token,
+    AgentSection, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size, Token,
     duration::{self, MINUTE},
     number, text,
 };
@@ -46,18 +46,18 @@ impl ChannelSection for Hook {
     const PLATFORM: &'static str = "hook";
     const MANUAL: &'static str = r#"# A hook.
 [channels.hook.default]
-# What a caller shows.
+# The token that callers send.
 token = { generate = true }
-# What a caller signs with.
+# The key that callers sign with.
 #key = "key_example"
 # How long a caller waits.
 wait = "25s"
-# Where answers are posted.
+# The URL that answers are posted to.
 #callback = "https://example.org/"
-# Who answers.
+# The agent that answers.
 #agent = "front-desk"
 
-# What hooks say.
+# The texts of hooks.
 [guard.templates.hook]
 # The agent said nothing.
 silent = "I have nothing to say to that."
@@ -99,7 +99,7 @@ impl Default for Page {
     }
 }
 
-const LOOKS: Looks = Looks {
+const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| entry.chars().all(char::is_alphanumeric),
     is_group: |entry| entry.starts_with('-'),
     person: "a name",
@@ -119,7 +119,7 @@ impl Page {
 
 impl Section for Page {
     fn check(&self, checks: &mut Checks<'_>) {
-        self.people().check(&LOOKS, checks);
+        self.people().check(&ID_FORMAT, checks);
     }
 }
 
@@ -133,15 +133,15 @@ title = "Rejoinder"
 dm_policy = "allowlist"
 # Those who may.
 allow_from = []
-# What is heard in groups.
+# Which messages in groups are read.
 group_policy = "mention"
 # Those who may write there.
 group_allow_from = []
-# Whether reactions are told.
+# Whether the agent is notified of reactions.
 tell_reactions = false
 # The largest file.
 max_attachment = "2 MiB"
-# What becomes of a message that may have arrived.
+# What happens to a message that may have arrived.
 #on_unknown = "hold"
 
 # On pages, silence becomes a question.
@@ -155,14 +155,14 @@ silent = [{ clarify = "what_next" }, { say = "silent" }]
         Common {
             agent: None,
             people: Some(self.people()),
-            tells_reactions: self.tell_reactions,
+            notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: self.on_unknown,
         }
     }
 }
 
-/// An agent that is somewhere.
+/// An agent on a server.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Robot {
@@ -177,7 +177,7 @@ pub(crate) struct Robot {
 
 impl Default for Robot {
     fn default() -> Self {
-        let base_url = "http://127.0.0.1/".parse().expect("a constant address");
+        let base_url = "http://127.0.0.1/".parse().expect("a valid constant");
         Self { base_url, model: String::new(), api_key: None, max_tokens: None }
     }
 }
@@ -191,13 +191,13 @@ impl AgentSection for Robot {
     const MANUAL: &'static str = r#"# A robot.
 #[agents.main]
 #kind = "robot"
-# Where it is.
+# Its URL.
 #base_url = "http://127.0.0.1:1/"
 # Its model.
 #model = "r2"
 # Its key.
 #api_key = { env = "ROBOT_KEY" }
-# How much it may say.
+# The most tokens of one answer.
 #max_tokens = 10
 "#;
 }

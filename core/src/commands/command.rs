@@ -1,60 +1,59 @@
-//! What a command is.
+//! The parts of a command: its texts, its action and its answer.
 
 use futures_util::future::BoxFuture;
 use rejoinder_guard::Timestamp;
 
 use crate::{
-    ledger::trigger::Step,
+    ledger::trigger::TurnEvents,
     model::turn::{Handler, TurnRecord},
     ports::store::{Store, StoreError, transition::NewSession},
 };
 
-/// A command, for a platform that lists them.
+/// A command's entry in a platform's command menu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandHelp {
-    /// Its name, without the slash.
+    /// Without the slash.
     pub name: &'static str,
-    /// What it does, in a few words.
+    /// A short phrase, shown to people.
     pub description: &'static str,
 }
 
-/// A command of the gateway's own, or a notice that it gives by itself.
+/// A command that the gateway executes itself, or a notice that it sends on its own.
 pub(crate) struct Command {
-    /// What its turns are stored under.
+    /// Stored as the handler of its turns.
     pub(super) name: &'static str,
-    /// What people may write, each with its slash. Nothing for a notice.
+    /// The texts that invoke it, each with its slash. Empty for a notice.
     pub(super) texts: &'static [&'static str],
-    /// Whether a word may follow.
-    pub(super) takes_a_word: bool,
-    /// What it does, in a few words.
+    /// Whether one argument may follow.
+    pub(super) takes_argument: bool,
     pub(super) description: &'static str,
     pub(super) act: Act,
 }
 
-/// What a command does.
+/// Computes a command's effects and answer. It may read the store and must not write to it.
 pub(super) type Act = for<'a> fn(&'a Call<'a>) -> BoxFuture<'a, Result<Answer, StoreError>>;
 
-/// A command that somebody gave.
+/// One invocation of a command: the turn that carries it, and what it may read.
 pub(super) struct Call<'a> {
     pub(super) turn: &'a TurnRecord,
     pub(super) store: &'a dyn Store,
     pub(super) now: Timestamp,
 }
 
-/// What comes of a command, stored in one transaction.
+/// The effects of a command, stored in one transaction.
 pub(super) struct Answer {
-    /// The name of the template that is its answer.
-    pub(super) words: &'static str,
-    /// What happens to other turns.
-    pub(super) steps: Vec<Step>,
-    /// The conversation's new session.
+    /// The name of the template to reply with.
+    pub(super) template: &'static str,
+    /// Events for other turns.
+    pub(super) turn_events: Vec<TurnEvents>,
+    /// The new current session of the conversation.
     pub(super) session: Option<NewSession>,
 }
 
 impl Answer {
-    /// Words, and nothing else.
-    pub(super) const fn of(words: &'static str) -> Self {
-        Self { words, steps: Vec::new(), session: None }
+    /// A reply from `template`, with no other effect.
+    pub(super) const fn of(template: &'static str) -> Self {
+        Self { template, turn_events: Vec::new(), session: None }
     }
 }
 
@@ -67,16 +66,16 @@ impl Command {
         Handler::Gateway(self.name.into())
     }
 
-    /// Whether a text is this command, and nothing else.
-    pub(super) fn is(&self, text: &str) -> bool {
+    /// Whether a text consists of this command alone, with its argument if it takes one.
+    pub(super) fn matches(&self, text: &str) -> bool {
         let mut words = text.split_whitespace();
         let is_named = words.next().is_some_and(|first| self.texts.contains(&first));
-        is_named && words.count() <= usize::from(self.takes_a_word)
+        is_named && words.count() <= usize::from(self.takes_argument)
     }
 }
 
 impl Call<'_> {
-    /// The turns of the command's conversation that are owed an answer, and came before it.
+    /// The open turns of the command's conversation that are older than the command and that an agent handles.
     pub(super) async fn open_before(&self) -> Result<Vec<TurnRecord>, StoreError> {
         let mut open = Vec::new();
         for id in self.store.open_turns(self.turn.conversation).await? {

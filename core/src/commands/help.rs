@@ -1,11 +1,11 @@
-//! `/help`: what can be said here.
+//! `/help`: lists the commands.
 
 use super::command::{Answer, Command};
 
 pub(super) const HELP: Command = Command {
     name: "help",
     texts: &["/help"],
-    takes_a_word: false,
-    description: "What can be said here",
+    takes_argument: false,
+    description: "List the commands",
     act: |_| Box::pin(async { Ok(Answer::of("help")) }),
 };

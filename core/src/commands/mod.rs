@@ -1,7 +1,7 @@
-//! The gateway's own commands, the same on every channel. Every other one goes to the agent.
+//! The commands that the gateway executes itself, the same on every channel. All other commands go to the agent.
 //!
-//! To add one: a file with its [`Command`], its line in [`ALL`] and, where platforms list it, in [`COMMANDS`]; its words
-//! are templates in `config/default.toml`.
+//! To add one: write a file with its [`Command`], and add it to [`ALL`] and, if platforms list it, to [`COMMANDS`]. Its
+//! replies are templates in `config/default.toml`.
 
 pub(crate) mod command;
 mod help;
@@ -20,7 +20,7 @@ use self::command::{Answer, Call, Command};
 use crate::{
     ledger::{
         Ledger,
-        trigger::{Step, Trigger},
+        trigger::{Trigger, TurnEvents},
     },
     model::{ids::TurnId, settings::Settings, turn::TurnRecord},
     ports::{
@@ -32,19 +32,19 @@ use crate::{
 /// Every command and notice.
 const ALL: [&Command; 6] = [&start::START, &help::HELP, &new::NEW, &stop::STOP, &status::STATUS, &stranger::STRANGER];
 
-/// The gateway's own commands, in the order in which people are shown them.
+/// The gateway's own commands, in the order in which platforms list them.
 pub const COMMANDS: [CommandHelp; 5] =
     [start::START.help(), help::HELP.help(), new::NEW.help(), stop::STOP.help(), status::STATUS.help()];
 
-/// The words of a command that an older version knew.
+/// The template that answers a stored command which this version does not have.
 const UNKNOWN: &str = "failed";
 
-/// The command that a text is, if it is one and nothing else.
+/// The command that a text invokes, if it consists of that alone.
 pub(crate) fn find(text: &str) -> Option<&'static Command> {
-    ALL.into_iter().find(|command| command.is(text))
+    ALL.into_iter().find(|command| command.matches(text))
 }
 
-/// Carries commands out.
+/// Executes commands.
 pub(crate) struct Commands {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ledger: Arc<Ledger>,
@@ -53,17 +53,18 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    /// Carries out the command that `turn` is, and answers it, in one transaction; for as long as that takes.
+    /// Executes the turn's command and answers it in one transaction. Retries until this is stored, the store has
+    /// rejected it too often, or the gateway stops.
     pub(crate) async fn perform(&self, turn: TurnId) {
-        let mut persistence = self.ledger.persist("what a command does", turn);
+        let mut retry = self.ledger.store_retry("the result of a command", turn);
         while let Err(error) = self.try_to_perform(turn).await {
-            if !persistence.tries_again(&error).await {
+            if !retry.wait(&error).await {
                 return;
             }
         }
     }
 
-    /// As [`perform`](Self::perform), once.
+    /// Like [`perform`](Self::perform), without retries. Does nothing if the turn has ended.
     pub(crate) async fn try_to_perform(&self, turn: TurnId) -> Result<(), StoreError> {
         let Some(turn) = self.store.turn(turn).await? else { return Ok(()) };
         if turn.obligation.state().is_final() {
@@ -71,23 +72,22 @@ impl Commands {
         }
         let command = ALL.into_iter().find(|command| turn.handler == command.handler());
         let call = Call { turn: &turn, store: self.store.as_ref(), now: self.clock.now() };
-        let Answer { words, mut steps, session } = match command {
+        let Answer { template, mut turn_events, session } = match command {
             Some(command) => (command.act)(&call).await?,
             None => Answer::of(UNKNOWN),
         };
         let (at, number, end) = (call.now, turn.runs, SignalKind::Reply.as_str().to_owned());
         let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None };
-        let answer = Outcome::Reply(Reply::text(self.fill_in(words, &turn)));
-        steps.push(Step { turn, events: vec![Event::Outcome(answer)] });
-        self.ledger.decide_all(&mut steps, &Trigger::Command { end, session }).await.map(drop)
+        let answer = Outcome::Reply(Reply::text(self.fill_in(template, &turn)));
+        turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(answer)] });
+        self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, session }).await.map(drop)
     }
 
-    /// The words of a template, with what it names: `{agent}`, and `{sender}`, the platform's id of whoever
-    /// wrote.
+    /// Fills in a template's placeholders: `{agent}`, and `{sender}`, the sender's id on the platform.
     fn fill_in(&self, template: &str, turn: &TurnRecord) -> String {
         let channel = &turn.event.conversation.channel;
-        let words = self.settings.words.say(channel, template);
-        words.replace("{agent}", self.settings.agent(channel)).replace("{sender}", &turn.event.sender.id)
+        let text = self.settings.templates.template(channel, template);
+        text.replace("{agent}", self.settings.agent(channel)).replace("{sender}", &turn.event.sender.id)
     }
 }
 

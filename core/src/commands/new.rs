@@ -1,4 +1,4 @@
-//! `/new`: starts a new session; the agent forgets what was said before.
+//! `/new`: starts a new session; the agent no longer gets the earlier history.
 
 use super::command::{Answer, Command};
 use crate::{model::ids::SessionId, ports::store::transition::NewSession};
@@ -6,7 +6,7 @@ use crate::{model::ids::SessionId, ports::store::transition::NewSession};
 pub(super) const NEW: Command = Command {
     name: "new",
     texts: &["/new", "/reset"],
-    takes_a_word: false,
+    takes_argument: false,
     description: "Start afresh: what was said before is forgotten",
     act: |call| {
         Box::pin(async {

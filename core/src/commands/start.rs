@@ -1,11 +1,11 @@
-//! `/start`: says hello. A link into a chat may carry a word of its own.
+//! `/start`: greets. A link into a chat may add an argument (a Telegram deep link).
 
 use super::command::{Answer, Command};
 
 pub(super) const START: Command = Command {
     name: "start",
     texts: &["/start"],
-    takes_a_word: true,
+    takes_argument: true,
     description: "Say hello",
     act: |_| Box::pin(async { Ok(Answer::of("start")) }),
 };

@@ -1,11 +1,11 @@
-//! `/status`: whether something is being worked on in this conversation.
+//! `/status`: tells whether the conversation has open turns.
 
 use super::command::{Answer, Command};
 
 pub(super) const STATUS: Command = Command {
     name: "status",
     texts: &["/status"],
-    takes_a_word: false,
+    takes_argument: false,
     description: "What is being worked on",
     act: |call| {
         Box::pin(async {

@@ -1,11 +1,11 @@
-//! The notice to somebody who may not talk to the agent: their id, for the operator.
+//! The notice to an unauthorised sender. It names their id, which the operator needs to admit them.
 
 use super::command::{Answer, Command};
 
 pub(crate) const STRANGER: Command = Command {
     name: "stranger",
     texts: &[],
-    takes_a_word: false,
-    description: "Tell somebody that they may not talk to the agent",
+    takes_argument: false,
+    description: "Tell a sender that they may not talk to the agent",
     act: |_| Box::pin(async { Ok(Answer::of("stranger")) }),
 };

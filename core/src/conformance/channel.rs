@@ -1,11 +1,11 @@
-//! What every channel must do.
+//! The channel suite: checks that every channel adapter must pass.
 //!
-//! A channel's crate puts a double of its platform behind [`PlatformDouble`], and has
-//! [`channel_conformance!`](crate::channel_conformance) make a test of every check. For tests of its own it
-//! builds deliveries with [`delivery`]. To add a check: write it here, and name it in the macro.
+//! An adapter's crate implements [`PlatformDouble`] for a double of its platform, and
+//! [`channel_conformance!`](crate::channel_conformance) makes a test of each check. The crate's own tests build deliveries
+//! with [`delivery`]. To add a check, write it here and list it in the macro.
 
+mod accept_switch;
 mod acknowledging;
-mod door;
 mod poison;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
@@ -28,85 +28,85 @@ use crate::{
     ports::channel::ChannelAdapter,
 };
 
-/// What the platform does to the next call.
+/// What goes wrong with the next call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// It limits us (429).
+pub enum PlatformFailure {
+    /// The platform limits us (429).
     Limit {
-        /// For how long.
+        /// The wait that the platform asks for.
         retry_after: Duration,
-        /// What it blocks.
+        /// What the platform blocks meanwhile.
         scope: Scope,
     },
-    /// It does what was asked, and its answer is lost.
+    /// The platform performs the call, and its response is lost.
     LoseResponse,
-    /// It refuses for good: the chat is gone, we are blocked.
+    /// The platform rejects the call permanently: the chat is gone, or we are blocked.
     Refuse,
-    /// It does not accept our credentials.
+    /// The platform rejects our credentials.
     Unauthorized,
-    /// It fails before it has done anything, and says so.
+    /// The platform reports a failure without having done anything.
     Fail,
 }
 
-/// A payload, and what it is.
+/// An inbound payload and its expected result.
 #[derive(Clone, Debug)]
 pub struct Fixture {
-    /// A name for messages.
+    /// Identifies the fixture in failure messages.
     pub name: &'static str,
     /// The payload, as the platform sends it.
     pub payload: String,
-    /// What it becomes. Its `raw` and `received_at` are not looked at.
-    pub becomes: Becomes,
+    /// The expected result. `raw` and `received_at` of the event are not compared.
+    pub expected: Expected,
 }
 
-/// What a payload becomes.
+/// The expected result of normalising a payload.
 #[derive(Clone, Debug)]
-pub enum Becomes {
-    /// An event.
+pub enum Expected {
+    /// This event.
     Event(Box<InboundEvent>),
-    /// A message of our own, as the platform echoes it: nothing, or an event that says so.
+    /// An echo of our own message: either no event, or one whose sender is [`SenderKind::Ourselves`].
     OurOwn,
-    /// Nothing.
+    /// No event.
     Nothing,
 }
 
 /// A double of a platform, with an adapter that is connected to it.
 #[async_trait]
 pub trait PlatformDouble: Send + Sync {
-    /// The adapter.
+    /// The adapter under test.
     fn adapter(&self) -> Arc<dyn ChannelAdapter>;
 
-    /// A conversation that the double knows.
+    /// A conversation that exists on the double.
     fn conversation(&self) -> ConversationRef;
 
-    /// Payloads of every kind.
+    /// Payloads of every kind that the platform sends.
     fn fixtures(&self) -> Vec<Fixture>;
 
-    /// What the adapter makes of a payload. Pure.
+    /// The adapter's event for a payload, without side effects; `None` if it ignores the payload.
     fn normalise(&self, payload: &str) -> Option<InboundEvent>;
 
-    /// A payload of a person's message that was never used before.
+    /// A new payload of a person's message, different at each call.
     fn fresh_payload(&self) -> String;
 
-    /// The id of a message in [`conversation`](Self::conversation) that a person sent: what reactions go on.
-    fn persons_message(&self) -> String;
+    /// The id of a person's message in [`conversation`](Self::conversation), for reactions.
+    fn incoming_message_id(&self) -> String;
 
-    /// Decides what becomes of the next call. `false` where this cannot happen on the platform.
-    async fn next(&self, trouble: Trouble) -> bool;
+    /// Makes the next call fail in this way. Returns `false` if the platform has no such failure.
+    async fn fail_next(&self, failure: PlatformFailure) -> bool;
 
-    /// What we have sent to [`conversation`](Self::conversation), as it reads now, in order.
+    /// The current texts of our messages in [`conversation`](Self::conversation), in order.
     async fn shown(&self) -> Vec<String>;
 
-    /// Hands a payload to the adapter, which runs, as the platform does: again and again until it is
-    /// acknowledged. Returns at once.
-    async fn brings(&self, payload: String);
+    /// Gives a payload to the running adapter as the platform does, repeatedly until it is acknowledged. Returns at
+    /// once.
+    async fn inject(&self, payload: String);
 
-    /// Whether a payload that was brought is acknowledged.
+    /// Whether the adapter has acknowledged a payload given by [`inject`](Self::inject).
     async fn is_acknowledged(&self, payload: &str) -> bool;
 }
 
-/// Makes a test of every check of the channel suite. The argument is an expression that gives a future of a
-/// fresh [`PlatformDouble`](crate::conformance::channel::PlatformDouble).
+/// Makes a test of each check of the channel suite. The argument is an expression whose value is a future of a new
+/// [`PlatformDouble`](crate::conformance::channel::PlatformDouble).
 #[macro_export]
 macro_rules! channel_conformance {
     ($make:expr) => {
@@ -136,19 +136,19 @@ macro_rules! channel_conformance {
     };
 }
 
-/// A delivery under construction. Only for tests: the outbox makes the real ones.
+/// A builder of deliveries. Only for tests: the outbox makes the real ones.
 #[derive(Clone, Debug)]
-pub struct Building(Delivery);
+pub struct DeliveryBuilder(Delivery);
 
-/// Begins a delivery of `action` to `conversation`: the first attempt at a signal of one part.
+/// Begins a delivery of `action` to `conversation`. By default it is the first attempt, and the only part of its signal.
 #[must_use]
-pub fn delivery(conversation: &ConversationRef, action: Action) -> Building {
+pub fn delivery(conversation: &ConversationRef, action: Action) -> DeliveryBuilder {
     let signal = match &action {
         Action::Send { .. } | Action::Edit { .. } => Some(SignalKind::Reply),
         Action::React { .. } => Some(SignalKind::Reaction),
         Action::Draft { .. } | Action::Typing { .. } | Action::Delete { .. } => None,
     };
-    Building(Delivery {
+    DeliveryBuilder(Delivery {
         id: DeliveryId::new(START),
         conversation: conversation.clone(),
         turn: TurnId::new(START),
@@ -162,86 +162,86 @@ pub fn delivery(conversation: &ConversationRef, action: Action) -> Building {
     })
 }
 
-/// Begins a delivery of a text.
+/// Begins a delivery that sends a text as a new message.
 #[must_use]
-pub fn text(conversation: &ConversationRef, text: &str) -> Building {
+pub fn text(conversation: &ConversationRef, text: &str) -> DeliveryBuilder {
     let content = Content { text: text.to_owned(), ..Content::default() };
     delivery(conversation, Action::Send { content, reply_to: None })
 }
 
-impl Building {
-    /// For this turn.
+impl DeliveryBuilder {
+    /// Sets the turn, which is a new id by default.
     #[must_use]
     pub const fn turn(mut self, turn: TurnId) -> Self {
         self.0.turn = turn;
         self
     }
 
-    /// As this signal.
+    /// Sets the signal that it carries and how that came to be.
     #[must_use]
     pub fn signal(mut self, signal: SignalKind, via: Via) -> Self {
         (self.0.signal, self.0.via) = (Some(signal), Some(via));
         self
     }
 
-    /// As part `part` of `parts`.
+    /// Makes it part `part` of `parts`, counted from 1.
     #[must_use]
     pub const fn part(mut self, part: u32, parts: u32) -> Self {
         (self.0.part, self.0.parts) = (part, parts);
         self
     }
 
-    /// As the n-th attempt.
+    /// Sets the number of the attempt, counted from 1.
     #[must_use]
     pub const fn attempt(mut self, attempt: u32) -> Self {
         self.0.attempt = attempt;
         self
     }
 
-    /// As a possible second copy.
+    /// Labels it as a possible second copy.
     #[must_use]
     pub fn labelled(mut self) -> Self {
         self.0.label = Some("(again)".to_owned());
         self
     }
 
-    /// The delivery.
+    /// Returns the finished delivery.
     #[must_use]
     pub fn build(self) -> Delivery {
         self.0
     }
 }
 
-/// Every payload becomes the event that it is.
+/// Every fixture is normalised to its expected event, which belongs to the adapter's channel and keeps the payload.
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 #[expect(clippy::unused_async, reason = "a check is awaited")]
 pub async fn fixtures_become_what_they_are(double: &dyn PlatformDouble) {
     let bare = |event: &InboundEvent| InboundEvent { raw: String::new(), received_at: START, ..event.clone() };
     for fixture in double.fixtures() {
         let event = double.normalise(&fixture.payload);
-        match fixture.becomes {
-            Becomes::Event(expected) => {
-                let event = event.unwrap_or_else(|| panic!("{}: nothing became of it", fixture.name));
+        match fixture.expected {
+            Expected::Event(expected) => {
+                let event = event.unwrap_or_else(|| panic!("{}: there is no event", fixture.name));
                 assert_eq!(bare(&event), bare(&expected), "{}", fixture.name);
                 assert!(!event.raw.is_empty(), "{}: the payload is kept", fixture.name);
                 assert_eq!(&event.conversation.channel, double.adapter().channel(), "{}", fixture.name);
             }
-            Becomes::OurOwn => {}
-            Becomes::Nothing => assert!(event.is_none(), "{}: {event:?}", fixture.name),
+            Expected::OurOwn => {}
+            Expected::Nothing => assert!(event.is_none(), "{}: {event:?}", fixture.name),
         }
     }
 }
 
-/// What we said ourselves is nothing, or says that it is ours.
+/// Our own message is ignored, or its event says that it is ours.
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 #[expect(clippy::unused_async, reason = "a check is awaited")]
 pub async fn our_own_messages_are_ignored(double: &dyn PlatformDouble) {
     for fixture in double.fixtures() {
-        if matches!(fixture.becomes, Becomes::OurOwn)
+        if matches!(fixture.expected, Expected::OurOwn)
             && let Some(event) = double.normalise(&fixture.payload)
         {
             assert_eq!(event.sender.kind, SenderKind::Ourselves, "{}", fixture.name);
@@ -249,27 +249,27 @@ pub async fn our_own_messages_are_ignored(double: &dyn PlatformDouble) {
     }
 }
 
-/// The same payload is the same event, another one is another.
+/// Normalising a payload twice gives the same key; different payloads have different keys.
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 #[expect(clippy::unused_async, reason = "a check is awaited")]
 pub async fn the_same_payload_has_the_same_key(double: &dyn PlatformDouble) {
     let key = |payload: &str| double.normalise(payload).map(|event| (event.external_id, event.revision));
     let mut keys = HashSet::new();
     for fixture in double.fixtures() {
         let Some(first) = key(&fixture.payload) else { continue };
-        assert!(!first.0.is_empty(), "{}: a key", fixture.name);
+        assert!(!first.0.is_empty(), "{}: the key is empty", fixture.name);
         assert_eq!(Some(&first), key(&fixture.payload).as_ref(), "{}", fixture.name);
         assert!(keys.insert(first), "{}: another fixture has its key", fixture.name);
     }
 }
 
-/// What the capabilities call impossible is [`DeliveryError::Unsupported`], what they call possible is done,
-/// and nothing is a success that did nothing.
+/// What the capabilities exclude fails with [`DeliveryError::Unsupported`]; what they declare is done. No call succeeds
+/// without effect.
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
     let (adapter, conversation) = (double.adapter(), double.conversation());
     let capabilities = adapter.capabilities(&conversation);
@@ -278,23 +278,23 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
 
     let sent = adapter.deliver(&text(&conversation, "first words").build()).await;
     if capabilities.receipts == Receipts::Row {
-        assert!(matches!(sent, Err(DeliveryError::Unsupported(_))), "a row is no call: {sent:?}");
+        assert!(matches!(sent, Err(DeliveryError::Unsupported(_))), "a row is not sent: {sent:?}");
     } else {
         let receipt = sent.expect("a text is sent");
         assert!(!receipt.message_id.is_empty(), "a receipt names its message");
-        assert!(double.shown().await.iter().any(|shown| shown.contains("first words")), "it was sent");
+        assert!(double.shown().await.iter().any(|shown| shown.contains("first words")), "the message is shown");
         let message = receipt.message_id;
 
         let edit = Action::Edit { message, content: content("second words"), reply_to: None };
         let edited = adapter.deliver(&delivery(&conversation, edit).build()).await;
         if agrees("edit", by_platform.then_some(capabilities.edit), &edited) {
             let shown = double.shown().await;
-            assert!(shown.iter().any(|shown| shown.contains("second words")), "it was changed");
-            assert!(!shown.iter().any(|shown| shown.contains("first words")), "in its place");
+            assert!(shown.iter().any(|shown| shown.contains("second words")), "the edited text is shown");
+            assert!(!shown.iter().any(|shown| shown.contains("first words")), "the earlier text is replaced");
         }
 
         let emoji = capabilities.allowed_reactions.as_ref().and_then(|allowed| allowed.first()).map_or("👍", |it| it);
-        let react = Action::React { message: Some(double.persons_message()), emoji: emoji.to_owned() };
+        let react = Action::React { message: Some(double.incoming_message_id()), emoji: emoji.to_owned() };
         let reacted = adapter.deliver(&delivery(&conversation, react).build()).await;
         agrees("reactions", by_platform.then_some(capabilities.reactions), &reacted);
     }
@@ -305,7 +305,7 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
             .await;
         message = Some(begun.expect("the first draft is a message").message_id);
     }
-    let draft = Action::Draft { text: "half a sen".to_owned(), message, reply_to: Some(double.persons_message()) };
+    let draft = Action::Draft { text: "half a sen".to_owned(), message, reply_to: Some(double.incoming_message_id()) };
     let drafted = adapter.deliver(&delivery(&conversation, draft).build()).await;
     agrees("drafts", Some(capabilities.drafts), &drafted);
     let typing = async |on| adapter.deliver(&delivery(&conversation, Action::Typing { on }).build()).await;
@@ -314,7 +314,7 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
     agrees("the end of typing", Some(end), &typing(false).await);
 }
 
-/// Checks a result against the support that was claimed, if any was; whether it was done.
+/// Checks a result against the declared support, if any. Returns whether the call succeeded.
 fn agrees<T: std::fmt::Debug>(what: &str, support: Option<Support>, result: &Result<T, DeliveryError>) -> bool {
     match support {
         Some(Support::No) => {
@@ -326,30 +326,30 @@ fn agrees<T: std::fmt::Debug>(what: &str, support: Option<Support>, result: &Res
     result.is_ok()
 }
 
-/// A7. The adapter knows of what a person would see nothing, and of what it says that they would, they do.
+/// A7. The adapter recognises text that renders to nothing; text that it calls visible is visible when sent.
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 pub async fn what_shows_something_is_shown(double: &dyn PlatformDouble) {
     let (adapter, conversation) = (double.adapter(), double.conversation());
     for blank in ["", " \n", "\u{200b}", "\u{fe0f}", "\u{e0020}"] {
         assert!(!adapter.shows_anything(blank), "{blank:?}");
     }
-    for (markdown, words) in [SEEN[0], SEEN[1], SEEN[10]] {
+    for (markdown, visible) in [SEEN[0], SEEN[1], SEEN[10]] {
         assert!(adapter.shows_anything(markdown), "{markdown:?}");
         if adapter.capabilities(&conversation).receipts == Receipts::Platform {
             adapter.deliver(&text(&conversation, markdown).build()).await.expect("a text is sent");
             let shown = double.shown().await;
-            assert!(shown.last().is_some_and(|shown| shown.contains(words)), "{markdown:?}: {shown:?}");
+            assert!(shown.last().is_some_and(|shown| shown.contains(visible)), "{markdown:?}: {shown:?}");
         }
     }
 }
 
-/// A text that is too long for one message becomes several, none of which is too long, and they arrive in
-/// order. Code fences are closed in every part.
+/// A text that exceeds the limit is split into parts within the limit, which arrive in order. Code fences are closed in
+/// every part.
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 pub async fn a_long_text_arrives_in_parts_and_in_order(double: &dyn PlatformDouble) {
     let (adapter, conversation) = (double.adapter(), double.conversation());
     let capabilities = adapter.capabilities(&conversation);
@@ -364,7 +364,7 @@ pub async fn a_long_text_arrives_in_parts_and_in_order(double: &dyn PlatformDoub
         format!("Look:\n\n```rust\n{}\n```\n\nThat is it.", words().take(limit.max / 3).collect::<Vec<_>>().join("\n"));
     for text in [&plain, &unbroken, &fenced] {
         let parts = adapter.parts(text);
-        assert!(parts.len() > 1, "it does not fit into one");
+        assert!(parts.len() > 1, "the text does not fit in one part");
         for part in &parts {
             assert!(!part.trim().is_empty(), "no part is empty");
             assert!(length(part, limit) <= limit.max, "a part of {} is too long", length(part, limit));
@@ -400,27 +400,27 @@ fn length(text: &str, limit: TextLimit) -> usize {
     }
 }
 
-/// The result of sending a text into `trouble`; `None` where that cannot happen.
-async fn sent_into(double: &dyn PlatformDouble, trouble: Trouble) -> Option<(Delivery, DeliveryError)> {
+/// Sends a text while `failure` is set, and returns the error; `None` if the platform has no such failure.
+async fn send_into_failure(double: &dyn PlatformDouble, failure: PlatformFailure) -> Option<(Delivery, DeliveryError)> {
     let (adapter, conversation) = (double.adapter(), double.conversation());
-    if adapter.capabilities(&conversation).receipts == Receipts::Row || !double.next(trouble.clone()).await {
+    if adapter.capabilities(&conversation).receipts == Receipts::Row || !double.fail_next(failure.clone()).await {
         return None;
     }
-    let delivery = text(&conversation, "into trouble").build();
+    let delivery = text(&conversation, "into failure").build();
     match adapter.deliver(&delivery).await {
-        Ok(receipt) => panic!("{trouble:?} and a receipt: {receipt:?}"),
+        Ok(receipt) => panic!("{failure:?} gave a receipt: {receipt:?}"),
         Err(error) => Some((delivery, error)),
     }
 }
 
-/// A 429 is a limit, with its time and its scope.
+/// A 429 gives [`DeliveryError::Limited`] with its wait and its scope.
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 pub async fn a_limit_says_for_how_long(double: &dyn PlatformDouble) {
     for scope in [Scope::Conversation, Scope::Account] {
-        let trouble = Trouble::Limit { retry_after: Duration::from_secs(7), scope: scope.clone() };
-        let Some((_, error)) = sent_into(double, trouble).await else { continue };
+        let failure = PlatformFailure::Limit { retry_after: Duration::from_secs(7), scope: scope.clone() };
+        let Some((_, error)) = send_into_failure(double, failure).await else { continue };
         assert!(
             matches!(&error, DeliveryError::Limited { retry_after, scope: blocked, .. }
                 if *retry_after >= Duration::from_secs(7) && *blocked == scope),
@@ -429,15 +429,14 @@ pub async fn a_limit_says_for_how_long(double: &dyn PlatformDouble) {
     }
 }
 
-/// An answer that is lost after the platform acted is unknown; where a resend is idempotent, it shows nothing
-/// twice.
+/// A lost response gives [`DeliveryError::Unknown`]. Where a resend is idempotent, the message is then shown once.
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 pub async fn a_lost_response_is_unknown(double: &dyn PlatformDouble) {
     let (adapter, conversation) = (double.adapter(), double.conversation());
     let before = double.shown().await.len();
-    let Some((mut delivery, error)) = sent_into(double, Trouble::LoseResponse).await else { return };
+    let Some((mut delivery, error)) = send_into_failure(double, PlatformFailure::LoseResponse).await else { return };
     assert!(matches!(error, DeliveryError::Unknown(_)), "{error:?}");
     if adapter.capabilities(&conversation).resend == Resend::Idempotent {
         delivery.attempt = 2;
@@ -446,32 +445,32 @@ pub async fn a_lost_response_is_unknown(double: &dyn PlatformDouble) {
     }
 }
 
-/// What will never be accepted is refused.
+/// A permanent rejection gives [`DeliveryError::Refused`].
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 pub async fn what_is_refused_is_refused(double: &dyn PlatformDouble) {
-    if let Some((_, error)) = sent_into(double, Trouble::Refuse).await {
+    if let Some((_, error)) = send_into_failure(double, PlatformFailure::Refuse).await {
         assert!(matches!(error, DeliveryError::Refused(_)), "{error:?}");
     }
 }
 
-/// What certainly was not accepted was not sent.
+/// A failure that certainly had no effect gives [`DeliveryError::NotSent`].
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 pub async fn what_failed_was_not_sent(double: &dyn PlatformDouble) {
-    if let Some((_, error)) = sent_into(double, Trouble::Fail).await {
+    if let Some((_, error)) = send_into_failure(double, PlatformFailure::Fail).await {
         assert!(matches!(error, DeliveryError::NotSent { .. }), "{error:?}");
     }
 }
 
-/// Credentials that the platform no longer accepts have a name of their own.
+/// Rejected credentials give [`DeliveryError::Unauthorized`].
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 pub async fn credentials_that_are_refused_are_named(double: &dyn PlatformDouble) {
-    if let Some((_, error)) = sent_into(double, Trouble::Unauthorized).await {
+    if let Some((_, error)) = send_into_failure(double, PlatformFailure::Unauthorized).await {
         assert!(matches!(error, DeliveryError::Unauthorized(_)), "{error:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A clock that stands still until a test moves it.
+//! A clock that a test advances.
 
 use std::{
     collections::BTreeMap,
@@ -17,24 +17,23 @@ use tokio::task::JoinHandle;
 
 use crate::ports::clock::Clock;
 
-/// Where every test clock starts: 2026-01-01T00:00:00Z.
+/// The start time of every test clock: 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
-/// How often an automatic clock looks for the next sleeper, in real time.
+/// How often an automatic clock steps, in real time.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Time that passes only when a test says so.
+/// A clock whose time passes only when a test advances it.
 ///
-/// Sleepers are woken in the order of their times, and at one time in the order in which they went to
-/// sleep.
+/// Sleepers wake in the order of their times; those with the same time, in the order in which they began to sleep.
 #[derive(Debug)]
 pub struct TestClock {
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
     slept: AtomicU64,
 }
 
 #[derive(Debug)]
-struct State {
+struct ClockState {
     now: Timestamp,
     next: u64,
     sleepers: BTreeMap<(Timestamp, u64), Option<Waker>>,
@@ -42,7 +41,7 @@ struct State {
 
 impl Default for TestClock {
     fn default() -> Self {
-        let state = State { now: START, next: 0, sleepers: BTreeMap::new() };
+        let state = ClockState { now: START, next: 0, sleepers: BTreeMap::new() };
         Self { state: Mutex::new(state), slept: AtomicU64::new(0) }
     }
 }
@@ -54,37 +53,37 @@ impl TestClock {
         Arc::default()
     }
 
-    /// When the next sleeper wakes up.
+    /// When the next sleeper wakes; `None` without sleepers.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.state().sleepers.keys().next().map(|(at, _)| *at)
     }
 
-    /// How often anybody went to sleep: it stands still when nothing happens any more.
+    /// How many sleeps have begun. The count stops growing when nothing happens any more.
     #[must_use]
     pub fn slept(&self) -> u64 {
         self.slept.load(Ordering::SeqCst)
     }
 
-    /// Moves on to the next sleeper's time, if it is not after `until`, and wakes whoever sleeps until
-    /// then. Without one it moves to `until`, and returns `false`.
+    /// Advances to the next sleeper's time if that is at most `until`, wakes the sleepers of that time and returns
+    /// `true`. Otherwise advances to `until` and returns `false`.
     pub fn step(&self, until: Timestamp) -> bool {
         let next = self.next_wake().filter(|at| *at <= until);
         self.move_to(next.unwrap_or(until));
         next.is_some()
     }
 
-    /// Moves on by `duration` at once, and wakes everyone whose time has come.
+    /// Advances by `duration` in one step, and wakes all sleepers whose time has come.
     pub fn advance(&self, duration: Duration) {
         self.move_to(self.now() + duration);
     }
 
-    /// Lets time pass by itself from now on: whenever a millisecond of real time has passed, it moves on to the
-    /// next sleeper's time, but never by more than `stride`. Until the guard is dropped.
-    #[must_use = "time stands still again when it is dropped"]
-    pub fn pass_by_itself(self: &Arc<Self>, stride: Duration) -> Passing {
+    /// Lets time pass automatically until the returned guard is dropped: every millisecond of real time it advances to
+    /// the next sleeper's time, but never by more than `stride`.
+    #[must_use = "time stops again when the guard is dropped"]
+    pub fn run_automatically(self: &Arc<Self>, stride: Duration) -> AutoAdvance {
         let clock = Arc::clone(self);
-        Passing(tokio::spawn(async move {
+        AutoAdvance(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(TICK).await;
                 clock.step(clock.now() + stride);
@@ -106,16 +105,16 @@ impl TestClock {
         awake.into_iter().for_each(Waker::wake);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClockState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Time that passes by itself; see [`TestClock::pass_by_itself`].
+/// The guard that [`TestClock::run_automatically`] returns: dropping it stops time.
 #[derive(Debug)]
-pub struct Passing(JoinHandle<()>);
+pub struct AutoAdvance(JoinHandle<()>);
 
-impl Drop for Passing {
+impl Drop for AutoAdvance {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -140,7 +139,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Somebody asleep. Forgotten when dropped.
+/// A sleep in progress. Dropping it removes the sleeper.
 struct Sleeping<'a> {
     clock: &'a TestClock,
     key: (Timestamp, u64),
@@ -177,7 +176,7 @@ mod tests {
             let (clock, said) = (Arc::clone(&clock), said.clone());
             tokio::spawn(async move {
                 clock.sleep(Duration::from_secs(seconds)).await;
-                said.send(seconds).expect("somebody listens");
+                said.send(seconds).expect("the receiver lives");
             });
         }
         tokio::task::yield_now().await;

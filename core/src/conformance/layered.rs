@@ -1,4 +1,4 @@
-//! Stores for tests: one that something stands before, and one that holds nothing.
+//! Stores for tests: one with a layer in front of it, and one that stores nothing.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rejoinder_guard::Timestamp;
 
 use crate::{
     model::{
-        agent::Line,
+        agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         stored_delivery::DeliveryRecord,
@@ -23,126 +23,126 @@ use crate::{
     },
 };
 
-/// Stands before a store: sees every call, and may keep it from getting there.
+/// Intercepts the calls of a store: it sees each one first and may reject writes.
 #[async_trait]
 pub trait Layer: Send + Sync + 'static {
-    /// What is held while a call is under way.
+    /// A value that is held during a call.
     type Pass: Send;
 
-    /// Something is read.
-    async fn reads(&self) -> Self::Pass;
+    /// Called before a read.
+    async fn before_read(&self) -> Self::Pass;
 
-    /// Something is written.
+    /// Called before a write.
     ///
     /// # Errors
-    /// When it is not to be.
-    async fn writes(&self) -> Result<Self::Pass, StoreError>;
+    /// If the layer rejects the write.
+    async fn before_write(&self) -> Result<Self::Pass, StoreError>;
 
-    /// Whether the store can write is tried.
+    /// Called before [`Turns::probe`]. By default like any write.
     ///
     /// # Errors
-    /// When it cannot.
-    async fn probes(&self) -> Result<Self::Pass, StoreError> {
-        self.writes().await
+    /// If the layer rejects the probe.
+    async fn before_probe(&self) -> Result<Self::Pass, StoreError> {
+        self.before_write().await
     }
 
-    /// Events are accepted.
+    /// Called before [`Turns::accept`]. By default like any write.
     ///
     /// # Errors
-    /// When they are not to be.
-    async fn accepts(&self, events: &[NewEvent]) -> Result<Self::Pass, StoreError> {
+    /// If the layer rejects the events.
+    async fn before_accept(&self, events: &[NewEvent]) -> Result<Self::Pass, StoreError> {
         let _ = events;
-        self.writes().await
+        self.before_write().await
     }
 
-    /// Waits for the call, and returns what came of it.
-    async fn leave<T: Send>(&self, pass: Self::Pass, call: impl Future<Output = T> + Send) -> T {
+    /// Awaits the call, drops `pass` and returns the result.
+    async fn finish<T: Send>(&self, pass: Self::Pass, call: impl Future<Output = T> + Send) -> T {
         let result = call.await;
         drop(pass);
         result
     }
 }
 
-/// A store with a layer before it.
+/// A store with a layer in front of it.
 pub struct Layered<L> {
-    /// The layer.
+    /// Is called before the store, except for `mark_fetched` and `close`.
     pub layer: L,
-    /// The store behind it.
+    /// Receives the calls that the layer lets through.
     pub store: Arc<dyn Store>,
 }
 
 #[async_trait]
 impl<L: Layer> Turns for Layered<L> {
     async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
-        let pass = self.layer.accepts(&events).await?;
-        self.layer.leave(pass, self.store.accept(events, cursor)).await
+        let pass = self.layer.before_accept(&events).await?;
+        self.layer.finish(pass, self.store.accept(events, cursor)).await
     }
     async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
-        let pass = self.layer.writes().await?;
-        self.layer.leave(pass, self.store.commit(transition)).await
+        let pass = self.layer.before_write().await?;
+        self.layer.finish(pass, self.store.commit(transition)).await
     }
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
-        let pass = self.layer.writes().await?;
-        self.layer.leave(pass, self.store.set_channels(channels)).await
+        let pass = self.layer.before_write().await?;
+        self.layer.finish(pass, self.store.set_channels(channels)).await
     }
     fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
         self.store.mark_fetched(turn, at);
     }
     async fn probe(&self) -> Result<(), StoreError> {
-        let pass = self.layer.probes().await?;
-        self.layer.leave(pass, self.store.probe()).await
+        let pass = self.layer.before_probe().await?;
+        self.layer.finish(pass, self.store.probe()).await
     }
     async fn cursor(&self, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.cursor(channel, name)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.cursor(channel, name)).await
     }
     async fn conversation(&self, address: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.conversation(address)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.conversation(address)).await
     }
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.address(conversation)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.address(conversation)).await
     }
     async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.turn(turn)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.turn(turn)).await
     }
     async fn runs(&self, turn: TurnId) -> Result<Vec<RunRecord>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.runs(turn)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.runs(turn)).await
     }
     async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.next_waiting(conversation)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.next_waiting(conversation)).await
     }
     async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.waiting(after, limit)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.waiting(after, limit)).await
     }
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.runs_left(owner, after, limit)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.runs_left(owner, after, limit)).await
     }
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.open_turns(conversation)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.open_turns(conversation)).await
     }
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.due(now, limit)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.due(now, limit)).await
     }
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.next_wake()).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.next_wake()).await
     }
-    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Line>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.transcript(session, limit)).await
+    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.transcript(session, limit)).await
     }
     async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.view(turn)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.view(turn)).await
     }
     async fn views(
         &self,
@@ -150,16 +150,16 @@ impl<L: Layer> Turns for Layered<L> {
         before: Option<TurnId>,
         limit: u32,
     ) -> Result<Vec<TurnView>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.views(conversation, before, limit)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.views(conversation, before, limit)).await
     }
 }
 
 #[async_trait]
 impl<L: Layer> Outbox for Layered<L> {
     async fn next_delivery(&self, conversation: ConversationId) -> Result<Option<DeliveryRecord>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.next_delivery(conversation)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.next_delivery(conversation)).await
     }
     async fn deliverable(
         &self,
@@ -167,44 +167,44 @@ impl<L: Layer> Outbox for Layered<L> {
         channel: Option<&ChannelId>,
         limit: u32,
     ) -> Result<Vec<ConversationId>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.deliverable(now, channel, limit)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.deliverable(now, channel, limit)).await
     }
     async fn attempts_left(&self, owner: OwnerId) -> Result<Vec<DeliveryRecord>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.attempts_left(owner)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.attempts_left(owner)).await
     }
     async fn deliveries(&self, turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.deliveries(turn)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.deliveries(turn)).await
     }
     async fn last_attempt(&self, delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.last_attempt(delivery)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.last_attempt(delivery)).await
     }
     async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.blocked(now)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.blocked(now)).await
     }
     async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
-        let pass = self.layer.writes().await?;
-        self.layer.leave(pass, self.store.block(blocked)).await
+        let pass = self.layer.before_write().await?;
+        self.layer.finish(pass, self.store.block(blocked)).await
     }
 }
 
 #[async_trait]
 impl<L: Layer> Operator for Layered<L> {
     async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.list_turns(filter)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.list_turns(filter)).await
     }
     async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.dossier(turn)).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.dossier(turn)).await
     }
     async fn backlog(&self) -> Result<Backlog, StoreError> {
-        let pass = self.layer.reads().await;
-        self.layer.leave(pass, self.store.backlog()).await
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.backlog()).await
     }
 }
 
@@ -215,12 +215,12 @@ impl<L: Layer> Store for Layered<L> {
     }
 }
 
-/// A store that takes everything and keeps nothing.
+/// A store that accepts everything and stores nothing. Every read is empty.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nothing;
+pub struct NullStore;
 
 #[async_trait]
-impl Turns for Nothing {
+impl Turns for NullStore {
     async fn accept(&self, events: Vec<NewEvent>, _cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
         Ok(events.iter().map(|_| Stored::Kept).collect())
     }
@@ -267,7 +267,7 @@ impl Turns for Nothing {
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)
     }
-    async fn transcript(&self, _session: SessionId, _limit: u32) -> Result<Vec<Line>, StoreError> {
+    async fn transcript(&self, _session: SessionId, _limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         Ok(Vec::new())
     }
     async fn view(&self, _turn: TurnId) -> Result<Option<TurnView>, StoreError> {
@@ -284,7 +284,7 @@ impl Turns for Nothing {
 }
 
 #[async_trait]
-impl Outbox for Nothing {
+impl Outbox for NullStore {
     async fn next_delivery(&self, _conversation: ConversationId) -> Result<Option<DeliveryRecord>, StoreError> {
         Ok(None)
     }
@@ -314,7 +314,7 @@ impl Outbox for Nothing {
 }
 
 #[async_trait]
-impl Operator for Nothing {
+impl Operator for NullStore {
     async fn list_turns(&self, _filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
         Ok(Vec::new())
     }
@@ -327,6 +327,6 @@ impl Operator for Nothing {
 }
 
 #[async_trait]
-impl Store for Nothing {
+impl Store for NullStore {
     async fn close(&self) {}
 }

@@ -1,6 +1,6 @@
-//! Markdown that tells whether a platform shows what it says it shows.
+//! Markdown samples that check whether `shows_anything` and a platform's rendering agree.
 
-/// Of these a person sees nothing.
+/// Markdown that renders to nothing visible.
 pub const UNSEEN: [&str; 20] = [
     "#",
     "> ",
@@ -24,7 +24,7 @@ pub const UNSEEN: [&str; 20] = [
     "\u{e0020}",
 ];
 
-/// Of these a person sees these words.
+/// Markdown, and text that its rendering must contain.
 pub const SEEN: [(&str, &str); 12] = [
     ("Hello.", "Hello."),
     ("[Answer]: 42", "[Answer]: 42"),

@@ -1,14 +1,14 @@
-//! A platform and an agent that do what a test tells them.
+//! A platform and an agent that a test controls.
 //!
-//! [`Platform`] is where people are: it keeps what they see, and outlives the gateway.
-//! [`ScriptedChannel`] is a gateway's way to it, [`ScriptedAgent`] an agent that acts by [`Script`].
+//! [`Platform`] is the platform's server: it records what people see, and outlives the gateway. [`ScriptedChannel`] is
+//! the adapter that connects a gateway to it. [`ScriptedAgent`] is an agent that follows a [`Script`].
 
 mod agent;
 mod channel;
 mod platform;
 
 pub use self::{
-    agent::{End, Gate, Run, Script, ScriptedAgent, Step},
+    agent::{Gate, Script, ScriptEnd, ScriptStep, ScriptedAgent, ScriptedRun},
     channel::{ScriptedChannel, capabilities},
-    platform::{Fault, Platform, Post, Seen},
+    platform::{Fault, Platform, Post, SeenDelivery},
 };

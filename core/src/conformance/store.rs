@@ -1,10 +1,9 @@
-//! What every store must do.
+//! The store suite: checks that every store must pass.
 //!
-//! A store's crate tells the suite how to open it, by [`Subject`], and has
-//! [`store_conformance!`](crate::store_conformance) make a test of every check. To add a check: write it
-//! in one of the modules here, and name it in the macro.
+//! A store's crate implements [`Subject`], and [`store_conformance!`](crate::store_conformance) makes a test of each
+//! check. To add a check, write it in one of the modules here and list it in the macro.
 
-#![expect(clippy::missing_panics_doc, reason = "a check panics when it fails: that is its answer")]
+#![expect(clippy::missing_panics_doc, reason = "a check reports its failure by a panic")]
 
 mod accepting;
 mod amending;
@@ -36,18 +35,18 @@ use crate::{
     },
 };
 
-/// A store of its own, that can be closed and opened again.
+/// An empty store for one check, which can be closed and reopened.
 #[async_trait]
 pub trait Subject: Send + Sync {
-    /// The store, open.
+    /// The open store.
     fn store(&self) -> Arc<dyn Store>;
 
-    /// Closes the store and opens it again, as a restart does.
+    /// Closes the store and reopens it, as a restart does.
     async fn reopen(&mut self);
 }
 
-/// Makes a test of every check of the store suite. The argument is an expression that gives a future of a
-/// fresh [`Subject`](crate::conformance::store::Subject).
+/// Makes a test of each check of the store suite. The argument is an expression whose value is a future of a new
+/// [`Subject`](crate::conformance::store::Subject).
 #[macro_export]
 macro_rules! store_conformance {
     ($make:expr) => {
@@ -129,7 +128,7 @@ macro_rules! store_conformance {
     };
 }
 
-/// The time at which every check begins.
+/// The start time of every check.
 const START: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 
 /// `seconds` after [`START`].
@@ -141,17 +140,17 @@ fn policy() -> Policy {
     Policy::default()
 }
 
-/// Who answers the turns of the checks.
+/// The handler of the checks' turns.
 fn main() -> Handler {
     Handler::Agent("main".into())
 }
 
-/// The process that runs and attempts of the checks were begun by.
+/// The owner of the checks' runs and attempts: a process that is gone.
 fn gone() -> OwnerId {
     OwnerId::from(uuid::Uuid::from_u128(1))
 }
 
-/// The process that asks.
+/// The process that looks for the leftovers of others.
 fn me() -> OwnerId {
     OwnerId::from(uuid::Uuid::from_u128(2))
 }
@@ -160,7 +159,7 @@ fn chat(name: &str) -> ConversationRef {
     ConversationRef::new(ChannelId::new("test", "main"), name)
 }
 
-/// Something said in `conversation`, with the key `key`.
+/// A message in `conversation`, with the key `key`.
 fn said(conversation: &ConversationRef, key: &str) -> InboundEvent {
     InboundEvent {
         directed: Directed::DirectChat,
@@ -176,7 +175,7 @@ fn said(conversation: &ConversationRef, key: &str) -> InboundEvent {
     }
 }
 
-/// An event that becomes a turn which waits for its run.
+/// An event with a turn that waits for its run.
 fn new_turn(event: InboundEvent) -> NewEvent {
     let at = event.received_at;
     NewEvent {
@@ -199,7 +198,7 @@ async fn accept_one(store: &dyn Store, event: NewEvent) -> Stored {
     stored.remove(0)
 }
 
-/// A turn of the checks, as whoever changes it knows it.
+/// A turn as its writer knows it, with the version that the next change expects.
 #[derive(Clone, Debug)]
 struct Turn {
     id: TurnId,
@@ -224,7 +223,7 @@ impl Turn {
         }
     }
 
-    /// The transition that `event` makes, `seconds` after the start. The turn is as afterwards.
+    /// Applies `event` to the turn, `seconds` after the start, and returns the transition that stores this.
     fn on(&mut self, event: Event, seconds: u64) -> Transition {
         let expected = self.version;
         let _ = self.obligation.on(event, &policy(), at(seconds));
@@ -250,7 +249,7 @@ impl Turn {
         id
     }
 
-    /// Has the latest claim delivered.
+    /// Stores that the latest claim is delivered.
     async fn settle(&mut self, store: &dyn Store, delivery: DeliveryId) {
         let claim = self.obligation.claims();
         let mut transition = self.on(Event::Delivered { claim, messages: vec!["m".to_owned()] }, 3);
@@ -304,7 +303,7 @@ fn deliveries(records: impl IntoIterator<Item = DeliveryRecord>) -> Transition {
 }
 
 async fn commit(store: &dyn Store, transition: Transition) -> Commit {
-    store.commit(transition).await.expect("the transition is carried out")
+    store.commit(transition).await.expect("the transition is executed")
 }
 
 async fn done(store: &dyn Store, transition: Transition) {

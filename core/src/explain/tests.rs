@@ -20,7 +20,7 @@ use crate::{
     ports::store::record::{AttemptRecord, AuditEntry, Dossier, RunRecord},
 };
 
-/// A turn's life, told to the guard and written down as the core would, on a platform that acknowledges.
+/// Plays a turn: gives events to the guard and records the effects as the core does, on a platform with receipts.
 struct Life {
     policy: Policy,
     dossier: Dossier,
@@ -119,7 +119,7 @@ impl Life {
                 Effect::Withdraw { claim } => {
                     for delivery in self.dossier.deliveries.iter_mut().filter(|one| one.claim == claim) {
                         delivery.state = DeliveryState::Withdrawn;
-                        delivery.error = Some("a better end came before it was sent".to_owned());
+                        delivery.error = Some("a better signal came before it was sent".to_owned());
                     }
                 }
                 Effect::RunAgain | Effect::StopRun | Effect::Resend { .. } | Effect::Draft(_) => {}
@@ -151,7 +151,7 @@ impl Life {
         self.run_ends("failed", Some(why)).event(Event::Failed(why.to_owned()))
     }
 
-    /// The platform says something about the latest claim.
+    /// An attempt on the latest delivery ends.
     fn attempted(mut self, result: &str, detail: &str, event: impl FnOnce(u32) -> Event) -> Self {
         let now = self.now;
         let delivery = self.dossier.deliveries.last_mut().unwrap();
@@ -186,7 +186,7 @@ impl Life {
 fn delivery(signal: &Signal, now: Timestamp) -> DeliveryRecord {
     let text = match &signal.body {
         Body::Reply(reply) => reply.text.clone(),
-        Body::Say(name) => format!("Words of {name}."),
+        Body::Say(name) => format!("Text of {name}."),
         Body::Ask(name) => format!("Question {name}?"),
         Body::Defer { note, .. } => note.clone().unwrap_or_else(|| "Still working on this.".to_owned()),
         Body::React(emoji) => emoji.clone(),
@@ -230,9 +230,9 @@ fn an_answer_is_a_short_story() {
     assert_eq!(
         life.explained(),
         "\
-Answered with a reply of the agent's, 2 s after it was accepted.
+Answered with a reply by the agent, 2 s after it was accepted.
 
-Owed: An answer, because it was said in a direct chat.
+Owed: An answer, because it was sent in a direct chat.
 
   1970-01-01T00:00:00.000Z  Accepted on telegram.main from Ada: “What is the status?”
   1970-01-01T00:00:00.000Z  Run 1: given to `main`.
@@ -253,8 +253,8 @@ fn where_the_row_is_the_receipt_it_says_so() {
 
     let text = life.explained();
 
-    assert!(text.contains("Stored where it is read, which is the receipt.\n"), "{text}");
-    assert!(text.contains("It was written out to whoever reads it.\n"), "{text}");
+    assert!(text.contains("Stored where the client reads it, which is the receipt.\n"), "{text}");
+    assert!(text.contains("It was written to the client.\n"), "{text}");
 }
 
 /// A1.
@@ -270,14 +270,14 @@ fn an_empty_answer_and_the_ladder_are_named() {
     assert_eq!(
         life.explained(),
         "\
-The agent said nothing (empty): the ladder spoke (say:silent), 1 s after it was accepted.
+The agent said nothing (empty): the ladder answered (say:silent), 1 s after it was accepted.
 
-Owed: An answer, because it was said in a direct chat.
+Owed: An answer, because it was sent in a direct chat.
 
   1970-01-01T00:00:00.000Z  Accepted on telegram.main from Ada: “What is the status?”
   1970-01-01T00:00:00.000Z  Run 1: given to `main`.
   1970-01-01T00:00:01.000Z  Run 1 ended after 1 s: its answer was empty.
-  1970-01-01T00:00:01.000Z  The agent said nothing, so the ladder says `silent`: “Words of silent.”
+  1970-01-01T00:00:01.000Z  The agent said nothing, so the ladder says `silent`: “Text of silent.”
   1970-01-01T00:00:01.000Z  Attempt 1: the platform acknowledged it as 43.
 
 Next: Nothing more: the turn is settled."
@@ -300,7 +300,7 @@ fn a_failure_keeps_what_the_agent_said() {
 
     assert!(
         text.starts_with(
-            "The run failed (the agent failed: 500 Internal Server Error): the ladder spoke (say:failed), 0 ms"
+            "The run failed (the agent failed: 500 Internal Server Error): the ladder answered (say:failed), 0 ms"
         ),
         "{text}"
     );
@@ -316,7 +316,7 @@ fn a_deferral_is_a_debt_until_it_is_paid() {
         "\
 A deferral was shown: the answer is a debt.
 
-Owed: An answer, because it was said in a direct chat.
+Owed: An answer, because it was sent in a direct chat.
 
   1970-01-01T00:00:00.000Z  Accepted on telegram.main from Ada: “What is the status?”
   1970-01-01T00:00:00.000Z  Run 1: given to `main`.
@@ -330,7 +330,7 @@ due at 1970-01-01T00:10:00.000Z (in 9 min 40 s); then the ladder is climbed."
     let paid = deferred.after(secs(40)).answers("All is well.").delivered("46");
 
     let text = paid.explained();
-    assert!(text.starts_with("Answered with a reply of the agent's, 1 min 0 s after it was accepted.\n"), "{text}");
+    assert!(text.starts_with("Answered with a reply by the agent, 1 min 0 s after it was accepted.\n"), "{text}");
     assert!(text.ends_with("Next: Nothing more: the turn is settled."), "{text}");
 }
 
@@ -348,7 +348,7 @@ fn a_run_that_takes_too_long_is_stopped_and_the_ladder_speaks() {
 
     assert!(
         text.starts_with(
-            "The agent took too long (the run passed its hard deadline): the ladder spoke (say:silent), 10 min 0 s"
+            "The agent took too long (the run passed its hard deadline): the ladder answered (say:silent), 10 min 0 s"
         ),
         "{text}"
     );
@@ -367,8 +367,8 @@ fn a_cancelled_turn_names_the_command() {
 
     let text = life.explained();
 
-    assert!(text.starts_with("Called off by the person, 3 s after it was accepted; turn 0000"), "{text}");
-    assert!(text.contains("Called off by turn 00000000-0000-0000-0000-000000000009.\n"), "{text}");
+    assert!(text.starts_with("Cancelled by the person, 3 s after it was accepted; turn 0000"), "{text}");
+    assert!(text.contains("Cancelled by turn 00000000-0000-0000-0000-000000000009.\n"), "{text}");
 }
 
 /// A18, D10.
@@ -384,22 +384,23 @@ fn a_dead_letter_says_what_the_platform_said_and_what_to_do() {
     assert_eq!(
         life.explained(),
         "\
-Undeliverable: refused: the bot was blocked by the user; every rung was tried, the last: the bot was blocked by the user.
+Undeliverable: refused: the bot was blocked by the user; every rung failed, the last with: the bot was blocked by the user.
 
-Owed: An answer, because it was said in a direct chat.
+Owed: An answer, because it was sent in a direct chat.
 
   1970-01-01T00:00:00.000Z  Accepted on telegram.main from Ada: “What is the status?”
   1970-01-01T00:00:00.000Z  Run 1: given to `main`.
   1970-01-01T00:00:00.000Z  Run 1 ended after 0 ms: it answered.
   1970-01-01T00:00:00.000Z  The agent's answer is cleared: “All is well.”
   1970-01-01T00:00:00.000Z  Attempt 1: refused: the bot was blocked by the user.
-  1970-01-01T00:00:00.000Z  The platform refused the agent's answer, so the ladder says `silent`: “Words of silent.”
+  1970-01-01T00:00:00.000Z  The platform refused the agent's answer, so the ladder says `silent`: “Text of silent.”
   1970-01-01T00:00:00.000Z  Attempt 1: refused: the bot was blocked by the user.
-  1970-01-01T00:00:00.000Z  Given up, as a dead letter: refused: the bot was blocked by the user; every rung was \
-tried, the last: the bot was blocked by the user.
+  1970-01-01T00:00:00.000Z  Given up as a dead letter: refused: the bot was blocked by the user; every rung \
+failed, the last with: the bot was blocked by the user.
 
-Next: Nothing more by itself. What was to be said is kept: `rejoinder turns show 00000000-0000-0000-0000-000000000001` \
-has it. See to what the platform said, and answer the person in another way."
+Next: Nothing more happens automatically. The undelivered text is kept: see \
+`rejoinder turns show 00000000-0000-0000-0000-000000000001`. Check what the platform reported, and answer the person \
+in another way."
     );
 }
 
@@ -408,13 +409,13 @@ has it. See to what the platform said, and answer the person in another way."
 fn a_limit_says_when_the_next_attempt_is_due() {
     let life = Life::new().begins().answers("All is well.").attempted(
         "limited",
-        "limited by the platform for 5s: Too Many Requests",
+        "rate limited by the platform for 5s: Too Many Requests",
         |claim| Event::NotSent { claim },
     );
 
     let text = life.explained();
 
-    assert!(text.contains("Attempt 1: limited by the platform for 5s: Too Many Requests.\n"), "{text}");
+    assert!(text.contains("Attempt 1: rate limited by the platform for 5s: Too Many Requests.\n"), "{text}");
     assert!(text.ends_with("Next: Attempt 2 is due at 1970-01-01T00:00:05.000Z (in 5 s)."), "{text}");
 }
 
@@ -453,7 +454,7 @@ fn an_answer_that_came_too_late_is_kept_and_told() {
 
     let text = life.explained();
 
-    assert!(text.contains("Not sent, the outcome: a fallback had already been sent: All is well.\n"), "{text}");
+    assert!(text.contains("Suppressed outcome: a fallback had already been sent: All is well.\n"), "{text}");
 }
 
 #[test]
@@ -488,7 +489,7 @@ fn ambient_talk_is_owed_nothing() {
     let text = life.explained();
 
     assert!(
-        text.starts_with("Nothing was owed, and nothing was said.\n\nOwed: Nothing: it was not directed"),
+        text.starts_with("Nothing was owed, and nothing was sent.\n\nOwed: Nothing: it was not directed"),
         "{text}"
     );
 }
@@ -506,6 +507,6 @@ fn a_turn_that_waits_says_for_what() {
 
 #[test]
 fn what_is_quoted_is_short_and_one_line() {
-    assert_eq!(words::quote("one\n two\u{1b}[31m."), "“one two\u{fffd}[31m.”");
-    assert_eq!(words::quote(&"x".repeat(200)).chars().count(), 163);
+    assert_eq!(text::quote("one\n two\u{1b}[31m."), "“one two\u{fffd}[31m.”");
+    assert_eq!(text::quote(&"x".repeat(200)).chars().count(), 163);
 }

@@ -1,12 +1,12 @@
-//! What happened to a turn, in order.
+//! The timeline of a turn.
 
 use std::fmt::Write as _;
 
-use rejoinder_guard::{CancelledBy, Rung, Settlement, SignalKind, State, Timestamp, Via};
+use rejoinder_guard::{CancelledBy, ObligationState, Rung, Settlement, SignalKind, Timestamp, Via};
 
 use super::{
-    Entry, cause_words,
-    words::{clip, quote, span},
+    Entry, cause_text,
+    text::{clip, quote, span},
 };
 use crate::{
     model::{
@@ -18,20 +18,20 @@ use crate::{
     ports::store::record::{AttemptRecord, AuditEntry, Dossier, RunRecord},
 };
 
-/// What comes first of things that were written in the same millisecond.
+/// The order of entries that have the same millisecond.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Accepted,
     Run,
-    /// By the claim's number.
-    Claim(u32, Step),
+    /// Ordered by the claim's number, then by step.
+    Claim(u32, ClaimStep),
     Remark,
     End,
 }
 
-/// What happens to a claim, in order.
+/// The steps of a claim, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum ClaimStep {
     Cleared,
     Attempted,
     Received,
@@ -93,7 +93,7 @@ fn accepted(dossier: &Dossier) -> String {
 fn run_entries(run: &RunRecord, dossier: &Dossier, entries: &mut Entries) {
     let RunRecord { number, handler, .. } = run;
     let Handler::Agent(agent) = handler else {
-        return entries.add(run.started_at, Rank::Run, "The gateway carries the command out itself.".to_owned());
+        return entries.add(run.started_at, Rank::Run, "The gateway executes the command itself.".to_owned());
     };
     let earlier = dossier.runs.iter().any(|other| other.number < *number && other.handler == *handler);
     let begins = if earlier {
@@ -117,11 +117,11 @@ fn run_entries(run: &RunRecord, dossier: &Dossier, entries: &mut Entries) {
 }
 
 fn how_it_ended(end: &str, detail: Option<&str>) -> String {
-    let with = |words: &str| detail.map_or_else(|| words.to_owned(), |detail| format!("{words}: {}", clip(detail)));
+    let with = |prefix: &str| detail.map_or_else(|| prefix.to_owned(), |detail| format!("{prefix}: {}", clip(detail)));
     match end {
         "reply" => "it answered".to_owned(),
         "reaction" => "it reacted".to_owned(),
-        "deferral" => "it put the answer off".to_owned(),
+        "deferral" => "it deferred the answer".to_owned(),
         "silent" => match detail {
             Some("empty") => "its answer was empty".to_owned(),
             Some(reason) => format!("it chose to say nothing ({})", clip(reason)),
@@ -129,7 +129,7 @@ fn how_it_ended(end: &str, detail: Option<&str>) -> String {
         },
         "failed" => detail.map_or_else(|| "it failed".to_owned(), clip),
         "stopped" => detail.map_or_else(|| "it was stopped".to_owned(), clip),
-        "unreadable" => "there was nothing to read".to_owned(),
+        "unreadable" => "the message could not be read".to_owned(),
         "crashed" => detail.map_or_else(|| "the gateway ended while it ran".to_owned(), clip),
         other => with(other),
     }
@@ -140,8 +140,8 @@ fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entr
     if first.is_copy {
         entries.add(
             first.created_at,
-            Rank::Claim(first.claim, Step::Cleared),
-            "A copy of it is to be sent as well.".to_owned(),
+            Rank::Claim(first.claim, ClaimStep::Cleared),
+            "A copy of it will be sent as well.".to_owned(),
         );
     } else {
         let mut text = cleared(first, &shown.text, dossier);
@@ -149,45 +149,45 @@ fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entr
             let _ = write!(text, " It takes {} messages.", parts.len());
         }
         if matches!(first.action, Action::Edit { .. }) {
-            text.push_str(" It takes the place of what was shown before.");
+            text.push_str(" It replaces what was shown before.");
         }
         if let Some(part) = parts.iter().find(|part| part.state == DeliveryState::Withdrawn) {
-            let why = part.error.as_deref().unwrap_or("something better came");
-            let _ = write!(text, " Taken back before it was sent: {}.", clip(why));
+            let why = part.error.as_deref().unwrap_or("a better signal came");
+            let _ = write!(text, " Withdrawn before it was sent: {}.", clip(why));
         }
-        entries.add(first.created_at, Rank::Claim(first.claim, Step::Cleared), text);
+        entries.add(first.created_at, Rank::Claim(first.claim, ClaimStep::Cleared), text);
     }
-    // Where the row is the receipt there is no attempt.
+    // Where the row is the receipt, there is no attempt.
     let has_attempts = dossier.attempts.iter().any(|attempt| parts.iter().any(|part| part.id == attempt.delivery));
     if let (false, Some(at)) = (has_attempts, first.delivered_at) {
         let what = if first.signal == SignalKind::Deferral {
-            "Stored where it is read: from here on the answer is a debt."
+            "Stored where the client reads it: from now on the answer is a debt."
         } else {
-            "Stored where it is read, which is the receipt."
+            "Stored where the client reads it, which is the receipt."
         };
-        entries.add(at, Rank::Claim(first.claim, Step::Received), what.to_owned());
+        entries.add(at, Rank::Claim(first.claim, ClaimStep::Received), what.to_owned());
     }
     if let Some(at) = parts.iter().find_map(|part| part.fetched_at) {
-        entries.add(at, Rank::End, "It was written out to whoever reads it.".to_owned());
+        entries.add(at, Rank::End, "It was written to the client.".to_owned());
     }
 }
 
-/// A message that shows what the agent has written so far.
+/// Adds the entry for a draft: a message that shows what the agent has written so far.
 fn draft_entry(draft: &DeliveryRecord, dossier: &Dossier, entries: &mut Entries) {
     let text = Shown::of(std::slice::from_ref(draft), None).map_or_else(String::new, |shown| shown.text);
-    let mut entry = format!("What the agent has written so far is to be shown: {}", quote(&text));
+    let mut entry = format!("A draft shows what the agent has written so far: {}", quote(&text));
     if draft.state != DeliveryState::Delivered
         && let Some(why) = &draft.error
     {
-        let _ = write!(entry, " It was not seen to arrive: {}.", clip(why));
+        let _ = write!(entry, " Its delivery was not confirmed: {}.", clip(why));
     }
     if dossier.turn.obligation.has_lost_message() && draft.state == DeliveryState::Withdrawn {
-        entry.push_str(" Nobody knows whether it stands in the chat, so the answer says that it may be a copy.");
+        entry.push_str(" It may still be in the chat, so the answer is labelled as a possible copy.");
     }
-    entries.add(draft.created_at, Rank::Claim(draft.claim, Step::Cleared), entry);
+    entries.add(draft.created_at, Rank::Claim(draft.claim, ClaimStep::Cleared), entry);
 }
 
-/// What the guard let through, and why.
+/// The signal that the guard cleared, and why.
 fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
     let quoted = quote(text);
     let by_agent = || {
@@ -197,14 +197,14 @@ fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
     match &delivery.via {
         Via::Answer if delivery.signal == SignalKind::Reaction => format!("The agent's reaction is cleared: {text}"),
         Via::Answer => format!("The agent's answer is cleared: {quoted}"),
-        Via::AgentSend => format!("What the agent sends while it runs is cleared as the answer: {quoted}"),
+        Via::AgentSend => format!("What the agent sent during its run is cleared as the answer: {quoted}"),
         Via::Draft => format!("A draft is cleared: {quoted}"),
-        Via::LateAnswer => format!("The late answer is cleared to be sent as well: {quoted}"),
+        Via::LateAnswer => format!("The late answer is cleared as well: {quoted}"),
         Via::Deferral if by_agent() => format!("The agent's deferral is cleared: {quoted}"),
         Via::Deferral => format!("There is no answer yet, so a deferral is cleared: {quoted}"),
         Via::Fallback { rung: Rung::Handoff(agent), .. } => format!("The answer of `{agent}` is cleared: {quoted}"),
         Via::Fallback { cause, rung } => {
-            let cause = cause_words(*cause);
+            let cause = cause_text(*cause);
             match rung {
                 Rung::Say(name) => format!("{cause}, so the ladder says `{name}`: {quoted}"),
                 Rung::Clarify(name) => format!("{cause}, so the ladder asks `{name}`: {quoted}"),
@@ -218,7 +218,7 @@ fn attempt_entry(attempt: &AttemptRecord, dossier: &Dossier, entries: &mut Entri
     let delivery = dossier.deliveries.iter().find(|delivery| delivery.id == attempt.delivery);
     let of = match delivery {
         Some(delivery) if delivery.is_copy => " to send the copy".to_owned(),
-        Some(delivery) if delivery.is_draft() => " to show what is written so far".to_owned(),
+        Some(delivery) if delivery.is_draft() => " to show the draft".to_owned(),
         Some(delivery) if delivery.parts > 1 => format!(" at message {} of {}", delivery.part, delivery.parts),
         _ => String::new(),
     };
@@ -228,38 +228,44 @@ fn attempt_entry(attempt: &AttemptRecord, dossier: &Dossier, entries: &mut Entri
         (Some(at), Some(_), Some(detail)) => (at, clip(detail)),
         (Some(at), Some(result), None) => (at, result.to_owned()),
         (Some(at), None, _) => (at, "it ended".to_owned()),
-        (None, ..) => (attempt.started_at, "it began, and there is no result yet".to_owned()),
+        (None, ..) => (attempt.started_at, "it has begun; there is no result yet".to_owned()),
     };
     let claim = delivery.map_or(u32::MAX, |delivery| delivery.claim);
-    entries.add(at, Rank::Claim(claim, Step::Attempted), format!("Attempt {}{of}: {result}.", attempt.number));
+    entries.add(at, Rank::Claim(claim, ClaimStep::Attempted), format!("Attempt {}{of}: {result}.", attempt.number));
 }
 
 fn remark_entry(remark: &AuditEntry, dossier: &Dossier, entries: &mut Entries) {
     let detail = clip(&remark.detail);
     let text = match remark.kind.as_str() {
-        // What it was, and then why.
+        // The first word of the detail names what was suppressed; the reason follows.
         "suppressed" => match detail.split_once(' ') {
-            Some((what, why)) => format!("Not sent, the {what}: {why}."),
-            None => format!("Not sent: {detail}."),
+            Some((what, why)) => format!("Suppressed {what}: {why}."),
+            None => format!("Suppressed: {detail}."),
         },
-        // The run says so.
+        // The entry of the run says it.
         "rerouted" => return,
-        "dead_letter" => format!("Given up, as a dead letter: {detail}."),
-        // The end of its run says so.
+        "dead_letter" => format!("Given up as a dead letter: {detail}."),
+        // The entry of the run's end says it.
         "recovered" if dossier.runs.iter().any(|run| run.ended_at == Some(remark.at)) => return,
-        "recovered" => format!("Taken up again: {detail}."),
+        "recovered" => format!("Recovered: {detail}."),
         kind => format!("{kind}: {detail}."),
     };
     entries.add(remark.at, Rank::Remark, text);
 }
 
-/// Ends that no delivery and no remark speaks of.
+/// Adds an entry for an end that neither a delivery nor a remark reports.
 fn end_entry(at: Timestamp, dossier: &Dossier, entries: &mut Entries) {
     let text = match dossier.turn.obligation.state() {
-        State::Settled(Settlement::Silence { why }) => format!("Nothing was owed, and nothing is said: {}.", clip(why)),
-        State::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => "Taken back.".to_owned(),
-        State::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => format!("Called off by turn {by}."),
-        State::Settled(Settlement::Merged { into }) => format!("Settled with turn {into}."),
+        ObligationState::Settled(Settlement::Silence { why }) => {
+            format!("Nothing was owed, and nothing is sent: {}.", clip(why))
+        }
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => {
+            "The message was deleted.".to_owned()
+        }
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => {
+            format!("Cancelled by turn {by}.")
+        }
+        ObligationState::Settled(Settlement::Merged { into }) => format!("Settled with turn {into}."),
         _ => return,
     };
     entries.add(at, Rank::End, text);

@@ -1,4 +1,4 @@
-//! Stores events, and acts on what became of them.
+//! Stores events and acts on the result.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use rejoinder_guard::Event;
 use tracing::error;
 
-use super::entering::{Entering, Entrance};
+use super::event_router::{EventRouter, RoutedEvent};
 use crate::{
     addresses::Addresses,
     commands::Commands,
@@ -39,7 +39,7 @@ use crate::{
 /// Accepts events. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Acceptor {
-    pub(crate) entrance: Arc<Entrance>,
+    pub(crate) router: Arc<EventRouter>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) scheduler: Arc<Scheduler>,
@@ -61,31 +61,31 @@ impl Inlet for Acceptor {
         if self.lifecycle.stopping.is_cancelled() {
             return Err(IntakeError::ShuttingDown);
         }
-        // In a task of its own: what was stored is acted on also when the caller is gone meanwhile.
+        // In its own task: a stored event is acted on even if the caller drops this future.
         let (acceptor, channel) = (self.clone(), channel.clone());
         let accepting =
-            self.lifecycle.work.spawn(async move { acceptor.accept_what_can_be(&channel, events, cursor).await });
+            self.lifecycle.work.spawn(async move { acceptor.accept_with_fallback(&channel, events, cursor).await });
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
     }
 
-    fn is_back(&self, channel: &ChannelId) {
-        self.health.is_back(channel);
+    fn report_recovered(&self, channel: &ChannelId) {
+        self.health.report_recovered(channel);
     }
 }
 
 impl Acceptor {
-    /// Accepts events together, or one by one where the store refuses that.
-    async fn accept_what_can_be(
+    /// Accepts events together, or one by one if the store rejects them together.
+    async fn accept_with_fallback(
         &self,
         channel: &ChannelId,
         events: Vec<(TurnId, InboundEvent)>,
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError> {
         match self.accept_together(events.clone(), cursor.clone()).await {
-            Err(error) if is_refusal(&error) && !events.is_empty() => {}
+            Err(error) if is_rejection(&error) && !events.is_empty() => {}
             result => return result,
         }
-        // It may be where they belong that is wrong.
+        // The cached conversations may be wrong.
         for (_, event) in &events {
             self.addresses.forget(&event.conversation);
         }
@@ -99,8 +99,8 @@ impl Acceptor {
         Ok(accepted)
     }
 
-    /// Accepts an event by itself. Where the store refuses it, keeps of it what the store takes, so that its key is
-    /// known: its payload, or nothing more than that it came.
+    /// Accepts a single event. If the store rejects it, stores a note in its place, so that its key is known: with the
+    /// payload, or without it.
     async fn accept_or_note(
         &self,
         channel: &ChannelId,
@@ -108,7 +108,7 @@ impl Acceptor {
         event: InboundEvent,
     ) -> Result<Accepted, IntakeError> {
         let error = match self.accept_together(vec![(id, event.clone())], None).await {
-            Err(error) if is_refusal(&error) => error,
+            Err(error) if is_rejection(&error) => error,
             result => return Ok(result?.pop().unwrap_or(Accepted::Kept)),
         };
         metrics::counter!("rejoinder_refused_events_total", "channel" => channel.to_string()).increment(1);
@@ -116,82 +116,82 @@ impl Acceptor {
         for note in notes(&event) {
             match self.accept_together(vec![(id, note)], None).await {
                 Ok(_) => {
-                    error!(%channel, event_id, revision, %error, "the store refuses an event: only that it came is kept");
+                    error!(%channel, event_id, revision, %error, "the store rejected an event, only a note of it is stored");
                     return Ok(Accepted::Refused);
                 }
-                // What the event says has nothing to do with another error.
+                // The note's content was rejected as well: try the next one.
                 Err(IntakeError::Store(StoreError::Failed(_))) => {}
                 Err(error) => return Err(error),
             }
         }
-        // Nothing is passed over for a store that takes nothing at all.
+        // An event is skipped only if the store can write at all.
         self.store.probe().await?;
-        error!(%channel, event_id, revision, %error, "the store refuses an event, and that it came: it is passed over");
+        error!(%channel, event_id, revision, %error, "the store rejected an event and the note of it, skipping it");
         Ok(Accepted::Refused)
     }
 
-    /// Accepts events in one step. Something that panics over one of them is as good as a store that refuses it.
+    /// Accepts events in one transaction. A panic counts as a rejection by the store.
     async fn accept_together(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        let accepted = AssertUnwindSafe(self.accept_all_of(events, cursor)).catch_unwind().await;
-        accepted.unwrap_or_else(|_| Err(StoreError::Failed("accepting it panicked".to_owned()).into()))
+        let accepted = AssertUnwindSafe(self.accept_in_transaction(events, cursor)).catch_unwind().await;
+        accepted.unwrap_or_else(|_| Err(StoreError::Failed("accepting the event panicked".to_owned()).into()))
     }
 
-    async fn accept_all_of(
+    async fn accept_in_transaction(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        let brought = events.len();
-        let mut entering = Vec::with_capacity(brought);
-        let stored = match self.store_all_of(events, cursor, &mut entering).await {
+        let received = events.len();
+        let mut routed = Vec::with_capacity(received);
+        let stored = match self.store_events(events, cursor, &mut routed).await {
             Ok(stored) => stored,
             Err(error) => {
-                entering.into_iter().filter_map(|entering| entering.slot).for_each(|slot| slot.release(false));
+                routed.into_iter().filter_map(|routed| routed.slot).for_each(|slot| slot.release(false));
                 return Err(error.into());
             }
         };
         let accepted: Vec<_> =
-            entering.into_iter().zip(stored).map(|(entering, stored)| self.act_on(entering, stored)).collect();
+            routed.into_iter().zip(stored).map(|(routed, stored)| self.act_on(routed, stored)).collect();
         // The notices appended above are not reported to the caller.
-        Ok(accepted.into_iter().take(brought).collect())
+        Ok(accepted.into_iter().take(received).collect())
     }
 
-    /// Stores events, and the notices to strangers among their senders, which are put after them.
-    async fn store_all_of(
+    /// Stores events, followed by the notices to senders that are not allowed to write.
+    async fn store_events(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
         cursor: Option<CursorMove>,
-        entering: &mut Vec<Entering>,
+        routed: &mut Vec<RoutedEvent>,
     ) -> Result<Vec<Stored>, StoreError> {
         let mut notices = Vec::new();
         for (id, event) in events {
-            // Nobody begins before an earlier one of the same conversation.
-            let is_first = !entering.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
-            let entered = self.entrance.enter(id, event, is_first).await?;
-            if entered.is_stranger {
-                notices.push(self.entrance.notice(&entered.new.event).await?);
+            // A turn must not begin before an earlier one of the same conversation.
+            let is_first = !routed.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
+            let next = self.router.route(id, event, is_first).await?;
+            if next.is_stranger {
+                notices.push(self.router.notice(&next.new.event).await?);
             }
-            entering.push(entered);
+            routed.push(next);
         }
-        entering.extend(notices);
-        // A cursor alone is no step of anybody's turn.
-        crash_point!("received" if !entering.is_empty());
-        let new = entering.iter().map(|entering| entering.new.clone()).collect();
+        routed.extend(notices);
+        // A cursor alone belongs to no turn.
+        crash_point!("received" if !routed.is_empty());
+        let new = routed.iter().map(|routed| routed.new.clone()).collect();
         let stored = self.store.accept(new, cursor).await?;
-        crash_point!("accepted" if !entering.is_empty());
+        crash_point!("accepted" if !routed.is_empty());
         Ok(stored)
     }
 
-    /// Acts on what became of an event.
-    fn act_on(&self, entering: Entering, stored: Stored) -> Accepted {
-        let Entering { new: NewEvent { event, turn, .. }, slot, run, .. } = entering;
+    /// Acts on the result of storing an event, and translates it for the caller.
+    fn act_on(&self, routed: RoutedEvent, stored: Stored) -> Accepted {
+        let RoutedEvent { new: NewEvent { event, turn, .. }, slot, run, .. } = routed;
         count(&event.conversation.channel, &stored);
         if let EventKind::Moved { chat } = &event.kind {
-            // Also when it was heard of before: the old id may have been used since.
+            // Also for a duplicate: events with the old id may have come since.
             self.addresses.moved(&event.conversation, chat);
         }
         let conversation = match stored {
@@ -232,7 +232,7 @@ impl Acceptor {
             (Stored::Amended { turn }, _) => {
                 if event.is_withdrawn() {
                     let scheduler = Arc::clone(&self.scheduler);
-                    self.lifecycle.work.spawn(async move { scheduler.call_off_deleted(turn).await });
+                    self.lifecycle.work.spawn(async move { scheduler.cancel_deleted_turn(turn).await });
                 }
                 Accepted::Amended(turn)
             }
@@ -242,7 +242,7 @@ impl Acceptor {
         }
     }
 
-    /// Has a turn worked on that was stored, with the slot and the run that were decided on before.
+    /// Starts a stored turn with the slot and the run that were decided on before it was stored.
     fn start(&self, mut turn: TurnRecord, slot: Option<Slot>, run: Option<Run>) {
         let id = turn.id;
         match (slot, run) {
@@ -252,14 +252,14 @@ impl Acceptor {
                 let commands = Arc::clone(&self.commands);
                 self.lifecycle.work.spawn(async move { commands.perform(id).await });
             }
-            // It was stored as running where somebody else may run: its chat has moved meanwhile.
+            // Its chat has moved meanwhile: it was stored as running in a conversation whose slot it does not hold.
             (None, Some(Run { number, started_at: at, .. })) => {
                 let detail = Some("its chat had moved".to_owned());
                 let end = RunEnd { turn: id, number, at, end: "taken back".to_owned(), detail, usage: None };
                 let ledger = Arc::clone(&self.ledger);
                 self.lifecycle.work.spawn(async move {
                     let trigger = Trigger::RunEnded { end, remark: None };
-                    ledger.decide_until_stored(&mut turn, Event::TakenBack, trigger).await;
+                    ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
                 });
             }
             (None, None) => self.scheduler.slots.enqueue(turn.conversation),
@@ -277,12 +277,12 @@ fn count(channel: &ChannelId, stored: &Stored) {
     metrics::counter!("rejoinder_events_total", "channel" => channel.to_string(), "result" => result).increment(1);
 }
 
-/// Whether the store can write, and does not take this.
-const fn is_refusal(error: &IntakeError) -> bool {
+/// Whether the store can write but rejected this event.
+const fn is_rejection(error: &IntakeError) -> bool {
     matches!(error, IntakeError::Store(StoreError::Failed(_) | StoreError::Corrupt(_)))
 }
 
-/// What may be kept of an event that cannot be stored as it is, the most first.
+/// The notes to store for an event that the store rejects: first with its payload, then without.
 fn notes(event: &InboundEvent) -> [InboundEvent; 2] {
     let bare = InboundEvent {
         revision: event.revision,

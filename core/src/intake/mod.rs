@@ -1,4 +1,4 @@
-//! Where events come in: one transaction, and only then the platform is acknowledged.
+//! Accepts events: each is stored in one transaction, and only then acknowledged to its platform.
 
 pub(crate) mod accept;
-pub(crate) mod entering;
+pub(crate) mod event_router;

@@ -1,8 +1,8 @@
-//! What follows once a decision is stored.
+//! The actions that follow a stored decision.
 
 use std::sync::Arc;
 
-use rejoinder_guard::{Obligation, Settlement, State};
+use rejoinder_guard::{Obligation, ObligationState, Settlement};
 use tracing::{debug, error, info};
 
 use crate::{
@@ -21,23 +21,23 @@ use crate::{
     timer::Timer,
 };
 
-/// What a decision on one turn leads to.
+/// What must be done after a decision on one turn is stored.
 #[derive(Default)]
 pub(super) struct Consequences {
-    /// What people see from now on.
+    /// The signal to show to clients.
     pub(super) shown: Option<Shown>,
-    /// There is something to send.
+    /// There are deliveries to send.
     pub(super) has_deliveries: bool,
     /// The turn waits for another run.
     pub(super) runs_again: bool,
-    /// This run is to end.
+    /// The number of the run to stop.
     pub(super) stop_run: Option<u32>,
-    /// The turn is a dead letter, and why.
+    /// The turn became a dead letter, for this reason.
     pub(super) dead_letter: Option<String>,
 }
 
-/// Those who act on decisions.
-pub(crate) struct Followers {
+/// The handles of the owners that act on decisions.
+pub(crate) struct ConsequenceExecutor {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) slots: Arc<Slots>,
@@ -48,14 +48,14 @@ pub(crate) struct Followers {
     pub(crate) lifecycle: Lifecycle,
 }
 
-impl Followers {
-    /// Does what follows from a decision that took a turn from `before` to `after`.
-    pub(super) fn follow(&self, before: &TurnRecord, after: &TurnRecord, consequences: Consequences) {
+impl ConsequenceExecutor {
+    /// Acts on a stored decision that changed a turn from `before` to `after`.
+    pub(super) fn execute(&self, before: &TurnRecord, after: &TurnRecord, consequences: Consequences) {
         let Consequences { shown, has_deliveries, runs_again, stop_run, dead_letter } = consequences;
         if let Some(wake_at) = after.obligation.wake_at() {
             self.timer.wake_at(wake_at);
         }
-        // Before anything is sent: no draft of the run may come after it.
+        // Before the lane opens: no draft of the run may follow the signal.
         if let Some(run) = stop_run {
             self.slots.stop_run(after.conversation, after.id, run);
         }
@@ -70,20 +70,20 @@ impl Followers {
             error!(turn = %after.id, %channel, reason, "a turn is undeliverable");
             metrics::counter!("rejoinder_dead_letters_total", "channel" => channel.to_string()).increment(1);
         }
-        self.drafts.tell(after.id);
+        self.drafts.notify(after.id);
         if leaves_messages(&before.obligation, &after.obligation) {
             self.leftovers.remove(after.clone());
         }
-        let is_news = before.obligation.state() != after.obligation.state();
-        if is_news {
+        let is_new = before.obligation.state() != after.obligation.state();
+        if is_new {
             observe(after);
         }
-        if (shown.is_some() || is_news) && self.hub.is_heard(after.id, &after.event.conversation.channel) {
+        if (shown.is_some() || is_new) && self.hub.has_listeners(after.id, &after.event.conversation.channel) {
             self.publish(after, shown);
         }
     }
 
-    /// Tells those who wait for a turn what people see of it.
+    /// Publishes a turn's view to the clients that wait for it.
     fn publish(&self, turn: &TurnRecord, shown: Option<Shown>) {
         let (id, version) = (turn.id, turn.version);
         if shown.is_some() || turn.obligation.claims() == 0 {
@@ -100,33 +100,33 @@ impl Followers {
             self.hub.publish(version, Arc::new(view));
             return;
         }
-        // What was shown before is in the store.
+        // The signal shown before is in the store.
         let (store, hub) = (Arc::clone(&self.store), Arc::clone(&self.hub));
         self.lifecycle.loops.spawn(async move {
             match store.view(id).await {
                 Ok(Some(view)) => hub.publish(version, Arc::new(view)),
                 Ok(None) => {}
-                Err(error) => debug!(turn = %id, %error, "cannot read a turn to show its change"),
+                Err(error) => debug!(turn = %id, %error, "cannot read a turn to publish its change"),
             }
         });
     }
 }
 
-/// Whether a turn that has come to its end leaves messages in the chat that nothing took the place of.
+/// Whether a turn that has ended leaves a draft or a deferral in the chat that no signal replaced.
 fn leaves_messages(before: &Obligation, after: &Obligation) -> bool {
-    let is_news = !before.state().is_final() || before.draft_message() != after.draft_message();
+    let is_new = !before.state().is_final() || before.draft_message() != after.draft_message();
     let is_left = match after.state() {
-        State::Settled(Settlement::Signal { messages, .. }) => {
+        ObligationState::Settled(Settlement::Signal { messages, .. }) => {
             after.draft_message().is_some_and(|draft| !messages.iter().any(|message| message == draft))
         }
         _ => after.unfinished_messages().next().is_some(),
     };
-    after.state().is_final() && is_news && is_left
+    after.state().is_final() && is_new && is_left
 }
 
-/// Says in logs and metrics that a turn came to rest.
+/// Logs and counts a settled turn.
 fn observe(turn: &TurnRecord) {
-    let State::Settled(settlement) = turn.obligation.state() else { return };
+    let ObligationState::Settled(settlement) = turn.obligation.state() else { return };
     let channel = &turn.event.conversation.channel;
     let kind = match settlement {
         Settlement::Signal { signal, .. } => signal.as_str(),

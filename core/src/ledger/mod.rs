@@ -1,11 +1,11 @@
-//! The one place where what is owed changes.
+//! The only place where obligations change.
 //!
-//! Whatever happens to a turn comes here as an event: the guard decides on it, the decision is stored
-//! in one transaction by compare-and-swap, and only what was stored is acted on. Whoever loses the
-//! swap reads the turn again and lets the guard decide anew.
+//! Everything that happens to a turn comes here as an event: the guard decides on it, the decision is stored
+//! in one transaction by compare-and-swap, and it is acted on only after it was stored. If the swap fails, the
+//! turn is read again and the guard decides again.
 
 pub(crate) mod consequences;
-pub(crate) mod persistence;
+pub(crate) mod store_retry;
 pub(crate) mod transaction;
 pub(crate) mod trigger;
 
@@ -14,13 +14,13 @@ use std::sync::Arc;
 use rejoinder_guard::Event;
 
 use self::{
-    consequences::Followers,
-    transaction::{Terms, Transaction},
-    trigger::{Decided, Step, Trigger},
+    consequences::ConsequenceExecutor,
+    transaction::{DecisionContext, Transaction},
+    trigger::{Decided, Trigger, TurnEvents},
 };
 use crate::{
     crash::crash_point,
-    ledger::persistence::Persistence,
+    ledger::store_retry::StoreRetry,
     lifecycle::Lifecycle,
     model::{ids::TurnId, turn::TurnRecord},
     ports::{
@@ -32,17 +32,17 @@ use crate::{
     },
 };
 
-/// Decides, stores, and has what follows done.
+/// Lets the guard decide, stores the decision, and passes it to the executor.
 pub(crate) struct Ledger {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: SharedClock,
-    pub(crate) terms: Terms,
-    pub(crate) followers: Followers,
+    pub(crate) context: DecisionContext,
+    pub(crate) executor: ConsequenceExecutor,
     pub(crate) lifecycle: Lifecycle,
 }
 
 impl Ledger {
-    /// Lets the guard decide on what happened to one turn, and stores it. `turn` is then as stored.
+    /// Lets the guard decide on an event of one turn, and stores the decision. Updates `turn` to what is stored.
     pub(crate) async fn decide(
         &self,
         turn: &mut TurnRecord,
@@ -59,88 +59,92 @@ impl Ledger {
         events: Vec<Event>,
         trigger: Trigger,
     ) -> Result<Decided, StoreError> {
-        let mut steps = [Step { turn: turn.clone(), events }];
-        let decided = self.decide_all(&mut steps, &trigger).await;
-        let [step] = steps;
-        *turn = step.turn;
+        let mut inputs = [TurnEvents { turn: turn.clone(), events }];
+        let decided = self.decide_all(&mut inputs, &trigger).await;
+        let [input] = inputs;
+        *turn = input.turn;
         Ok(decided?.pop().unwrap_or_default())
     }
 
-    /// As [`decide`](Self::decide), for as long as it takes. `None` when it will not be stored (see [`Persistence`]): the
-    /// turn's deadline is stored, and ends it.
+    /// As [`decide`](Self::decide), and retries until it is stored. `None` if that was given up (see [`StoreRetry`]):
+    /// the turn's stored deadline ends it then.
     pub(crate) async fn decide_until_stored(
         &self,
         turn: &mut TurnRecord,
         event: Event,
         trigger: Trigger,
     ) -> Option<Decided> {
-        let mut persistence = self.persist("what happened to a turn", turn.id);
+        let mut retry = self.store_retry("an event of a turn", turn.id);
         loop {
             match self.decide(turn, event.clone(), trigger.clone()).await {
                 Ok(decided) => return Some(decided),
-                Err(error) if persistence.tries_again(&error).await => {}
+                Err(error) if retry.wait(&error).await => {}
                 Err(_) => return None,
             }
         }
     }
 
-    /// For what has to be stored, however long that takes: `what` happened to `turn`.
-    pub(crate) fn persist(&self, what: &'static str, turn: TurnId) -> Persistence {
-        Persistence::new(what, turn, self.lifecycle.clone())
+    /// The retries for something of `turn` that must be stored; `what` names it in log lines.
+    pub(crate) fn store_retry(&self, what: &'static str, turn: TurnId) -> StoreRetry {
+        StoreRetry::new(what, turn, self.lifecycle.clone())
     }
 
-    /// Decides on several turns in one transaction: all of it is stored, or nothing.
-    pub(crate) async fn decide_all(&self, steps: &mut [Step], trigger: &Trigger) -> Result<Vec<Decided>, StoreError> {
+    /// Decides on several turns in one transaction, and again after each conflict.
+    pub(crate) async fn decide_all(
+        &self,
+        inputs: &mut [TurnEvents],
+        trigger: &Trigger,
+    ) -> Result<Vec<Decided>, StoreError> {
         loop {
-            if let Some(decided) = self.try_to_decide(steps, trigger).await? {
+            if let Some(decided) = self.try_to_decide(inputs, trigger).await? {
                 return Ok(decided);
             }
-            for step in &mut *steps {
-                step.turn = self.turn(step.turn.id).await?;
+            for input in &mut *inputs {
+                input.turn = self.turn(input.turn.id).await?;
             }
         }
     }
 
-    /// As [`decide_all`](Self::decide_all), on the turns as they are; `None` when one of them was changed meanwhile.
+    /// As [`decide_all`](Self::decide_all), but tries once; `None` if one of the turns was changed meanwhile.
     pub(crate) async fn try_to_decide(
         &self,
-        steps: &mut [Step],
+        inputs: &mut [TurnEvents],
         trigger: &Trigger,
     ) -> Result<Option<Vec<Decided>>, StoreError> {
-        let mut transaction = Transaction::new(&self.terms, trigger, self.clock.now());
-        let outcomes: Vec<_> = steps.iter().map(|step| transaction.decide(step)).collect();
+        let mut transaction = Transaction::new(&self.context, trigger, self.clock.now());
+        let decisions: Vec<_> = inputs.iter().map(|input| transaction.decide(input)).collect();
         let transition = transaction.into_transition();
         if !transition.is_empty() && !self.commit(transition).await? {
             return Ok(None);
         }
-        let mut decided = Vec::with_capacity(steps.len());
-        for (step, outcome) in steps.iter_mut().zip(outcomes) {
-            decided.push(outcome.decided);
-            if let Some(next) = outcome.next {
-                let before = std::mem::replace(&mut step.turn, next);
-                self.followers.follow(&before, &step.turn, outcome.consequences);
+        let mut decided = Vec::with_capacity(inputs.len());
+        for (input, decision) in inputs.iter_mut().zip(decisions) {
+            decided.push(decision.decided);
+            if let Some(next) = decision.next {
+                let before = std::mem::replace(&mut input.turn, next);
+                self.executor.execute(&before, &input.turn, decision.consequences);
             }
         }
         Ok(Some(decided))
     }
 
-    /// Stores what happened without a turn that is decided on.
+    /// Stores a trigger that needs no decision.
     pub(crate) async fn record(&self, trigger: Trigger) -> Result<(), StoreError> {
         self.decide_all(&mut [], &trigger).await.map(drop)
     }
 
-    /// Stores a delivery's new values alone.
+    /// Stores a change of a delivery that needs no decision.
     pub(crate) async fn change_delivery(&self, change: DeliveryChange) -> Result<(), StoreError> {
         let transition = Transition { delivery_changes: vec![change], ..Transition::default() };
         self.store.commit(transition).await.map(drop)
     }
 
-    /// The turn, as it is stored.
+    /// Reads a turn that must exist.
     pub(crate) async fn turn(&self, turn: TurnId) -> Result<TurnRecord, StoreError> {
         self.store.turn(turn).await?.ok_or_else(|| StoreError::Corrupt(format!("turn {turn} is gone")))
     }
 
-    /// `false` when a turn was changed meanwhile.
+    /// `false` if a turn was changed meanwhile.
     async fn commit(&self, transition: Transition) -> Result<bool, StoreError> {
         #[cfg(feature = "crash-points")]
         let claims = transition.deliveries.iter().any(|delivery| !delivery.record().is_draft());

@@ -1,4 +1,4 @@
-//! From the guard's decisions to rows that are written together.
+//! Turns the guard's decisions into the rows of one transaction.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -9,7 +9,7 @@ use rejoinder_guard::{Cleared, Draft, Effect, Event, Signal, Timestamp};
 
 use super::{
     consequences::Consequences,
-    trigger::{AttemptEnded, Decided, Run, Step, Trigger},
+    trigger::{AttemptEnded, Decided, Run, Trigger, TurnEvents},
 };
 use crate::{
     channels::Channels,
@@ -31,19 +31,19 @@ use crate::{
     },
 };
 
-/// What decisions go by.
-pub(crate) struct Terms {
+/// The settings that decisions depend on.
+pub(crate) struct DecisionContext {
     pub(crate) settings: Arc<Settings>,
     pub(crate) channels: Arc<Channels>,
     /// The names of the configured agents.
     pub(crate) agents: HashSet<AgentName>,
-    /// This process: the runs that it decides on are its own.
+    /// This process, the owner of the runs that it starts.
     pub(crate) owner: OwnerId,
 }
 
-impl Terms {
-    /// Who answers a turn: the agent that it was routed to; where it is not configured any more, the one that its
-    /// channel has now.
+impl DecisionContext {
+    /// The handler of a turn: the one that it was routed to, or, if that agent is no longer configured, its channel's
+    /// current agent.
     fn handler_of(&self, turn: &TurnRecord) -> Handler {
         let is_known = turn.handler.agent().is_none_or(|agent| self.agents.contains(agent));
         if is_known {
@@ -53,27 +53,27 @@ impl Terms {
     }
 }
 
-/// One transaction in the making.
+/// A transaction that is being built.
 pub(super) struct Transaction<'a> {
-    terms: &'a Terms,
+    context: &'a DecisionContext,
     trigger: &'a Trigger,
     now: Timestamp,
     transition: Transition,
-    /// What becomes of the delivery that the cause is about: the last word counts.
+    /// The change of the trigger's delivery. The guard's effects overwrite it.
     delivery: Option<DeliveryChange>,
 }
 
-/// What was decided on one turn, and what follows once it is stored.
-pub(super) struct Outcome {
+/// The decision on one turn, and what follows once it is stored.
+pub(super) struct TurnDecision {
     pub(super) decided: Decided,
-    /// The turn as it is then; `None`: as it was.
+    /// The turn after the change; `None` if it does not change.
     pub(super) next: Option<TurnRecord>,
     pub(super) consequences: Consequences,
 }
 
 impl<'a> Transaction<'a> {
-    /// It begins with what the cause itself writes.
-    pub(super) fn new(terms: &'a Terms, trigger: &'a Trigger, now: Timestamp) -> Self {
+    /// Begins with the rows that the trigger itself writes.
+    pub(super) fn new(context: &'a DecisionContext, trigger: &'a Trigger, now: Timestamp) -> Self {
         let mut transition = Transition::default();
         let mut delivery = None;
         match trigger {
@@ -92,31 +92,31 @@ impl<'a> Transaction<'a> {
             }
             Trigger::AttemptEnded(ended) => {
                 transition.attempts_ended.push(ended.end.clone());
-                delivery = Some(ended.becomes.clone());
-                transition.withdrawn.extend(ended.rest_withdrawn());
+                delivery = Some(ended.change.clone());
+                transition.withdrawn.extend(ended.later_parts_withdrawal());
             }
         }
-        Self { terms, trigger, now, transition, delivery }
+        Self { context, trigger, now, transition, delivery }
     }
 
-    /// All that is written.
+    /// Returns all rows to write.
     pub(super) fn into_transition(mut self) -> Transition {
         self.transition.delivery_changes.extend(self.delivery);
         self.transition
     }
 
-    /// Lets the guard decide on what happened to one turn, and adds what follows from it.
-    pub(super) fn decide(&mut self, step: &Step) -> Outcome {
-        let (event, mut turn) = (&step.turn.event, step.turn.clone());
-        let policy = self.terms.settings.policies.of(&event.conversation.channel, event.chat);
+    /// Lets the guard decide on the events of one turn, and adds the rows of its effects.
+    pub(super) fn decide(&mut self, input: &TurnEvents) -> TurnDecision {
+        let (event, mut turn) = (&input.turn.event, input.turn.clone());
+        let policy = self.context.settings.policies.of(&event.conversation.channel, event.chat);
         let (mut decided, mut consequences) = (Decided::default(), Consequences::default());
-        let mut events: VecDeque<Event> = step.events.iter().cloned().collect();
+        let mut events: VecDeque<Event> = input.events.iter().cloned().collect();
         while let Some(event) = events.pop_front() {
             for effect in turn.obligation.on(event, policy, self.now).effects {
                 match effect {
                     Effect::Send(cleared) => {
                         decided.claimed = true;
-                        // Where the person reads our own row, storing it is its receipt: decided on next.
+                        // If our own row is the receipt, the guard decides on that receipt next.
                         events.extend(self.claim(&cleared, &turn, &mut consequences));
                     }
                     Effect::Draft(cleared) => {
@@ -146,26 +146,26 @@ impl<'a> Transaction<'a> {
                 }
             }
         }
-        // An attempt that begins changes the turn also where the guard does not: what was decided meanwhile must be seen.
+        // The beginning of an attempt always increments the turn's version, so that a decision made meanwhile conflicts.
         let is_changed =
-            turn.obligation != step.turn.obligation || matches!(self.trigger, Trigger::AttemptBegins { .. });
+            turn.obligation != input.turn.obligation || matches!(self.trigger, Trigger::AttemptBegins { .. });
         let next = is_changed.then(|| {
             let (expected, obligation) = (turn.version, turn.obligation.clone());
             self.transition.turns.push(TurnChange { turn: turn.id, expected, obligation, at: self.now });
             TurnRecord { version: expected + 1, ..turn }
         });
-        Outcome { decided, next, consequences }
+        TurnDecision { decided, next, consequences }
     }
 
     fn target<'b>(&self, turn: &'b TurnRecord) -> Target<'b>
     where
         'a: 'b,
     {
-        let channel = self.terms.channels.get(&turn.event.conversation.channel);
+        let channel = self.context.channels.get(&turn.event.conversation.channel);
         Target { turn, channel: channel.map(AsRef::as_ref), now: self.now }
     }
 
-    /// Adds the deliveries of a cleared signal; returns its receipt where storing them is one.
+    /// Adds the deliveries of a cleared signal; returns its receipt if storing them is the receipt.
     fn claim(
         &mut self,
         cleared: &Cleared<Signal>,
@@ -174,7 +174,7 @@ impl<'a> Transaction<'a> {
     ) -> Option<Event> {
         let target = self.target(turn);
         let capabilities = target.capabilities();
-        let rendered = render::signal(cleared, &target, &capabilities, &self.terms.settings.words);
+        let rendered = render::signal(cleared, &target, &capabilities, &self.context.settings.templates);
         let records = || rendered.deliveries.iter().map(NewDelivery::record);
         let messages = records().map(|record| record.id.to_string()).collect();
         consequences.has_deliveries = records().any(|record| record.state == DeliveryState::Pending);
@@ -186,9 +186,9 @@ impl<'a> Transaction<'a> {
 
     fn withdraw(&mut self, turn: TurnId, claim: u32) {
         let reason = if claim == Draft::CLAIM {
-            "it did not go out in time, and what comes next says more"
+            "it was not sent in time, and the next message says more"
         } else {
-            "a better end came before it was sent"
+            "a better signal came before it was sent"
         };
         if let Some(delivery) = self.attempted().filter(|delivery| delivery.claim == claim) {
             let (state, error) = (DeliveryState::Withdrawn, Some(reason.to_owned()));
@@ -202,13 +202,13 @@ impl<'a> Transaction<'a> {
         let handler = if let Some(agent) = agent {
             Handler::Agent(agent.into())
         } else {
-            let handler = self.terms.handler_of(turn);
+            let handler = self.context.handler_of(turn);
             if handler != turn.handler {
                 self.remark(turn.id, "rerouted", handler.to_string());
             }
             handler
         };
-        let (number, owner) = (turn.runs, self.terms.owner);
+        let (number, owner) = (turn.runs, self.context.owner);
         self.transition.runs_started.push(RunStart {
             turn: turn.id,
             number,
@@ -219,7 +219,7 @@ impl<'a> Transaction<'a> {
         Run { handler, attempt, number, started_at: self.now }
     }
 
-    /// Has the delivery sent again, unless it is out of attempts and age.
+    /// Schedules the delivery for a resend, unless it is out of attempts and age.
     fn resend(&mut self, labelled: bool) {
         if let Trigger::AttemptEnded(ended) = self.trigger
             && !ended.is_spent
@@ -234,11 +234,11 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// The delivery that the cause is about.
+    /// The trigger's delivery, unless it was delivered.
     fn attempted(&self) -> Option<&'a DeliveryRecord> {
         match self.trigger {
             Trigger::AttemptEnded(ended) => {
-                Some(&ended.delivery).filter(|_| ended.becomes.state != DeliveryState::Delivered)
+                Some(&ended.delivery).filter(|_| ended.change.state != DeliveryState::Delivered)
             }
             Trigger::NotAttempted(delivery) => Some(delivery),
             _ => None,
@@ -251,10 +251,10 @@ impl<'a> Transaction<'a> {
 }
 
 impl AttemptEnded {
-    /// The parts after this one, which are not sent.
-    fn rest_withdrawn(&self) -> Option<Withdrawal> {
+    /// Withdraws the parts after this one, if they are dropped.
+    fn later_parts_withdrawal(&self) -> Option<Withdrawal> {
         let delivery = &self.delivery;
-        (self.drops_the_rest && delivery.parts > delivery.part).then(|| Withdrawal {
+        (self.withdraws_later_parts && delivery.parts > delivery.part).then(|| Withdrawal {
             turn: delivery.turn,
             claim: delivery.claim,
             reason: "an earlier part was refused".to_owned(),

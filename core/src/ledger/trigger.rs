@@ -1,4 +1,4 @@
-//! What happened, and what its caller does once it is decided on.
+//! The input of a decision, and what the caller must do after it.
 
 use rejoinder_guard::{Event, Timestamp};
 
@@ -13,35 +13,35 @@ use crate::{
     },
 };
 
-/// What happened to one turn: the guard decides on the events in their order, in one transaction.
+/// The events of one turn: the guard decides on them in order, in one transaction.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct TurnEvents {
     pub(crate) turn: TurnRecord,
     pub(crate) events: Vec<Event>,
 }
 
-/// Where the events come from: what is stored with the decision on them, whatever that is.
+/// Where the events come from. Its rows are stored with the decision, whatever the guard decides.
 #[derive(Clone, Debug)]
 pub(crate) enum Trigger {
-    /// The events say it all.
+    /// The events alone; nothing else is stored.
     Event,
     /// A run ended.
     RunEnded {
         end: RunEnd,
-        /// For the operator.
+        /// A remark for `explain`.
         remark: Option<AuditEntry>,
     },
-    /// A command was carried out.
+    /// A command was executed.
     Command {
         end: RunEnd,
         /// The conversation's new current session.
         session: Option<NewSession>,
     },
-    /// An attempt to deliver is about to begin.
+    /// An attempt is about to send its first byte.
     AttemptBegins { start: AttemptStart, delivery: DeliveryChange },
-    /// An attempt to deliver ended.
+    /// An attempt ended.
     AttemptEnded(Box<AttemptEnded>),
-    /// A delivery is not attempted now, and does not wait.
+    /// A draft's delivery cannot be attempted now and does not wait.
     NotAttempted(Box<DeliveryRecord>),
 }
 
@@ -51,22 +51,22 @@ pub(crate) struct AttemptEnded {
     /// The delivery, as it was attempted.
     pub(crate) delivery: DeliveryRecord,
     pub(crate) end: AttemptEnd,
-    /// What becomes of the delivery, unless the guard has it sent again, withdraws it or gives it up.
-    pub(crate) becomes: DeliveryChange,
-    /// The parts after this one are not sent.
-    pub(crate) drops_the_rest: bool,
-    /// It is out of attempts and age: it is not sent again.
+    /// The change of the delivery, unless the guard resends it, withdraws it or makes it a dead letter.
+    pub(crate) change: DeliveryChange,
+    /// Whether the parts after this one are withdrawn.
+    pub(crate) withdraws_later_parts: bool,
+    /// Whether it is out of attempts and age, and so is not sent again.
     pub(crate) is_spent: bool,
     /// Whether sending it again cannot show it twice.
     pub(crate) is_idempotent: bool,
 }
 
-/// What the caller does after a decision.
+/// What the caller must do after a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decided {
-    /// Run the agent, as the answer to a beginning.
+    /// The run to start; set only after [`Event::Begin`].
     pub(crate) run: Option<Run>,
-    /// A signal was claimed.
+    /// Whether a signal was claimed.
     pub(crate) claimed: bool,
 }
 
@@ -74,9 +74,9 @@ pub(crate) struct Decided {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) handler: Handler,
-    /// How often this agent was given the turn.
+    /// How many runs of the turn this agent has had, including this one.
     pub(crate) attempt: u32,
-    /// Which run of the turn it is, over all agents.
+    /// The run's number within the turn, counted from 1 over all agents.
     pub(crate) number: u32,
     pub(crate) started_at: Timestamp,
 }

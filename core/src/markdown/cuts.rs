@@ -1,39 +1,39 @@
-//! Where a text may be cut without tearing a word, and how gladly.
+//! Finds the places where a text may be cut without splitting a word, and ranks them.
 
 use super::{
     inline::SpanShape,
-    lines::{FencePart, Kind, Line, Shape, TablePart, escape_at},
+    lines::{FencePart, LineKind, MarkdownLine, Shape, TablePart, escape_at},
     part::Source,
 };
 
 /// A place where a part may end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
-    /// The end of the part; white space that follows belongs to no part.
+    /// The end of the part. White space after it belongs to no part.
     pub(super) at: usize,
     pub(super) rank: Rank,
 }
 
-/// What a cut separates, the best last.
+/// What a cut separates; a greater rank is a better place to cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// Words of one emphasis, or a heading from what it heads.
+    /// Words inside one emphasis or heading, or a heading and the text below it.
     Bound,
     Word,
     Sentence,
     Line,
     Item,
     Block,
-    /// What comes before a heading.
+    /// A heading and the text above it.
     Section,
 }
 
-/// Every such place, in order; the last is the end of the last line with something to see.
+/// All cuts in order; the last is at the end of the last line that is not blank.
 pub(super) fn find(source: &Source<'_>) -> Vec<Cut> {
     let mut cuts = Vec::new();
-    let mut lines = source.lines.iter().filter(|line| line.kind != Kind::Blank).peekable();
+    let mut lines = source.lines.iter().filter(|line| line.kind != LineKind::Blank).peekable();
     while let Some(line) = lines.next() {
-        if matches!(line.kind, Kind::Text | Kind::Heading) {
+        if matches!(line.kind, LineKind::Text | LineKind::Heading) {
             inside(source, line, &mut cuts);
         }
         let rank = match lines.peek() {
@@ -47,19 +47,21 @@ pub(super) fn find(source: &Source<'_>) -> Vec<Cut> {
     cuts
 }
 
-/// How gladly a cut comes between two neighbours that are not blank.
-fn between(source: &Source<'_>, line: &Line, next: &Line) -> Option<Rank> {
+/// The rank of a cut between a line and the next one that is not blank; `None` where they must stay together.
+fn between(source: &Source<'_>, line: &MarkdownLine, next: &MarkdownLine) -> Option<Rank> {
     let adjacent = line.end + 1 == next.start;
     match (line.kind, next.kind) {
-        (Kind::Fence(_, FencePart::Open), _)
-        | (_, Kind::Fence(_, FencePart::Close) | Kind::Underline | Kind::Table(_, TablePart::Delimiter))
-        | (Kind::Table(_, TablePart::Delimiter), Kind::Table(_, TablePart::Row)) => None,
-        (Kind::Fence(_, FencePart::Body), Kind::Fence(_, FencePart::Body))
-        | (Kind::Table(_, TablePart::Row), Kind::Table(_, TablePart::Row))
-        | (Kind::Code, Kind::Code) => Some(Rank::Line),
-        (Kind::Heading | Kind::Underline, _) => Some(Rank::Bound),
-        (_, Kind::Heading) => Some(Rank::Section),
-        (Kind::Text, Kind::Text) if adjacent && !next.opens_item && line.prefixes.len() >= next.prefixes.len() => {
+        (LineKind::Fence(_, FencePart::Open), _)
+        | (_, LineKind::Fence(_, FencePart::Close) | LineKind::Underline | LineKind::Table(_, TablePart::Delimiter))
+        | (LineKind::Table(_, TablePart::Delimiter), LineKind::Table(_, TablePart::Row)) => None,
+        (LineKind::Fence(_, FencePart::Body), LineKind::Fence(_, FencePart::Body))
+        | (LineKind::Table(_, TablePart::Row), LineKind::Table(_, TablePart::Row))
+        | (LineKind::Code, LineKind::Code) => Some(Rank::Line),
+        (LineKind::Heading | LineKind::Underline, _) => Some(Rank::Bound),
+        (_, LineKind::Heading) => Some(Rank::Section),
+        (LineKind::Text, LineKind::Text)
+            if adjacent && !next.opens_item && line.prefixes.len() >= next.prefixes.len() =>
+        {
             let start = next.content + source.text[next.content..next.end].len()
                 - source.text[next.content..next.end].trim_start().len();
             if escape_at(&source.text[start..next.end]).is_some() {
@@ -67,18 +69,18 @@ fn between(source: &Source<'_>, line: &Line, next: &Line) -> Option<Rank> {
             }
             bound(source, line.end, Rank::Line)
         }
-        // What introduces a list or a listing stays with it if that costs little.
-        (Kind::Text, _) if source.text[line.content..line.end].trim_end().ends_with(':') => Some(Rank::Line),
+        // A line that introduces a list or a listing stays with it if that costs little room.
+        (LineKind::Text, _) if source.text[line.content..line.end].trim_end().ends_with(':') => Some(Rank::Line),
         _ if in_list(next) && (in_list(line) || next.opens_item) => Some(Rank::Item),
         _ => Some(Rank::Block),
     }
 }
 
-fn in_list(line: &Line) -> bool {
+fn in_list(line: &MarkdownLine) -> bool {
     line.prefixes.iter().any(|prefix| matches!(prefix.container.shape, Shape::Item(_)))
 }
 
-/// The rank of a cut that may fall into a span; none inside a link or inline code.
+/// Lowers `rank` if the cut is inside emphasis. `None` inside a link or inline code.
 fn bound(source: &Source<'_>, at: usize, rank: Rank) -> Option<Rank> {
     let mut rank = rank;
     for span in source.spans.around(at) {
@@ -90,8 +92,8 @@ fn bound(source: &Source<'_>, at: usize, rank: Rank) -> Option<Rank> {
     Some(rank)
 }
 
-/// Between the words and sentences of one line.
-fn inside(source: &Source<'_>, line: &Line, cuts: &mut Vec<Cut>) {
+/// Adds the cuts between the words and sentences of one line.
+fn inside(source: &Source<'_>, line: &MarkdownLine, cuts: &mut Vec<Cut>) {
     let text = &source.text[line.content..line.end];
     let indent = text.len() - text.trim_start().len();
     let mut chars = text.char_indices().skip_while(|&(at, _)| at < indent).peekable();
@@ -103,7 +105,7 @@ fn inside(source: &Source<'_>, line: &Line, cuts: &mut Vec<Cut>) {
             }
             let Some(&(next, _)) = chars.peek() else { break };
             let rank = match line.kind {
-                Kind::Heading => Rank::Bound,
+                LineKind::Heading => Rank::Bound,
                 _ if ends_sentence => Rank::Sentence,
                 _ => Rank::Word,
             };
@@ -126,7 +128,7 @@ fn inside(source: &Source<'_>, line: &Line, cuts: &mut Vec<Cut>) {
     }
 }
 
-fn push(source: &Source<'_>, line: &Line, at: usize, next: usize, rank: Rank, cuts: &mut Vec<Cut>) {
+fn push(source: &Source<'_>, line: &MarkdownLine, at: usize, next: usize, rank: Rank, cuts: &mut Vec<Cut>) {
     let (at, next) = (line.content + at, line.content + next);
     if escape_at(&source.text[next..line.end]).is_some() {
         return;

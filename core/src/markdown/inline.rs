@@ -2,16 +2,16 @@
 
 use std::{collections::HashMap, ops::Range};
 
-/// Emphasis nested deeper than this is read as text.
+/// The most open emphasis delimiters that are tracked; beyond that the oldest one is read as text.
 const DEEPEST: usize = 8;
 
-/// A link's destination and title longer than this many bytes are read as text.
+/// The longest destination and title of a link, in bytes; longer ones are read as text.
 const LONGEST_DESTINATION: usize = 4096;
 
-/// Brackets nested deeper than this in a destination make text of it, as in other parsers.
+/// The deepest nesting of brackets in a destination; deeper ones are read as text, as in other parsers.
 const DEEPEST_BRACKETS: usize = 32;
 
-/// A stretch of a paragraph with marks around it.
+/// A range of a paragraph, its delimiters included.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) range: Range<usize>,
@@ -22,9 +22,9 @@ pub(super) struct Span {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpanShape {
-    /// With the bytes of each of its two delimiters.
+    /// The length of each of its two delimiters, in bytes.
     Emphasis(usize),
-    /// With the bytes of each of its two delimiters.
+    /// The length of each of its two delimiters, in bytes.
     Code(usize),
     Link,
 }
@@ -34,7 +34,7 @@ pub(super) enum SpanShape {
 pub(super) struct Spans(Vec<Span>);
 
 impl Spans {
-    /// Adds those of one paragraph, which comes after all that were added before.
+    /// Adds the spans of one paragraph. Paragraphs are added in the order of the text.
     pub(super) fn add(&mut self, text: &str, range: Range<usize>) {
         let mut found = find(text, range);
         found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
@@ -44,7 +44,7 @@ impl Spans {
                 around.pop();
             }
             let parent = around.last().copied();
-            // What overlaps without nesting cannot both be markup.
+            // Of two spans that overlap without nesting, only the first is markup.
             if parent.is_some_and(|index| self.0[index].range.end < range.end) {
                 continue;
             }
@@ -53,7 +53,7 @@ impl Spans {
         }
     }
 
-    /// The spans that a cut at `at` cuts, the innermost first.
+    /// The spans that a cut at `at` splits, the innermost first.
     pub(super) fn around(&self, at: usize) -> impl Iterator<Item = &Span> {
         let last = self.0.partition_point(|span| span.range.start < at).checked_sub(1);
         let chain = std::iter::successors(last, |&index| self.0[index].parent);

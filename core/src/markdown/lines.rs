@@ -1,34 +1,33 @@
-//! The lines of a source: what contains each, and what it is.
+//! Scans a source into lines: the kind of each, and the containers that it is in.
 
 use std::ops::Range;
 
-/// Deeper containers are read as text, so that a line costs no more than its length.
+/// The deepest nesting of containers; deeper ones are read as text, so that scanning a line takes linear time.
 const DEEPEST: usize = 12;
 
-/// One line.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct MarkdownLine {
     pub(super) start: usize,
-    /// Where its line break is, or the text ends.
+    /// The position of its line break, or the end of the text.
     pub(super) end: usize,
-    /// Where its own text begins, behind the quote marks, list markers and their indentation.
+    /// Where its own text begins, after the quote marks, list markers and their indentation.
     pub(super) content: usize,
-    pub(super) kind: Kind,
-    /// It begins a list item.
+    pub(super) kind: LineKind,
+    /// Whether it begins a list item.
     pub(super) opens_item: bool,
     pub(super) prefixes: Vec<Prefix>,
 }
 
-/// What a line is, inside its containers.
+/// The kind of a line, inside its containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LineKind {
     Blank,
-    /// A paragraph's, whatever else we have no name for included.
+    /// A line of a paragraph, or of any block that no other kind covers.
     Text,
-    /// An indented code block's.
+    /// A line of an indented code block.
     Code,
     Heading,
-    /// Makes a heading of the lines before it.
+    /// Turns the lines before it into a heading (setext).
     Underline,
     Rule,
     Fence(usize, FencePart),
@@ -49,12 +48,12 @@ pub(super) enum TablePart {
     Row,
 }
 
-/// What one container takes of a line.
+/// The range of a line that belongs to one of its containers: a quote mark, a list marker or indentation.
 #[derive(Debug, Clone)]
 pub(super) struct Prefix {
     pub(super) container: Container,
     pub(super) range: Range<usize>,
-    /// The container begins on this line.
+    /// Whether the container begins on this line.
     pub(super) opens: bool,
 }
 
@@ -67,14 +66,14 @@ pub(super) struct Container {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
     Quote,
-    /// With the columns that its lines are indented by.
+    /// The indentation of its lines, in columns.
     Item(usize),
 }
 
 /// A code fence.
 #[derive(Debug)]
 pub(super) struct Fence {
-    /// The marks and the info string that open it, without indentation.
+    /// The opening line, with its info string and without indentation.
     pub(super) opening: String,
     pub(super) marker: char,
     pub(super) length: usize,
@@ -87,17 +86,17 @@ impl Fence {
     }
 }
 
-/// Every line, and what the kinds refer to.
+/// All lines, and the fences and tables that their kinds refer to by index.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<MarkdownLine>,
     pub(super) fences: Vec<Fence>,
-    /// The line that each table begins with.
+    /// The index of each table's first line.
     pub(super) tables: Vec<usize>,
 }
 
-/// Scans `text`, in which lines end with `\n`. A fence whose opening or closing line is longer than
-/// `longest_fence` bytes is read as text: it could not be opened again.
+/// Scans `text`, in which lines end with `\n`. A fence whose opening line is longer than `longest_fence` bytes,
+/// with the prefixes of its containers, is read as text: it could not be reopened.
 pub(super) fn scan(text: &str, longest_fence: usize) -> Layout {
     let mut scan = Scan { text, longest_fence, found: Layout::default(), open: Vec::new(), fence: None, next_id: 0 };
     let mut start = 0;
@@ -117,7 +116,7 @@ struct Scan<'a> {
     next_id: usize,
 }
 
-/// A place in a line; tabs reach to the next multiple of four columns.
+/// A position in a line. A tab reaches to the next multiple of four columns.
 #[derive(Clone, Copy)]
 struct Place {
     at: usize,
@@ -135,11 +134,11 @@ impl Scan<'_> {
                 if part == FencePart::Close {
                     self.fence = None;
                 }
-                return self.push(start, end, place.at, Kind::Fence(fence, part), prefixes);
+                return self.push(start, end, place.at, LineKind::Fence(fence, part), prefixes);
             }
             self.fence = None;
         }
-        let in_paragraph = self.found.lines.last().is_some_and(|line| line.kind == Kind::Text);
+        let in_paragraph = self.found.lines.last().is_some_and(|line| line.kind == LineKind::Text);
         let rest = &self.text[place.at..end];
         let lazy = prefixes.len() < self.open.len() && in_paragraph && !starts_block(rest) && !rest.trim().is_empty();
         if !lazy {
@@ -150,12 +149,12 @@ impl Scan<'_> {
         self.push(start, end, place.at, kind, prefixes);
     }
 
-    fn push(&mut self, start: usize, end: usize, content: usize, kind: Kind, prefixes: Vec<Prefix>) {
+    fn push(&mut self, start: usize, end: usize, content: usize, kind: LineKind, prefixes: Vec<Prefix>) {
         let opens_item = prefixes.iter().any(|prefix| prefix.opens && matches!(prefix.container.shape, Shape::Item(_)));
-        self.found.lines.push(Line { start, end, content, kind, opens_item, prefixes });
+        self.found.lines.push(MarkdownLine { start, end, content, kind, opens_item, prefixes });
     }
 
-    /// The open containers that this line continues.
+    /// The open containers that this line continues. Moves `place` past their prefixes.
     fn continued(&self, place: &mut Place, end: usize) -> Vec<Prefix> {
         let mut prefixes = Vec::new();
         for &container in &self.open {
@@ -174,7 +173,7 @@ impl Scan<'_> {
         prefixes
     }
 
-    /// The containers that begin on this line.
+    /// Opens the containers that begin on this line. Moves `place` past their prefixes.
     fn opened(&mut self, place: &mut Place, end: usize, in_paragraph: bool, prefixes: &mut Vec<Prefix>) {
         while self.open.len() < DEEPEST {
             let from = place.at;
@@ -192,47 +191,47 @@ impl Scan<'_> {
         }
     }
 
-    fn kind(&mut self, place: Place, end: usize, in_paragraph: bool, prefixes: &[Prefix]) -> Kind {
+    fn kind(&mut self, place: Place, end: usize, in_paragraph: bool, prefixes: &[Prefix]) -> LineKind {
         let rest = &self.text[place.at..end];
         let content = rest.trim();
         let opens = prefixes.iter().any(|prefix| prefix.opens);
         let continues = in_paragraph && !opens;
         if content.is_empty() {
             let marker = prefixes.iter().any(|prefix| prefix.opens && matches!(prefix.container.shape, Shape::Item(_)));
-            return if marker { Kind::Text } else { Kind::Blank };
+            return if marker { LineKind::Text } else { LineKind::Blank };
         }
         if self.indent(place, end) >= 4 {
-            return if continues { Kind::Text } else { Kind::Code };
+            return if continues { LineKind::Text } else { LineKind::Code };
         }
         if let Some(fence) = self.fence_opened_by(content, prefixes) {
             self.found.fences.push(fence);
             let index = self.found.fences.len() - 1;
             self.fence = Some(index);
-            return Kind::Fence(index, FencePart::Open);
+            return LineKind::Fence(index, FencePart::Open);
         }
         if is_heading(content) {
-            return Kind::Heading;
+            return LineKind::Heading;
         }
         if continues && self.is_delimiter_row(content) {
             let head = self.found.lines.len() - 1;
             let table = self.found.tables.len();
             self.found.tables.push(head);
-            self.found.lines[head].kind = Kind::Table(table, TablePart::Head);
-            return Kind::Table(table, TablePart::Delimiter);
+            self.found.lines[head].kind = LineKind::Table(table, TablePart::Head);
+            return LineKind::Table(table, TablePart::Delimiter);
         }
         if continues && (content.bytes().all(|b| b == b'=') || content.bytes().all(|b| b == b'-')) {
-            return Kind::Underline;
+            return LineKind::Underline;
         }
         if is_rule(content) {
-            return Kind::Rule;
+            return LineKind::Rule;
         }
         match self.found.lines.last().map(|line| line.kind) {
-            Some(Kind::Table(table, TablePart::Delimiter | TablePart::Row))
+            Some(LineKind::Table(table, TablePart::Delimiter | TablePart::Row))
                 if !opens && prefixes.len() == self.open.len() =>
             {
-                Kind::Table(table, TablePart::Row)
+                LineKind::Table(table, TablePart::Row)
             }
-            _ => Kind::Text,
+            _ => LineKind::Text,
         }
     }
 
@@ -260,17 +259,18 @@ impl Scan<'_> {
         rest.len() - content.len() <= 3 && content.len() - after.len() >= fence.length && after.trim().is_empty()
     }
 
-    /// Whether `content` makes a table's heading of the line before it, a paragraph's first.
+    /// Whether `content` is the delimiter row of a table whose heading is the line before it. That line must be the
+    /// first of its paragraph.
     fn is_delimiter_row(&self, content: &str) -> bool {
         let lines = &self.found.lines;
         let [.., before, head] = lines.as_slice() else {
             return lines.len() == 1 && self.delimits(&lines[0], content);
         };
-        let first = before.kind != Kind::Text || head.opens_item;
+        let first = before.kind != LineKind::Text || head.opens_item;
         first && self.delimits(head, content)
     }
 
-    fn delimits(&self, head: &Line, content: &str) -> bool {
+    fn delimits(&self, head: &MarkdownLine, content: &str) -> bool {
         let cells = |row: &str| row.trim().trim_start_matches('|').trim_end_matches('|').split('|').count();
         let head = &self.text[head.content..head.end];
         head.contains('|')
@@ -335,12 +335,12 @@ impl Scan<'_> {
         let padding = self.indent(ahead, end);
         self.take_columns(&mut ahead, end, if empty || padding > 4 { 1 } else { padding });
         *place = ahead;
-        // An empty item has nothing behind its marker, and its lines are indented as if it had one space.
+        // An empty item has no text after its marker; its lines are indented as if one space followed it.
         Some((ahead.column - from).max(indent + marker + 1))
     }
 }
 
-/// The bytes of the list marker that `rest` starts with.
+/// The length in bytes of the list marker that `rest` starts with.
 fn list_marker(rest: &str) -> Option<usize> {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let marker = match rest.as_bytes().get(digits)? {
@@ -370,7 +370,7 @@ fn is_fence(content: &str) -> bool {
     content.starts_with("```") || content.starts_with("~~~")
 }
 
-/// Whether a line that starts with `rest` could not continue a paragraph.
+/// Whether `rest` begins a new block, so that it cannot continue a paragraph.
 fn starts_block(rest: &str) -> bool {
     let content = rest.trim();
     content.starts_with('>')
@@ -380,9 +380,10 @@ fn starts_block(rest: &str) -> bool {
         || is_fence(content)
 }
 
-/// Where a backslash makes text of what would otherwise be block syntax at the start of a part.
+/// The offset at which a backslash turns block syntax at the start of a part into text; `None` if there is no such
+/// syntax.
 pub(super) fn escape_at(rest: &str) -> Option<usize> {
-    // Looking at all of a huge line once for each of its parts would take quadratic time.
+    // Reading all of a huge line once for each of its parts would take quadratic time.
     let near = &rest[..rest.floor_char_boundary(rest.len().min(256))];
     let content = near.split('\n').next().unwrap_or_default().trim();
     if let Some(marker) = list_marker(content) {

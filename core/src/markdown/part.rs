@@ -1,14 +1,14 @@
-//! A range of a source, written so that it reads alone.
+//! Writes a range of a source as a part that renders alone.
 
 use super::{
     inline::{Span, SpanShape, Spans},
-    lines::{Fence, FencePart, Kind, Layout, Line, Shape, TablePart, escape_at, scan},
+    lines::{Fence, FencePart, Layout, LineKind, MarkdownLine, Shape, TablePart, escape_at, scan},
 };
 
-/// A scanned text.
+/// A text and its scan.
 pub(super) struct Source<'a> {
     pub(super) text: &'a str,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<MarkdownLine>,
     pub(super) spans: Spans,
     fences: Vec<Fence>,
     tables: Vec<usize>,
@@ -19,22 +19,23 @@ impl<'a> Source<'a> {
     pub(super) fn new(text: &'a str, max: usize) -> Self {
         let Layout { lines, fences, tables } = scan(text, max / 3);
         let mut spans = Spans::default();
-        let in_paragraph = |a: &Line, b: &Line| a.kind == Kind::Text && b.kind == Kind::Text && !b.opens_item;
+        let in_paragraph =
+            |a: &MarkdownLine, b: &MarkdownLine| a.kind == LineKind::Text && b.kind == LineKind::Text && !b.opens_item;
         for paragraph in lines.chunk_by(in_paragraph) {
             let (first, last) = (&paragraph[0], &paragraph[paragraph.len() - 1]);
-            if matches!(first.kind, Kind::Text | Kind::Heading) {
+            if matches!(first.kind, LineKind::Text | LineKind::Heading) {
                 spans.add(text, first.content..last.end);
             }
         }
         Self { text, lines, spans, fences, tables, max }
     }
 
-    /// The index of the line that `at` is in; its line break counts as its end.
+    /// The index of the line that contains `at`. A line break belongs to the line that it ends.
     pub(super) fn line_at(&self, at: usize) -> usize {
         self.lines.partition_point(|line| line.start <= at).saturating_sub(1)
     }
 
-    /// Where the part after one that ends at `end` starts: behind white space that needs no part.
+    /// Where the part after one that ends at `end` starts, after white space and closing fences; `None` at the end.
     pub(super) fn start_after(&self, end: usize) -> Option<usize> {
         let mut index = self.line_at(end);
         let mut at = end;
@@ -46,10 +47,10 @@ impl<'a> Source<'a> {
             let line = self.lines.get(index)?;
             let begun = at > line.content;
             let seen = match line.kind {
-                Kind::Blank | Kind::Fence(_, FencePart::Close) => None,
-                Kind::Fence(..) => Some(at),
+                LineKind::Blank | LineKind::Fence(_, FencePart::Close) => None,
+                LineKind::Fence(..) => Some(at),
                 _ if begun => self.next_word(at, line),
-                Kind::Text if self.continues_paragraph(index) => self.next_word(line.content, line),
+                LineKind::Text if self.continues_paragraph(index) => self.next_word(line.content, line),
                 _ => Some(line.start),
             };
             if seen.is_some() {
@@ -60,9 +61,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn next_word(&self, at: usize, line: &Line) -> Option<usize> {
+    fn next_word(&self, at: usize, line: &MarkdownLine) -> Option<usize> {
         let mut at = at;
-        // A span that was closed at the cut needs no second closing.
+        // The previous part has already closed this span: skip its closing delimiter.
         while let Some(span) = self.spans.around(at).next().filter(|span| at >= span.range.end - delimiter_length(span))
         {
             at = span.range.end;
@@ -74,10 +75,10 @@ impl<'a> Source<'a> {
 
     fn continues_paragraph(&self, index: usize) -> bool {
         let before = index.checked_sub(1).map(|before| self.lines[before].kind);
-        before == Some(Kind::Text) && !self.lines[index].opens_item
+        before == Some(LineKind::Text) && !self.lines[index].opens_item
     }
 
-    /// The part from `start` to `end`, with what it needs to read alone.
+    /// The part from `start` to `end`, completed so that it renders alone.
     pub(super) fn part(&self, start: usize, end: usize) -> String {
         let first = self.line_at(start);
         let line = &self.lines[first];
@@ -90,13 +91,13 @@ impl<'a> Source<'a> {
             .collect();
         let mut part = String::with_capacity(end - start + 16);
         match line.kind {
-            Kind::Fence(fence, FencePart::Body | FencePart::Close) => {
+            LineKind::Fence(fence, FencePart::Body | FencePart::Close) => {
                 let fence = &self.fences[fence];
                 self.quote_marks(line, &mut part);
                 part.push_str(&fence.opening);
                 part.push('\n');
             }
-            Kind::Table(table, TablePart::Row) if !begun => self.table_heading(table, first, &left, &mut part),
+            LineKind::Table(table, TablePart::Row) if !begun => self.table_heading(table, first, &left, &mut part),
             _ => {}
         }
         let mut last = first;
@@ -119,14 +120,14 @@ impl<'a> Source<'a> {
         part
     }
 
-    fn line(&self, line: &Line, end: usize, left: &[usize], part: &mut String) {
+    fn line(&self, line: &MarkdownLine, end: usize, left: &[usize], part: &mut String) {
         for prefix in line.prefixes.iter().filter(|prefix| !left.contains(&prefix.container.id)) {
             part.push_str(&self.text[prefix.range.clone()]);
         }
         part.push_str(&self.text[line.content..line.end.min(end.max(line.content))]);
     }
 
-    fn quote_marks(&self, line: &Line, part: &mut String) {
+    fn quote_marks(&self, line: &MarkdownLine, part: &mut String) {
         let quotes = line.prefixes.iter().filter(|prefix| matches!(prefix.container.shape, Shape::Quote)).count();
         if quotes * 2 <= self.max / 3 {
             part.push_str(&"> ".repeat(quotes));
@@ -137,7 +138,7 @@ impl<'a> Source<'a> {
         let head = self.tables[table];
         let mut heading = String::new();
         for line in &self.lines[head..head + 2] {
-            // The heading's own list marker stays where it was.
+            // A list marker before the heading is not repeated.
             let marker = |id: usize| line.prefixes.iter().any(|prefix| prefix.opens && prefix.container.id == id);
             let left: Vec<usize> = left.iter().copied().filter(|&id| !marker(id)).collect();
             let from = if line.opens_item { line.content } else { line.start };
@@ -155,8 +156,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn reopen(&self, start: usize, line: &Line, part: &mut String) {
-        if matches!(line.kind, Kind::Fence(..)) {
+    fn reopen(&self, start: usize, line: &MarkdownLine, part: &mut String) {
+        if matches!(line.kind, LineKind::Fence(..)) {
             return;
         }
         let spans = self.open_spans(start);
@@ -171,8 +172,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn close(&self, end: usize, line: &Line, left: &[usize], part: &mut String) {
-        if let Kind::Fence(fence, FencePart::Open | FencePart::Body) = line.kind {
+    fn close(&self, end: usize, line: &MarkdownLine, left: &[usize], part: &mut String) {
+        if let LineKind::Fence(fence, FencePart::Open | FencePart::Body) = line.kind {
             let fence = &self.fences[fence];
             part.push('\n');
             for container in &fence.containers {
@@ -191,7 +192,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The spans with delimiters that a cut at `at` cuts, the innermost first, unless they would take too much room.
+    /// The spans with delimiters that a cut at `at` splits, the innermost first. Empty if closing them would take too
+    /// much room.
     fn open_spans(&self, at: usize) -> Vec<&Span> {
         let spans: Vec<&Span> = self
             .spans

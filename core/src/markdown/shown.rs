@@ -1,20 +1,21 @@
-//! Markdown as it is shown: read once for every platform, with nothing of an agent's words swallowed.
+//! Reads Markdown for rendering, the same for every platform, without hiding any of the agent's text.
 
 use std::ops::Range;
 
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, RefDefs, Tag, TagEnd};
 use rejoinder_guard::is_blank;
 
-/// What is read beside CommonMark.
+/// The extensions to CommonMark.
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
-/// Reads Markdown, with tables, strike-through and task lists: what a platform turns into markup of its own.
+/// Reads Markdown with tables, strike-through and task lists into events. An adapter renders them as its platform's
+/// markup.
 ///
-/// CommonMark would swallow some of what agents mean as words. Here
-/// * a link definition (`[Answer]: 42`) is a paragraph, unless a link leads to the address in it;
-/// * a link without words shows its address;
-/// * a number alone (`42.`) is a paragraph, and no empty list;
-/// * `<br>` in a line is a line break.
+/// CommonMark would hide some text that agents mean to show. Therefore
+/// * a link definition (`[Answer]: 42`) is a paragraph, unless a link uses it and it holds an address;
+/// * a link without text shows its address;
+/// * a number alone (`42.`) is a paragraph, not an empty list;
+/// * an inline `<br>` is a line break.
 #[must_use]
 pub fn read_markdown(markdown: &str) -> Vec<Event<'_>> {
     let mut parser = Parser::new_ext(markdown, OPTIONS).into_offset_iter();
@@ -32,7 +33,7 @@ pub fn read_markdown(markdown: &str) -> Vec<Event<'_>> {
     reader.events
 }
 
-/// Whether a person would see anything of Markdown. Of an empty list, quote, table or heading they would not.
+/// Whether Markdown renders to anything visible. An empty list, quote, table or heading does not.
 #[must_use]
 pub fn shows_anything(markdown: &str) -> bool {
     read_markdown(markdown).iter().any(is_seen)
@@ -52,7 +53,7 @@ fn is_seen(event: &Event<'_>) -> bool {
     }
 }
 
-/// Where the definitions stand that a link uses, in order.
+/// The ranges of the definitions that hold an address and that a link uses, in order.
 fn used(definitions: &RefDefs<'_>, events: &[(Event<'_>, Range<usize>)]) -> Vec<Range<usize>> {
     let mut used: Vec<Range<usize>> = events
         .iter()
@@ -71,7 +72,7 @@ fn used(definitions: &RefDefs<'_>, events: &[(Event<'_>, Range<usize>)]) -> Vec<
     used
 }
 
-/// Whether a link can lead there: what it says is not lost when only its words are shown.
+/// Whether a destination is an address (`scheme:rest`). Any other text would be lost if only the link's text were shown.
 fn is_address(destination: &str) -> bool {
     let is_scheme = |scheme: &str| scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+');
     destination.split_once(':').is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty())
@@ -85,11 +86,11 @@ struct Link<'a> {
 
 struct Reader<'a> {
     markdown: &'a str,
-    /// The definitions that links use; `None` where there are none at all.
+    /// The definitions that links use; `None` if the source has no definitions.
     used: Option<Vec<Range<usize>>>,
-    /// How far the source is accounted for.
+    /// The source before this position is done: it has become events, or needs none.
     at: usize,
-    /// How many elements are open that hold no blocks: no definition stands in them.
+    /// How many elements are open that contain no blocks. No definition can be inside them.
     blocks: usize,
     links: Vec<Link<'a>>,
     events: Vec<Event<'a>>,
@@ -148,7 +149,7 @@ impl<'a> Reader<'a> {
         self.events.push(event);
     }
 
-    /// Whether what was opened last is a list that has one item with nothing in it.
+    /// Whether the latest events are a numbered list with a single empty item.
     fn is_number_alone(&self) -> bool {
         matches!(
             self.events.as_slice(),
@@ -156,7 +157,7 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// Nothing was shown of the source from where we are to `end`: shows the definitions in it that no link uses.
+    /// Shows the unused definitions between the current position and `end`, a range for which the parser gave no events.
     fn gap(&mut self, end: usize) {
         let mut start = self.at;
         self.at = start.max(end);
@@ -172,7 +173,7 @@ impl<'a> Reader<'a> {
         }
         unused.push_str(&self.markdown[start..end.max(start)]);
         for words in paragraphs(&unused) {
-            // A backslash before it, and it is no definition.
+            // The backslash in front prevents a second reading as a definition.
             for event in Parser::new_ext(&words, OPTIONS) {
                 self.events.push(event.into_static());
             }
@@ -180,8 +181,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The definitions in `source`, each run of lines by itself, escaped. What contains them has its marks at the start of
-/// every line.
+/// The definitions in `source`, escaped, one string for each run of lines. The marks of quotes around them are removed
+/// from every line.
 fn paragraphs(source: &str) -> Vec<String> {
     let mut paragraphs: Vec<String> = Vec::new();
     let mut is_open = false;
@@ -200,7 +201,7 @@ fn paragraphs(source: &str) -> Vec<String> {
     paragraphs
 }
 
-/// Models write these where there is no other way to break a line: in table cells.
+/// Models write `<br>` in table cells, where Markdown has no line break.
 fn is_line_break(tag: &str) -> bool {
     ["<br>", "<br/>", "<br />"].iter().any(|line_break| tag.eq_ignore_ascii_case(line_break))
 }
@@ -212,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    /// The words of what is shown, line by line.
+    /// The text of what is shown, line by line.
     fn words(markdown: &str) -> String {
         let mut words = String::new();
         for event in read_markdown(markdown) {
@@ -309,7 +310,7 @@ mod tests {
         assert!(read_markdown(markdown).iter().any(leads));
     }
 
-    /// Its words would be lost where only addresses become links.
+    /// Its text would be lost on platforms where only addresses become links.
     #[test]
     fn a_definition_without_an_address_is_shown_although_it_is_used() {
         assert_eq!(words("It is [so][1].\n\n[1]: Smith"), "It is so.\n[1]: Smith");
@@ -348,7 +349,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever definitions stand where, their letters are shown.
+        /// The letters of every definition are shown, wherever it is.
         #[test]
         fn no_word_is_swallowed(
             pieces in prop::collection::vec(prop::sample::select(vec![

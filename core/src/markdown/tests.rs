@@ -10,12 +10,12 @@ fn split(text: &str, max: usize) -> Vec<String> {
     split_markdown(text, max, chars)
 }
 
-/// What a person can see of text without markup: everything but white space.
+/// Text without its white space.
 fn visible(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// The letters and digits, in order: what survives whatever the marks around them mean.
+/// The letters and digits, in order: they are kept however the marks around them are read.
 fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
@@ -24,7 +24,7 @@ fn words(count: usize) -> String {
     (0..count).map(|number| format!("word{number}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether each fence at the margin of `part` is closed in it.
+/// Whether every fence of `part` is closed in it.
 fn is_balanced(part: &str) -> bool {
     let open = part.lines().fold(None, |open: Option<&str>, line| {
         let content = line.trim_start_matches(['>', ' ']);
@@ -175,7 +175,7 @@ fn a_megabyte_without_spaces_takes_linear_time() {
     }
 }
 
-/// Markdown as agents write it, and worse.
+/// Markdown as agents write it, with odd combinations.
 fn markdown() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-zé你🎉 .!]{1,30}",
@@ -200,7 +200,7 @@ proptest! {
         }
     }
 
-    /// Plain words come out as they went in.
+    /// Plain text is unchanged.
     #[test]
     fn words_are_kept(text in "[a-z0-9é你,;:?. \n]{0,800}", max in 32_usize..120) {
         let parts = split(&text, max);
@@ -210,14 +210,14 @@ proptest! {
     /// K6, K7.
     #[test]
     fn any_markdown_fits_and_keeps_its_letters(text in markdown(), max in 64_usize..300) {
-        // A table's heading and a fence's info string are what is said twice.
+        // Only a table's heading and a fence's info string are repeated: none here.
         let text = text.replace("|---", "|x").replace("```", "```\n").replace("~~~", "~~~\n");
         let parts = split(&text, max);
         prop_assert!(parts.iter().all(|part| chars(part) <= max), "{parts:#?}");
         prop_assert_eq!(letters(&parts.concat()), letters(&text));
     }
 
-    /// Tables too, apart from the repeated headings.
+    /// Parts fit with tables as well.
     #[test]
     fn any_markdown_with_tables_fits(text in markdown(), max in 32_usize..300) {
         let parts = split(&text, max);

@@ -1,4 +1,4 @@
-//! Who may talk to the agent, as the operator chose.
+//! Access rules: who may talk to the agent, as the operator configured it.
 
 use std::collections::HashSet;
 
@@ -8,30 +8,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DirectPolicy {
-    /// Those on the list. Where the list is empty, whoever writes is told that they are not on it.
+    /// Only senders on the list. While the list is empty, a sender is notified once a day that they are not on it.
     #[default]
     Allowlist,
-    /// Everyone.
+    /// Everyone may write.
     Open,
-    /// Nobody.
+    /// No one may write; events are stored and open no turn.
     Disabled,
 }
 
-/// What is put before the agent in groups.
+/// Which messages in groups open a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupPolicy {
-    /// What is directed at the agent: a mention, a reply to it, a command.
+    /// Only messages directed at the agent: a mention, a reply to it, a command.
     #[default]
     Mention,
-    /// Everything; what is not directed at the agent is owed no answer.
+    /// Every message; one that is not directed at the agent is owed no answer.
     All,
-    /// Nothing.
+    /// None; events are stored and open no turn.
     Disabled,
 }
 
-/// Senders by the platform's id or unique name, and groups by their id. `*` stands for everyone, `*:server` for
-/// everyone whose id ends so.
+/// Senders by the platform's id or unique name, and groups by their id. `*` matches every sender, `*:server` every
+/// sender whose id ends in `:server`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowList(HashSet<String>);
 
@@ -42,19 +42,19 @@ impl<T: AsRef<str>> FromIterator<T> for AllowList {
 }
 
 impl AllowList {
-    /// Whether nobody is on it.
+    /// Whether the list has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the list has this entry, however it is written.
+    /// Whether the list has this entry, ignoring case and a leading `@`.
     pub(crate) fn has(&self, entry: &str) -> bool {
         self.0.contains(&key(entry))
     }
 }
 
-/// Names are compared without the sign before them and in lower case.
+/// Entries are compared in lower case, without a leading `@`.
 fn key(entry: &str) -> String {
     entry.trim().trim_start_matches('@').to_lowercase()
 }
@@ -64,17 +64,17 @@ fn key(entry: &str) -> String {
 pub struct Access {
     /// Who may write in direct chats.
     pub direct: DirectPolicy,
-    /// The list for direct chats.
+    /// The list that [`DirectPolicy::Allowlist`] uses.
     pub allow: AllowList,
-    /// What is put before the agent in groups.
+    /// Which messages in groups open a turn.
     pub group: GroupPolicy,
-    /// Who may write in groups, and which groups may as a whole. Where it is empty, those who may write in
-    /// direct chats.
+    /// Who may write in groups, and the groups where everyone may. If empty, the senders on `allow` may, or everyone
+    /// where `direct` is open.
     pub group_allow: AllowList,
 }
 
 impl Access {
-    /// Everyone, everywhere: for channels that know who calls by other means.
+    /// Everyone may write everywhere: for channels that authenticate their callers themselves.
     #[must_use]
     pub fn open() -> Self {
         Self { direct: DirectPolicy::Open, group: GroupPolicy::All, ..Self::default() }

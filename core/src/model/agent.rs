@@ -1,4 +1,4 @@
-//! What an agent is given.
+//! The input of an agent's run.
 
 use std::sync::Arc;
 
@@ -12,96 +12,95 @@ use crate::model::{
     ids::{SessionId, TurnId},
 };
 
-/// The name of a configured agent.
+/// The name of a configured agent, as in `[agents.<name>]`.
 pub type AgentName = Arc<str>;
 
-/// Who said a line of the transcript.
+/// Who wrote a line of the transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
-    /// The person.
+    /// The sender of the turn.
     Person,
-    /// The agent.
+    /// The agent, with a reply or its own deferral.
     Agent,
-    /// The gateway, in the operator's words.
+    /// The gateway, with a template: a fallback or the answer to a command.
     Gateway,
 }
 
-/// One line of what was said before.
+/// One line of a session's transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
-    /// Who said it.
+pub struct HistoryLine {
+    /// Who wrote it.
     pub speaker: Speaker,
-    /// The person's name, in a chat of several people, where the platform gives one.
+    /// The person's name, in group chats, where the platform gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What.
+    /// The text as it was shown; Markdown if the agent or the gateway wrote it.
     pub text: String,
-    /// When.
+    /// When the person's event was received, or the signal was claimed.
     pub at: Timestamp,
 }
 
-/// A file of a turn.
+/// A file that came with a turn.
 #[derive(Clone, Debug)]
 pub struct AgentFile {
-    /// What it is, and where it is kept.
+    /// Its name, media type and address.
     pub attachment: Attachment,
-    /// Its bytes, where the runtime [`reads`](crate::AgentRuntime::reads) such files, the platform keeps them and
-    /// they are not too many.
+    /// Its bytes, if the runtime [`reads`](crate::AgentRuntime::reads) this media type, the platform stores the file and
+    /// it is not larger than [`Settings::max_attachment`](crate::Settings::max_attachment).
     pub bytes: Option<Vec<u8>>,
 }
 
-/// What an agent said when it put its answer off.
+/// An agent's earlier deferral of the same turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deferred {
-    /// What the person was told, where the agent said it; else they were told something in the operator's words.
+    /// The text the agent gave for the deferral; `None` if the person saw the operator's template instead.
     pub note: Option<String>,
-    /// When it did so.
+    /// When the run that deferred ended.
     pub at: Timestamp,
 }
 
-/// A turn, as it is put before an agent.
+/// A turn, as it is given to an agent.
 #[derive(Clone, Debug)]
 pub struct AgentTurn {
     /// The turn's id: the same for every run, so that a runtime can recognise it.
     pub turn: TurnId,
-    /// Where it was said.
+    /// The address of the conversation.
     pub conversation: ConversationRef,
-    /// What kind of chat that is.
+    /// Whether the chat is direct or a group.
     pub chat: ChatKind,
     /// The agent's memory key.
     pub session: SessionId,
-    /// How often this agent was given the turn, this time included.
+    /// How many runs of the turn this agent has had, including this one.
     pub attempt: u32,
-    /// There when the agent has put its answer to this turn off: the time that it named has come, and it owes the
-    /// answer now.
+    /// Set if this agent deferred the turn before: the answer is due now.
     pub deferred: Option<Deferred>,
-    /// Who said it.
+    /// The person who wrote.
     pub sender: Sender,
-    /// What was said.
+    /// The message text.
     pub text: String,
-    /// The emoji, when the turn is a reaction to what the agent said (`quoted`) and no words.
+    /// The emoji, if the turn is a reaction to the agent's message in `quoted` instead of a text.
     pub reaction: Option<String>,
-    /// Files that came with it.
+    /// Files that came with the message.
     pub attachments: Vec<AgentFile>,
-    /// The text that it replies to.
+    /// The text of the message that this one replies or reacts to.
     pub quoted: Option<String>,
-    /// What was said before, oldest first; at most [`AgentRuntime::history`](crate::AgentRuntime::history) lines. When the answer was put off, what
-    /// was asked and what the person was told then is among it.
-    pub history: Vec<Line>,
-    /// What the frontend can do.
+    /// The lines before this turn, oldest first; at most [`AgentRuntime::history`](crate::AgentRuntime::history). After a
+    /// deferral they include this turn's own question and deferral.
+    pub history: Vec<HistoryLine>,
+    /// What the platform can do in this conversation.
     pub capabilities: Capabilities,
     /// When the run started.
     pub now: Timestamp,
-    /// When the run is ended from outside.
+    /// When the gateway stops the run.
     pub deadline: Timestamp,
 }
 
-/// What a run consumed.
+/// The tokens that a run consumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens read.
+    /// Tokens of the prompt.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Tokens of the completion.
     pub output_tokens: u64,
 }

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Support {
-    /// Not at all: `deliver` answers [`DeliveryError::Unsupported`](crate::DeliveryError::Unsupported).
+    /// Not at all: `deliver` returns [`DeliveryError::Unsupported`](crate::DeliveryError::Unsupported).
     No,
     /// In another form: choices as a numbered list, a reaction as text.
     Degraded,
-    /// As it is meant.
+    /// Natively.
     Full,
 }
 
@@ -22,18 +22,18 @@ pub enum Support {
 pub enum Receipts {
     /// When the platform acknowledges it.
     Platform,
-    /// When our own row is committed: the person reads that row (a hook's result, web chat). `deliver`
+    /// When our own row is committed: the person's client reads that row (a hook's result, web chat). `deliver`
     /// is called for drafts and typing only.
     Row,
-    /// As [`Receipts::Row`], and final signals are delivered as well, as a copy (a hook's callback).
+    /// As [`Receipts::Row`], and signals other than deferrals are also delivered as a copy (a hook's callback).
     RowThenCopy,
 }
 
-/// What sending the same message again does.
+/// The effect of sending the same message again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resend {
-    /// The platform knows our key and shows it once.
+    /// The platform recognises our idempotency key and shows the message once.
     Idempotent,
     /// It may be shown twice.
     Ambiguous,
@@ -51,21 +51,21 @@ pub enum TextUnit {
     Chars,
 }
 
-/// The most text one platform message holds.
+/// The maximum length of one platform message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextLimit {
-    /// How many units.
+    /// The maximum, in `unit`.
     pub max: usize,
-    /// Which unit.
+    /// The unit of `max`.
     pub unit: TextUnit,
 }
 
-/// A budget of `burst` at once, refilled at one per `per`.
+/// A rate limit: a burst of `burst` sends, refilled by one every `per`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rate {
-    /// How long one send takes to refill.
+    /// The time in which one send is refilled.
     pub per: Duration,
-    /// How many may go at once.
+    /// How many sends may follow each other without a pause.
     pub burst: u32,
 }
 
@@ -74,36 +74,36 @@ pub struct Rate {
 pub struct Capabilities {
     /// When a signal counts as delivered.
     pub receipts: Receipts,
-    /// What sending the same message again does.
+    /// The effect of sending the same message again.
     pub resend: Resend,
-    /// Changing a message that was sent: deferrals become answers in place.
+    /// Editing a message that was sent. Where `Full`, answers replace deferrals and drafts in place.
     pub edit: Support,
-    /// Emoji on a message.
+    /// Reacting to a message with an emoji.
     pub reactions: Support,
-    /// The only emoji allowed; `None`: any.
+    /// The emoji that the platform allows as reactions; `None`: any.
     pub allowed_reactions: Option<Vec<String>>,
     /// Choices as buttons (`Full`) or as a numbered list (`Degraded`).
     pub choices: Support,
-    /// Files.
+    /// Sending files.
     pub attachments: Support,
-    /// Text of a run that is still going on.
+    /// Showing the text of a run while it is in flight.
     pub drafts: Support,
-    /// Whether a draft is a message like any other, which the answer is edited into. The first one is a
-    /// [`Action::Send`](crate::Action::Send), and each that follows an [`Action::Draft`](crate::Action::Draft) that names it.
+    /// Whether a draft is an ordinary message that is edited into the answer. The first draft is an
+    /// [`Action::Send`](crate::Action::Send), each later one an [`Action::Draft`](crate::Action::Draft) that names it.
     pub drafts_are_messages: bool,
-    /// The least time between two drafts.
+    /// The minimum time between two drafts.
     pub draft_interval: Duration,
-    /// A typing notice.
+    /// Showing a typing notice.
     pub typing: Support,
     /// How often a typing notice must be renewed.
     pub typing_interval: Duration,
-    /// Whether a typing notice ends by itself: with the next message, or when it is not renewed. Then there is no call
-    /// that ends it, and it is not asked for.
+    /// Whether a typing notice ends by itself, with the next message or without renewal. If so, the core never sends
+    /// [`Action::Typing`](crate::Action::Typing) with `on: false`.
     pub typing_ends_by_itself: bool,
-    /// The most text one message holds; `None`: no limit of its own.
+    /// The maximum length of one message; `None`: the platform has no limit.
     pub text_limit: Option<TextLimit>,
-    /// The budget of one conversation.
+    /// The rate limit of one chat; `None`: unlimited.
     pub conversation_rate: Option<Rate>,
-    /// The budget of the whole account.
+    /// The rate limit of the whole account; `None`: unlimited.
     pub account_rate: Option<Rate>,
 }

@@ -16,7 +16,7 @@ impl ChannelId {
         Self(format!("{platform}.{name}").into())
     }
 
-    /// A channel id as it was stored.
+    /// Parses the stored form, `platform.name`, without checking it.
     #[must_use]
     pub fn from_stored(text: &str) -> Self {
         Self(text.into())
@@ -34,7 +34,7 @@ impl ChannelId {
         self.0.split_once('.').map_or("", |(_, name)| name)
     }
 
-    /// Platform and name, with a dot between.
+    /// The id as `platform.name`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -47,10 +47,10 @@ impl fmt::Display for ChannelId {
     }
 }
 
-/// Where messages live: a chat on a channel, and a thread or topic in it.
+/// The address of a conversation: a chat on a channel, and a thread or topic in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConversationRef {
-    /// The channel.
+    /// The account through which the chat is reached.
     pub channel: ChannelId,
     /// The platform's id of the chat.
     pub chat: Arc<str>,
@@ -66,7 +66,7 @@ impl ConversationRef {
         Self { channel, chat: chat.into(), thread: None }
     }
 
-    /// The same chat's thread.
+    /// The address of `thread` in the same chat.
     #[must_use]
     pub fn in_thread(mut self, thread: &str) -> Self {
         self.thread = Some(thread.into());
@@ -85,8 +85,8 @@ impl fmt::Display for ConversationRef {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatKind {
-    /// One person and the agent.
+    /// A chat between one person and the agent.
     Direct,
-    /// Several people.
+    /// A chat of several people.
     Group,
 }

@@ -1,4 +1,4 @@
-//! What goes out: one durable action, its result, and the acknowledgement.
+//! Deliveries: one outbound action, its receipt and its errors.
 
 use std::time::Duration;
 
@@ -10,82 +10,83 @@ use crate::model::{
     ids::{DeliveryId, TurnId},
 };
 
-/// What a message consists of.
+/// The content of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
-    /// Markdown.
+    /// The message text, Markdown.
     pub text: String,
-    /// Files.
+    /// Files to send with the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// What the person may pick from, once.
+    /// Choices to offer; only the first pick counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// The platform's id of the one person who may pick; `None`: everybody in the chat.
+    /// The platform's id of the only person who may pick; `None`: everyone in the chat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chooser: Option<String>,
 }
 
-/// One thing to do on a platform.
+/// One action on a platform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Send a message.
     Send {
-        /// What it says.
+        /// The content of the message.
         content: Content,
-        /// The message it replies to.
+        /// The platform's id of the message it replies to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<String>,
     },
-    /// Change a message that was sent.
+    /// Edit a message that was sent.
     Edit {
-        /// The message.
+        /// The platform's id of the message to edit.
         message: String,
-        /// What it says from now on.
+        /// The new content.
         content: Content,
-        /// The message that it answers. Of an answer in parts, the first part alone says so.
+        /// The platform's id of the message it replies to; set on the first part of an answer only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<String>,
     },
-    /// Put an emoji on a message.
+    /// React to a message with an emoji.
     React {
-        /// The message; `None` where the platform has no message ids.
+        /// The platform's id of the message; `None` where it has no message ids.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
-        /// The emoji.
+        /// The emoji, as Unicode text.
         emoji: String,
     },
-    /// Show the text of a run that is still going on. Never a signal.
+    /// Show the text of a run that is still in flight. Never a signal.
     Draft {
         /// All the text so far.
         text: String,
-        /// The message to change, where drafts are messages: the first draft of a turn is a [`Action::Send`].
+        /// The message to edit, where drafts are messages; the first draft of a turn is an [`Action::Send`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
-        /// The message that the turn is about.
+        /// The platform's id of the message that opened the turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<String>,
     },
-    /// Start or end the typing notice. Its end is asked for where it does not end by itself.
+    /// Show or end the typing notice. Ended only where
+    /// [`typing_ends_by_itself`](crate::Capabilities::typing_ends_by_itself) is false.
     Typing {
-        /// Whether it is shown.
+        /// Whether to show it.
         on: bool,
     },
-    /// Remove a message of ours.
+    /// Delete a message of ours.
     Delete {
-        /// The message.
+        /// The platform's id of the message.
         message: String,
     },
 }
 
-/// Who goes first when a platform limits us.
+/// The priority of a delivery under a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// P0: final signals; half of every budget is theirs alone.
+    /// P0: final signals; half of every budget is reserved for them.
     Final,
-    /// P1: deferrals and reactions.
+    /// P1: deferrals, reactions, and the removal of leftover messages.
     Interim,
     /// P2: typing; dropped rather than delayed.
     Typing,
@@ -93,7 +94,7 @@ pub enum Class {
     Draft,
 }
 
-/// One outbound action that the outbox let out. Only the outbox makes one, from what the guard cleared.
+/// One outbound action for an adapter. Only the outbox makes one, from signals and drafts that the guard cleared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     pub(crate) id: DeliveryId,
@@ -109,19 +110,19 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Its id, the same for every attempt: the idempotency key where the platform takes one.
+    /// The delivery's id, the same for every attempt: the idempotency key where the platform accepts one.
     #[must_use]
     pub const fn id(&self) -> DeliveryId {
         self.id
     }
 
-    /// Where it goes.
+    /// The address to deliver to.
     #[must_use]
     pub const fn conversation(&self) -> &ConversationRef {
         &self.conversation
     }
 
-    /// The channel it goes to.
+    /// The channel to deliver on.
     #[must_use]
     pub const fn channel(&self) -> &ChannelId {
         &self.conversation.channel
@@ -133,7 +134,7 @@ impl Delivery {
         self.turn
     }
 
-    /// Which part of how many, counted from 1.
+    /// The part's number, counted from 1, and the number of parts.
     #[must_use]
     pub const fn part(&self) -> (u32, u32) {
         (self.part, self.parts)
@@ -145,31 +146,31 @@ impl Delivery {
         self.signal
     }
 
-    /// Whether it is the message of a draft, which the answer takes the place of.
+    /// Whether it is the message of a draft, which the answer replaces.
     #[must_use]
     pub const fn is_draft(&self) -> bool {
         matches!(self.via, Some(Via::Draft))
     }
 
-    /// How the signal came to be; `None` for typing and for what changes a draft.
+    /// How the signal came to be; `None` for ephemerals.
     #[must_use]
     pub const fn via(&self) -> Option<&Via> {
         self.via.as_ref()
     }
 
-    /// What to do.
+    /// The action to perform.
     #[must_use]
     pub const fn action(&self) -> &Action {
         &self.action
     }
 
-    /// Which attempt this is, counted from 1.
+    /// The number of this attempt, counted from 1.
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// The words that tell the person that this may be a second copy, when it may. Put before the text.
+    /// A text to put before the content: it warns the person that this may be a second copy. `None` if it cannot be.
     #[must_use]
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
@@ -179,23 +180,23 @@ impl Delivery {
 /// The platform's acknowledgement: the action was performed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The platform's id of the message that was sent, changed, reacted to or removed. What has no id there (a typing
-    /// notice, a draft that is not a message) has the delivery's own.
+    /// The platform's id of the message that was sent, edited, reacted to or deleted. An action without a message (a
+    /// typing notice, a draft that is not a message) has the delivery's own id.
     pub message_id: String,
 }
 
 impl Receipt {
-    /// The acknowledgement of what happened to a message.
+    /// The acknowledgement of an action on the message `message_id`.
     pub fn of(message_id: impl Into<String>) -> Self {
         Self { message_id: message_id.into() }
     }
 }
 
-/// What a 429 blocks.
+/// The scope of a platform's rate limit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// One conversation's chat.
+    /// The chat of one conversation.
     Conversation,
     /// The whole account.
     Account,
@@ -204,43 +205,43 @@ pub enum Scope {
 /// Why a delivery has no receipt, named by what the caller does next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {
-    /// The platform limits us: wait, without using up an attempt, then try again.
-    #[error("limited by the platform for {retry_after:?}: {detail}")]
+    /// The platform's rate limit: retried after a pause, without counting an attempt.
+    #[error("rate limited by the platform for {retry_after:?}: {detail}")]
     Limited {
-        /// How long.
+        /// How long to wait.
         retry_after: Duration,
-        /// What is blocked.
+        /// Whether the chat or the whole account is limited.
         scope: Scope,
-        /// What the platform said.
+        /// The platform's error text.
         detail: String,
     },
-    /// It certainly was not accepted: try again later.
+    /// The platform certainly did not accept it: retried later.
     #[error("not sent: {detail}")]
     NotSent {
-        /// The earliest time to try again, where the platform said so.
+        /// The minimum pause before the next attempt, if the platform named one.
         retry_after: Option<Duration>,
-        /// What happened.
+        /// The error, for the operator.
         detail: String,
     },
-    /// It may have been accepted.
+    /// The platform may have accepted it. Resent with the same key, or as [`OnUnknown`](crate::OnUnknown) says.
     #[error("unknown whether it was accepted: {0}")]
     Unknown(String),
-    /// The chat has another id now: the conversation goes on under it, at once.
-    #[error("the chat has another id now: {chat}")]
+    /// The chat has a new id: the conversation moves there and the delivery is retried at once.
+    #[error("the chat has a new id: {chat}")]
     Moved {
-        /// The new id.
+        /// The platform's new id of the chat.
         chat: String,
     },
-    /// The message to change is gone: the words go out as a message of their own.
-    #[error("the message to change is gone: {0}")]
+    /// The message to edit no longer exists: the content is sent as a new message.
+    #[error("the message to edit no longer exists: {0}")]
     Gone(String),
-    /// It will never be accepted: the next rung.
+    /// The platform will never accept it: the guard tries the next rung.
     #[error("refused: {0}")]
     Refused(String),
-    /// The credentials are no longer accepted: the channel pauses, the delivery waits.
+    /// The platform no longer accepts the credentials: the channel pauses and the delivery waits.
     #[error("the platform refused the credentials: {0}")]
     Unauthorized(String),
-    /// The platform cannot do this, and the capabilities said so: our mistake.
+    /// The platform cannot do this, as its capabilities say: a bug in the caller. Handled like `Refused`.
     #[error("unsupported: {0}")]
     Unsupported(String),
 }

@@ -1,4 +1,4 @@
-//! What comes in, normalised.
+//! Inbound events, normalised.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use crate::model::{
     ids::TurnId,
 };
 
-/// Who sent an event.
+/// The sender of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
-    /// The platform's id.
+    /// The platform's id of the sender.
     pub id: String,
-    /// A name to show, where the platform gives one.
+    /// The display name, where the platform gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The platform's unique name of the sender, without a sign before it, where there is one.
+    /// The platform's unique name of the sender without a leading `@`, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// What kind of sender it is.
+    /// Only events of a [`SenderKind::Person`] open turns.
     #[serde(default)]
     pub kind: SenderKind,
 }
 
-/// What kind of sender an event has.
+/// The kind of an event's sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SenderKind {
     /// A person, or a program that speaks for one.
     #[default]
     Person,
-    /// Another agent: owed nothing, so that two of them never answer each other forever.
+    /// Another agent: owed nothing, so that two agents do not answer each other forever.
     OtherAgent,
-    /// Ourselves, as the platform echoes us.
+    /// Our own account: the platform echoes our messages.
     Ourselves,
 }
 
@@ -43,75 +43,74 @@ pub enum SenderKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Directed {
-    /// Said in a direct chat.
+    /// Sent in a direct chat.
     DirectChat,
     /// The agent was mentioned.
     Mention,
     /// A reply to something we sent.
     ReplyToUs,
-    /// A command.
+    /// A command, such as `/new`.
     Command,
-    /// A program asks, and expects an answer (a webhook).
+    /// A program's request that expects an answer (a webhook).
     Asked,
     /// Not directed at the agent.
     Ambient,
 }
 
-/// What an event is.
+/// The kind of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
-    /// Something said.
+    /// A message.
     Message,
-    /// A choice was picked from a question that `turn` was answered with. The event's text is the
-    /// choice's words. Only the first pick is a turn, and only by who was asked.
+    /// A person picked a choice of the question that answered `turn`. The event's text is the
+    /// choice. Only the first pick opens a turn, and only by the person who was asked.
     Choice {
         /// The turn whose answer was the question.
         turn: TurnId,
     },
-    /// An emoji put on a message of ours, or taken back. Owed nothing.
+    /// A reaction to a message of ours, added or removed. Owed nothing.
     Reaction {
         /// The platform's id of the message.
         message: String,
-        /// The emoji; empty when it was taken back.
+        /// The emoji; empty if the reaction was removed.
         emoji: String,
     },
-    /// The platform gave the chat another id: the conversation goes on under it.
+    /// The platform gave the chat a new id: the conversation continues there.
     Moved {
-        /// The new id.
+        /// The platform's new id of the chat.
         chat: String,
     },
-    /// Something was said that cannot be read: its key did not come. No agent is run; whoever is owed an
-    /// answer is told.
+    /// A message that cannot be decrypted because its key did not come. No agent is run; if an answer is
+    /// owed, the ladder notifies the sender.
     Unreadable,
-    /// A change that is kept and given to nobody.
+    /// Any other event: stored, opens no turn.
     Other,
 }
 
-/// How an event changes the turn that an earlier revision of it opened, while that turn waits. A turn
+/// How an event changes the turn that an earlier revision of it opened, while that turn waits for its run. A turn
 /// that runs or has ended is not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Amends {
-    /// Its words take the place of the earlier ones (an edit). Opens no turn of its own: it is kept where there
-    /// is nothing to change.
+    /// Replaces the earlier text (an edit). Never opens a turn: without a turn to change it is only stored.
     Replaces,
-    /// It takes the words back: nothing is owed for them any more. Opens no turn of its own: it is kept where there
-    /// is nothing to take back.
+    /// Deletes the message: nothing is owed for it any more. Never opens a turn: without a turn to change it is
+    /// only stored.
     Withdraws,
-    /// It is more of the same (the next picture of an album). The first one opens the turn, and so does one that
-    /// comes too late for it.
+    /// Adds to the earlier event (the next picture of an album). The first one opens the turn, and so does one that
+    /// comes too late to be added.
     Continues,
 }
 
-/// One thing received, normalised.
+/// One received event, normalised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InboundEvent {
-    /// Where it was said.
+    /// The address of the conversation.
     pub conversation: ConversationRef,
-    /// What kind of chat that is.
+    /// Whether the chat is direct or a group.
     pub chat: ChatKind,
-    /// The platform's id of the event; with `revision`, what it is deduplicated by within its channel.
+    /// The platform's id of the event; with `revision` it is the key that deduplicates events of a channel.
     pub external_id: String,
     /// 0, or the revision of an edited message.
     #[serde(default)]
@@ -119,37 +118,37 @@ pub struct InboundEvent {
     /// The platform's id of the message, which a reply or reaction refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// Who sent it.
+    /// The sender, as the platform names them.
     pub sender: Sender,
-    /// What it is.
+    /// Whether it is a message, a pick, a reaction or something else.
     pub kind: EventKind,
-    /// How it is directed at the agent.
+    /// How it is directed at the agent; decides whether an answer is owed.
     pub directed: Directed,
-    /// What was said.
+    /// The message text; empty if there is none.
     pub text: String,
-    /// Files that came with it.
+    /// Files that came with the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// The text that it replies to.
+    /// The text of the message that it replies to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoted: Option<String>,
-    /// How long the sender's client waits for an answer: the deferral comes by then.
+    /// How long the sender's client waits for an answer: the deferral is sent by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<Duration>,
-    /// How it changes the turn that an event with the same `external_id` opened.
+    /// How it changes the turn that an earlier event with the same `external_id` opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amends: Option<Amends>,
-    /// How long more of it may follow: the turn does not begin before.
+    /// How long [`Amends::Continues`] events may follow: the turn does not begin before that time has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_within: Option<Duration>,
-    /// When we received it.
+    /// When the gateway received it.
     pub received_at: Timestamp,
-    /// The payload as it was received, kept for a person.
+    /// The payload as it was received, for the operator.
     pub raw: String,
 }
 
 impl InboundEvent {
-    /// A message that is directed at nobody, with nothing in it yet.
+    /// An empty ambient message at revision 0; callers set the other fields.
     #[must_use]
     pub const fn new(
         conversation: ConversationRef,
@@ -178,21 +177,21 @@ impl InboundEvent {
         }
     }
 
-    /// Whether whoever said it has taken it back.
+    /// Whether the message was deleted.
     #[must_use]
     pub fn is_withdrawn(&self) -> bool {
         self.amends == Some(Amends::Withdraws)
     }
 
-    /// Whether `later` may change what `self` said: it was said in the same chat, by the same person. Who may take back
-    /// the words of another one, the platform knows.
+    /// Whether `later` may change `self`: it must come from the same chat and, unless it is a deletion, from the same
+    /// sender. The platform decides who may delete a message.
     #[must_use]
     pub fn may_be_amended_by(&self, later: &Self) -> bool {
         let is_theirs = later.is_withdrawn() || self.sender.id == later.sender.id;
         is_theirs && self.conversation.chat == later.conversation.chat
     }
 
-    /// The event that a waiting turn has once `self` was amended by `later`.
+    /// The event of a waiting turn after `later` amended `self`.
     #[must_use]
     pub fn amended_by(&self, later: &Self) -> Self {
         let mut amended = Self { revision: later.revision, raw: later.raw.clone(), ..self.clone() };

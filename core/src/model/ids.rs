@@ -14,7 +14,7 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A new id, made at `at`.
+            /// A new id that sorts by `at`.
             #[must_use]
             pub fn new(at: Timestamp) -> Self {
                 Self(uuid_at(at))
@@ -50,15 +50,15 @@ macro_rules! id {
 }
 
 id!(
-    /// A turn: one inbound event put before the agent, and its life.
+    /// A turn: one inbound event given to an agent, and its life.
     TurnId
 );
 id!(
-    /// An inbound event.
+    /// An inbound event, as it is stored.
     EventId
 );
 id!(
-    /// A conversation: where messages live.
+    /// A conversation; it keeps its id when its chat moves to another address.
     ConversationId
 );
 id!(
@@ -66,15 +66,15 @@ id!(
     SessionId
 );
 id!(
-    /// One durable outbound action.
+    /// A delivery: one durable outbound action.
     DeliveryId
 );
 id!(
-    /// A process of the gateway, from its start to its end.
+    /// A process of the gateway, from its start to its end: the owner of runs and attempts.
     OwnerId
 );
 
-/// Counts within a millisecond, so that ids made in one sort by the order they were made in.
+/// The counter within a millisecond, so that ids of the same millisecond sort in the order they were made.
 static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());
 
 fn uuid_at(at: Timestamp) -> Uuid {

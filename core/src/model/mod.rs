@@ -1,4 +1,4 @@
-//! What is talked about: plain data, without logic of its own and without anything else of this crate.
+//! The data types of the core: plain data that uses nothing else of this crate.
 
 pub(crate) mod access;
 pub(crate) mod agent;

@@ -1,4 +1,4 @@
-//! What the operator chose, as the core needs it. The gateway makes it of the configuration.
+//! The operator's settings, as the core needs them. The gateway builds them from the configuration.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,16 +14,16 @@ use crate::model::{
     conversation::{ChannelId, ChatKind},
 };
 
-/// A guided question.
+/// A guided question: the `clarify` rung of the ladder.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// The question.
+    /// The question; not blank.
     #[serde(rename = "question", deserialize_with = "filled")]
     pub text: String,
-    /// What the person may pick from.
+    /// The choices to offer.
     pub choices: Vec<String>,
-    /// Whether anyone in a group may pick, and not only who was asked.
+    /// Whether everyone in a group may pick, not only the person who was asked.
     #[serde(default)]
     pub anyone: bool,
 }
@@ -33,28 +33,28 @@ fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
     if text.trim().is_empty() { Err(D::Error::custom("is empty")) } else { Ok(text) }
 }
 
-/// Everything the operator chose.
+/// All settings of the core.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The agent of every channel that names no other.
+    /// The agent of every channel without an entry in `channel_agents`.
     pub default_agent: AgentName,
-    /// The agents of single channels.
+    /// The agents of channels that do not use the default.
     pub channel_agents: HashMap<ChannelId, AgentName>,
-    /// Who may talk to the agent, by channel. On a channel that is not here, everyone that it lets in.
+    /// The access rules by channel. A channel without an entry accepts everyone whose events its adapter passes on.
     pub access: HashMap<ChannelId, Access>,
-    /// The channels whose agents are told of reactions to their messages.
-    pub tells_reactions: HashSet<ChannelId>,
-    /// The most bytes of one attachment that an agent is given; larger ones are only named.
+    /// The channels whose agents get a turn for a reaction to their messages.
+    pub reaction_channels: HashSet<ChannelId>,
+    /// The maximum size in bytes of an attachment that an agent gets; of a larger one it gets the name only.
     pub max_attachment: usize,
     /// Deadlines, bounds and ladders.
     pub policies: Policies,
-    /// Words for people.
-    pub words: Words,
-    /// How many turns run at once; the rest wait as rows.
+    /// Templates and questions for people.
+    pub templates: Templates,
+    /// The number of turns that run at once; the others wait as rows.
     pub max_concurrent_turns: usize,
-    /// How long a delivery is tried before it becomes a dead letter.
+    /// The minimum age at which a failing delivery becomes a dead letter; it also needs `min_attempts`.
     pub delivery_lifetime: Duration,
-    /// How many attempts a delivery gets at least, whatever its age.
+    /// The minimum number of attempts before a failing delivery becomes a dead letter.
     pub min_attempts: u32,
 }
 
@@ -66,7 +66,7 @@ impl Settings {
     }
 }
 
-/// The policy of every channel and kind of chat: the channel's own, else its platform's, else the default.
+/// The guard's policies by channel and kind of chat: the channel's own, else its platform's, else the default.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
     default: Policy,
@@ -74,20 +74,20 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// `default` everywhere.
+    /// Policies that are `default` everywhere.
     #[must_use]
     pub fn new(default: Policy) -> Self {
         Self { default, by_name: HashMap::new() }
     }
 
-    /// The same, with `policy` for `chat` on `name`: a channel (`webhook.siri`) or a platform (`webhook`).
+    /// Adds `policy` for `chat` on `name`: a channel (`webhook.siri`) or a platform (`webhook`).
     #[must_use]
     pub fn with(mut self, name: &str, chat: ChatKind, policy: Policy) -> Self {
         self.by_name.insert((name.to_owned(), chat), policy);
         self
     }
 
-    /// The policy for `chat` on `channel`.
+    /// The most specific policy for `chat` on `channel`.
     #[must_use]
     pub fn of(&self, channel: &ChannelId, chat: ChatKind) -> &Policy {
         let find = |name: &str| self.by_name.get(&(name.to_owned(), chat));
@@ -95,41 +95,41 @@ impl Policies {
     }
 }
 
-/// Words for people: templates and guided questions, by name; a channel's or a platform's own before the
-/// general ones.
+/// Templates and guided questions by name. A channel's own template comes before its platform's, and that before the
+/// general one.
 #[derive(Clone, Debug, Default)]
-pub struct Words {
+pub struct Templates {
     templates: HashMap<(String, String), String>,
     questions: HashMap<String, Question>,
 }
 
-impl Words {
-    /// The same words, with `text` for the template `name` on `scope`: a channel, a platform, or `""` for all.
+impl Templates {
+    /// Adds `text` as the template `name` on `scope`: a channel, a platform, or `""` for all.
     #[must_use]
     pub fn with_template(mut self, scope: &str, name: &str, text: &str) -> Self {
         self.templates.insert((scope.to_owned(), name.to_owned()), text.to_owned());
         self
     }
 
-    /// The same words, with the question `name`.
+    /// Adds the question `name`.
     #[must_use]
     pub fn with_question(mut self, name: &str, question: Question) -> Self {
         self.questions.insert(name.to_owned(), question);
         self
     }
 
-    /// The words of the template `name` on `channel`.
+    /// The text of the template `name` on `channel`.
     ///
-    /// An unknown name reads as a plain apology, so that a person is answered all the same.
+    /// For an unknown name it is a plain apology, so that the person gets an answer nevertheless.
     #[must_use]
-    pub fn say(&self, channel: &ChannelId, name: &str) -> &str {
+    pub fn template(&self, channel: &ChannelId, name: &str) -> &str {
         [channel.as_str(), channel.platform(), ""]
             .into_iter()
             .find_map(|scope| self.templates.get(&(scope.to_owned(), name.to_owned())))
             .map_or("Sorry, I have no answer to that.", String::as_str)
     }
 
-    /// The guided question `name`.
+    /// The guided question `name`, if the operator configured it.
     #[must_use]
     pub fn question(&self, name: &str) -> Option<&Question> {
         self.questions.get(name)

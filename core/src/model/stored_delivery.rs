@@ -1,4 +1,4 @@
-//! A delivery, as it is stored.
+//! Deliveries, as they are stored.
 
 use rejoinder_guard::{Draft, SignalKind, Timestamp, Via};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::model::{
     ids::{ConversationId, DeliveryId, TurnId},
 };
 
-/// Where a delivery stands.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
@@ -17,13 +17,13 @@ pub enum DeliveryState {
     Pending,
     /// An attempt has begun and has no result.
     Sending,
-    /// The platform, or our own row, has it.
+    /// The platform acknowledged it, or our own row is the receipt.
     Delivered,
-    /// Taken back before it was sent.
+    /// Withdrawn before it was sent.
     Withdrawn,
-    /// The platform will never take it.
+    /// The platform will never accept it.
     Refused,
-    /// Out of attempts and age, or held for a person; the payload is kept.
+    /// Out of attempts and age, or held for the operator; the payload is kept.
     Dead,
 }
 
@@ -45,52 +45,52 @@ impl DeliveryState {
 /// One outbound action, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryRecord {
-    /// Its id.
+    /// The delivery's id, also its idempotency key.
     pub id: DeliveryId,
     /// The turn it belongs to.
     pub turn: TurnId,
-    /// The turn's claim it carries; [`Draft::CLAIM`] for the message of a draft.
+    /// The claim of the turn that it carries; [`Draft::CLAIM`] for the message of a draft.
     pub claim: u32,
-    /// Which part, counted from 1.
+    /// The number of this part, counted from 1.
     pub part: u32,
-    /// Of how many.
+    /// The number of parts of the claim.
     pub parts: u32,
-    /// The conversation that it goes to.
+    /// The conversation it is sent to.
     pub conversation_id: ConversationId,
-    /// Where that conversation is, as of reading.
+    /// The address of that conversation when the row was read.
     pub conversation: ConversationRef,
-    /// Who goes first when the platform limits us.
+    /// The priority under a rate limit.
     pub class: Class,
-    /// The signal it carries.
+    /// The kind of signal it carries; `Reply` for the message of a draft.
     pub signal: SignalKind,
     /// How the signal came to be.
     pub via: Via,
-    /// Whether it is the row itself that the person reads, and this is a copy for somewhere else.
+    /// Whether it is a copy of a row that is the receipt itself (a hook's callback); it settles nothing.
     pub is_copy: bool,
-    /// What to do.
+    /// The action to perform.
     pub action: Action,
-    /// Where it stands.
+    /// Whether it waits, is being sent or has ended, and how.
     pub state: DeliveryState,
-    /// How many attempts have begun, those that a limit ended not counted.
+    /// The number of attempts that count: those ended by a rate limit or a moved chat do not.
     pub attempts: u32,
-    /// When it is tried next, while it is pending.
+    /// The time of the next attempt, while the state is pending.
     pub next_attempt_at: Timestamp,
-    /// Whether it is sent with a label, as a possible second copy.
+    /// Whether it is sent with a label that warns of a second copy.
     pub labelled: bool,
-    /// The platform's ids, once delivered.
+    /// The platform's message ids, once delivered.
     pub message_ids: Vec<String>,
     /// The last error, for the operator.
     pub error: Option<String>,
-    /// When it was claimed.
+    /// When its signal was claimed.
     pub created_at: Timestamp,
     /// When it was acknowledged.
     pub delivered_at: Option<Timestamp>,
-    /// When it was first written out to, or fetched by, whoever reads the row.
+    /// When the row was first written to, or fetched by, the client that reads it.
     pub fetched_at: Option<Timestamp>,
 }
 
 impl DeliveryRecord {
-    /// Whether it is the message of a draft, and no signal.
+    /// Whether it is the message of a draft and carries no signal.
     #[must_use]
     pub const fn is_draft(&self) -> bool {
         self.claim == Draft::CLAIM

@@ -1,4 +1,4 @@
-//! A turn: one inbound event put before an agent or answered by a command, and its life.
+//! Turns: one inbound event each, given to an agent or answered by a command.
 
 use std::{fmt, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::model::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Handler {
-    /// The agent of this name.
+    /// The agent with this name.
     Agent(AgentName),
     /// The gateway itself, with its command or notice of this name.
     #[serde(rename = "command")]
@@ -23,7 +23,7 @@ pub enum Handler {
 }
 
 impl Handler {
-    /// The agent, where it is one.
+    /// The agent's name; `None` for a command.
     #[must_use]
     pub const fn agent(&self) -> Option<&AgentName> {
         match self {
@@ -32,14 +32,14 @@ impl Handler {
         }
     }
 
-    /// Whether the gateway answers by itself.
+    /// Whether the gateway answers the turn itself.
     #[must_use]
     pub const fn is_gateway(&self) -> bool {
         matches!(self, Self::Gateway(_))
     }
 }
 
-/// The name alone.
+/// Writes the name of the agent or the command.
 impl fmt::Display for Handler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Agent(name) | Self::Gateway(name)) = self;
@@ -47,28 +47,28 @@ impl fmt::Display for Handler {
     }
 }
 
-/// How often a turn has been changed; what compare-and-swap compares.
+/// The version of a turn's obligation: 1 when opened, one more with each change. Compare-and-swap compares it.
 pub type Version = i64;
 
-/// A turn with all that deciding about it takes.
+/// A turn with everything that the guard's decision on it needs.
 #[derive(Clone, Debug)]
 pub struct TurnRecord {
-    /// Its id.
+    /// The turn's id.
     pub id: TurnId,
-    /// Its version.
+    /// The version of `obligation` that was read.
     pub version: Version,
-    /// What is owed.
+    /// The guard's state for the turn.
     pub obligation: Obligation,
-    /// Its conversation.
+    /// The conversation it was sent in.
     pub conversation: ConversationId,
-    /// The session it belongs to.
+    /// The agent's memory key, as it was when the turn was accepted.
     pub session: SessionId,
-    /// Who answers it.
+    /// The agent or the command that answers it.
     pub handler: Handler,
     /// How many runs it had, over all agents.
     pub runs: u32,
     /// Whether its session has a transcript.
     pub has_history: bool,
-    /// The event it came from.
+    /// The event that opened it, with later amendments.
     pub event: Arc<InboundEvent>,
 }

@@ -1,68 +1,68 @@
-//! What the people on either end see of a turn.
+//! Turns, as clients of hooks and of the chat page see them.
 
 use rejoinder_guard::{Attachment, Cause, Obligation, SignalKind, Timestamp, Via};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{conversation::ConversationRef, delivery::Action, ids::TurnId, stored_delivery::DeliveryRecord};
 
-/// What the people on either end see of a turn.
+/// A turn, as clients of hooks and of the chat page see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnView {
-    /// The turn.
+    /// The turn's id.
     pub turn_id: TurnId,
-    /// Where it was said.
+    /// The address of its conversation.
     pub conversation: ConversationRef,
     /// When it was accepted.
     pub at: Timestamp,
-    /// What was said.
+    /// The person's message.
     pub text: String,
-    /// Files that came with it.
+    /// Files that came with the message.
     pub attachments: Vec<Attachment>,
-    /// How it stands.
+    /// Whether it is answered, deferred or has ended otherwise.
     pub status: TurnStatus,
     /// The latest signal: the deferral until the answer comes, then the answer.
     pub shown: Option<Shown>,
-    /// The choice that was picked first, where it was answered with a question.
+    /// The choice that was picked first, if it was answered with a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picked: Option<String>,
 }
 
-/// How a turn stands for whoever asked.
+/// The status of a turn, as its sender sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
-    /// Taken in; no signal yet.
+    /// Accepted; no signal was shown yet.
     Accepted,
     /// A deferral was shown; the answer is a debt.
     Deferred,
-    /// Answered.
+    /// Settled by a signal, its own or that of the turn it was merged into.
     Answered,
-    /// Nothing was owed and nothing was said.
+    /// Nothing was owed and nothing was sent.
     Silent,
-    /// Called off by the person.
+    /// Cancelled by the person.
     Cancelled,
-    /// Every way of answering was refused.
+    /// No rung could be delivered: a dead letter.
     Undeliverable,
 }
 
 impl TurnStatus {
-    /// The status of a turn whose obligation stands so.
+    /// The status of a turn with this obligation.
     #[must_use]
     pub fn of(obligation: &Obligation) -> Self {
-        use rejoinder_guard::{Settlement, State};
+        use rejoinder_guard::{ObligationState, Settlement};
         match obligation.state() {
-            // What is on its way after a deferral is not there yet: the deferral is what is shown.
-            State::Claimed { .. } if obligation.due().is_some() => Self::Deferred,
-            State::Deferred => Self::Deferred,
-            State::Open | State::Merged { .. } | State::Claimed { .. } => Self::Accepted,
-            State::Settled(Settlement::Signal { .. } | Settlement::Merged { .. }) => Self::Answered,
-            State::Settled(Settlement::Silence { .. }) => Self::Silent,
-            State::Settled(Settlement::Cancelled { .. }) => Self::Cancelled,
-            State::Undeliverable { .. } => Self::Undeliverable,
+            // The signal after a deferral is still in flight: the person sees the deferral.
+            ObligationState::Claimed { .. } if obligation.due().is_some() => Self::Deferred,
+            ObligationState::Deferred => Self::Deferred,
+            ObligationState::Open | ObligationState::Merged { .. } | ObligationState::Claimed { .. } => Self::Accepted,
+            ObligationState::Settled(Settlement::Signal { .. } | Settlement::Merged { .. }) => Self::Answered,
+            ObligationState::Settled(Settlement::Silence { .. }) => Self::Silent,
+            ObligationState::Settled(Settlement::Cancelled { .. }) => Self::Cancelled,
+            ObligationState::Undeliverable { .. } => Self::Undeliverable,
         }
     }
 
-    /// Whether it will not change any more.
+    /// Whether the status will not change any more.
     #[must_use]
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Accepted | Self::Deferred)
@@ -72,29 +72,29 @@ impl TurnStatus {
 /// A signal, as a person sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
-    /// Which kind.
+    /// The kind of signal.
     pub signal: SignalKind,
-    /// Its words, Markdown; the emoji of a reaction.
+    /// The text, Markdown; for a reaction, the emoji.
     pub text: String,
-    /// Files.
+    /// Files of the reply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// What the person may pick from.
+    /// Choices of a guided question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// The ladder's cause and rung, when it spoke.
+    /// The cause and the rung, if the ladder answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<FallbackView>,
-    /// When a deferral's debt is due.
+    /// When the debt is due, if it is a deferral.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
-    /// When it was claimed.
+    /// When the signal was claimed.
     pub at: Timestamp,
 }
 
 impl Shown {
-    /// The signal that `parts` carry, all of one claim and in order. `due` is when its debt is due, if it
-    /// is a deferral. `None` without a part.
+    /// The signal that `parts` carry: all parts of one claim, in order. `due` is when its debt is due, if it
+    /// is a deferral. `None` if there are no parts.
     #[must_use]
     pub fn of(parts: &[DeliveryRecord], due: Option<Timestamp>) -> Option<Self> {
         let first = parts.first()?;
@@ -125,11 +125,11 @@ impl Shown {
     }
 }
 
-/// Which rung spoke, and why.
+/// The rung that answered, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FallbackView {
-    /// Why there was no answer.
+    /// Why the agent gave no answer.
     pub cause: Cause,
-    /// What spoke: `say:silent`, `handoff:orchestrator`, …
+    /// The rung that answered: `say:silent`, `handoff:orchestrator`, …
     pub rung: String,
 }

@@ -1,8 +1,8 @@
-//! How an attempt to deliver begins and ends, as rows.
+//! Stores how an attempt to deliver begins and ends.
 
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_guard::{Draft, Event, OnUnknown, Settlement, SignalKind, State, Timestamp};
+use rejoinder_guard::{Draft, Event, ObligationState, OnUnknown, Settlement, SignalKind, Timestamp};
 
 use super::retry;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     channels::Channels,
     ledger::{
         Ledger,
-        trigger::{AttemptEnded, Step, Trigger},
+        trigger::{AttemptEnded, Trigger, TurnEvents},
     },
     model::{
         capabilities::Resend,
@@ -35,10 +35,10 @@ use crate::{
     timer::Timer,
 };
 
-/// The least time to wait out a limit, whatever the platform says.
-const LEAST_LIMIT: Duration = Duration::from_millis(250);
+/// The minimum pause after a rate limit, even if the platform names a shorter one.
+const MIN_LIMIT_PAUSE: Duration = Duration::from_millis(250);
 
-/// Stores attempts, and what their results mean.
+/// Stores attempts and the consequences of their results.
 pub(crate) struct Attempts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ledger: Arc<Ledger>,
@@ -48,28 +48,28 @@ pub(crate) struct Attempts {
     pub(crate) timer: Arc<Timer>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: SharedClock,
-    /// This process: attempts that begin are its own.
+    /// This process, the owner of the attempts that begin here.
     pub(crate) owner: OwnerId,
 }
 
 /// An attempt that has begun.
-pub(crate) struct Begun {
+pub(crate) struct StartedAttempt {
     pub(crate) delivery: DeliveryRecord,
-    /// Which attempt of the delivery, counted from 1.
+    /// The attempt's number within the delivery, counted from 1.
     pub(crate) number: u32,
 }
 
-/// What a failed attempt means.
-struct Failed {
-    /// What the guard decides on, in this order.
+/// The consequences of an attempt's result.
+struct AttemptResult {
+    /// The events for the guard, in order.
     events: Vec<Event>,
-    becomes: DeliveryChange,
+    change: DeliveryChange,
 }
 
 impl Attempts {
-    /// Stores that an attempt begins, before the first byte is sent. `None` when the guard does not want the signal any
-    /// more.
-    pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<Begun>, StoreError> {
+    /// Stores that an attempt begins, before the first byte is sent. `None` if the guard no longer wants the signal
+    /// sent; it is withdrawn then.
+    pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
         loop {
             let at = self.clock.now();
@@ -81,24 +81,24 @@ impl Attempts {
                 return Ok(None);
             }
             if !delivery.is_copy && waiting.attempts == 0 {
-                self.take_the_drafts_place(&mut delivery, &turn);
+                self.replace_draft(&mut delivery, &turn);
             }
             let start = AttemptStart { delivery: delivery.id, number, owner: self.owner, at };
             let action = (delivery.action != waiting.action).then(|| delivery.action.clone());
             let change = DeliveryChange { action, ..DeliveryChange::of(&delivery) };
-            // From here on the claim cannot be withdrawn. A copy means nothing for its turn.
+            // From here on the claim cannot be withdrawn. A copy does not affect its turn.
             let events = vec![Event::Attempted { claim: delivery.claim }];
-            let step = (!delivery.is_copy).then_some(Step { turn, events });
+            let input = (!delivery.is_copy).then_some(TurnEvents { turn, events });
             let trigger = Trigger::AttemptBegins { start, delivery: change };
-            if self.ledger.try_to_decide(&mut Vec::from_iter(step), &trigger).await?.is_some() {
-                return Ok(Some(Begun { delivery, number }));
+            if self.ledger.try_to_decide(&mut Vec::from_iter(input), &trigger).await?.is_some() {
+                return Ok(Some(StartedAttempt { delivery, number }));
             }
         }
     }
 
-    /// What is known now of the draft before a signal: the signal takes its place, or says that it may be a copy. A
-    /// draft that was on its way when the signal was claimed had no message then.
-    fn take_the_drafts_place(&self, delivery: &mut DeliveryRecord, turn: &TurnRecord) {
+    /// Lets a signal replace the draft's message, or labels it as a possible copy if the draft is lost. A draft that was
+    /// in flight when the signal was claimed had no message id then.
+    fn replace_draft(&self, delivery: &mut DeliveryRecord, turn: &TurnRecord) {
         let is_late = turn.obligation.state().is_final();
         if delivery.part != 1 || delivery.is_draft() || is_late {
             return;
@@ -114,7 +114,7 @@ impl Attempts {
         delivery.labelled |= may_be_a_copy && delivery.signal == SignalKind::Reply;
     }
 
-    /// The number of a delivery's next attempt. Attempts that a limit ended have a number, and do not count.
+    /// The number of a delivery's next attempt. Attempts that a rate limit ended have a number, but do not count.
     async fn next_number(&self, delivery: &DeliveryRecord) -> Result<u32, StoreError> {
         if delivery.attempts == 0 && delivery.error.is_none() {
             return Ok(1);
@@ -122,21 +122,21 @@ impl Attempts {
         Ok(self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts) + 1)
     }
 
-    /// Whether the guard wants something else sent, or nothing.
+    /// Whether the guard no longer wants this delivery sent.
     pub(crate) async fn is_stale(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
         Ok(!delivery.is_copy && !may_attempt(&self.ledger.turn(delivery.turn).await?, delivery.claim))
     }
 
-    /// Marks a delivery that the guard no longer wants sent.
+    /// Withdraws a delivery that the guard no longer wants sent.
     pub(crate) async fn withdraw(&self, delivery: &DeliveryRecord) -> Result<(), StoreError> {
-        let why = || "a better end came before it was sent".to_owned();
+        let why = || "a better signal came before it was sent".to_owned();
         let error = Some(delivery.error.clone().unwrap_or_else(why));
         let state = DeliveryState::Withdrawn;
         self.ledger.change_delivery(DeliveryChange { state, error, ..DeliveryChange::of(delivery) }).await
     }
 
-    /// A delivery may not go before `until`. A first draft does not wait: by then there is more to show.
-    pub(crate) async fn put_off(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<(), StoreError> {
+    /// Schedules a delivery for `until`. A first draft is dropped instead: by then there is more text to show.
+    pub(crate) async fn reschedule(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<(), StoreError> {
         if delivery.is_draft() && delivery.attempts == 0 {
             let mut turn = self.ledger.turn(delivery.turn).await?;
             let trigger = Trigger::NotAttempted(Box::new(delivery.clone()));
@@ -148,23 +148,23 @@ impl Attempts {
         Ok(())
     }
 
-    /// Takes up an attempt that has no result.
-    pub(crate) async fn lost(&self, delivery: DeliveryRecord, why: &str) -> Result<(), StoreError> {
+    /// Ends an attempt without a result as unknown.
+    pub(crate) async fn end_as_unknown(&self, delivery: DeliveryRecord, why: &str) -> Result<(), StoreError> {
         let number = self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts);
-        self.end(&Begun { delivery, number }, Err(DeliveryError::Unknown(why.to_owned()))).await
+        self.end(&StartedAttempt { delivery, number }, Err(DeliveryError::Unknown(why.to_owned()))).await
     }
 
-    /// Stores what the platform said, for as long as it takes: nobody else knows it.
-    pub(crate) async fn end_until_stored(&self, begun: &Begun, result: &Result<Receipt, DeliveryError>) {
-        let mut persistence = self.ledger.persist("how an attempt ended", begun.delivery.turn).without_end();
+    /// Stores an attempt's result. Retries as long as the gateway runs, because the result is stored nowhere else.
+    pub(crate) async fn end_until_stored(&self, begun: &StartedAttempt, result: &Result<Receipt, DeliveryError>) {
+        let mut retry = self.ledger.store_retry("the end of an attempt", begun.delivery.turn).unlimited();
         while let Err(error) = self.end(begun, result.clone()).await {
-            if !persistence.tries_again(&error).await {
+            if !retry.wait(&error).await {
                 return;
             }
         }
     }
 
-    async fn end(&self, begun: &Begun, result: Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
+    async fn end(&self, begun: &StartedAttempt, result: Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
         let (delivery, at) = (&begun.delivery, self.clock.now());
         let (name, detail) = match &result {
             Ok(receipt) => ("delivered", receipt.message_id.clone()),
@@ -173,25 +173,25 @@ impl Attempts {
         let (number, result_name) = (begun.number, name.to_owned());
         let end = AttemptEnd { delivery: delivery.id, number, at, result: result_name, detail: Some(detail) };
         let is_spent = retry::is_spent(delivery, &self.settings, at);
-        let Failed { events, becomes } = match result {
-            Ok(receipt) => Failed {
-                becomes: DeliveryChange {
+        let AttemptResult { events, change } = match result {
+            Ok(receipt) => AttemptResult {
+                change: DeliveryChange {
                     state: DeliveryState::Delivered,
                     message_ids: vec![receipt.message_id.clone()],
                     error: None,
                     delivered_at: Some(at),
                     ..DeliveryChange::of(delivery)
                 },
-                events: Vec::from_iter(self.arrived(delivery, Some(receipt)).await?),
+                events: Vec::from_iter(self.receipt_event(delivery, Some(receipt)).await?),
             },
-            Err(error) => self.failed(delivery, error, at, is_spent).await?,
+            Err(error) => self.handle_failure(delivery, error, at, is_spent).await?,
         };
         let ended_badly = matches!(events.last(), Some(Event::Refused { .. } | Event::Expired { .. }));
         let trigger = Trigger::AttemptEnded(Box::new(AttemptEnded {
             delivery: delivery.clone(),
             end,
-            becomes,
-            drops_the_rest: ended_badly,
+            change,
+            withdraws_later_parts: ended_badly,
             is_spent,
             is_idempotent: self.is_idempotent(delivery),
         }));
@@ -202,33 +202,33 @@ impl Attempts {
         self.ledger.decide_on(&mut turn, events, trigger).await.map(drop)
     }
 
-    async fn failed(
+    async fn handle_failure(
         &self,
         delivery: &DeliveryRecord,
         error: DeliveryError,
         at: Timestamp,
         is_spent: bool,
-    ) -> Result<Failed, StoreError> {
+    ) -> Result<AttemptResult, StoreError> {
         let claim = delivery.claim;
-        let error = as_it_counts(delivery, error, is_spent);
+        let error = reclassify(delivery, error, is_spent);
         let change = DeliveryChange { error: Some(error.to_string()), ..DeliveryChange::of(delivery) };
         let in_state = |state| DeliveryChange { state, ..change.clone() };
-        // A draft is not kept for a person: the answer says what it said.
+        // A draft is no dead letter: the answer holds its text.
         let given_up = if delivery.is_draft() { DeliveryState::Withdrawn } else { DeliveryState::Dead };
         let again = |pause| DeliveryChange { next_attempt_at: at + pause, ..in_state(DeliveryState::Pending) };
-        // Waiting out a limit, or following a chat, costs no attempt.
+        // An attempt ended by a rate limit or a moved chat does not count.
         let attempts = delivery.attempts.saturating_sub(1);
-        // Of a claim whose first part did not get out nothing was seen: something better may take its place.
+        // If the first part was not sent, the person saw nothing of the claim, and another signal may replace it.
         let not_sent = Vec::from_iter((delivery.part == 1).then_some(Event::NotSent { claim }));
         let expired = |reason| vec![Event::Expired { claim, reason }];
-        let (events, becomes) = match error {
-            // A delivered answer stays delivered when what it took the place of cannot be removed.
+        let (events, change) = match error {
+            // An answer counts as delivered even if the leftover message cannot be deleted.
             DeliveryError::Refused(_) | DeliveryError::Unsupported(_) if is_removal(&delivery.action) => {
-                let events = Vec::from_iter(self.arrived(delivery, None).await?);
+                let events = Vec::from_iter(self.receipt_event(delivery, None).await?);
                 (events, DeliveryChange { delivered_at: Some(at), ..in_state(DeliveryState::Delivered) })
             }
             DeliveryError::Limited { retry_after, scope, .. } => {
-                let pause = retry_after.max(LEAST_LIMIT);
+                let pause = retry_after.max(MIN_LIMIT_PAUSE);
                 self.block(BlockedScope::of(&delivery.conversation, &scope, at + pause)).await?;
                 (not_sent, DeliveryChange { attempts, ..again(pause) })
             }
@@ -252,7 +252,7 @@ impl Attempts {
                 (Vec::new(), again(retry::pause(delivery.attempts)))
             }
             DeliveryError::Unknown(reason) => {
-                // The guard says whether it is sent again, unless it is too old for that.
+                // The guard decides whether to resend it, unless it is out of attempts and age.
                 let lost = Event::Lost { claim, idempotent: self.is_idempotent(delivery) };
                 let expired = is_spent.then(|| expired(format!("{reason}; it may have been accepted")));
                 let events = std::iter::once(lost).chain(expired.into_iter().flatten()).collect();
@@ -263,11 +263,16 @@ impl Attempts {
                 (vec![Event::Refused { claim, reason }], in_state(state))
             }
         };
-        Ok(Failed { events, becomes })
+        Ok(AttemptResult { events, change })
     }
 
-    /// What the receipt of a part means for its claim, if anything. `None`: a removal that the platform refused.
-    async fn arrived(&self, delivery: &DeliveryRecord, receipt: Option<Receipt>) -> Result<Option<Event>, StoreError> {
+    /// The event that a part's receipt means for its claim, if any. `receipt` is `None` for a deletion that the platform
+    /// refused.
+    async fn receipt_event(
+        &self,
+        delivery: &DeliveryRecord,
+        receipt: Option<Receipt>,
+    ) -> Result<Option<Event>, StoreError> {
         let (claim, part) = (delivery.claim, delivery.part);
         if part < delivery.parts {
             return Ok((part == 1).then_some(Event::PartDelivered { claim }));
@@ -290,7 +295,7 @@ impl Attempts {
         self.store.block(scope).await
     }
 
-    /// The platform said that a chat has another id now: stored as an event, as if it had told us by itself.
+    /// Moves a chat to a new id that an attempt's result named. Stored as an event, like the platform's own.
     async fn move_chat(&self, from: &ConversationRef, chat: &str, at: Timestamp) -> Result<(), StoreError> {
         let event = InboundEvent {
             kind: EventKind::Moved { chat: chat.to_owned() },
@@ -319,17 +324,17 @@ impl Attempts {
     }
 }
 
-/// An error, as what it means for this delivery.
-fn as_it_counts(delivery: &DeliveryRecord, error: DeliveryError, is_spent: bool) -> DeliveryError {
+/// Translates an error into what it means for this delivery.
+fn reclassify(delivery: &DeliveryRecord, error: DeliveryError, is_spent: bool) -> DeliveryError {
     match error {
-        // Only an edit can be made a message of its own.
+        // Only an edit can be sent as a new message.
         DeliveryError::Gone(reason) if !matches!(delivery.action, Action::Edit { .. }) => {
             DeliveryError::Refused(reason)
         }
         DeliveryError::Moved { chat } if *delivery.conversation.chat == *chat => {
-            DeliveryError::NotSent { retry_after: None, detail: format!("moved to where it is: {chat}") }
+            DeliveryError::NotSent { retry_after: None, detail: format!("moved to the id it has: {chat}") }
         }
-        // It was tried for as long as an answer is.
+        // A deletion has the same limits as an answer; after them it counts as refused.
         DeliveryError::NotSent { detail, .. } | DeliveryError::Unknown(detail)
             if is_removal(&delivery.action) && is_spent =>
         {
@@ -339,17 +344,17 @@ fn as_it_counts(delivery: &DeliveryRecord, error: DeliveryError, is_spent: bool)
     }
 }
 
-/// Whether a claim is still the one to send: in flight, or a late answer after a settled fallback.
+/// Whether a claim is still to be sent: it is in flight, or is a late answer after a settled fallback.
 fn may_attempt(turn: &TurnRecord, claim: u32) -> bool {
     if claim == Draft::CLAIM {
-        return turn.obligation.is_draft_wanted();
+        return turn.obligation.is_draft_pending();
     }
     let state = turn.obligation.state();
     claim == turn.obligation.claims()
-        && matches!(state, State::Claimed { .. } | State::Settled(Settlement::Signal { .. }))
+        && matches!(state, ObligationState::Claimed { .. } | ObligationState::Settled(Settlement::Signal { .. }))
 }
 
-/// An edit as a message of its own, where the message to change is gone.
+/// An edit as a new message, for when the message to edit no longer exists.
 fn as_send(action: &Action) -> Option<Action> {
     match action {
         Action::Edit { content, reply_to, .. } => {

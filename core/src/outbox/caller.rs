@@ -1,4 +1,4 @@
-//! How adapters are called: one call per conversation at a time, within the limits of their platforms.
+//! Calls to adapters: one per conversation at a time, within the rate limits of their platforms.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -25,12 +25,12 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Until when nothing may be sent to an address, if so: its platform limits us, or refused our credentials.
+    /// When sending to an address is allowed again, if it is blocked by a rate limit or refused credentials.
     pub(crate) fn blocked_until(&self, address: &ConversationRef) -> Option<Timestamp> {
         self.gate.blocked_until(address).max(self.health.unauthorized_until(&address.channel))
     }
 
-    /// Calls an adapter: it may panic or hang, the gateway goes on. `None` when the gateway ended first.
+    /// Calls an adapter, which may panic or hang. `None` if the gateway ended first.
     pub(crate) async fn call(
         &self,
         deliver: impl Future<Output = Result<Receipt, DeliveryError>> + Send,
@@ -42,7 +42,7 @@ impl Caller {
                 result.unwrap_or_else(|_| Err(DeliveryError::Unknown("the adapter panicked".to_owned()))),
             ),
             () = self.clock.sleep(timeout) => {
-                Some(Err(DeliveryError::Unknown("the adapter did not come back".to_owned())))
+                Some(Err(DeliveryError::Unknown("the adapter timed out".to_owned())))
             }
             () = self.lifecycle.ended.cancelled() => None,
         }

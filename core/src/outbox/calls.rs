@@ -1,4 +1,4 @@
-//! One call of an adapter per conversation at a time.
+//! Ensures one adapter call per conversation at a time.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::model::ids::ConversationId;
 
-/// The conversations whose adapter is being called.
+/// The conversations with an adapter call in flight, each with its lock.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(DashMap<ConversationId, Arc<Mutex<()>>>);
 
-/// The right to call a conversation's adapter. Given back when dropped.
+/// The right to call the adapter for a conversation. Released when dropped.
 pub(crate) struct Call<'a> {
     calls: &'a Calls,
     conversation: ConversationId,
@@ -26,16 +26,16 @@ impl Drop for Call<'_> {
 }
 
 impl Calls {
-    /// Waits until nothing else is on its way to `conversation`.
+    /// Waits until no other call for `conversation` is in flight.
     pub(crate) async fn begin(&self, conversation: ConversationId) -> Call<'_> {
         let held = self.slot(conversation).lock_owned().await;
         Call { calls: self, conversation, held: Some(held) }
     }
 
-    /// As [`begin`](Self::begin); `None` when it would have to wait.
+    /// As [`begin`](Self::begin); `None` if it would have to wait.
     pub(crate) fn try_begin(&self, conversation: ConversationId) -> Option<Call<'_>> {
         let Ok(held) = self.slot(conversation).try_lock_owned() else {
-            // Whoever held it may have ended while we looked, and left the slot to us.
+            // The holder may have ended meanwhile and left the lock's removal to this reference.
             self.forget(conversation);
             return None;
         };

@@ -1,9 +1,9 @@
-//! Works through what is stored to be sent.
+//! Sends the stored deliveries.
 //!
-//! A conversation with something to send has a lane: a task that sends its deliveries one at a time,
-//! in order, and ends when nothing of it is due. Lanes take turns, one delivery each, so that a noisy
-//! conversation starves nobody. A delivery that has to wait for longer keeps no task: its row has a
-//! time, and the sweep opens the lane again.
+//! A conversation with deliveries to send has a lane: a task that sends them one at a time, in order,
+//! and ends when none is due. Lanes take turns, one delivery each, so that a busy conversation does not
+//! starve others. A delivery that must wait longer keeps no task: its row has a time, and the sweep
+//! opens the lane again.
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, Semaphore, mpsc};
 use tracing::{error, info, warn};
 
 use super::{
-    attempts::{Attempts, Begun},
+    attempts::{Attempts, StartedAttempt},
     caller::Caller,
     ephemerals::show::TIMEOUT,
     lanes::{Lanes, Opened},
@@ -37,22 +37,22 @@ use crate::{
     timer::Timer,
 };
 
-/// How many deliveries of one channel are on their way at once.
+/// The number of deliveries of one channel in flight at once.
 const AT_ONCE: usize = 64;
 
-/// How long one call of an adapter may take, whatever its own time-outs are.
+/// The time limit for one adapter call, in addition to the adapter's own timeouts.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Waits that are not worth giving the lane up for.
+/// The longest wait for which the lane stays open.
 const SHORT_WAIT: Duration = Duration::from_millis(250);
 
-/// How long to wait when the store cannot write how a delivery goes.
+/// The pause of a lane after a store error.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long to wait when a lane panicked.
+/// The pause of a lane after a panic.
 const PANIC_PAUSE: Duration = Duration::from_mins(1);
 
-/// Sends what is stored.
+/// Sends the stored deliveries.
 pub(crate) struct Dispatcher {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) attempts: Arc<Attempts>,
@@ -60,30 +60,30 @@ pub(crate) struct Dispatcher {
     pub(crate) channels: Arc<Channels>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) opened: Mutex<mpsc::UnboundedReceiver<Opened>>,
-    pub(crate) on_their_way: HashMap<ChannelId, Semaphore>,
+    pub(crate) in_flight: HashMap<ChannelId, Semaphore>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
 }
 
-/// What a lane does after it has looked.
+/// What a lane does after checking its next delivery.
 enum Next {
-    /// Looks again at once.
+    /// Checks again at once.
     Again,
-    /// Looks again after a while.
+    /// Checks again after a pause.
     Wait(Duration),
-    /// Ends: nothing is due, or what is due has a later time now.
+    /// Ends: nothing is due, or the next delivery was rescheduled.
     End,
 }
 
 impl Dispatcher {
-    /// How many deliveries each channel may have on their way at once.
-    pub(crate) fn places(channels: &Channels) -> HashMap<ChannelId, Semaphore> {
+    /// The semaphores that bound each channel's deliveries in flight.
+    pub(crate) fn in_flight_limits(channels: &Channels) -> HashMap<ChannelId, Semaphore> {
         channels.ids().map(|channel| (channel.clone(), Semaphore::new(AT_ONCE))).collect()
     }
 
-    /// Works through the lanes that are opened, until the gateway has ended.
+    /// Runs the lanes that are opened, until the gateway has ended.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut opened = self.opened.lock().await;
         loop {
@@ -101,19 +101,19 @@ impl Dispatcher {
 
     async fn run_lane(&self, conversation: ConversationId) {
         loop {
-            // A panic (an adapter's, in what should be pure) must not leave the conversation without a lane.
-            let looked = AssertUnwindSafe(self.look(conversation)).catch_unwind().await;
-            let pause = match looked {
+            // A panic in an adapter's pure method must not leave the conversation without a lane.
+            let result = AssertUnwindSafe(self.send_next(conversation)).catch_unwind().await;
+            let pause = match result {
                 Ok(Ok(Next::Wait(pause))) => pause,
-                // Whoever opens the lane from here on opens a new one, or is seen.
+                // `close` fails if the lane was opened again meanwhile; after it, `open` starts a new one.
                 Ok(Ok(Next::End)) if self.lanes.close(conversation) => return,
                 Ok(Ok(Next::Again | Next::End)) => continue,
                 Ok(Err(error)) => {
-                    warn!(%conversation, %error, "cannot store how a delivery goes, trying again");
+                    warn!(%conversation, %error, "the store failed during a delivery, retrying");
                     STORE_PAUSE
                 }
                 Err(_) => {
-                    error!(%conversation, "a delivery panicked, trying again");
+                    error!(%conversation, "a delivery panicked, retrying");
                     PANIC_PAUSE
                 }
             };
@@ -123,10 +123,10 @@ impl Dispatcher {
         }
     }
 
-    /// Sends what is next in a conversation, if it is due.
-    async fn look(&self, conversation: ConversationId) -> Result<Next, StoreError> {
+    /// Sends the next delivery of a conversation, if it is due.
+    async fn send_next(&self, conversation: ConversationId) -> Result<Next, StoreError> {
         let is_hurried = self.lanes.take_hurry(conversation);
-        let mut place = None;
+        let mut permit = None;
         loop {
             if self.lifecycle.ended.is_cancelled() {
                 return Ok(Next::End);
@@ -134,8 +134,8 @@ impl Dispatcher {
             let Some(delivery) = self.store.next_delivery(conversation).await? else { return Ok(Next::End) };
             let now = self.clock.now();
             if delivery.state == DeliveryState::Sending {
-                // What an attempt that was not brought to its end leaves, as a crash would.
-                self.attempts.lost(delivery, "the attempt was not brought to its end").await?;
+                // An earlier attempt of this process did not finish: it is handled as after a crash.
+                self.attempts.end_as_unknown(delivery, "the attempt did not finish").await?;
                 return Ok(Next::Again);
             }
             if delivery.next_attempt_at > now && !is_hurried {
@@ -146,17 +146,17 @@ impl Dispatcher {
                 self.timer.wake_at(delivery.next_attempt_at);
                 return Ok(Next::End);
             }
-            let _place = match (place.take(), self.on_their_way.get(&delivery.conversation.channel)) {
-                (None, Some(places)) => {
-                    if let Ok(place) = places.try_acquire() {
-                        Some(place)
+            let _permit = match (permit.take(), self.in_flight.get(&delivery.conversation.channel)) {
+                (None, Some(limit)) => {
+                    if let Ok(permit) = limit.try_acquire() {
+                        Some(permit)
                     } else {
-                        place = places.acquire().await.ok();
-                        // Something else may be next by now.
+                        permit = limit.acquire().await.ok();
+                        // Another delivery may be next by now.
                         continue;
                     }
                 }
-                (place, _) => place,
+                (permit, _) => permit,
             };
             return self.send(delivery, now).await;
         }
@@ -165,28 +165,28 @@ impl Dispatcher {
     async fn send(&self, delivery: DeliveryRecord, now: Timestamp) -> Result<Next, StoreError> {
         let address = delivery.conversation.clone();
         let Some(channel) = self.channels.get(&address.channel) else {
-            // It waits for its channel, however old it becomes.
-            return self.put_off(&delivery, now + retry::pause(u32::MAX)).await;
+            // It waits until its channel is configured again, at any age.
+            return self.reschedule(&delivery, now + retry::pause(u32::MAX)).await;
         };
         if let Some(until) = self.caller.blocked_until(&address) {
-            return self.put_off(&delivery, until).await;
+            return self.reschedule(&delivery, until).await;
         }
-        // What an answer waits for does not wait behind drafts.
+        // The answer waits for an attempted draft: it must not wait behind other drafts.
         let class = if delivery.is_draft() && delivery.attempts > 0 { Class::Final } else { delivery.class };
         if let Err(wait) = self.caller.gate.take(&address, &channel.capabilities(&address), class) {
             if wait <= SHORT_WAIT {
                 return Ok(Next::Wait(wait));
             }
-            return self.put_off(&delivery, now + wait).await;
+            return self.reschedule(&delivery, now + wait).await;
         }
         let call = self.caller.calls.begin(delivery.conversation_id).await;
         let Some(begun) = self.attempts.begin(delivery).await? else { return Ok(Next::Again) };
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
-        let attempted = render::delivery(&begun.delivery, begun.number, &self.settings.words);
+        let attempted = render::delivery(&begun.delivery, begun.number, &self.settings.templates);
         let Some(result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
-            // The gateway ended: at the next start this is an attempt without a result.
+            // The gateway ended: the next start finds an attempt without a result.
             return Ok(Next::End);
         };
         drop(call);
@@ -201,14 +201,15 @@ impl Dispatcher {
         Ok(Next::Again)
     }
 
-    async fn put_off(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<Next, StoreError> {
-        self.attempts.put_off(delivery, until).await?;
-        // A draft that does not wait is out of the way of what comes after it.
+    async fn reschedule(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<Next, StoreError> {
+        self.attempts.reschedule(delivery, until).await?;
+        // A first draft was dropped: the next delivery can be sent.
         Ok(if delivery.is_draft() && delivery.attempts == 0 { Next::Again } else { Next::End })
     }
 
-    /// A first draft that hangs is looked for by its key, where the platform knows it. Anything else gets its time.
-    fn timeout(&self, begun: &Begun) -> Duration {
+    /// The time limit for an attempt. A first draft gets less where the platform knows its key: if it hangs, a resend
+    /// finds it.
+    fn timeout(&self, begun: &StartedAttempt) -> Duration {
         let delivery = &begun.delivery;
         let is_first_draft = delivery.is_draft() && delivery.attempts == 1;
         if is_first_draft && self.attempts.is_idempotent(delivery) { TIMEOUT } else { ATTEMPT_TIMEOUT }

@@ -1,8 +1,8 @@
-//! The rate gate: who may send to a platform now.
+//! The rate gate: decides what may be sent to a platform now.
 //!
-//! There is one budget for an account and one for each of its conversations, shared by everything
-//! that is sent there. Half of each is kept for final signals. What a platform has blocked is asked
-//! before any budget, and is stored, so that a restart does not forget it.
+//! There is one budget for an account and one for each of its chats, shared by everything
+//! that is sent there. Half of each is reserved for final signals. Scopes that a platform has blocked are
+//! checked before any budget, and are stored, so that a restart does not forget them.
 
 use std::{
     num::NonZeroU32,
@@ -26,10 +26,10 @@ use crate::{
     ports::{clock::SharedClock, store::record::BlockedScope},
 };
 
-/// After how many questions the budgets of idle conversations are forgotten.
+/// The number of calls after which the budgets of idle chats are removed.
 const FORGET_EVERY: u32 = 4096;
 
-/// Our clock, as the rate limiter wants it.
+/// The gateway's clock, as the rate limiter needs it.
 #[derive(Clone, Debug)]
 struct GateClock(SharedClock);
 
@@ -44,12 +44,12 @@ impl governor::clock::Clock for GateClock {
 
 type Limiter = RateLimiter<String, DefaultKeyedStateStore<String>, GateClock, NoOpMiddleware<Nanos>>;
 
-/// One rate's budgets, by chat (the empty chat is the account).
+/// The budgets of one rate by chat; the empty chat stands for the account.
 struct Budget {
     everything: Limiter,
-    /// What is not a final signal has to fit in here as well.
+    /// The half that everything except final signals must also fit into.
     interim: Limiter,
-    asked: AtomicU32,
+    calls: AtomicU32,
 }
 
 impl Budget {
@@ -61,12 +61,12 @@ impl Budget {
         Some(Self {
             everything: Limiter::new(everything, DefaultKeyedStateStore::default(), clock.clone()),
             interim: Limiter::new(interim, DefaultKeyedStateStore::default(), clock),
-            asked: AtomicU32::new(0),
+            calls: AtomicU32::new(0),
         })
     }
 
     fn take(&self, chat: &String, class: Class, now: Nanos) -> Result<(), Duration> {
-        if self.asked.fetch_add(1, Ordering::Relaxed) % FORGET_EVERY == FORGET_EVERY - 1 {
+        if self.calls.fetch_add(1, Ordering::Relaxed) % FORGET_EVERY == FORGET_EVERY - 1 {
             self.everything.retain_recent();
             self.interim.retain_recent();
         }
@@ -93,7 +93,7 @@ impl RateGate {
         gate
     }
 
-    /// Blocks a scope; the later end counts.
+    /// Blocks a scope; of two blocks, the one that ends later counts.
     pub(crate) fn block(&self, scope: &BlockedScope) {
         self.blocked
             .entry((scope.channel.clone(), scope.chat.clone()))
@@ -101,7 +101,7 @@ impl RateGate {
             .or_insert(scope.until);
     }
 
-    /// Until when a conversation is blocked by its platform, if it is.
+    /// When the platform's block of a conversation ends, if it is blocked.
     pub(crate) fn blocked_until(&self, conversation: &ConversationRef) -> Option<Timestamp> {
         let now = self.clock.now();
         [None, Some(conversation.chat.to_string())]
@@ -117,7 +117,7 @@ impl RateGate {
     /// Takes one send of `class` from the budgets of `conversation`.
     ///
     /// # Errors
-    /// How long to wait before asking again.
+    /// The time to wait before the next call.
     pub(crate) fn take(
         &self,
         conversation: &ConversationRef,

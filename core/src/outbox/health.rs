@@ -1,4 +1,4 @@
-//! Whether channels can send, and what is hurried when one can again.
+//! Tracks whether channels can send, and speeds up waiting deliveries when one can again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,33 +16,33 @@ use crate::{
     ports::{clock::SharedClock, store::Store},
 };
 
-/// How long a channel whose credentials were refused is left alone.
+/// How long a channel pauses after its credentials were refused.
 pub(crate) const UNAUTHORIZED_PAUSE: Duration = Duration::from_mins(1);
 
-/// After how many failures in a row a channel that sends again counts as back. Fewer are no outage: what failed
-/// once or twice is tried again in a moment anyway.
+/// The number of failures in a row after which a successful send counts as a return. Fewer are no outage: a delivery
+/// that failed once or twice is retried soon anyway.
 const FAILURES: u32 = 3;
 
-/// The least time between two returns of a channel that hurry what waits.
+/// The minimum time between two returns of a channel that speed up deliveries.
 const BETWEEN_RETURNS: Duration = Duration::from_secs(15);
 
-/// How many waiting conversations are hurried at once when a channel is back.
+/// The maximum number of conversations to speed up when a channel is back.
 const HURRIED: u32 = 1024;
 
-/// The longest that a delivery may have been put off and still be hurried.
+/// A delivery is sped up only if its next attempt is due within this time.
 const HURRIED_WITHIN: Duration = Duration::from_mins(15);
 
-/// What is known of the channels, in memory only: whoever starts the gateway again may have mended them.
+/// The health of the channels, in memory only: a restart begins without it, as the operator may have fixed them.
 pub(crate) struct Health {
     store: Arc<dyn Store>,
     lanes: Arc<Lanes>,
     clock: SharedClock,
     lifecycle: Lifecycle,
-    /// Channels whose credentials were refused, and until when they are left alone.
+    /// Channels whose credentials were refused, with the end of their pause.
     unauthorized: DashMap<ChannelId, Timestamp>,
-    /// The channels whose platform has answered since the start, and when it last came back.
+    /// Channels whose platform has answered since the start, with its latest return from an outage.
     back_at: DashMap<ChannelId, Option<Timestamp>>,
-    /// Channels that could not send of late, and how often in a row.
+    /// Channels whose latest sends failed, with the number of failures in a row.
     failing: DashMap<ChannelId, u32>,
 }
 
@@ -52,17 +52,17 @@ impl Health {
         Self { store, lanes, clock, lifecycle, unauthorized, back_at, failing }
     }
 
-    /// A channel's credentials were refused.
+    /// Pauses a channel whose credentials were refused.
     pub(crate) fn refuse_credentials(&self, channel: &ChannelId) {
         self.unauthorized.insert(channel.clone(), self.clock.now() + UNAUTHORIZED_PAUSE);
     }
 
-    /// Until when a channel is left alone because its credentials were refused.
+    /// When a channel's pause after refused credentials ends, if it pauses.
     pub(crate) fn unauthorized_until(&self, channel: &ChannelId) -> Option<Timestamp> {
         self.unauthorized.get(channel).map(|until| *until).filter(|until| *until > self.clock.now())
     }
 
-    /// Remembers whether a channel can send. When it can again, what waits for another try goes at once.
+    /// Records the result of a send. If the channel can send again, deliveries that wait for a retry are sent at once.
     pub(crate) fn note(self: &Arc<Self>, channel: &ChannelId, result: &Result<Receipt, DeliveryError>) {
         match result {
             Ok(_) => {
@@ -78,9 +78,9 @@ impl Health {
         }
     }
 
-    /// A platform answers again, or for the first time: what waits for another try goes now. Not at each answer of a
-    /// connection that comes and goes while sending fails: then the pauses hold.
-    pub(crate) fn is_back(self: &Arc<Self>, channel: &ChannelId) {
+    /// A platform answers again, or for the first time: deliveries that wait for a retry are sent at once. Ignored for a
+    /// connection that comes and goes while sending fails: the retry pauses apply then.
+    pub(crate) fn report_recovered(self: &Arc<Self>, channel: &ChannelId) {
         let now = self.clock.now();
         let was_away = self.failing.contains_key(channel) || self.unauthorized.contains_key(channel);
         match self.back_at.entry(channel.clone()) {
@@ -105,7 +105,7 @@ impl Health {
     async fn hurry(&self, channel: &ChannelId) {
         match self.store.deliverable(self.clock.now() + HURRIED_WITHIN, Some(channel), HURRIED).await {
             Ok(waiting) => waiting.into_iter().for_each(|conversation| self.lanes.hurry(conversation)),
-            Err(error) => debug!(%channel, %error, "cannot read what waits for a channel that is back"),
+            Err(error) => debug!(%channel, %error, "cannot read the deliveries that wait for a channel that is back"),
         }
     }
 }

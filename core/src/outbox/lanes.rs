@@ -1,4 +1,4 @@
-//! The conversations that have something to send.
+//! Lanes: the conversations with deliveries to send.
 
 use dashmap::{DashMap, Entry};
 use tokio::sync::mpsc;
@@ -6,12 +6,12 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{lifecycle::Lifecycle, model::ids::ConversationId};
 
-/// Which conversations have a lane: somebody who sends what is stored for them. Whoever stores a delivery opens the
-/// lane; the dispatcher works through it.
+/// The conversations with a lane, a task that sends their deliveries. Storing a delivery opens the lane; the
+/// dispatcher runs it.
 pub(crate) struct Lanes {
-    /// Whether there may be more since the lane was last looked at.
+    /// The open lanes; `true` if one was opened again since its task last tried to close it.
     open: DashMap<ConversationId, bool>,
-    /// Conversations where nothing waits for its next try any longer.
+    /// Conversations whose next delivery is to be sent before its next attempt is due.
     hurried: DashMap<ConversationId, ()>,
     opened: mpsc::UnboundedSender<Opened>,
     lifecycle: Lifecycle,
@@ -20,7 +20,7 @@ pub(crate) struct Lanes {
 /// A lane that was opened, for the dispatcher.
 pub(crate) struct Opened {
     pub(crate) conversation: ConversationId,
-    /// Sending it is work that a stop waits for.
+    /// Counts the lane as work that a stop waits for.
     pub(crate) work: TaskTrackerToken,
 }
 
@@ -30,7 +30,7 @@ impl Lanes {
         (Self { open: DashMap::new(), hurried: DashMap::new(), opened, lifecycle }, lanes)
     }
 
-    /// Has what is due in `conversation` sent.
+    /// Opens the lane of `conversation`, so that its due deliveries are sent.
     pub(crate) fn open(&self, conversation: ConversationId) {
         if self.lifecycle.ended.is_cancelled() {
             return;
@@ -39,24 +39,24 @@ impl Lanes {
             Entry::Occupied(mut open) => *open.get_mut() = true,
             Entry::Vacant(vacant) => {
                 vacant.insert(false);
-                // The dispatcher is gone only when the gateway has ended: then the row stays.
+                // Sending fails only after the gateway has ended: the row stays then.
                 let _ = self.opened.send(Opened { conversation, work: self.lifecycle.work.token() });
             }
         }
     }
 
-    /// As [`open`](Self::open), and what waits for its next try is due at once.
+    /// As [`open`](Self::open), and a delivery that waits for its next attempt is due at once.
     pub(crate) fn hurry(&self, conversation: ConversationId) {
         self.hurried.insert(conversation, ());
         self.open(conversation);
     }
 
-    /// Whether the conversation is to hurry; it is not afterwards.
+    /// Whether the conversation was hurried; clears the flag.
     pub(crate) fn take_hurry(&self, conversation: ConversationId) -> bool {
         self.hurried.remove(&conversation).is_some()
     }
 
-    /// Closes a lane; `false` when it was opened again since it was last looked at.
+    /// Closes a lane; `false` if it was opened again meanwhile.
     pub(crate) fn close(&self, conversation: ConversationId) -> bool {
         self.open.remove_if_mut(&conversation, |_, more| !std::mem::take(more)).is_some()
     }

@@ -1,6 +1,6 @@
-//! From a cleared signal to stored deliveries, and from a stored delivery to the platform.
+//! Renders cleared signals as stored deliveries, and sends stored deliveries to the platform.
 //!
-//! Nothing is sent that is not a row first, and no row is made but from what the guard cleared.
+//! Every delivery is a row before it is sent, and rows are made only from signals and drafts that the guard cleared.
 
 pub(crate) mod attempts;
 pub(crate) mod caller;

@@ -1,4 +1,4 @@
-//! Puts what the guard cleared into the words of the operator and the parts of the platform.
+//! Renders what the guard cleared: the operator's templates, in parts that fit the platform.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -6,12 +6,12 @@ use rejoinder_guard::{Body, Cleared, Draft, Signal, SignalKind, Timestamp, Via};
 
 use crate::{
     model::{
-        agent::{Line, Speaker},
+        agent::{HistoryLine, Speaker},
         capabilities::{Capabilities, Receipts, Resend, Support},
         conversation::ChatKind,
         delivery::{Action, Class, Content, Delivery},
         ids::DeliveryId,
-        settings::Words,
+        settings::Templates,
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::TurnRecord,
         view::Shown,
@@ -22,24 +22,24 @@ use crate::{
     },
 };
 
-/// A signal in the words and parts of its channel.
+/// A rendered signal.
 pub(crate) struct Rendered {
     pub(crate) deliveries: Vec<NewDelivery>,
     pub(crate) transcript: Vec<TranscriptLine>,
     pub(crate) shown: Shown,
 }
 
-/// What a signal is rendered for.
+/// The turn, channel and time that a signal is rendered for.
 pub(crate) struct Target<'a> {
     pub(crate) turn: &'a TurnRecord,
-    /// `None`: the channel is not configured any more.
+    /// `None`: the channel is no longer configured.
     pub(crate) channel: Option<&'a dyn ChannelAdapter>,
     pub(crate) now: Timestamp,
 }
 
 impl Target<'_> {
     pub(crate) fn capabilities(&self) -> Capabilities {
-        self.channel.map_or_else(least_capabilities, |channel| channel.capabilities(&self.turn.event.conversation))
+        self.channel.map_or_else(minimal_capabilities, |channel| channel.capabilities(&self.turn.event.conversation))
     }
 
     /// A delivery that waits for its first attempt.
@@ -70,16 +70,16 @@ impl Target<'_> {
     }
 }
 
-/// The deliveries of a cleared signal, and what they show.
+/// Renders a cleared signal: its deliveries, its lines of the transcript, and its view for clients.
 pub(crate) fn signal(
     cleared: &Cleared<Signal>,
     target: &Target<'_>,
     capabilities: &Capabilities,
-    words: &Words,
+    templates: &Templates,
 ) -> Rendered {
     let signal = cleared.get();
     let Target { turn, channel, now } = *target;
-    let actions = actions(signal, turn, channel, capabilities, words);
+    let actions = actions(signal, turn, channel, capabilities, templates);
     let class = match signal.kind() {
         SignalKind::Reply => Class::Final,
         SignalKind::Deferral | SignalKind::Reaction => Class::Interim,
@@ -93,7 +93,7 @@ pub(crate) fn signal(
     let mut records: Vec<DeliveryRecord> =
         (1..).zip(&actions).map(|(part, action)| record(part, action.clone())).collect();
     if capabilities.receipts != Receipts::Platform {
-        // The row is what the person reads: it is delivered once it is stored.
+        // The row is the receipt: it is delivered once it is stored.
         for record in &mut records {
             record.state = DeliveryState::Delivered;
             record.message_ids = vec![record.id.to_string()];
@@ -112,7 +112,7 @@ pub(crate) fn signal(
     }
 }
 
-/// The message of a draft: as much of the text as its first part holds.
+/// Renders the message of a draft: the first part of its text.
 pub(crate) fn draft(cleared: &Cleared<Draft>, target: &Target<'_>) -> NewDelivery {
     let text = parts(target.channel, &cleared.get().text).into_iter().next().unwrap_or_default();
     let content = Content { text, ..Content::default() };
@@ -132,15 +132,15 @@ fn actions(
     turn: &TurnRecord,
     channel: Option<&dyn ChannelAdapter>,
     capabilities: &Capabilities,
-    words: &Words,
+    templates: &Templates,
 ) -> Vec<Action> {
-    let say = |template: &str| words.say(&turn.event.conversation.channel, template).to_owned();
+    let say = |template: &str| templates.template(&turn.event.conversation.channel, template).to_owned();
     let content = match &signal.body {
         Body::Reply(reply) => {
             Content { text: reply.text.clone(), attachments: reply.attachments.clone(), ..Content::default() }
         }
         Body::Say(template) => Content { text: say(template), ..Content::default() },
-        Body::Ask(name) => question(name, turn, capabilities, words, say("silent")),
+        Body::Ask(name) => question(name, turn, capabilities, templates, say("silent")),
         Body::Defer { note, .. } => {
             Content { text: note.clone().unwrap_or_else(|| say("deferral")), ..Content::default() }
         }
@@ -158,7 +158,7 @@ fn actions(
         .into_iter()
         .enumerate()
         .map(|(index, content)| {
-            // A message of words does not become a file.
+            // A text message cannot be edited into a file.
             let message = if content.attachments.is_empty() { earlier.next() } else { None };
             let reply_to = turn.event.message_id.clone().filter(|_| index == 0);
             match message {
@@ -167,24 +167,25 @@ fn actions(
             }
         })
         .collect();
-    // What is left of a longer deferral or a draft, once the answer is there.
+    // Delete the messages of a deferral or a draft that the answer has no part for.
     actions.extend(earlier.map(|message| Action::Delete { message }));
     actions
 }
 
-/// The messages of the turn that the answer takes the place of: its deferral's, and its draft.
+/// The messages of the turn that the answer replaces: its deferral's and its draft's. None where the platform cannot
+/// edit.
 fn shown_before<'a>(signal: &'a Signal, capabilities: &Capabilities) -> impl Iterator<Item = String> + use<'a> {
     let may_edit = capabilities.edit == Support::Full;
     signal.replaces.iter().filter(move |_| may_edit).cloned()
 }
 
-/// A content in the messages that it takes: its words in parts, and where a platform acknowledges messages
-/// every file by itself, so that one that is not taken never takes the words with it.
+/// Splits a content into messages: its text in parts and, where the platform acknowledges messages, every file by
+/// itself, so that a refused file does not affect the text.
 fn contents(content: Content, channel: Option<&dyn ChannelAdapter>, capabilities: &Capabilities) -> Vec<Content> {
     let Content { text, attachments, choices, chooser } = content;
     let are_apart = capabilities.receipts == Receipts::Platform;
-    let has_words = !text.trim().is_empty() || attachments.is_empty() || !are_apart;
-    let texts = if has_words { parts(channel, &text) } else { Vec::new() };
+    let has_text = !text.trim().is_empty() || attachments.is_empty() || !are_apart;
+    let texts = if has_text { parts(channel, &text) } else { Vec::new() };
     let mut contents: Vec<Content> = texts.into_iter().map(|text| Content { text, ..Content::default() }).collect();
     if let Some(last) = contents.last_mut() {
         (last.choices, last.chooser) = (choices, chooser);
@@ -198,14 +199,14 @@ fn contents(content: Content, channel: Option<&dyn ChannelAdapter>, capabilities
     contents
 }
 
-/// The parts of a text. An adapter that fails at it is no reason to say nothing: the text is one part then.
+/// The parts of a text. If the adapter panics or returns none, the text is one part.
 fn parts(channel: Option<&dyn ChannelAdapter>, text: &str) -> Vec<String> {
     let split = channel.and_then(|channel| std::panic::catch_unwind(AssertUnwindSafe(|| channel.parts(text))).ok());
     split.filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text.to_owned()])
 }
 
-/// What to count on where a channel is not configured any more: its deliveries wait for it as rows.
-const fn least_capabilities() -> Capabilities {
+/// The capabilities assumed for a channel that is no longer configured; its deliveries wait for it as rows.
+const fn minimal_capabilities() -> Capabilities {
     Capabilities {
         receipts: Receipts::Platform,
         resend: Resend::Ambiguous,
@@ -226,8 +227,14 @@ const fn least_capabilities() -> Capabilities {
     }
 }
 
-fn question(name: &str, turn: &TurnRecord, capabilities: &Capabilities, words: &Words, otherwise: String) -> Content {
-    let Some(question) = words.question(name) else {
+fn question(
+    name: &str,
+    turn: &TurnRecord,
+    capabilities: &Capabilities,
+    templates: &Templates,
+    otherwise: String,
+) -> Content {
+    let Some(question) = templates.question(name) else {
         return Content { text: otherwise, ..Content::default() };
     };
     if capabilities.choices == Support::Full {
@@ -246,14 +253,14 @@ fn question(name: &str, turn: &TurnRecord, capabilities: &Capabilities, words: &
     Content { text, ..Content::default() }
 }
 
-/// What the agent will know of this turn later: what the person said, and what they saw. An answer takes the place of
-/// what the agent said when it put the answer off.
+/// The lines of the turn for the transcript: the person's message and the signal. An answer replaces the line of the
+/// agent's deferral.
 fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp) -> Vec<TranscriptLine> {
     let event = &turn.event;
     let line = |speaker, text: &str, at| TranscriptLine {
         session: turn.session,
         turn: turn.id,
-        line: Line { speaker, name: None, text: text.to_owned(), at },
+        line: HistoryLine { speaker, name: None, text: text.to_owned(), at },
     };
     let ours = match signal.kind() {
         SignalKind::Deferral if is_gateways_own(turn) => return Vec::new(),
@@ -263,24 +270,24 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
     };
     let mut person = line(Speaker::Person, &event.text, event.received_at);
     person.line.name = event.sender.name.clone().filter(|_| event.chat == ChatKind::Group);
-    // A picture or a reaction has no words.
-    let has_words = !event.text.trim().is_empty();
-    has_words.then_some(person).into_iter().chain(ours).collect()
+    // A picture or a reaction has no text.
+    let has_text = !event.text.trim().is_empty();
+    has_text.then_some(person).into_iter().chain(ours).collect()
 }
 
-/// Whether a deferral is made because there is no answer yet, and not by the agent. The answer takes its place.
+/// Whether the gateway made the deferral because there is no answer yet. The agent's own deferral ends its run.
 fn is_gateways_own(turn: &TurnRecord) -> bool {
     turn.obligation.is_running() || turn.obligation.is_waiting()
 }
 
-/// Whether the words are the gateway's: the ladder's, or the answer to a command.
+/// Whether the text is the gateway's: a template of the ladder, or the answer to a command.
 fn is_ours(signal: &Signal, turn: &TurnRecord) -> bool {
     let is_answer = matches!(signal.body, Body::Reply(_));
     turn.handler.is_gateway() || (matches!(signal.via, Via::Fallback { .. }) && !is_answer)
 }
 
-/// A stored delivery, as it is handed to its adapter for its next attempt.
-pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, words: &Words) -> Delivery {
+/// Turns a stored delivery into the one that the adapter gets for the given attempt.
+pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, templates: &Templates) -> Delivery {
     Delivery {
         id: record.id,
         conversation: record.conversation.clone(),
@@ -291,6 +298,6 @@ pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, words: &Words) -> 
         signal: Some(record.signal).filter(|_| !record.is_draft()),
         action: record.action.clone(),
         attempt,
-        label: record.labelled.then(|| words.say(&record.conversation.channel, "resent").to_owned()),
+        label: record.labelled.then(|| templates.template(&record.conversation.channel, "resent").to_owned()),
     }
 }

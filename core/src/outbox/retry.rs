@@ -1,4 +1,4 @@
-//! When a delivery is tried again, and when it is given up.
+//! When a delivery is retried, and when it is given up.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::{
     pauses,
 };
 
-/// After so many attempts, what could show twice is sent again seldom.
+/// The number of attempts after which a delivery that could show twice is resent only every [`SELDOM`].
 const MANY: u32 = 10;
 
-/// How seldom.
+/// The pause between late resends.
 const SELDOM: Duration = Duration::from_hours(1);
 
-/// How long to wait after `attempts` attempts have failed: the table's pause, 20 % more or less.
+/// The pause after `attempts` failed attempts: from the table, with 20 % jitter.
 pub(crate) fn pause(attempts: u32) -> Duration {
     with_jitter(pauses::nth(pauses::DELIVER, attempts as usize))
 }
@@ -25,9 +25,9 @@ fn with_jitter(pause: Duration) -> Duration {
     pause.mul_f64(rand::rng().random_range(0.8..=1.2))
 }
 
-/// How long to wait before what may have arrived is sent again after `attempts` attempts. Where it could show twice
-/// the pause is never zero: a platform that has just lost a response gets time to be itself again. After many attempts
-/// it is an hour: each may have been one copy more.
+/// The pause before a delivery that may have arrived is resent after `attempts` attempts. If it could show twice, the
+/// pause is never zero, so that a platform that just lost a response can recover, and after many attempts it is an
+/// hour, because each attempt may have been another copy.
 pub(crate) fn resend_pause(attempts: u32, idempotent: bool) -> Duration {
     match attempts {
         _ if idempotent => pause(attempts),
@@ -36,7 +36,7 @@ pub(crate) fn resend_pause(attempts: u32, idempotent: bool) -> Duration {
     }
 }
 
-/// Whether a delivery is out of attempts *and* age: an outage shorter than its life never uses it up.
+/// Whether a delivery is out of attempts *and* age: an outage shorter than its lifetime never makes it a dead letter.
 pub(crate) fn is_spent(delivery: &DeliveryRecord, settings: &Settings, now: Timestamp) -> bool {
     delivery.attempts >= settings.min_attempts && now.since(delivery.created_at) >= settings.delivery_lifetime
 }

@@ -1,4 +1,4 @@
-//! The port to an agent: what a runtime is given, may say while it runs, and must end with.
+//! The port to an agent: the runtime, the events it reports while it runs, and its errors.
 
 use async_trait::async_trait;
 use rejoinder_guard::{Outcome, Reply};
@@ -7,65 +7,64 @@ use tokio_util::sync::CancellationToken;
 
 use crate::model::agent::{AgentTurn, Usage};
 
-/// Something a runtime says while it runs.
+/// An event that a runtime reports during a run.
 #[derive(Debug)]
 pub enum RunEvent {
-    /// More text of the answer to come.
+    /// More text of the answer.
     Text(String),
-    /// What was said of the answer so far was not meant for the person: this is all of it.
+    /// The whole text of the answer so far; replaces all text reported before.
     Rewrite(String),
-    /// A tool is used: activity, not a signal.
+    /// The name of a tool that the agent uses: activity, not a signal.
     Tool(String),
-    /// What was consumed so far; the last one counts.
+    /// The tokens consumed so far in this run; the last one counts.
     Usage(Usage),
-    /// A message to this turn's conversation, now. The answer says whether the platform or our own row
-    /// has it.
+    /// A message to send to this turn's conversation now. The channel returns whether it was claimed.
     Send(Reply, oneshot::Sender<SendResult>),
 }
 
-/// What became of a message that an agent sent while it ran.
+/// The result of [`RunEvents::send`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SendResult {
-    /// It is the turn's answer: stored, and on its way or delivered.
+    /// The message is the turn's answer: it is stored, and in flight or delivered.
     Claimed,
-    /// The turn had its answer already, or there was nothing in it; it was not sent.
+    /// It was not sent: the turn had its answer already, the message was empty, the run had ended or the store failed.
     Suppressed,
 }
 
-/// Where a runtime reports while it runs. Cheap to clone.
+/// The handle through which a runtime reports events during a run. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct RunEvents(mpsc::Sender<RunEvent>);
 
 impl RunEvents {
-    /// A pair of the runtime's end and the core's.
+    /// Creates the channel: the first half is for the runtime, the second for the core.
     #[must_use]
     pub fn channel() -> (Self, mpsc::Receiver<RunEvent>) {
         let (sender, receiver) = mpsc::channel(64);
         (Self(sender), receiver)
     }
 
-    /// Reports more text of the answer to come. The whole answer is still given with the outcome.
+    /// Reports more text of the answer. The outcome must still hold the whole answer.
     pub async fn text(&self, delta: impl Into<String> + Send) {
-        // A closed channel means that the run was ended from outside: there is nobody to tell.
+        // The channel is closed when the core has ended the run.
         let _ = self.0.send(RunEvent::Text(delta.into())).await;
     }
 
-    /// Takes back all text of the answer that was reported, and reports `text` in its place.
+    /// Replaces all text of the answer that was reported before with `text`.
     pub async fn rewrite(&self, text: impl Into<String> + Send) {
         let _ = self.0.send(RunEvent::Rewrite(text.into())).await;
     }
 
-    /// Reports that a tool is used.
+    /// Reports that the agent uses the tool `name`.
     pub async fn tool(&self, name: impl Into<String> + Send) {
         let _ = self.0.send(RunEvent::Tool(name.into())).await;
     }
 
-    /// Reports what was consumed.
+    /// Reports the tokens consumed so far in this run.
     pub async fn usage(&self, usage: Usage) {
         let _ = self.0.send(RunEvent::Usage(usage)).await;
     }
 
-    /// Sends a message to this turn's conversation now, as the turn's answer.
+    /// Sends a message to this turn's conversation now, as the turn's answer. Returns when the decision is stored.
     pub async fn send(&self, reply: Reply) -> SendResult {
         let (answer, result) = oneshot::channel();
         if self.0.send(RunEvent::Send(reply, answer)).await.is_err() {
@@ -75,38 +74,38 @@ impl RunEvents {
     }
 }
 
-/// Why a run gave no outcome. The texts are for the operator; no person sees them.
+/// Why a run gave no outcome. The texts are for the operator only.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
-    /// The runtime could not be reached.
+    /// The runtime cannot be reached, or is not configured.
     #[error("the agent cannot be reached: {0}")]
     Unreachable(String),
-    /// The runtime answered that it failed.
+    /// The runtime reported a failure.
     #[error("the agent failed: {0}")]
     Failed(String),
-    /// The runtime stopped giving anything.
+    /// The runtime stopped sending output.
     #[error("the agent stalled: {0}")]
     Stalled(String),
-    /// The runtime's answer cannot be understood.
-    #[error("the agent's answer is broken: {0}")]
+    /// The runtime's answer cannot be parsed.
+    #[error("the agent's answer is invalid: {0}")]
     Broken(String),
 }
 
-/// An agent, or a way to one.
+/// An agent, or a client of one.
 ///
-/// A run may be dropped at any await, and is when its deadline passes or the person cancels; `cancel`
-/// says so a moment before, for what needs to be told.
+/// A run may be dropped at any await. When its deadline passes or the person cancels, the core cancels `cancel` and
+/// drops the run up to two seconds later, so that the runtime can notify the agent.
 #[async_trait]
 pub trait AgentRuntime: Send + Sync + 'static {
-    /// The kind, as configuration names it, and where it is: `openai llama3.1 at http://…`. No secrets.
+    /// The kind, as the configuration names it, and the address: `openai llama3.1 at http://…`. No secrets.
     fn describe(&self) -> String;
 
-    /// How many lines of history a run wants. 0 for a runtime with a memory of its own.
+    /// The maximum number of transcript lines that a run gets. 0 for a runtime with its own memory.
     fn history(&self) -> usize {
         0
     }
 
-    /// Whether a run wants the bytes of files of this media type.
+    /// Whether a run gets the bytes of files of this media type. The default is no.
     fn reads(&self, media_type: &str) -> bool {
         let _ = media_type;
         false

@@ -1,4 +1,4 @@
-//! The port to a platform: what a channel adapter is, can do, and must keep to.
+//! The port to a platform: the channel adapter, its health and its errors.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use crate::{
     ports::intake::Intake,
 };
 
-/// What a channel reports about itself.
+/// The health of a channel, as its adapter reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelHealth {
-    /// When inbound was last proved: a completed poll, a heartbeat's acknowledgement, a sync, an open
+    /// When inbound last worked: a completed poll, an acknowledged heartbeat, a sync, an open
     /// listener. `None`: not yet.
     pub inbound_at: Option<Timestamp>,
-    /// How long after `inbound_at` the channel counts as dead. `None`: an open listener cannot go stale.
+    /// How long after `inbound_at` the channel counts as dead. `None`: never, as for an open listener.
     pub stale_after: Option<Duration>,
-    /// What is wrong, for the operator.
+    /// The current problem, for the operator.
     pub problem: Option<String>,
 }
 
 impl ChannelHealth {
-    /// Whether inbound is proved, as of `now`.
+    /// Whether inbound works at `now`: no problem is reported and `inbound_at` is not stale.
     #[must_use]
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.problem.is_none()
@@ -37,75 +37,75 @@ impl ChannelHealth {
     }
 }
 
-/// Why a channel stopped.
+/// Why a channel stopped. The core restarts it with growing pauses.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
     /// The platform does not accept our credentials.
     #[error("the platform refused the credentials: {0}")]
     Unauthorized(String),
-    /// Something else; the channel is started again with growing pauses.
+    /// Any other error.
     #[error("the channel failed: {0}")]
     Failed(String),
 }
 
-/// Why the bytes of a file are not there. The turn goes on without them.
+/// Why a file could not be fetched. The turn continues without its bytes.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// It is more than what was asked for.
+    /// The file is larger than the caller's limit.
     #[error("the file is larger than {limit} bytes")]
     TooLarge {
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The address is not the platform's: it is never fetched from inside.
-    #[error("`{0}` is not kept by the platform")]
+    /// The file is not stored on the platform; the gateway fetches no foreign addresses.
+    #[error("`{0}` is not stored on the platform")]
     NotOurs(String),
-    /// The platform did not give it.
+    /// The platform did not return the file.
     #[error("the file could not be fetched: {0}")]
     Failed(String),
 }
 
-/// Our code for one platform.
+/// The adapter of one channel.
 ///
-/// The core calls [`run`](Self::run) once, at start, and again after it failed. It calls
-/// [`deliver`](Self::deliver) for one delivery per conversation at a time, from any task.
+/// The core calls [`run`](Self::run) once at start, and again with growing pauses whenever it returns before shutdown.
+/// It calls [`deliver`](Self::deliver) from any task, for one delivery per conversation at a time.
 #[async_trait]
 pub trait ChannelAdapter: Send + Sync + 'static {
-    /// The channel this adapter serves.
+    /// The id of the channel that this adapter serves.
     fn channel(&self) -> &ChannelId;
 
     /// What the platform can do in `conversation`. Pure data, no I/O.
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities;
 
-    /// How inbound is doing. Pure data, no I/O.
+    /// The current health of inbound. Pure data, no I/O.
     fn health(&self) -> ChannelHealth;
 
-    /// Splits a text into what one platform message holds each, in order. Pure; called when the
-    /// signal is claimed, so that every part is a delivery of its own and a crash between two parts
-    /// goes on at the next one. The default is one part.
+    /// Splits a text into parts that each fit one platform message, in order. Pure; called when the
+    /// signal is claimed, so that every part is a delivery of its own and sending resumes at the next part
+    /// after a crash. The default is one part.
     fn parts(&self, text: &str) -> Vec<String> {
         vec![text.to_owned()]
     }
 
-    /// Whether a person would see anything of a text. Pure; an agent's answer of which they would not is silence.
-    /// The default shows a text as it is; a platform that reads Markdown says
+    /// Whether the platform shows anything of a text. Pure; an agent's answer without visible text or files is silence.
+    /// The default expects plain text; a platform that renders Markdown calls
     /// [`shows_anything`](crate::shows_anything).
     fn shows_anything(&self, text: &str) -> bool {
         !rejoinder_guard::is_blank(text)
     }
 
-    /// Takes events in until `shutdown`: normalises each, hands it to [`Intake::accept`], and
+    /// Receives events until `shutdown`: normalises each, passes it to [`Intake::accept`], and
     /// acknowledges it to the platform only after that returned.
     ///
     /// # Errors
-    /// When inbound cannot go on.
+    /// When inbound cannot continue.
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError>;
 
-    /// The bytes of a file that came in on this channel: at most `limit` of them. The default is a channel
-    /// whose attachments are addresses that somebody else gave.
+    /// Fetches the bytes of a file that was received on this channel, at most `limit` bytes. The default is for a
+    /// channel whose attachments are addresses given by callers, which are never fetched.
     ///
     /// # Errors
-    /// When there are more, or the platform does not give them.
+    /// When the file is larger, is not stored on the platform, or cannot be fetched.
     async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
         let _ = limit;
         Err(FetchError::NotOurs(attachment.name.clone()))
@@ -114,6 +114,6 @@ pub trait ChannelAdapter: Send + Sync + 'static {
     /// Performs one delivery and returns the platform's acknowledgement.
     ///
     /// # Errors
-    /// Named by what the caller does next; see [`DeliveryError`].
+    /// Each variant says what the core does next; see [`DeliveryError`].
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError>;
 }

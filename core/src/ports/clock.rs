@@ -1,4 +1,4 @@
-//! Time, as an argument.
+//! The port to the clock, so that tests can control time.
 
 use std::{
     fmt::Debug,
@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use rejoinder_guard::Timestamp;
 
-/// What time it is, and waiting for a later one.
+/// A clock that tells the time and sleeps.
 #[async_trait]
 pub trait Clock: Debug + Send + Sync + 'static {
     /// The current time.
@@ -21,7 +21,7 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// Returns once `duration` has passed on this clock.
     async fn sleep(&self, duration: Duration);
 
-    /// Returns once `at` has come; at once when it has passed.
+    /// Returns at `at`, or at once if it has passed.
     async fn sleep_until(&self, at: Timestamp) {
         let duration = at.since(self.now());
         if !duration.is_zero() {
@@ -30,12 +30,12 @@ pub trait Clock: Debug + Send + Sync + 'static {
     }
 }
 
-/// A shared clock.
+/// A clock that all parts of the core share.
 pub type SharedClock = Arc<dyn Clock>;
 
-/// The machine's clock, which never goes back: when the machine's calendar is set back, time goes on from
-/// where it was until the process ends, so that nobody waits an hour longer for what was due in a second.
-/// When it is set forward, or the machine slept, time follows.
+/// The system clock, made monotonic: when the system time is set back, this clock continues from its latest value
+/// until the process ends, so that deadlines are not delayed. When the system time is set forward, or the machine
+/// slept, this clock follows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -43,7 +43,7 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         static CALENDAR: LazyLock<Calendar> = LazyLock::new(Calendar::default);
-        #[expect(clippy::disallowed_methods, reason = "the one place that asks the machine for the time")]
+        #[expect(clippy::disallowed_methods, reason = "the only place that reads the system clock")]
         let machine = jiff::Timestamp::now().as_millisecond();
         CALENDAR.time(machine)
     }
@@ -53,7 +53,7 @@ impl Clock for SystemClock {
     }
 
     async fn sleep_until(&self, at: Timestamp) {
-        // Timers stand still while the machine sleeps, and know nothing of a calendar that was set forward.
+        // Tokio timers stop while the machine sleeps and do not notice that the system time was set forward.
         const LOOK_AGAIN: Duration = Duration::from_secs(15);
         loop {
             let left = at.since(self.now());
@@ -65,12 +65,12 @@ impl Clock for SystemClock {
     }
 }
 
-/// What the machine's calendar said, against how time passes.
+/// The system time, compared with the monotonic clock.
 struct Calendar {
     started: Instant,
-    /// The time at `started`, in milliseconds since 1970: the latest that the machine ever said.
+    /// The latest system time seen, less the time since `started`, in milliseconds since 1970.
     at_start: AtomicI64,
-    /// Whether it was said that the calendar was set back.
+    /// Whether the warning about a clock that was set back has been logged.
     is_said: AtomicBool,
 }
 
@@ -81,15 +81,15 @@ impl Default for Calendar {
 }
 
 impl Calendar {
-    /// What time it is when the machine says `machine`, in milliseconds since 1970.
+    /// The time to report for the system time `machine`, in milliseconds since 1970.
     fn time(&self, machine: i64) -> Timestamp {
         let passed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
         let at_start = machine.saturating_sub(passed);
         let kept = self.at_start.fetch_max(at_start, Ordering::Relaxed).max(at_start);
         let behind = kept.saturating_sub(at_start);
-        // A second: more than rounding and the slow corrections of a time server.
+        // One second exceeds rounding and the slow corrections of a time server.
         if behind > 1000 && !self.is_said.swap(true, Ordering::Relaxed) {
-            tracing::warn!(behind_ms = behind, "the machine's clock was set back; time goes on from where it was");
+            tracing::warn!(behind_ms = behind, "the system clock was set back, continuing from the latest time");
         }
         Timestamp::from_millis(kept.saturating_add(passed))
     }

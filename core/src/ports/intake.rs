@@ -1,4 +1,4 @@
-//! A channel's way in, and its view of its own turns.
+//! The intake of a channel: it accepts events and shows the channel its own turns.
 
 use std::sync::Arc;
 
@@ -19,37 +19,36 @@ use crate::{
     },
 };
 
-/// What became of an event.
+/// The result of accepting an event. In every case the adapter may acknowledge it to the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// It is a new turn.
+    /// It opened this turn.
     Turn(TurnId),
-    /// It changed a turn that waits.
+    /// It changed this turn, which waits for its run.
     Amended(TurnId),
-    /// It is kept, and given to nobody.
+    /// It is stored and opens no turn.
     Kept,
-    /// The store does not take it as it is, and will not: at most that it came is kept. It is nobody's turn, and to be
-    /// acknowledged: it would come again and again.
+    /// The store rejects its content: at most its key and payload are stored, and it opens no turn. The platform is
+    /// acknowledged nevertheless, so that it does not send the event forever.
     Refused,
-    /// It picks from a question that was answered before: it is kept, and given to nobody.
+    /// It picks from a question that was answered before: it is stored and opens no turn.
     Picked {
-        /// The words that were picked first.
+        /// The choice that was picked first.
         choice: String,
     },
-    /// It was accepted before.
+    /// An event with the same key was accepted before; nothing was changed.
     Duplicate {
-        /// The turn it became then.
+        /// The turn that the earlier event opened or amended.
         turn: Option<TurnId>,
-        /// The text it had then: another one under the same id is somebody's mistake.
+        /// The text of the earlier event, so that the caller can detect a reused key.
         text: String,
-        /// The platform's id of who sent it then: another one's under the same id is a mistake as well.
+        /// The platform's id of the earlier event's sender, for the same reason.
         sender: String,
     },
 }
 
 impl Accepted {
-    /// The words that the question of `event` was answered with, when that is a pick and the question is answered:
-    /// its own, if it was the first.
+    /// The choice that answers the question, if `event` is a pick: its own if it was the first, else the earlier one.
     #[must_use]
     pub fn choice<'a>(&'a self, event: &'a InboundEvent) -> Option<&'a str> {
         match (self, &event.kind) {
@@ -61,10 +60,10 @@ impl Accepted {
     }
 }
 
-/// Why an event was not accepted. The platform must not be acknowledged.
+/// Why an event was not accepted. The adapter must not acknowledge it to the platform.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IntakeError {
-    /// The store cannot write now: try again later.
+    /// The store failed: try again later.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The gateway is shutting down: try again later.
@@ -72,10 +71,10 @@ pub enum IntakeError {
     ShuttingDown,
 }
 
-/// Takes events in; the core's end of an [`Intake`].
+/// Accepts events: the core's side of an [`Intake`].
 #[async_trait]
 pub(crate) trait Inlet: Send + Sync {
-    /// Accepts events in order, each as the turn of that id if it becomes one, with the cursor that covers them.
+    /// Accepts events in order, with the cursor that covers them. Each event has the id of the turn that it may open.
     async fn accept(
         &self,
         channel: &ChannelId,
@@ -83,11 +82,11 @@ pub(crate) trait Inlet: Send + Sync {
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError>;
 
-    /// The platform of a channel answers again.
-    fn is_back(&self, channel: &ChannelId);
+    /// The platform of `channel` works again; see [`Intake::report_recovered`].
+    fn report_recovered(&self, channel: &ChannelId);
 }
 
-/// A channel's way in, and its view of its own turns. Cheap to clone.
+/// The intake of one channel: it accepts events and shows the channel its own turns. Cheap to clone.
 #[derive(Clone)]
 pub struct Intake {
     pub(crate) channel: ChannelId,
@@ -98,7 +97,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Accepts one event: when this returns, it is durable, and the platform may be acknowledged.
+    /// Accepts one event. When this returns, the event is durable and the adapter may acknowledge it to the platform.
     ///
     /// # Errors
     /// When it was not accepted.
@@ -107,7 +106,7 @@ impl Intake {
         self.accept_as(id, event).await
     }
 
-    /// As [`accept`](Self::accept), with a watch on the turn that misses nothing.
+    /// As [`accept`](Self::accept), with a watch on the turn that misses no change.
     ///
     /// # Errors
     /// When it was not accepted.
@@ -130,11 +129,11 @@ impl Intake {
         accepted.pop().ok_or_else(|| StoreError::Failed("the store gave no answer".to_owned()).into())
     }
 
-    /// Accepts events in order, together with where the channel's cursor `name` stands after them. An event that the
-    /// store will not take costs itself only; see [`Accepted::Refused`].
+    /// Accepts events in order, together with the new position of the channel's cursor `name`. An event that the store
+    /// rejects does not affect the others; see [`Accepted::Refused`].
     ///
     /// # Errors
-    /// When they cannot be accepted now. What was accepted of them is a duplicate at the next try.
+    /// When they cannot be accepted now. Events accepted before the error are duplicates at the next try.
     pub async fn accept_all(
         &self,
         events: Vec<InboundEvent>,
@@ -150,13 +149,13 @@ impl Intake {
         self.inlet.accept(&self.channel, events, cursor).await
     }
 
-    /// Says that the platform answers again, or for the first time since the start: what waits for another try
-    /// goes now. Called when a poll, a connection or a sync succeeds after one that failed.
-    pub fn is_back(&self) {
-        self.inlet.is_back(&self.channel);
+    /// Reports that the platform works again, or for the first time since the start: deliveries that wait for a retry
+    /// are sent now. Adapters call it when a poll, a connection or a sync succeeds after a failure.
+    pub fn report_recovered(&self) {
+        self.inlet.report_recovered(&self.channel);
     }
 
-    /// Where the channel's cursor `name` stands.
+    /// The position of the channel's cursor `name`; `None` before the first.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -164,20 +163,20 @@ impl Intake {
         self.store.cursor(&self.channel, name).await
     }
 
-    /// Waits for what happens to a turn from now on.
+    /// Watches a turn for changes from now on.
     #[must_use]
     pub fn watch(&self, turn: TurnId) -> Watch {
         self.hub.watch(turn)
     }
 
-    /// Every change of what people see on this channel, from now on. A receiver that lags reads the
+    /// Subscribes to the changes of all turns of this channel, from now on. A receiver that lags must read the
     /// store again.
     #[must_use]
     pub fn follow(&self) -> broadcast::Receiver<Arc<TurnView>> {
         self.hub.follow(&self.channel)
     }
 
-    /// What people see of a turn of this channel.
+    /// A turn of this channel, as clients see it; `None` if it is unknown or belongs to another channel.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -202,7 +201,7 @@ impl Intake {
         self.store.views(conversation, before, limit).await
     }
 
-    /// Records that a turn's row was written out to whoever reads it.
+    /// Records that a turn's row was written to its reader. Not waited for.
     pub fn fetched(&self, turn: TurnId) {
         self.store.mark_fetched(turn, self.clock.now());
     }

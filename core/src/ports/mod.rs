@@ -1,4 +1,4 @@
-//! What the core needs from outside, as traits: platforms, agents, a database, a clock.
+//! The ports of the core, as traits: platforms, agents, a database and a clock.
 
 pub(crate) mod agent;
 pub(crate) mod channel;

@@ -1,8 +1,9 @@
-//! Which conversation runs next: one turn at a time in each; the rest wait as rows.
+//! Decides which conversation runs next. Each runs one turn at a time; the other turns wait as rows.
 //!
-//! Memory holds a slot for each conversation that has a turn running, and nothing of those that wait. There are as many
-//! slots as turns may run at once. When all are taken, the scheduler goes through the conversations that have rows
-//! waiting, as slots become free: each gets a slot once in a round, whoever has waited longest first.
+//! Memory holds a slot for each conversation that has a turn running, and nothing of the turns that wait. Permits
+//! bound how many turns run at once. When all are taken, the scheduler goes through the conversations with waiting
+//! rows in rounds: as permits become free, each conversation gets a slot once per round, the longest waiting of a
+//! page first.
 
 pub(crate) mod slots;
 
@@ -28,10 +29,10 @@ use crate::{
     worker::Worker,
 };
 
-/// How many conversations with waiting rows are read at once.
+/// The number of conversations with waiting rows read at once.
 const PAGE: u32 = 1024;
 
-/// Gives slots to what waits, and runs it.
+/// Gives slots to conversations with waiting turns, and runs these turns.
 pub(crate) struct Scheduler {
     pub(crate) slots: Arc<Slots>,
     pub(crate) store: Arc<dyn Store>,
@@ -42,24 +43,24 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    /// Runs `turn`, whose run was decided on already, and then what waits in its conversation.
+    /// Runs `turn`, whose run was decided on already, and then the turns that wait in its conversation.
     pub(crate) fn run_now(self: &Arc<Self>, slot: Slot, turn: TurnRecord, run: Run) {
         self.spawn(move |scheduler| async move {
             scheduler.worker.run(turn, run, slot.stop()).await;
             if slot.take_more() {
-                scheduler.work_off(slot).await;
+                scheduler.run_waiting_turns(slot).await;
             } else {
                 slot.release(false);
             }
         });
     }
 
-    /// Runs what waits in the conversation of a slot.
+    /// Runs the turns that wait in the conversation of a slot.
     pub(crate) fn run_waiting(self: &Arc<Self>, slot: Slot) {
-        self.spawn(move |scheduler| scheduler.work_off(slot));
+        self.spawn(move |scheduler| scheduler.run_waiting_turns(slot));
     }
 
-    /// Runs something that holds a slot. When it panics, the rows that it leaves are found again.
+    /// Spawns a task that holds a slot. If it panics, dropping the slot makes the scheduler look for waiting rows.
     fn spawn<F: Future<Output = ()> + Send + 'static>(
         self: &Arc<Self>,
         run: impl FnOnce(Arc<Self>) -> F + Send + 'static,
@@ -67,20 +68,20 @@ impl Scheduler {
         let scheduler = Arc::clone(self);
         self.lifecycle.work.spawn(async move {
             if AssertUnwindSafe(async move { run(scheduler).await }).catch_unwind().await.is_err() {
-                error!("working on a turn panicked: what waits behind it goes on, its deadline ends it");
+                error!("running a turn panicked, its deadline ends it and the next turns run");
             }
         });
     }
 
-    /// Runs the turns that wait in the conversation of `slot`, oldest first, until none is left or others have waited
-    /// longer.
-    async fn work_off(self: Arc<Self>, mut slot: Slot) {
+    /// Runs the turns that wait in the conversation of `slot`, oldest first, until none is left or other conversations
+    /// wait for a slot.
+    async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot) {
         let mut waited_for = None;
         while !self.lifecycle.stopping.is_cancelled() {
             let next = match self.store.next_waiting(slot.conversation()).await {
                 Ok(next) => next,
                 Err(error) => {
-                    warn!(conversation = %slot.conversation(), %error, "cannot read what waits, trying again");
+                    warn!(conversation = %slot.conversation(), %error, "cannot read waiting turns, retrying");
                     self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
                     continue;
                 }
@@ -91,10 +92,10 @@ impl Scheduler {
                 }
                 return slot.release(false);
             };
-            if let Some(pause) = self.may_grow(&turn).filter(|_| waited_for != Some(turn.id)) {
-                // Once: a time that somebody else gave is no reason to wait for ever.
+            if let Some(pause) = self.time_to_grow(&turn).filter(|_| waited_for != Some(turn.id)) {
+                // Only once per turn: a time given by an adapter must not block the conversation forever.
                 waited_for = Some(turn.id);
-                slot.give_permit_up();
+                slot.release_permit();
                 self.lifecycle.pause_unless_stopping(pause).await;
                 continue;
             }
@@ -103,29 +104,29 @@ impl Scheduler {
             }
             let id = turn.id;
             if !self.begin(turn, &mut slot).await {
-                warn!(turn = %id, "a turn waits and does not begin");
+                warn!(turn = %id, "a waiting turn did not begin, retrying");
                 self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
             }
             if self.slots.is_behind() {
-                // Others have waited longer than what is next here.
+                // Turns of other conversations have waited longer than the next one here.
                 return slot.release(true);
             }
         }
         slot.release(true);
     }
 
-    /// How long more of a turn may still follow, if it may.
-    fn may_grow(&self, turn: &TurnRecord) -> Option<Duration> {
+    /// How long events may still be added to a turn; `None` if no longer.
+    fn time_to_grow(&self, turn: &TurnRecord) -> Option<Duration> {
         let within = turn.event.more_within?;
         let (until, now) = (turn.event.received_at + within, self.clock.now());
         (until > now).then(|| until.since(now).min(within))
     }
 
-    /// Begins a turn that has waited, and runs it when the guard lets it. `false` when nothing came of it.
+    /// Begins a waiting turn, and runs it if the guard allows. `false` if the turn did not change.
     async fn begin(&self, mut turn: TurnRecord, slot: &mut Slot) -> bool {
         if turn.event.is_withdrawn() {
-            // Its words were deleted as the process ended.
-            return self.call_off(&mut turn).await;
+            // Its message was deleted, but the turn was not cancelled yet.
+            return self.cancel_deleted(&mut turn).await;
         }
         slot.begin(turn.id, turn.runs + 1);
         let waited = turn.version;
@@ -139,29 +140,29 @@ impl Scheduler {
         began
     }
 
-    /// Calls off a turn whose words were deleted while it waited.
-    pub(crate) async fn call_off_deleted(&self, turn: TurnId) {
+    /// Cancels a turn whose message was deleted while it waited.
+    pub(crate) async fn cancel_deleted_turn(&self, turn: TurnId) {
         match self.store.turn(turn).await {
             Ok(Some(mut turn)) if turn.event.is_withdrawn() && turn.obligation.is_waiting() => {
-                self.call_off(&mut turn).await;
+                self.cancel_deleted(&mut turn).await;
             }
             Ok(_) => {}
-            // It is called off when it is its turn to begin.
-            Err(error) => warn!(%turn, %error, "a turn whose words were deleted cannot be read"),
+            // `begin` cancels it later.
+            Err(error) => warn!(%turn, %error, "cannot read a turn whose message was deleted"),
         }
     }
 
-    async fn call_off(&self, turn: &mut TurnRecord) -> bool {
+    async fn cancel_deleted(&self, turn: &mut TurnRecord) -> bool {
         let deleted = Event::Cancelled { by: CancelledBy::Deletion };
         self.ledger.decide_until_stored(turn, deleted, Trigger::Event).await.is_some()
     }
 
-    /// Gives free slots to what waits, until the gateway stops.
+    /// Gives free slots to conversations with waiting turns, until the gateway stops.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             while let Some(mark) = self.slots.mark() {
-                if let Err(error) = self.go_round().await {
-                    warn!(%error, "cannot read what waits, trying again");
+                if let Err(error) = self.schedule_waiting().await {
+                    warn!(%error, "cannot read waiting turns, retrying");
                     self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
                 } else if self.slots.caught_up(mark) {
                     break;
@@ -177,8 +178,9 @@ impl Scheduler {
         }
     }
 
-    /// Goes once through the conversations that have rows waiting, and waits for a slot for each that holds none.
-    async fn go_round(self: &Arc<Self>) -> Result<(), StoreError> {
+    /// Goes once through the conversations with waiting rows, and takes a slot for each that holds none, waiting for
+    /// permits.
+    async fn schedule_waiting(self: &Arc<Self>) -> Result<(), StoreError> {
         let mut after = None;
         loop {
             let mut page = self.store.waiting(after, PAGE).await?;
@@ -192,7 +194,7 @@ impl Scheduler {
                 let Some(permit) = self.slots.acquire().await else { return Ok(()) };
                 match self.slots.take_with(conversation, turn, permit) {
                     Some(slot) => self.run_waiting(slot),
-                    // Somebody has it by now, and may not know of what waits.
+                    // Another task took the slot meanwhile and may not know of the waiting rows.
                     None => self.slots.enqueue(conversation),
                 }
             }

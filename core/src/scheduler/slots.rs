@@ -1,4 +1,4 @@
-//! The right to run turns: one conversation, one slot, and a bound on how many there are at once.
+//! Slots, the right to run turns: one per conversation, with a bound on how many run at once.
 
 use std::sync::{
     Arc,
@@ -11,55 +11,57 @@ use tokio_util::sync::CancellationToken;
 
 use crate::model::ids::{ConversationId, TurnId};
 
-/// Which conversations hold a slot. Memory holds nothing of the turns that wait.
+/// The conversations that hold a slot. Memory holds nothing of the turns that wait.
 pub(crate) struct Slots {
     held: DashMap<ConversationId, Held>,
     free: Arc<Semaphore>,
-    /// 0: every conversation with waiting rows holds a slot. Else the scheduler has to go through the rows, and nobody
-    /// new may take a slot before those who wait. Counts up, so that the scheduler sees what came while it looked.
+    /// 0: every conversation with waiting rows holds a slot. Otherwise the scheduler must go through the rows, and no
+    /// new turn may take a slot before those that wait. It counts up, so that the scheduler notices rows that came
+    /// during its round.
     behind: AtomicU64,
     wake: Notify,
     stopping: CancellationToken,
 }
 
-/// What is known of a conversation that holds a slot.
+/// The state of a slot that is held.
 struct Held {
     turn: TurnId,
-    /// Which run of the turn.
+    /// The run's number within the turn.
     run: u32,
     stop: CancellationToken,
     /// Whether more rows of this conversation wait.
     more: bool,
 }
 
-/// A conversation's slot. It is given back with [`release`](Self::release); when it is dropped, as a panic does, the
-/// scheduler looks for rows that wait.
+/// A conversation's slot. [`release`](Self::release) gives it back; if it is dropped without, as in a panic, the
+/// scheduler looks for waiting rows.
 pub(crate) struct Slot {
     slots: Arc<Slots>,
     conversation: ConversationId,
-    /// Ends the run that holds the slot. Every run has its own, so that a late word to an earlier one does not end it.
+    /// Stops the run that holds the slot. Every run has its own token, so that a late stop of an earlier run does not
+    /// affect it.
     stop: CancellationToken,
-    /// `None` while the slot waits for its time: only a slot with a permit counts against the bound.
+    /// `None` while the slot is only reserved: a slot without a permit does not count against the bound.
     permit: Option<OwnedSemaphorePermit>,
-    /// Whether rows wait when the slot is given back. Nobody knows until somebody says that there are none.
+    /// Whether rows may wait when the slot is given back. True until [`release`](Self::release) says otherwise.
     leaves_rows: bool,
 }
 
 impl Slots {
-    /// `count`: how many turns run at once.
+    /// `count`: the number of turns that run at once.
     pub(crate) fn new(count: usize, stopping: CancellationToken) -> Self {
         Self {
             held: DashMap::new(),
             free: Arc::new(Semaphore::new(count)),
-            // The rows of an earlier process are found first.
+            // Not 0: the scheduler first looks for rows of an earlier process.
             behind: AtomicU64::new(1),
             wake: Notify::new(),
             stopping,
         }
     }
 
-    /// Takes the slot of `conversation` for the first run of `turn`, when it is free, there is one more, and nobody
-    /// waits for one.
+    /// Takes the slot of `conversation` for the first run of `turn`, if it is free, a permit is left, and no other
+    /// conversation waits for one.
     pub(crate) fn try_take(self: &Arc<Self>, conversation: ConversationId, turn: TurnId) -> Option<Slot> {
         if self.is_behind() {
             return None;
@@ -67,7 +69,7 @@ impl Slots {
         self.take(conversation, turn, || Arc::clone(&self.free).try_acquire_owned().ok().map(Some))
     }
 
-    /// As [`try_take`](Self::try_take), without a permit yet: the slot waits for its time; see [`Slot::acquire`].
+    /// As [`try_take`](Self::try_take), but without a permit: [`Slot::acquire`] gets it later.
     pub(crate) fn try_reserve(self: &Arc<Self>, conversation: ConversationId, turn: TurnId) -> Option<Slot> {
         if self.is_behind() {
             return None;
@@ -75,7 +77,7 @@ impl Slots {
         self.take(conversation, turn, || Some(None))
     }
 
-    /// Takes the slot of `conversation` with a permit that somebody waited for.
+    /// Takes the slot of `conversation` with a permit from [`acquire`](Self::acquire). `None` if it is held.
     pub(crate) fn take_with(
         self: &Arc<Self>,
         conversation: ConversationId,
@@ -101,7 +103,7 @@ impl Slots {
         Some(Slot { slots: Arc::clone(self), conversation, stop, permit, leaves_rows: true })
     }
 
-    /// Waits for a permit. `None` when the gateway is stopping.
+    /// Waits for a permit. `None` if the gateway is stopping.
     pub(crate) async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
         tokio::select! {
             permit = Arc::clone(&self.free).acquire_owned() => permit.ok(),
@@ -109,14 +111,14 @@ impl Slots {
         }
     }
 
-    /// Rows of `conversation` wait for a run: whoever holds its slot goes on with them, or the scheduler finds them.
+    /// Notes that rows of `conversation` wait for a run: the holder of its slot runs them, or the scheduler finds them.
     pub(crate) fn enqueue(&self, conversation: ConversationId) {
         if !self.note_more(conversation) {
             self.fall_behind();
         }
     }
 
-    /// Tells whoever holds the slot of `conversation` that more rows wait; `false` when nobody does.
+    /// Notifies the holder of the slot of `conversation` that more rows wait; `false` if the slot is free.
     pub(crate) fn note_more(&self, conversation: ConversationId) -> bool {
         self.held.get_mut(&conversation).is_some_and(|mut held| {
             held.more = true;
@@ -124,7 +126,7 @@ impl Slots {
         })
     }
 
-    /// Rows wait that no holder of a slot knows of.
+    /// Notes that rows wait which no holder of a slot knows of.
     pub(crate) fn fall_behind(&self) {
         self.behind.fetch_add(1, Ordering::SeqCst);
         self.wake.notify_one();
@@ -134,22 +136,22 @@ impl Slots {
         self.behind.load(Ordering::SeqCst) != 0
     }
 
-    /// Returns when there may be rows to go through.
+    /// Returns after [`fall_behind`](Self::fall_behind) was called.
     pub(crate) async fn fallen_behind(&self) {
         self.wake.notified().await;
     }
 
-    /// What to give to [`caught_up`](Self::caught_up) after going through the rows; `None`: there is nothing to do.
+    /// The mark to pass to [`caught_up`](Self::caught_up) after a round; `None`: there is nothing to do.
     pub(crate) fn mark(&self) -> Option<u64> {
         Some(self.behind.load(Ordering::SeqCst)).filter(|behind| *behind != 0)
     }
 
-    /// All rows were gone through since `mark`; `false` when more came meanwhile.
+    /// Ends a round that began at `mark`; `false` if more rows came meanwhile.
     pub(crate) fn caught_up(&self, mark: u64) -> bool {
         self.behind.compare_exchange(mark, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Ends run `run` of `turn`, if it holds a slot.
+    /// Stops run `run` of `turn`, if it holds the slot of `conversation`.
     pub(crate) fn stop_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
         if let Some(held) = self.held.get(&conversation)
             && (held.turn, held.run) == (turn, run)
@@ -160,7 +162,7 @@ impl Slots {
 }
 
 impl Slot {
-    /// Cancelled when the run that holds the slot is to end.
+    /// Cancelled to stop the run that holds the slot.
     pub(crate) const fn stop(&self) -> &CancellationToken {
         &self.stop
     }
@@ -169,7 +171,7 @@ impl Slot {
         self.conversation
     }
 
-    /// Run `run` of `turn` is next.
+    /// Makes `run` of `turn` the run that holds the slot, with a new token.
     pub(crate) fn begin(&mut self, turn: TurnId, run: u32) {
         self.stop = CancellationToken::new();
         if let Some(mut held) = self.slots.held.get_mut(&self.conversation) {
@@ -178,17 +180,17 @@ impl Slot {
         }
     }
 
-    /// Whether more rows of the conversation wait; they do not count as such afterwards.
+    /// Whether more rows of the conversation wait; clears the flag.
     pub(crate) fn take_more(&self) -> bool {
         self.slots.held.get_mut(&self.conversation).is_some_and(|mut held| std::mem::take(&mut held.more))
     }
 
-    /// Lets others run while this one waits for its time; [`acquire`](Self::acquire) ends that.
-    pub(crate) fn give_permit_up(&mut self) {
+    /// Gives up the permit, so that others can run meanwhile; [`acquire`](Self::acquire) gets a new one.
+    pub(crate) fn release_permit(&mut self) {
         self.permit = None;
     }
 
-    /// Waits for a permit where it has none; `false` when the gateway is stopping.
+    /// Waits for a permit if it has none; `false` if the gateway is stopping.
     pub(crate) async fn acquire(&mut self) -> bool {
         if self.permit.is_none() {
             self.permit = self.slots.acquire().await;
@@ -196,7 +198,7 @@ impl Slot {
         self.permit.is_some()
     }
 
-    /// Gives the slot back. Rows that are `left` behind, or that came meanwhile, are the scheduler's to find.
+    /// Gives the slot back. The scheduler looks for rows that are `left` or that came meanwhile.
     pub(crate) fn release(mut self, left: bool) {
         self.leaves_rows = left;
     }
@@ -206,7 +208,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         let Self { slots, conversation, leaves_rows, .. } = self;
         slots.held.remove_if(conversation, |_, held| {
-            // Said before the slot is free, so that nobody new takes it before those who wait.
+            // Before the slot is free, so that no new turn takes it before those that wait.
             if held.more || *leaves_rows {
                 slots.fall_behind();
             }

@@ -1,4 +1,4 @@
-//! What a run is given.
+//! The input of a run.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::{
     channels::Channels,
     ledger::trigger::Run,
     model::{
-        agent::{AgentFile, AgentName, AgentTurn, Deferred, Line},
+        agent::{AgentFile, AgentName, AgentTurn, Deferred, HistoryLine},
         event::EventKind,
         settings::Settings,
         turn::{Handler, TurnRecord},
@@ -22,10 +22,10 @@ use crate::{
     },
 };
 
-/// How a run ends that puts the answer off, in records.
+/// The `end` of a run that deferred its answer, in its record.
 pub(super) const DEFERRAL: &str = SignalKind::Deferral.as_str();
 
-/// How long the bytes of one file may take.
+/// The time limit for fetching one file.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Prepares runs.
@@ -38,30 +38,30 @@ pub(crate) struct Inputs {
 }
 
 /// A run that can begin.
-pub(super) struct Prepared {
+pub(super) struct PreparedRun {
     pub(super) runtime: Arc<dyn AgentRuntime>,
     pub(super) input: AgentTurn,
 }
 
 /// Why a run cannot begin.
-pub(super) enum Unprepared {
-    /// What was said cannot be read.
+pub(super) enum PrepareError {
+    /// The event's content cannot be read.
     Unreadable,
     /// It counts as a run that failed.
     Failed(AgentError),
 }
 
-impl From<AgentError> for Unprepared {
+impl From<AgentError> for PrepareError {
     fn from(error: AgentError) -> Self {
         Self::Failed(error)
     }
 }
 
 impl Inputs {
-    pub(super) async fn prepare(&self, turn: &TurnRecord, run: &Run) -> Result<Prepared, Unprepared> {
+    pub(super) async fn prepare(&self, turn: &TurnRecord, run: &Run) -> Result<PreparedRun, PrepareError> {
         let event = &turn.event;
         if event.kind == EventKind::Unreadable {
-            return Err(Unprepared::Unreadable);
+            return Err(PrepareError::Unreadable);
         }
         let gone =
             |what: &str, name: &str| AgentError::Unreachable(format!("{what} `{name}` is not configured any more"));
@@ -70,7 +70,7 @@ impl Inputs {
         let channel = self.channels.get(&event.conversation.channel);
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?;
         let history = self.history(turn, runtime.as_ref()).await.map_err(|error| unread("the transcript", &error))?;
-        let deferred = self.deferred(turn, run).await.map_err(|error| unread("what was promised", &error))?;
+        let deferred = self.deferred(turn, run).await.map_err(|error| unread("the deferral", &error))?;
         let policy = self.settings.policies.of(&event.conversation.channel, event.chat);
         let input = AgentTurn {
             turn: turn.id,
@@ -92,11 +92,11 @@ impl Inputs {
             now: run.started_at,
             deadline: run.started_at + policy.hard_deadline,
         };
-        Ok(Prepared { runtime, input })
+        Ok(PreparedRun { runtime, input })
     }
 
-    /// What was said before, as far as the runtime wants it.
-    async fn history(&self, turn: &TurnRecord, runtime: &dyn AgentRuntime) -> Result<Vec<Line>, StoreError> {
+    /// The transcript before the turn, as many lines as the runtime wants.
+    async fn history(&self, turn: &TurnRecord, runtime: &dyn AgentRuntime) -> Result<Vec<HistoryLine>, StoreError> {
         match u32::try_from(runtime.history()).unwrap_or(u32::MAX) {
             0 => Ok(Vec::new()),
             wanted if turn.has_history => self.store.transcript(turn.session, wanted).await,
@@ -104,12 +104,12 @@ impl Inputs {
         }
     }
 
-    /// What the agent of `run` said when it put its answer to the turn off, if it did.
+    /// The latest deferral of the turn by the agent of `run`, if there is one.
     async fn deferred(&self, turn: &TurnRecord, run: &Run) -> Result<Option<Deferred>, StoreError> {
         if run.number == 1 || turn.obligation.deferrals() == 0 {
             return Ok(None);
         }
-        // A promise of an agent that is gone is kept by the one that took its place.
+        // The agent that replaces one that is gone also takes over its deferrals.
         let is_gone = |handler: &Handler| handler.agent().is_none_or(|agent| !self.agents.contains_key(agent));
         let is_ours = |other: &RunRecord| other.handler == run.handler || is_gone(&other.handler);
         let runs = self.store.runs(turn.id).await?;
@@ -117,7 +117,7 @@ impl Inputs {
         Ok(deferral.and_then(|run| Some(Deferred { note: run.detail, at: run.ended_at? })))
     }
 
-    /// The files of a turn, with the bytes of those that the runtime reads and the platform keeps.
+    /// The files of a turn, with the bytes of those that the runtime reads and the platform stores.
     async fn files(
         &self,
         attachments: &[Attachment],
@@ -136,14 +136,14 @@ impl Inputs {
     async fn fetch(&self, attachment: &Attachment, channel: &dyn ChannelAdapter) -> Option<Vec<u8>> {
         let fetched = tokio::select! {
             fetched = channel.fetch(attachment, self.settings.max_attachment) => fetched,
-            () = self.clock.sleep(FETCH_TIMEOUT) => Err(FetchError::Failed("it took too long".to_owned())),
+            () = self.clock.sleep(FETCH_TIMEOUT) => Err(FetchError::Failed("timed out".to_owned())),
         };
         match fetched {
             Ok(bytes) => Some(bytes),
             Err(FetchError::NotOurs(_)) => None,
-            // The words are put before the agent all the same.
+            // The agent gets the text and the file's name nevertheless.
             Err(error) => {
-                warn!(name = attachment.name, %error, "a file is only named to the agent");
+                warn!(name = attachment.name, %error, "cannot fetch a file, the agent gets its name only");
                 None
             }
         }

@@ -1,7 +1,7 @@
-//! One run of one agent: what it is given, what it says while it runs, and how it ends.
+//! Runs one agent on one turn: prepares its input, handles its events, and passes its end to the guard.
 //!
-//! The deadlines are not here: they are rows, and the sweep keeps them for turns that run and turns
-//! that wait alike. When one passes, or the person cancels, the run is stopped from outside.
+//! Deadlines are not handled here: they are rows, and the sweep keeps them for turns that run and turns
+//! that wait alike. When one passes, or the person cancels, the run is stopped through its slot.
 
 pub(crate) mod input;
 
@@ -13,7 +13,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::input::{Inputs, Prepared, Unprepared};
+use self::input::{Inputs, PrepareError, PreparedRun};
 use crate::{
     channels::Channels,
     crash::crash_point,
@@ -29,13 +29,13 @@ use crate::{
         clock::SharedClock,
         store::transition::RunEnd,
     },
-    seen,
+    visibility,
 };
 
-/// How long a run that was told to stop may take to do so, before it is dropped.
+/// The grace period of a cancelled run before it is dropped.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs agents on turns, and brings what they give before the guard.
+/// Runs agents on turns and passes their outcomes to the guard.
 pub(crate) struct Worker {
     pub(crate) inputs: Inputs,
     pub(crate) channels: Arc<Channels>,
@@ -45,71 +45,73 @@ pub(crate) struct Worker {
     pub(crate) lifecycle: Lifecycle,
 }
 
-/// What ended a run.
-enum Ended {
+/// How a run ended.
+enum RunResult {
     /// The runtime returned.
     Returned(Result<Outcome, AgentError>),
     /// The runtime panicked.
     Panicked(String),
-    /// There was nothing to give to the runtime.
+    /// The event's content cannot be read; the runtime was not called.
     Unreadable,
-    /// A deadline or the person stopped it; what follows from that is stored already.
+    /// A deadline or the person stopped it; that decision is stored already.
     Stopped,
-    /// The gateway stops; the turn is a row, and is taken up at the next start.
-    Left,
+    /// The gateway stops; the turn waits as a row and runs again after the next start.
+    GatewayStopped,
 }
 
-/// What a run leaves when it has ended.
-struct Finished {
-    ended: Ended,
+/// A run that has ended.
+struct FinishedRun {
+    result: RunResult,
     usage: Option<Usage>,
     typing: Option<Typing>,
 }
 
-impl From<Ended> for Finished {
-    fn from(ended: Ended) -> Self {
-        Self { ended, usage: None, typing: None }
+impl From<RunResult> for FinishedRun {
+    fn from(result: RunResult) -> Self {
+        Self { result, usage: None, typing: None }
     }
 }
 
 impl Worker {
-    /// Runs the agent that `run` names on `turn`, until it ends or `stop` is cancelled. When the guard wants another run,
-    /// the turn waits for it like any other.
+    /// Runs the agent of `run` on `turn`, until it ends or `stop` is cancelled. If the guard wants another run, the turn
+    /// waits for it like any other.
     pub(crate) async fn run(&self, mut turn: TurnRecord, run: Run, stop: &CancellationToken) {
         crash_point!("run_started");
-        let Finished { ended, usage, typing } = self.run_agent(&mut turn, &run, stop).await;
+        let FinishedRun { result, usage, typing } = self.run_agent(&mut turn, &run, stop).await;
         crash_point!("run_ended");
-        self.finish(&mut turn, &run, ended, usage).await;
-        // Only now: the answer does not wait for it.
+        self.finish(&mut turn, &run, result, usage).await;
+        // Last, so that the answer does not wait for it.
         if let Some(typing) = typing {
             typing.end().await;
         }
     }
 
-    /// Brings the end of a run before the guard.
-    async fn finish(&self, turn: &mut TurnRecord, run: &Run, ended: Ended, usage: Option<Usage>) {
-        let (end, detail, event) = match ended {
-            Ended::Returned(Ok(outcome)) => {
+    /// Passes the end of a run to the guard.
+    async fn finish(&self, turn: &mut TurnRecord, run: &Run, result: RunResult, usage: Option<Usage>) {
+        let (end, detail, event) = match result {
+            RunResult::Returned(Ok(outcome)) => {
                 let channel = self.channels.get(&turn.event.conversation.channel);
-                let outcome = seen::seen(outcome, channel.map(AsRef::as_ref));
+                let outcome = visibility::visible_outcome(outcome, channel.map(AsRef::as_ref));
                 let (end, detail) = describe(&outcome);
                 (end, detail, Some(Event::Outcome(outcome)))
             }
-            Ended::Returned(Err(error)) => {
+            RunResult::Returned(Err(error)) => {
                 warn!(turn = %turn.id, agent = %run.handler, attempt = run.attempt, %error, "a run failed");
                 ("failed", Some(error.to_string()), Some(Event::Failed(error.to_string())))
             }
-            Ended::Panicked(message) => {
+            RunResult::Panicked(message) => {
                 warn!(turn = %turn.id, agent = %run.handler, message, "a run panicked");
                 let why = format!("the agent's runtime panicked: {message}");
                 ("failed", Some(why.clone()), Some(Event::Failed(why)))
             }
-            Ended::Unreadable => {
-                let why = "what was said cannot be read";
+            RunResult::Unreadable => {
+                let why = "the message cannot be read";
                 ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned())))
             }
-            Ended::Stopped => ("stopped", None, None),
-            Ended::Left => ("stopped", Some("the gateway was stopped while it ran".to_owned()), Some(Event::TakenBack)),
+            RunResult::Stopped => ("stopped", None, None),
+            RunResult::GatewayStopped => {
+                ("stopped", Some("the gateway was stopped while it ran".to_owned()), Some(Event::Interrupted))
+            }
         };
         let at = self.clock.now();
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.handler.to_string(), "end" => end)
@@ -120,72 +122,72 @@ impl Worker {
             Some(event) => {
                 self.ledger.decide_until_stored(turn, event, trigger).await;
             }
-            // What stopped it has decided on the turn.
+            // The guard decided on the turn when the run was stopped.
             None => {
                 if let Err(error) = self.ledger.record(trigger).await {
-                    warn!(turn = %turn.id, %error, "how a run ended was not recorded");
+                    warn!(turn = %turn.id, %error, "cannot record how a run ended");
                 }
             }
         }
     }
 
-    async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, stop: &CancellationToken) -> Finished {
+    async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, stop: &CancellationToken) -> FinishedRun {
         let prepared = match self.inputs.prepare(turn, run).await {
             Ok(prepared) => prepared,
-            Err(Unprepared::Unreadable) => return Ended::Unreadable.into(),
-            Err(Unprepared::Failed(error)) => return Ended::Returned(Err(error)).into(),
+            Err(PrepareError::Unreadable) => return RunResult::Unreadable.into(),
+            Err(PrepareError::Failed(error)) => return RunResult::Returned(Err(error)).into(),
         };
-        let Prepared { runtime, input } = prepared;
+        let PreparedRun { runtime, input } = prepared;
         let mut drafting = Drafting::new(&self.ephemerals, &input.capabilities, stop);
         let typing = (input.capabilities.typing != Support::No)
             .then(|| Typing::start(&self.ephemerals, turn, &input.capabilities, stop));
-        let (events, mut said) = RunEvents::channel();
+        let (events, mut reported) = RunEvents::channel();
         let cancel = stop.child_token();
-        let _cancelled_in_the_end = cancel.clone().drop_guard();
+        let _cancel_on_drop = cancel.clone().drop_guard();
         let mut running = {
             let cancel = cancel.clone();
             tokio::spawn(async move { runtime.run(input, events, cancel).await })
         };
         let mut usage = None;
         let mut open = true;
-        let ended = loop {
+        let result = loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break Ended::Stopped,
-                () = self.lifecycle.ended.cancelled() => break Ended::Left,
-                event = said.recv(), if open => match event {
-                    Some(event) => self.take_in(turn, event, &mut drafting, &mut usage, stop).await,
+                () = stop.cancelled() => break RunResult::Stopped,
+                () = self.lifecycle.ended.cancelled() => break RunResult::GatewayStopped,
+                event = reported.recv(), if open => match event {
+                    Some(event) => self.handle_event(turn, event, &mut drafting, &mut usage, stop).await,
                     None => open = false,
                 },
                 result = &mut running => break match result {
-                    Ok(result) => Ended::Returned(result),
-                    Err(error) => Ended::Panicked(panic_message(error)),
+                    Ok(result) => RunResult::Returned(result),
+                    Err(error) => RunResult::Panicked(panic_message(error)),
                 },
             }
         };
-        if matches!(ended, Ended::Stopped) {
-            tokio::join!(drafting.pause(), self.let_end(&mut running, &mut said, &mut usage));
+        if matches!(result, RunResult::Stopped) {
+            tokio::join!(drafting.pause(), self.await_grace_period(&mut running, &mut reported, &mut usage));
         }
         running.abort();
-        said.close();
-        // What the runtime said just before it returned.
-        while let Some(Some(event)) = said.recv().now_or_never() {
-            self.take_in(turn, event, &mut drafting, &mut usage, stop).await;
+        reported.close();
+        // Events that the runtime reported just before it returned.
+        while let Some(Some(event)) = reported.recv().now_or_never() {
+            self.handle_event(turn, event, &mut drafting, &mut usage, stop).await;
         }
         drafting.end().await;
-        Finished { ended, usage, typing }
+        FinishedRun { result, usage, typing }
     }
 
-    /// Gives a run that was told to stop its time to do so. What it says is too late; what it consumed counts.
-    async fn let_end(
+    /// Waits up to [`GRACE`] for a cancelled run to return. Its events are ignored, except for its usage.
+    async fn await_grace_period(
         &self,
         running: &mut JoinHandle<Result<Outcome, AgentError>>,
-        said: &mut mpsc::Receiver<RunEvent>,
+        reported: &mut mpsc::Receiver<RunEvent>,
         usage: &mut Option<Usage>,
     ) {
         let late = async {
             loop {
-                match said.recv().await {
+                match reported.recv().await {
                     Some(RunEvent::Usage(consumed)) => *usage = Some(consumed),
                     Some(_) => {}
                     None => std::future::pending().await,
@@ -193,14 +195,14 @@ impl Worker {
             }
         };
         tokio::select! {
-            // It has nothing to say any more, however it ended.
+            // Its result is ignored.
             _ = running => {}
             () = late => {}
             _ = self.lifecycle.pause(GRACE) => {}
         }
     }
 
-    async fn take_in(
+    async fn handle_event(
         &self,
         turn: &mut TurnRecord,
         event: RunEvent,
@@ -214,23 +216,23 @@ impl Worker {
             RunEvent::Tool(name) => info!(turn = %turn.id, tool = name, "the agent uses a tool"),
             RunEvent::Usage(consumed) => *usage = Some(consumed),
             RunEvent::Send(reply, answer) => {
-                // No draft may come after what is perhaps the answer.
+                // No draft may follow a message that may be the answer.
                 drafting.pause().await;
                 let channel = self.channels.get(&turn.event.conversation.channel);
-                let reply = seen::seen_reply(reply, channel.map(AsRef::as_ref));
+                let reply = visibility::visible_reply(reply, channel.map(AsRef::as_ref));
                 let decided = self.ledger.decide_until_stored(turn, Event::Sent(reply), Trigger::Event).await;
                 if turn.obligation.may_draft() {
                     drafting.resume(stop);
                 }
                 let is_claimed = decided.is_some_and(|decided| decided.claimed);
-                // A runtime that does not wait for the answer does not want it.
+                // Fails if the runtime no longer waits for the result.
                 let _ = answer.send(if is_claimed { SendResult::Claimed } else { SendResult::Suppressed });
             }
         }
     }
 }
 
-/// The outcome in the words of records: its kind, and what the operator may want to know.
+/// The `end` and the `detail` of an outcome, as a run's record holds them.
 fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
     match outcome {
         Outcome::Reply(reply) if reply.text.trim().is_empty() && reply.attachments.is_empty() => {

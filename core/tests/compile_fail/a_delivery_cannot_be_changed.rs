@@ -1,4 +1,4 @@
-//! What was let out is sent as it is, and where it was meant to go.
+//! An adapter cannot change a delivery's action or its address.
 
 use rejoinder_core::{Action, ConversationRef, Delivery};
 

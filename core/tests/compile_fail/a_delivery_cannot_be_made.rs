@@ -1,4 +1,4 @@
-//! An adapter is given deliveries; it makes none.
+//! An adapter receives deliveries and cannot make them.
 
 use rejoinder_core::{Action, ConversationRef, Delivery, DeliveryId, TurnId};
 

@@ -1,4 +1,4 @@
-//! Nor through the constructor that the outbox uses.
+//! Only the outbox can call the constructor of a row.
 
 use rejoinder_core::store::{DeliveryRecord, NewDelivery};
 

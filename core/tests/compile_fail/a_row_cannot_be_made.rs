@@ -1,4 +1,4 @@
-//! Only the outbox inserts deliveries: nobody else can make one for a transition.
+//! Only the outbox can make the row that inserts a delivery.
 
 use rejoinder_core::store::{DeliveryRecord, NewDelivery};
 

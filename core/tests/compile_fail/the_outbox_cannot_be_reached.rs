@@ -1,4 +1,4 @@
-//! Whoever has the running core cannot send anything by themselves.
+//! The holder of the engine can reach neither the outbox nor the store.
 
 use rejoinder_core::{Engine, Store, outbox};
 

@@ -1,4 +1,4 @@
-//! A channel or an agent that is not configured at one start, and perhaps at the next one.
+//! Channels and agents that are missing from the configuration for a time.
 
 use rejoinder_core::{
     AgentTurn, Capabilities, ChannelId, ConversationRef, Policy, Receipts, TurnId,
@@ -7,7 +7,7 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{HARD_DEADLINE, Made, SOFT_DEADLINE, TestGateway, chat, policy, said, secs},
+    gateway::{GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs},
     life::Crash,
 };
 
@@ -17,7 +17,7 @@ fn gone() -> ChannelId {
     ChannelId::new("gone", "main")
 }
 
-/// A chat on the channel that is absent for a while.
+/// A chat on the channel that becomes absent.
 fn there(name: &str) -> ConversationRef {
     ConversationRef::new(gone(), name)
 }
@@ -26,19 +26,19 @@ fn rows() -> Capabilities {
     Capabilities { receipts: Receipts::Row, ..capabilities() }
 }
 
-/// A gateway with the channel that will be absent.
-async fn with(capabilities: Capabilities, made: Made) -> TestGateway {
-    let mut made = made;
-    made.channels.push((gone(), capabilities));
-    made.start().await
+/// Starts a gateway that has the channel.
+async fn with(capabilities: Capabilities, setup: GatewaySetup) -> TestGateway {
+    let mut setup = setup;
+    setup.channels.push((gone(), capabilities));
+    setup.start().await
 }
 
-/// An agent that says what it was given, after a while.
+/// Replies with the turn's text after 5 s.
 fn echo(turn: &AgentTurn) -> Script {
     Script::replies(&turn.text).taking(secs(5))
 }
 
-/// The gateway is killed, and for a day there is no such channel.
+/// Kills the gateway, restarts it without the channel, and lets 25 hours pass.
 async fn is_absent_for_a_day(gateway: &mut TestGateway) -> Capabilities {
     let capabilities = gateway.forget_channel(&gone());
     gateway.restart().await;
@@ -46,8 +46,8 @@ async fn is_absent_for_a_day(gateway: &mut TestGateway) -> Capabilities {
     capabilities
 }
 
-/// The gateway is killed, and the channel is there again.
-async fn is_back(gateway: &mut TestGateway, capabilities: Capabilities) {
+/// Kills the gateway and restarts it with the channel.
+async fn channel_returns(gateway: &mut TestGateway, capabilities: Capabilities) {
     gateway.know_channel(&gone(), capabilities);
     gateway.restart().await;
 }
@@ -58,11 +58,11 @@ async fn listed(gateway: &TestGateway, state: TurnListState) -> Vec<TurnId> {
     turns.into_iter().rev().map(|turn| turn.turn_id).collect()
 }
 
-/// D9, I4. What ran and what waited is put before the agent when the channel is back, and answered in its order.
+/// D9, I4. When the channel is back, its running and waiting turns are given to the agent and answered in order.
 #[tokio::test]
 async fn turns_of_an_absent_channel_wait_and_are_answered_when_it_is_back() {
     for kind in [capabilities(), rows()] {
-        let mut gateway = with(kind, Made::new().agent("main", echo)).await;
+        let mut gateway = with(kind, GatewaySetup::new().agent("main", echo)).await;
         let mut turns = Vec::new();
         for text in ["one", "two", "three"] {
             turns.push(gateway.receives(said(&there("ada"), text)).await);
@@ -70,20 +70,17 @@ async fn turns_of_an_absent_channel_wait_and_are_answered_when_it_is_back() {
 
         let kind = is_absent_for_a_day(&mut gateway).await;
 
-        assert_eq!(gateway.agent("main").runs().len(), 1, "the agent is given nothing that cannot be answered");
+        assert_eq!(gateway.agent("main").runs().len(), 1, "no run starts for an absent channel");
         assert_eq!(listed(&gateway, TurnListState::Absent).await, turns);
         assert_eq!(listed(&gateway, TurnListState::Overdue).await, []);
         for turn in &turns {
             assert_eq!(gateway.status(*turn).await, TurnStatus::Accepted);
             let explained = gateway.explained(*turn).await;
-            assert!(
-                explained.starts_with("Its channel gone.main is not configured now: it waits for it."),
-                "{explained}"
-            );
+            assert!(explained.starts_with("The turn waits: its channel gone.main is not configured."), "{explained}");
             assert!(explained.contains("Next: Nothing until gone.main is configured again"), "{explained}");
         }
 
-        is_back(&mut gateway, kind).await;
+        channel_returns(&mut gateway, kind).await;
         gateway.advance(secs(20)).await;
 
         for (turn, text) in turns.iter().zip(["one", "two", "three"]) {
@@ -95,25 +92,25 @@ async fn turns_of_an_absent_channel_wait_and_are_answered_when_it_is_back() {
     }
 }
 
-/// H3. A debt is paid when its channel is back, however long it was due.
+/// H3. A debt is paid when its channel is back, however long it is overdue.
 #[tokio::test]
 async fn a_deferral_that_was_shown_is_paid_when_its_channel_is_back() {
     for kind in [capabilities(), rows()] {
-        // Its only deferral is used up.
-        let made = Made::new().policy(Policy { max_deferrals: 1, ..policy() });
-        let made = made.agent("main", |turn: &AgentTurn| match turn.attempt {
+        // One deferral only, and it has been sent.
+        let setup = GatewaySetup::new().policy(Policy { max_deferrals: 1, ..policy() });
+        let setup = setup.agent("main", |turn: &AgentTurn| match turn.attempt {
             1 => Script::hangs(),
             _ => Script::replies("done"),
         });
-        let mut gateway = with(kind, made).await;
+        let mut gateway = with(kind, setup).await;
         let turn = gateway.receives(said(&there("ada"), "hello")).await;
         gateway.advance(SOFT_DEADLINE).await;
         assert_eq!(gateway.status(turn).await, TurnStatus::Deferred);
 
         let kind = is_absent_for_a_day(&mut gateway).await;
         assert_eq!(gateway.status(turn).await, TurnStatus::Deferred);
-        assert_eq!(gateway.dossier(turn).await.deliveries.len(), 1, "nothing is promised that nobody can read");
-        is_back(&mut gateway, kind).await;
+        assert_eq!(gateway.dossier(turn).await.deliveries.len(), 1, "no deferral is made for an absent channel");
+        channel_returns(&mut gateway, kind).await;
 
         let view = gateway.store.view(turn).await.expect("readable").expect("it is there");
         assert_eq!((view.status, view.shown.expect("it is answered").text.as_str()), (TurnStatus::Answered, "done"));
@@ -121,31 +118,31 @@ async fn a_deferral_that_was_shown_is_paid_when_its_channel_is_back() {
     }
 }
 
-/// A debt that the agent itself has named: it is not asked again until somebody can hear the answer.
+/// After its own deferral the agent is not run again until the channel is back.
 #[tokio::test]
 async fn an_agents_own_deferral_waits_for_its_channel_as_well() {
-    let made = Made::new().agent("main", |turn: &AgentTurn| match turn.attempt {
+    let setup = GatewaySetup::new().agent("main", |turn: &AgentTurn| match turn.attempt {
         1 => Script::defers(Some("in a minute"), secs(60)),
         _ => Script::replies("done"),
     });
-    let mut gateway = with(capabilities(), made).await;
+    let mut gateway = with(capabilities(), setup).await;
     gateway.receives(said(&there("ada"), "hello")).await;
     assert_eq!(gateway.visible(&there("ada")), ["in a minute"]);
 
     let kind = is_absent_for_a_day(&mut gateway).await;
     assert_eq!(gateway.agent("main").runs().len(), 1);
-    is_back(&mut gateway, kind).await;
+    channel_returns(&mut gateway, kind).await;
 
     assert_eq!(gateway.visible(&there("ada")), ["done"]);
     gateway.at_rest().await;
 }
 
-/// D10. What was to be sent, and an attempt whose result nobody knows, wait as they are, and do not die of age.
+/// D10. Pending deliveries and attempts without a result wait unchanged, and are not given up for their age.
 #[tokio::test]
 async fn deliveries_of_an_absent_channel_wait_and_are_sent_when_it_is_back() {
-    let mut gateway = with(capabilities(), Made::new().always(Script::replies("done"))).await;
-    gateway.platform.next(Fault::NotSent);
-    gateway.platform.next(Fault::NotSent);
+    let mut gateway = with(capabilities(), GatewaySetup::new().always(Script::replies("done"))).await;
+    gateway.platform.queue_fault(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
     let waiting = gateway.receives(said(&there("ada"), "hello")).await;
     gateway.platform.hold(true);
     let begun = gateway.receives(said(&there("bob"), "hello")).await;
@@ -158,7 +155,7 @@ async fn deliveries_of_an_absent_channel_wait_and_are_sent_when_it_is_back() {
 
     assert_eq!(listed(&gateway, TurnListState::Absent).await, [waiting, begun]);
     assert_eq!(gateway.platform.seen().len(), seen);
-    is_back(&mut gateway, kind).await;
+    channel_returns(&mut gateway, kind).await;
     gateway.advance(secs(120)).await;
 
     assert_eq!(gateway.status(waiting).await, TurnStatus::Answered);
@@ -167,10 +164,10 @@ async fn deliveries_of_an_absent_channel_wait_and_are_sent_when_it_is_back() {
     gateway.at_rest().await;
 }
 
-/// What waits for a channel takes no seat, holds up nobody, and wakes nobody.
+/// Turns of an absent channel take no slot, delay no others, and do not wake the sweep.
 #[tokio::test]
 async fn an_absent_channel_holds_up_nobody() {
-    let mut gateway = with(capabilities(), Made::new().seats(1).agent("main", echo)).await;
+    let mut gateway = with(capabilities(), GatewaySetup::new().slots(1).agent("main", echo)).await;
     for number in 0..600 {
         gateway.accepts(said(&there(&format!("c{number}")), "hello")).await;
     }
@@ -184,19 +181,19 @@ async fn an_absent_channel_holds_up_nobody() {
     let done = gateway.life.done();
     gateway.advance(HOUR * 25).await;
     let more = gateway.life.done() - done;
-    assert!(more < 20, "the store was asked {more} times for nothing");
+    assert!(more < 20, "{more} store calls without any work");
 
-    gateway.set_seats(64);
-    is_back(&mut gateway, kind).await;
+    gateway.set_slots(64);
+    channel_returns(&mut gateway, kind).await;
     gateway.advance(secs(120)).await;
     assert!(gateway.turns().await.iter().all(|turn| turn.status == TurnStatus::Answered));
     gateway.at_rest().await;
 }
 
-/// D18. A command that was cut off is carried out where its answer can be read.
+/// D18. A command interrupted by a crash is executed when its channel is back.
 #[tokio::test]
 async fn a_command_waits_for_its_channel_as_well() {
-    let mut gateway = with(capabilities(), Made::new().always(Script::hangs())).await;
+    let mut gateway = with(capabilities(), GatewaySetup::new().always(Script::hangs())).await;
     let running = gateway.receives(said(&there("ada"), "one")).await;
     gateway.life.crash_at(2, Crash::Before);
     gateway.accepts(said(&there("ada"), "/stop")).await;
@@ -204,17 +201,17 @@ async fn a_command_waits_for_its_channel_as_well() {
 
     let kind = is_absent_for_a_day(&mut gateway).await;
     assert_eq!(gateway.status(running).await, TurnStatus::Accepted);
-    is_back(&mut gateway, kind).await;
+    channel_returns(&mut gateway, kind).await;
 
     assert_eq!(gateway.visible(&there("ada")), ["Stopped."]);
     assert_eq!(gateway.status(running).await, TurnStatus::Cancelled);
     gateway.at_rest().await;
 }
 
-/// Several starts without it are as one; so is a stop in good order.
+/// Several starts and a clean stop without the channel change nothing.
 #[tokio::test]
 async fn a_channel_may_be_absent_for_several_starts() {
-    let mut gateway = with(capabilities(), Made::new().agent("main", echo)).await;
+    let mut gateway = with(capabilities(), GatewaySetup::new().agent("main", echo)).await;
     gateway.receives(said(&there("ada"), "one")).await;
     gateway.receives(said(&there("ada"), "two")).await;
 
@@ -232,10 +229,10 @@ async fn a_channel_may_be_absent_for_several_starts() {
     gateway.at_rest().await;
 }
 
-/// What ran and what waited for an agent that is gone is given to the one that its channel has now.
+/// Running and waiting turns of a removed agent are given to the current agent of their channel.
 #[tokio::test]
 async fn turns_of_an_agent_that_is_gone_go_to_the_channels_agent_of_now() {
-    let mut gateway = Made::new().agent("main", echo).start().await;
+    let mut gateway = GatewaySetup::new().agent("main", echo).start().await;
     let ran = gateway.receives(said(&chat("ada"), "one")).await;
     let waited = gateway.receives(said(&chat("ada"), "two")).await;
 

@@ -1,18 +1,18 @@
-//! Who may talk to the agent, and what becomes of those who may not.
+//! Authorised and unauthorised senders.
 
 use rejoinder_core::{
     Accepted, Access, DirectPolicy, Directed, EventKind, GroupPolicy, InboundEvent, Sender, SenderKind,
     conformance::scripted::Script,
 };
 
-use crate::gateway::{Made, TestGateway, ambient, chat, main_channel, mention, said, secs};
+use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, main_channel, mention, said, secs};
 
 const STRANGER: &str = "I do not know you, ada.";
 
 async fn guarded(access: Access) -> TestGateway {
-    let mut made = Made::new().always(Script::replies("hello"));
-    made.access.insert(main_channel(), access);
-    made.start().await
+    let mut setup = GatewaySetup::new().always(Script::replies("hello"));
+    setup.access.insert(main_channel(), access);
+    setup.start().await
 }
 
 fn allowing(entries: &[&str]) -> Access {
@@ -25,13 +25,13 @@ async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
     accepted
 }
 
-/// Nothing was owed, nobody was run.
+/// Checks that nothing was owed and no agent was run.
 async fn nobody_ran(gateway: &TestGateway) {
     assert!(gateway.agent("main").runs().is_empty());
     assert!(gateway.turns().await.iter().all(|turn| !turn.owed && turn.ended_at.is_some()));
 }
 
-/// N1, O2. On a fresh installation whoever writes is told so, once a day, and it costs nothing else.
+/// N1, O2. Without an allow list an unauthorised sender is notified once a day, and no agent runs.
 #[tokio::test]
 async fn a_stranger_is_told_once_a_day_and_runs_no_agent() {
     let gateway = guarded(Access::default()).await;
@@ -52,7 +52,7 @@ async fn a_stranger_is_told_once_a_day_and_runs_no_agent() {
     gateway.at_rest().await;
 }
 
-/// N1. Each of them, wherever they write from.
+/// N1. Each unauthorised sender of a batch is notified.
 #[tokio::test]
 async fn every_stranger_is_told() {
     let gateway = guarded(Access::default()).await;
@@ -67,7 +67,7 @@ async fn every_stranger_is_told() {
     gateway.at_rest().await;
 }
 
-/// N1. Also across a restart, and when the platform brings the same event again.
+/// N1. Neither a restart nor a duplicate event repeats the notice.
 #[tokio::test]
 async fn a_restart_does_not_tell_a_stranger_again() {
     let mut gateway = guarded(Access::default()).await;
@@ -84,7 +84,7 @@ async fn a_restart_does_not_tell_a_stranger_again() {
     gateway.at_rest().await;
 }
 
-/// A notice that the gateway died on is given after the restart.
+/// A notice interrupted by a crash is sent after the restart.
 #[tokio::test]
 async fn a_notice_that_was_interrupted_is_given_after_the_restart() {
     let mut gateway = guarded(Access::default()).await;
@@ -100,7 +100,7 @@ async fn a_notice_that_was_interrupted_is_given_after_the_restart() {
     gateway.at_rest().await;
 }
 
-/// N1. Where there is a list, whoever is not on it learns nothing.
+/// N1. With an allow list, senders who are not on it are not notified.
 #[tokio::test]
 async fn beside_a_list_there_is_silence() {
     let gateway = guarded(allowing(&["bob"])).await;
@@ -113,7 +113,7 @@ async fn beside_a_list_there_is_silence() {
     gateway.at_rest().await;
 }
 
-/// A list names people by their id, by their name on the platform, or all of them.
+/// An allow list names people by id or username, or allows everyone (`*`).
 #[tokio::test]
 async fn whoever_is_on_the_list_is_answered() {
     for entry in ["ada", "@Lovelace", "*"] {
@@ -128,7 +128,7 @@ async fn whoever_is_on_the_list_is_answered() {
     }
 }
 
-/// A stranger's commands are a stranger's words, and their edits and emoji are not even that.
+/// An unauthorised sender's command is not executed; it only causes the notice. Their edits and reactions are ignored.
 #[tokio::test]
 async fn a_stranger_commands_nothing() {
     let gateway = guarded(Access::default()).await;
@@ -145,7 +145,7 @@ async fn a_stranger_commands_nothing() {
     gateway.at_rest().await;
 }
 
-/// A5, B5. In groups: what is directed at us, from those who may; ambient talk where the operator wants it.
+/// A5, B5. In groups the policy decides whether the agent gets mentions, all messages or none; only of allowed senders.
 #[tokio::test]
 async fn a_group_is_heard_as_its_policy_says() {
     let room = chat("room");
@@ -163,7 +163,7 @@ async fn a_group_is_heard_as_its_policy_says() {
     }
 }
 
-/// N1. A group is no place to tell somebody that they are a stranger.
+/// N1. In a group an unauthorised sender is not notified.
 #[tokio::test]
 async fn in_a_group_a_stranger_is_not_told() {
     let gateway = guarded(Access::default()).await;
@@ -175,7 +175,7 @@ async fn in_a_group_a_stranger_is_not_told() {
     gateway.at_rest().await;
 }
 
-/// A group can be let in as a whole, whatever is said of direct chats.
+/// A group can be allowed as a whole, independently of direct chats.
 #[tokio::test]
 async fn a_group_on_the_list_is_let_in_as_a_whole() {
     let access =
@@ -191,7 +191,7 @@ async fn a_group_on_the_list_is_let_in_as_a_whole() {
     gateway.at_rest().await;
 }
 
-/// O1. Another agent gets no answer, whoever is let in.
+/// O1. Another agent gets no answer, even with open access.
 #[tokio::test]
 async fn another_agent_is_not_answered() {
     let gateway = guarded(Access::open()).await;
@@ -205,16 +205,16 @@ async fn another_agent_is_not_answered() {
     gateway.at_rest().await;
 }
 
-/// An emoji on a message of ours is told to the agent where the operator wants it, and owed nothing.
+/// A reaction to our message is given to the agent if the operator enables it, and is owed nothing.
 #[tokio::test]
 async fn an_emoji_is_told_to_the_agent_and_owed_nothing() {
     let kind = || EventKind::Reaction { message: "m1".to_owned(), emoji: "👎".to_owned() };
     let emoji = || InboundEvent { kind: kind(), directed: Directed::ReplyToUs, ..said(&chat("ada"), "") };
 
     for script in [Script::is_silent("noted"), Script::fails("broken")] {
-        let mut made = Made::new().always(script);
-        made.tells_reactions.insert(main_channel());
-        let gateway = made.start().await;
+        let mut setup = GatewaySetup::new().always(script);
+        setup.reaction_channels.insert(main_channel());
+        let gateway = setup.start().await;
         gateway.receives(emoji()).await;
         gateway.advance(secs(3600)).await;
 

@@ -1,4 +1,4 @@
-//! Edits, and what follows piece by piece.
+//! Edits, deletions, and messages that arrive in parts.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rejoinder_core::{
     store::TurnStatus,
 };
 
-use crate::gateway::{Made, TestGateway, chat, said, secs};
+use crate::gateway::{GatewaySetup, TestGateway, chat, said, secs};
 
 const PAUSE: Duration = secs(1);
 
@@ -21,10 +21,10 @@ async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
     accepted
 }
 
-/// An agent that says what it was given, after a while.
+/// A gateway whose agent replies with the turn's text after 5 s.
 async fn echo() -> TestGateway {
     let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5));
-    Made::new().agent("main", echo).start().await
+    GatewaySetup::new().agent("main", echo).start().await
 }
 
 /// The texts and the numbers of files that the agent was given, run by run.
@@ -70,7 +70,7 @@ async fn an_edit_of_what_waits_takes_the_place_of_its_words() {
     gateway.at_rest().await;
 }
 
-/// B10, E6. What the agent has been given is answered as it was; the edit is kept, and is no turn.
+/// B10, E6. After the run has begun, the original text is answered; the edit is stored and opens no turn.
 #[tokio::test]
 async fn an_edit_of_what_runs_or_has_ended_is_kept() {
     let gateway = echo().await;
@@ -87,7 +87,7 @@ async fn an_edit_of_what_runs_or_has_ended_is_kept() {
     gateway.at_rest().await;
 }
 
-/// What arrives in another order than it was written in changes nothing back.
+/// An older edit that arrives after a newer one changes nothing.
 #[tokio::test]
 async fn an_earlier_edit_that_comes_later_changes_nothing() {
     let gateway = echo().await;
@@ -103,11 +103,11 @@ async fn an_earlier_edit_that_comes_later_changes_nothing() {
     gateway.at_rest().await;
 }
 
-fn take_back(event: &InboundEvent, revision: i64) -> InboundEvent {
+fn deletion_of(event: &InboundEvent, revision: i64) -> InboundEvent {
     InboundEvent { revision, amends: Some(Amends::Withdraws), text: String::new(), ..event.clone() }
 }
 
-/// What was taken back before the agent was given it is owed nothing; those behind it go on.
+/// A message deleted before its run is owed nothing; the turns behind it continue.
 #[tokio::test]
 async fn what_is_taken_back_while_it_waits_is_not_answered() {
     let gateway = echo().await;
@@ -116,31 +116,31 @@ async fn what_is_taken_back_while_it_waits_is_not_answered() {
     let turn = gateway.receives(event.clone()).await;
     gateway.receives(said(&chat("ada"), "three")).await;
 
-    assert_eq!(comes_in(&gateway, take_back(&event, 1)).await, Accepted::Amended(turn));
+    assert_eq!(comes_in(&gateway, deletion_of(&event, 1)).await, Accepted::Amended(turn));
     gateway.advance(secs(20)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["one", "three"]);
     assert_eq!(given(&gateway).len(), 2);
     let explained = gateway.explained(turn).await;
-    assert!(explained.contains("Its words were taken back"), "{explained}");
+    assert!(explained.contains("The message was deleted"), "{explained}");
     gateway.at_rest().await;
 }
 
-/// B8. What the agent has been given is answered, whatever becomes of the words.
+/// B8. A message deleted during its run is answered.
 #[tokio::test]
 async fn what_is_taken_back_while_it_runs_is_answered() {
     let gateway = echo().await;
     let event = said(&chat("ada"), "one");
     gateway.receives(event.clone()).await;
 
-    assert_eq!(comes_in(&gateway, take_back(&event, 1)).await, Accepted::Kept);
+    assert_eq!(comes_in(&gateway, deletion_of(&event, 1)).await, Accepted::Kept);
     gateway.advance(secs(10)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["one"]);
     gateway.at_rest().await;
 }
 
-/// D9. An edit is as durable as what it changes.
+/// D9. An edit is durable.
 #[tokio::test]
 async fn an_edit_survives_a_restart() {
     let mut gateway = echo().await;
@@ -175,7 +175,7 @@ async fn what_follows_in_time_is_part_of_the_turn() {
     gateway.at_rest().await;
 }
 
-/// All at once, as a poll brings them.
+/// The parts arrive in one batch, as from a poll.
 #[tokio::test]
 async fn parts_that_come_together_are_one_turn() {
     let gateway = echo().await;
@@ -188,7 +188,7 @@ async fn parts_that_come_together_are_one_turn() {
     gateway.at_rest().await;
 }
 
-/// The turn before it ends in the middle of an album: that is no reason to begin with half of it.
+/// When the turn before an album ends, the album still waits for its remaining parts.
 #[tokio::test]
 async fn what_waits_in_line_waits_for_what_follows_as_well() {
     let gateway = echo().await;
@@ -205,7 +205,7 @@ async fn what_waits_in_line_waits_for_what_follows_as_well() {
     gateway.at_rest().await;
 }
 
-/// D9. Also when the gateway dies in between.
+/// D9. An album is complete although the gateway crashes between its parts.
 #[tokio::test]
 async fn an_album_survives_a_restart() {
     let mut gateway = echo().await;
@@ -219,7 +219,7 @@ async fn an_album_survives_a_restart() {
     gateway.at_rest().await;
 }
 
-/// What comes too late for its turn is not lost: it is a turn of its own, and what follows it is part of that.
+/// A part that arrives after its turn has begun opens a new turn, which later parts join.
 #[tokio::test]
 async fn what_follows_too_late_is_a_turn_of_its_own() {
     let gateway = echo().await;
@@ -237,7 +237,7 @@ async fn what_follows_too_late_is_a_turn_of_its_own() {
     gateway.at_rest().await;
 }
 
-/// A time that a platform got wrong holds nothing up.
+/// A wrong time from the platform, in the future, does not delay the turn.
 #[tokio::test]
 async fn a_time_in_the_future_holds_nothing_up() {
     let gateway = echo().await;
@@ -251,7 +251,7 @@ async fn a_time_in_the_future_holds_nothing_up() {
     gateway.at_rest().await;
 }
 
-/// D18. A command that came with an album is carried out at once; what follows of it is part of the command.
+/// D18. A command in an album's caption is executed at once; later parts of the album are not turns.
 #[tokio::test]
 async fn an_album_captioned_with_a_command_is_the_command() {
     let gateway = TestGateway::with(Script::hangs()).await;
@@ -269,7 +269,7 @@ async fn an_album_captioned_with_a_command_is_the_command() {
     gateway.at_rest().await;
 }
 
-/// As a poll brings it: all parts at once. What comes after it in the chat is answered.
+/// All parts arrive in one batch. Later messages in the chat are answered.
 #[tokio::test]
 async fn after_an_album_captioned_with_a_command_the_chat_goes_on() {
     let mut gateway = echo().await;

@@ -1,4 +1,4 @@
-//! What an agent makes of a turn, and what the person sees of it.
+//! The outcomes of an agent, and what the person sees of each.
 
 use rejoinder_core::{
     AgentTurn, Cause, EventKind, InboundEvent, Ladder, Policies, Rung, SendResult, Sender, Speaker, Support,
@@ -7,8 +7,8 @@ use rejoinder_core::{
 };
 
 use crate::gateway::{
-    DEFERRAL, FAILED, HARD_DEADLINE, Made, SILENT, SOFT_DEADLINE, TestGateway, ambient, chat, mention, policy, said,
-    secs,
+    DEFERRAL, FAILED, GatewaySetup, HARD_DEADLINE, SILENT, SOFT_DEADLINE, TestGateway, ambient, chat, mention, policy,
+    said, secs,
 };
 
 #[tokio::test]
@@ -35,11 +35,11 @@ async fn an_empty_answer_becomes_the_operators_words() {
     gateway.at_rest().await;
 }
 
-/// A7, A13. Progress and tools are no reply.
+/// A7, A13. Streamed text, thoughts and tools are no reply.
 #[tokio::test]
 async fn what_an_agent_does_on_the_way_is_no_answer() {
     let script = Script::replies("<think>hm</think>").streaming("looking").using("search");
-    let gateway = Made::new().capable(|it| it.drafts = Support::Full).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(|it| it.drafts = Support::Full).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
 
@@ -47,10 +47,10 @@ async fn what_an_agent_does_on_the_way_is_no_answer() {
     gateway.at_rest().await;
 }
 
-/// A7. Emptiness is judged on what is shown.
+/// A7. An answer is empty if it renders to nothing.
 #[tokio::test]
 async fn an_answer_of_which_nothing_is_seen_is_silence() {
-    let gateway = Made::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
+    let gateway = GatewaySetup::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
     let unseen =
         ["#", "> ", "- ", "&nbsp;", "&#8203;", "[]()", "*\u{200b}*", "` `", "| |\n|-|\n| |", "\u{e0020}", "\u{fe0f}"];
 
@@ -72,7 +72,7 @@ async fn an_answer_of_which_nothing_is_seen_is_silence() {
     gateway.at_rest().await;
 }
 
-/// A7. A file is something to see, and comes without an empty message beside it.
+/// A7. A file is visible, and is sent without an empty text message.
 #[tokio::test]
 async fn words_of_which_nothing_is_seen_do_not_come_with_a_file() {
     let file = rejoinder_core::Attachment {
@@ -91,7 +91,7 @@ async fn words_of_which_nothing_is_seen_do_not_come_with_a_file() {
     gateway.at_rest().await;
 }
 
-/// A7. Of a blank send nothing was seen: the run goes on.
+/// A7. A send that renders to nothing is suppressed, and the run continues.
 #[tokio::test]
 async fn a_send_of_which_nothing_is_seen_is_no_answer() {
     let gateway = TestGateway::with(Script::replies("Done.").sending("#")).await;
@@ -103,14 +103,14 @@ async fn a_send_of_which_nothing_is_seen_is_no_answer() {
     gateway.at_rest().await;
 }
 
-/// A7. The operator's words take the place of a note that shows nothing.
+/// A7. The operator's template replaces a note that renders to nothing.
 #[tokio::test]
 async fn a_deferral_whose_note_shows_nothing_is_in_the_operators_words() {
     let script = |turn: &AgentTurn| match turn.attempt {
         1 => Script::defers(Some("&nbsp;"), secs(60)),
         _ => Script::replies("Done."),
     };
-    let gateway = Made::new().agent("main", script).start().await;
+    let gateway = GatewaySetup::new().agent("main", script).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
@@ -120,10 +120,10 @@ async fn a_deferral_whose_note_shows_nothing_is_in_the_operators_words() {
     gateway.at_rest().await;
 }
 
-/// A7, A20. Thoughts and markers are no part of an answer, however a model writes them.
+/// A7, A20. Thoughts and silence markers are removed from an answer, in every spelling.
 #[tokio::test]
 async fn thoughts_and_markers_are_not_shown() {
-    let gateway = Made::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
+    let gateway = GatewaySetup::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
     let answers = [
         ("It is a greeting. </think> Good morning.", "Good morning."),
         ("It is a greeting.\n</think>\n\nNO_REPLY", SILENT),
@@ -140,11 +140,11 @@ async fn thoughts_and_markers_are_not_shown() {
     gateway.at_rest().await;
 }
 
-/// A20, B14. What silence becomes is a setting.
+/// A20, B14. The ladder for silence is a setting.
 #[tokio::test]
 async fn a_silence_marker_in_a_direct_chat_becomes_the_reaction_that_the_operator_chose() {
     let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::React("👍".to_owned())]);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(rejoinder_core::Policy { ladder, ..policy() })
         .always(Script::replies("NO_REPLY"))
         .start()
@@ -156,14 +156,14 @@ async fn a_silence_marker_in_a_direct_chat_becomes_the_reaction_that_the_operato
     gateway.at_rest().await;
 }
 
-/// A8. A group follows its own ladder.
+/// A8.
 #[tokio::test]
 async fn a_group_follows_its_own_ladder() {
     let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::React("👀".to_owned())]);
     let group = rejoinder_core::Policy { ladder, ..policy() };
-    let mut made = Made::new().always(Script::is_silent("nothing to add"));
-    made.policies = Policies::new(policy()).with("test", rejoinder_core::ChatKind::Group, group);
-    let gateway = made.start().await;
+    let mut setup = GatewaySetup::new().always(Script::is_silent("nothing to add"));
+    setup.policies = Policies::new(policy()).with("test", rejoinder_core::ChatKind::Group, group);
+    let gateway = setup.start().await;
 
     gateway.receives(mention(&chat("team"), "agent?")).await;
     gateway.receives(said(&chat("ada"), "hello")).await;
@@ -185,7 +185,7 @@ async fn silence_on_ambient_talk_stays_silent() {
     gateway.at_rest().await;
 }
 
-/// B7, C5. What the operator reads is not what the person reads.
+/// B7, C5. The person reads a template; the error is in the turn's record.
 #[tokio::test]
 async fn a_failing_agent_becomes_the_operators_words_and_the_error_stays_inside() {
     let gateway = TestGateway::with(Script::fails("HTTP 500 from http://10.0.0.1")).await;
@@ -221,7 +221,7 @@ async fn an_agent_that_fails_after_its_own_send_has_answered() {
     gateway.at_rest().await;
 }
 
-/// B8, B10. What it says on top of its own send is kept, not sent.
+/// B8, B10. After the agent's own send, its later texts are stored and not sent.
 #[tokio::test]
 async fn an_agents_own_send_is_the_answer_and_later_ones_are_not_sent() {
     let script = Script::replies("done").sending("first").taking(secs(1)).sending("second");
@@ -235,7 +235,7 @@ async fn an_agents_own_send_is_the_answer_and_later_ones_are_not_sent() {
     gateway.at_rest().await;
 }
 
-/// A blank send is no signal: the run goes on to its end.
+/// A blank send is no signal: the run continues.
 #[tokio::test]
 async fn a_blank_send_settles_nothing() {
     let gateway = TestGateway::with(Script::replies("the answer").sending("  ")).await;
@@ -246,12 +246,12 @@ async fn a_blank_send_settles_nothing() {
     gateway.at_rest().await;
 }
 
-/// A15: the ladder, rung by rung.
+/// A15: the handoff rung.
 #[tokio::test]
 async fn a_silent_agent_hands_over_to_the_next_one() {
     let ladder = Ladder::empty()
         .with(Cause::Silent, vec![Rung::Handoff("orchestrator".to_owned()), Rung::Say("silent".to_owned())]);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(rejoinder_core::Policy { ladder, ..policy() })
         .always(Script::is_silent("not mine"))
         .agent("orchestrator", |_| Script::replies("I can take that."))
@@ -265,11 +265,11 @@ async fn a_silent_agent_hands_over_to_the_next_one() {
     gateway.at_rest().await;
 }
 
-/// A5, A15. A refused answer goes on to the next rung; one that nobody takes is a dead letter.
+/// A5, A15. A refused answer is followed by the next rung.
 #[tokio::test]
 async fn a_refused_answer_is_followed_by_the_ladder() {
     let gateway = TestGateway::with(Script::replies("<b>broken")).await;
-    gateway.platform.next(Fault::Refuse);
+    gateway.platform.queue_fault(Fault::Refuse);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
 
@@ -277,27 +277,29 @@ async fn a_refused_answer_is_followed_by_the_ladder() {
     gateway.at_rest().await;
 }
 
-/// D6, D10. What nobody takes keeps its payload, and is not tried for ever.
+/// D6, D10. A refused answer keeps its payload, and is not retried.
 #[tokio::test]
 async fn when_every_way_is_refused_the_turn_is_a_dead_letter_with_its_payload() {
     let gateway = TestGateway::with(Script::replies("the answer")).await;
-    gateway.platform.trouble(|_| Some(Fault::Refuse));
+    gateway.platform.choose_faults(|_| Some(Fault::Refuse));
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(3600)).await;
 
     assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
     let dossier = gateway.dossier(turn).await;
-    assert_eq!(dossier.attempts.len(), 2, "the answer and the ladder's words, once each");
+    assert_eq!(dossier.attempts.len(), 2, "the answer and the fallback, once each");
     assert!(format!("{:?}", dossier.deliveries[0].action).contains("the answer"));
     gateway.at_rest().await;
 }
 
-/// B11. The answer goes to where it was asked, and only there.
+/// B11. An answer goes to the conversation of its question only.
 #[tokio::test]
 async fn every_answer_goes_to_its_own_conversation() {
-    let gateway =
-        Made::new().agent("main", |turn: &AgentTurn| Script::replies(&format!("to {}", turn.text))).start().await;
+    let gateway = GatewaySetup::new()
+        .agent("main", |turn: &AgentTurn| Script::replies(&format!("to {}", turn.text)))
+        .start()
+        .await;
 
     gateway.receives(said(&chat("ada"), "ada")).await;
     gateway.receives(said(&chat("ada").in_thread("t1"), "thread")).await;
@@ -309,7 +311,7 @@ async fn every_answer_goes_to_its_own_conversation() {
     gateway.at_rest().await;
 }
 
-/// L4. An answer is bound to what it answers.
+/// L4.
 #[tokio::test]
 async fn an_answer_replies_to_the_message_it_answers() {
     let gateway = TestGateway::with(Script::replies("yes")).await;
@@ -322,11 +324,11 @@ async fn an_answer_replies_to_the_message_it_answers() {
     gateway.at_rest().await;
 }
 
-/// C4. The marks of other runtimes reach no adapter, not even as a draft.
+/// C4. Silence markers reach no adapter, not even as a draft.
 #[tokio::test]
 async fn a_silence_marker_in_the_stream_is_never_shown() {
     let script = Script::replies("NO_REPLY").streaming("NO_").streaming("REPLY").taking(secs(2));
-    let gateway = Made::new().capable(|it| it.drafts = Support::Full).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(|it| it.drafts = Support::Full).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(3)).await;
@@ -336,10 +338,10 @@ async fn a_silence_marker_in_the_stream_is_never_shown() {
     gateway.at_rest().await;
 }
 
-/// The agent says when; the debt is paid by running it again.
+/// When the time that the agent named has come, it is run again to pay the debt.
 #[tokio::test]
 async fn an_agents_own_deferral_is_a_debt_that_it_is_asked_to_pay() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match turn.attempt {
             1 => Script::defers(Some("In a minute."), secs(60)),
             _ => Script::replies("Here it is."),
@@ -356,7 +358,7 @@ async fn an_agents_own_deferral_is_a_debt_that_it_is_asked_to_pay() {
     gateway.at_rest().await;
 }
 
-/// The transcript is what the agent remembers: what was said, and what was seen.
+/// The history of a run has the earlier messages and the answers that were shown.
 #[tokio::test]
 async fn the_next_turn_remembers_the_one_before() {
     let gateway = TestGateway::with(Script::replies("Ada, of course.")).await;
@@ -371,10 +373,10 @@ async fn the_next_turn_remembers_the_one_before() {
     gateway.at_rest().await;
 }
 
-/// A sentence for each of the names that the other modules use, so that a change of words is seen here.
+/// Without edits, the deferral and the answer are two messages.
 #[tokio::test]
 async fn a_slow_agent_defers_and_then_answers() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .capable(|it| it.edit = Support::No)
         .always(Script::replies("done").taking(SOFT_DEADLINE + secs(10)))
         .start()
@@ -388,11 +390,11 @@ async fn a_slow_agent_defers_and_then_answers() {
     gateway.at_rest().await;
 }
 
-/// What cannot be read is said so to whoever wrote it, and no agent is asked.
+/// The sender of an unreadable message is notified, and no agent is run.
 #[tokio::test]
 async fn what_cannot_be_read_is_said_to_be() {
     let ladder = Ladder::empty().with(Cause::Unreadable, vec![Rung::Say("silent".to_owned())]);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(rejoinder_core::Policy { ladder, ..policy() })
         .always(Script::replies("Good morning."))
         .start()
@@ -408,7 +410,7 @@ async fn what_cannot_be_read_is_said_to_be() {
     gateway.at_rest().await;
 }
 
-/// In a group the agent is told who said what; in a direct chat there is nobody to tell apart.
+/// The history names the senders in a group, and not in a direct chat.
 #[tokio::test]
 async fn in_a_group_the_history_names_who_spoke() {
     let gateway = TestGateway::with(Script::replies("hm")).await;

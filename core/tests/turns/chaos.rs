@@ -1,4 +1,4 @@
-//! Everything at once, by a seed.
+//! Random events, faults and crashes, from a seed.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -14,13 +14,13 @@ use rejoinder_core::{
 };
 use tokio::sync::watch;
 
-use crate::gateway::{Made, nobody, policy, said, secs};
+use crate::gateway::{GatewaySetup, policy, said, secs, unrelated_owner};
 
 const CONVERSATIONS: u64 = 12;
 const MESSAGES: u64 = 10;
 const LIVES: u32 = 4;
 
-/// How long it may take for everything to come to rest, in real time.
+/// How long the gateway may take to come to rest, in real time.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn random(seed: u64, what: impl Hash) -> StdRng {
@@ -49,7 +49,7 @@ fn script(seed: u64, turn: &AgentTurn) -> Script {
     }
 }
 
-/// What the platform does to a delivery. It refuses at the first attempt only: what it took once, it takes.
+/// The fault of a delivery. Only first attempts are refused: the platform would not refuse what it may have accepted.
 fn trouble(random: &mut StdRng, delivery: &Delivery) -> Option<Fault> {
     let first = delivery.attempt() == 1 && delivery.part().0 == 1;
     match random.random_range(0..100) {
@@ -64,30 +64,32 @@ fn trouble(random: &mut StdRng, delivery: &Delivery) -> Option<Fault> {
     }
 }
 
-fn made(seed: u64) -> Made {
+fn setup(seed: u64) -> GatewaySetup {
     let say = |template: &str| Rung::Say(template.to_owned());
     let ladder = Ladder::empty()
         .with(Cause::Silent, vec![Rung::Handoff("orchestrator".to_owned()), say("silent")])
         .with(Cause::Error, vec![say("failed")])
         .with(Cause::Timeout, vec![Rung::Handoff("orchestrator".to_owned()), say("late")])
         .with(Cause::Refused, vec![say("failed")]);
-    let mut made = Made::new()
-        .seats(6)
+    let mut setup = GatewaySetup::new()
+        .slots(6)
         .agent("main", move |turn| script(seed, turn))
         .agent("orchestrator", move |turn| script(seed.wrapping_add(1), turn));
-    made.policies = Policies::new(Policy { ladder, hard_deadline: secs(60), max_deferrals: 2, ..policy() });
-    made.capabilities = Capabilities {
+    setup.policies = Policies::new(Policy { ladder, hard_deadline: secs(60), max_deferrals: 2, ..policy() });
+    setup.capabilities = Capabilities {
         drafts: Support::Full,
         typing: Support::Full,
         draft_interval: Duration::from_millis(200),
         ..capabilities()
     };
-    made.channels.push((ChannelId::new("sure", "main"), Capabilities { resend: Resend::Idempotent, ..capabilities() }));
-    made.channels.push((ChannelId::new("row", "main"), Capabilities { receipts: Receipts::Row, ..capabilities() }));
-    made
+    setup
+        .channels
+        .push((ChannelId::new("sure", "main"), Capabilities { resend: Resend::Idempotent, ..capabilities() }));
+    setup.channels.push((ChannelId::new("row", "main"), Capabilities { receipts: Receipts::Row, ..capabilities() }));
+    setup
 }
 
-/// Says `event` to whichever gateway lives, until one has taken it in.
+/// Gives `event` to the current gateway until one has accepted it.
 async fn brings_in(intake: &mut watch::Receiver<Option<Intake>>, event: InboundEvent) {
     loop {
         let current = intake.borrow_and_update().clone();
@@ -128,12 +130,12 @@ async fn talks(seed: u64, number: u64, mut intake: watch::Receiver<Option<Intake
 }
 
 async fn survives(seed: u64) {
-    let mut gateway = made(seed).start().await;
+    let mut gateway = setup(seed).start().await;
     let mut moods = random(seed, "platform");
-    gateway.platform.trouble(move |delivery| trouble(&mut moods, delivery));
+    gateway.platform.choose_faults(move |delivery| trouble(&mut moods, delivery));
     let (lives, intake) = watch::channel(Some(gateway.intake()));
     let people: Vec<_> = (0..CONVERSATIONS).map(|number| tokio::spawn(talks(seed, number, intake.clone()))).collect();
-    let passing = gateway.clock.pass_by_itself(secs(2));
+    let passing = gateway.clock.run_automatically(secs(2));
 
     let mut ends = random(seed, "ends");
     for _ in 1..LIVES {
@@ -144,16 +146,16 @@ async fn survives(seed: u64) {
         lives.send_replace(Some(gateway.intake()));
     }
     for person in people {
-        person.await.expect("nobody panics");
+        person.await.expect("no task panics");
     }
-    gateway.platform.calm_down();
+    gateway.platform.clear_faults();
 
     let rests = async {
         loop {
             let backlog = gateway.store.backlog().await.expect("readable");
-            // Also a run that goes on when its turn is settled by what it sent.
-            let running = gateway.store.runs_left(nobody(), None, 1).await.expect("readable");
-            let sending = gateway.store.attempts_left(nobody()).await.expect("readable");
+            // A run may continue after its own send has settled the turn.
+            let running = gateway.store.runs_left(unrelated_owner(), None, 1).await.expect("readable");
+            let sending = gateway.store.attempts_left(unrelated_owner()).await.expect("readable");
             let are_left = (backlog.open, backlog.waiting, backlog.pending_deliveries) != (0, 0, 0);
             if !are_left && running.is_empty() && sending.is_empty() {
                 return;
@@ -170,12 +172,12 @@ async fn survives(seed: u64) {
     gateway.at_rest().await;
 }
 
-/// How many seeds to try: more in the environment variable `REJOINDER_SEEDS`.
+/// How many seeds to try: `REJOINDER_SEEDS` from the environment, by default 3.
 fn seeds() -> u64 {
     std::env::var("REJOINDER_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(3)
 }
 
-/// A1, A3, B10, D1, E6, E8: whatever happens, every turn ends in one signal.
+/// A1, A3, B10, D1, E6, E8.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_happens_every_turn_ends_in_one_signal() {
     for seed in 0..seeds() {

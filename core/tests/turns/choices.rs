@@ -1,4 +1,4 @@
-//! Questions with buttons: the first pick answers, and closes them.
+//! Questions with buttons: the first pick answers and closes a question.
 
 use futures_util::future::join_all;
 use rejoinder_core::{
@@ -6,12 +6,12 @@ use rejoinder_core::{
     conformance::scripted::Script, store::TurnStatus,
 };
 
-use crate::gateway::{Made, TestGateway, chat, mention, policy, said};
+use crate::gateway::{GatewaySetup, TestGateway, chat, mention, policy, said};
 
-/// A gateway whose agent has nothing to say but to what was picked, and asks `question` then.
+/// A gateway whose agent answers picks only; for other turns the ladder asks `question`.
 async fn asking(question: &str) -> TestGateway {
     let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::Clarify(question.to_owned())]);
-    Made::new()
+    GatewaySetup::new()
         .policy(Policy { ladder, ..policy() })
         .agent("main", |turn| match turn.text.as_str() {
             "more" | "again" => Script::replies(&format!("{} it is.", turn.text)),
@@ -42,7 +42,7 @@ fn more() -> Accepted {
     Accepted::Picked { choice: "more".to_owned() }
 }
 
-/// B14. Three presses are one answer: the double tap and the other person change nothing.
+/// B14. The first pick of the chooser counts: a double tap and other people's presses change nothing.
 #[tokio::test]
 async fn a_question_is_answered_by_the_first_pick_of_who_was_asked() {
     let gateway = asking("what_next").await;
@@ -74,7 +74,7 @@ async fn anyone_may_answer_a_question_that_says_so() {
     gateway.at_rest().await;
 }
 
-/// In a direct chat there is nobody else.
+/// In a direct chat a question names no chooser.
 #[tokio::test]
 async fn a_question_in_a_direct_chat_asks_whoever_is_there() {
     let gateway = asking("what_next").await;

@@ -2,7 +2,7 @@
 
 use rejoinder_core::{AgentTurn, Speaker, Usage, conformance::scripted::Script, store::TurnStatus};
 
-use crate::gateway::{Made, SOFT_DEADLINE, TestGateway, ambient, chat, mention, said, secs};
+use crate::gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, ambient, chat, mention, said, secs};
 
 /// D18, B3.
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn stop_settles_what_runs_and_what_waits_at_once_and_is_acknowledged() {
     gateway.at_rest().await;
 }
 
-/// D18. Also a turn whose answer is a debt.
+/// D18. A stop cancels a turn whose answer is a debt.
 #[tokio::test]
 async fn stop_settles_a_deferred_turn() {
     let gateway = TestGateway::with(Script::hangs()).await;
@@ -36,7 +36,7 @@ async fn stop_settles_a_deferred_turn() {
     gateway.at_rest().await;
 }
 
-/// D12. What the gateway does by itself is a turn with its rows, like any other.
+/// D12. A command is a turn with a run, a delivery and an attempt, like any other.
 #[tokio::test]
 async fn stop_with_nothing_to_stop_says_so() {
     let gateway = TestGateway::with(Script::replies("hi")).await;
@@ -49,10 +49,10 @@ async fn stop_with_nothing_to_stop_says_so() {
     gateway.at_rest().await;
 }
 
-/// B3. What comes after a stop runs.
+/// B3.
 #[tokio::test]
 async fn after_a_stop_the_next_turn_runs() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
             "stuck" => Script::hangs(),
             _ => Script::replies("fine"),
@@ -68,12 +68,12 @@ async fn after_a_stop_the_next_turn_runs() {
     gateway.at_rest().await;
 }
 
-/// A stop that the gateway died on is carried out before what it is about is taken up again.
+/// A stop interrupted by a crash is executed before the turns that it cancels are recovered.
 #[tokio::test]
 async fn a_stop_that_was_interrupted_stops_what_was_running() {
     let mut gateway = TestGateway::with(Script::hangs()).await;
     gateway.receives(said(&chat("ada"), "one")).await;
-    // The stop is accepted; what it does is not stored any more.
+    // The stop is accepted; the crash precedes the write of its effects.
     gateway.life.crash_at(2, crate::life::Crash::Before);
     let event = said(&chat("ada"), "/stop");
     gateway.accepts(event).await;
@@ -102,7 +102,7 @@ async fn new_makes_the_agent_forget() {
     gateway.at_rest().await;
 }
 
-/// A11, B3. What the gateway says is the operator's words, with what they name filled in; no agent is run.
+/// A11, B3. The answers are the operator's templates with their placeholders filled in; no agent is run.
 #[tokio::test]
 async fn start_help_and_status_are_answered_in_the_operators_words() {
     let gateway = TestGateway::with(Script::hangs()).await;
@@ -118,11 +118,11 @@ async fn start_help_and_status_are_answered_in_the_operators_words() {
     let expected = ["Hello! I am main.", "Hello! I am main.", "Say what you like.", "Nothing is going on."];
     assert_eq!(gateway.visible(&chat("ada"))[..4], expected);
     assert_eq!(gateway.visible(&chat("ada"))[4..], ["I am working on it.", "Stopped."]);
-    assert_eq!(gateway.visible(&chat("bob")), ["Nothing is going on."], "what is elsewhere is nobody's business");
+    assert_eq!(gateway.visible(&chat("bob")), ["Nothing is going on."], "other conversations do not count");
     gateway.at_rest().await;
 }
 
-/// A command in a group is one when it is directed at us.
+/// A group message is a command only if it is directed at us.
 #[tokio::test]
 async fn in_a_group_a_command_is_for_whom_it_is_directed_at() {
     let gateway = TestGateway::with(Script::is_silent("ambient")).await;
@@ -135,7 +135,7 @@ async fn in_a_group_a_command_is_for_whom_it_is_directed_at() {
     gateway.at_rest().await;
 }
 
-/// D18. What nobody asked for is stopped as well.
+/// D18. A stop cancels ambient turns as well.
 #[tokio::test]
 async fn stop_ends_ambient_runs_too() {
     let gateway = TestGateway::with(Script::hangs()).await;
@@ -151,7 +151,7 @@ async fn stop_ends_ambient_runs_too() {
     gateway.at_rest().await;
 }
 
-/// What the gateway said is not put into the agent's mouth.
+/// The history has the gateway's own answers as the gateway's, not as the agent's.
 #[tokio::test]
 async fn the_agent_is_told_of_commands_as_what_the_gateway_said() {
     let gateway = TestGateway::with(Script::replies("yes")).await;
@@ -165,7 +165,7 @@ async fn the_agent_is_told_of_commands_as_what_the_gateway_said() {
     gateway.at_rest().await;
 }
 
-/// A run that is told to stop may do so by itself: what it consumed until then counts.
+/// A cancelled run gets a moment to end, and its usage until then is recorded.
 #[tokio::test]
 async fn a_stopped_run_gets_a_moment_to_end() {
     let usage = Usage { input_tokens: 3, output_tokens: 4 };
@@ -176,15 +176,15 @@ async fn a_stopped_run_gets_a_moment_to_end() {
     gateway.receives(said(&chat("ada"), "/stop")).await;
     gateway.advance(secs(1)).await;
 
-    assert_eq!(gateway.visible(&chat("ada")), ["Stopped."], "nobody waits for it");
-    assert_eq!(gateway.dossier(turn).await.runs[0].end, None, "it goes on for a moment");
+    assert_eq!(gateway.visible(&chat("ada")), ["Stopped."], "the answer does not wait for the run");
+    assert_eq!(gateway.dossier(turn).await.runs[0].end, None, "the run continues for a moment");
     gateway.advance(secs(1)).await;
     let run = gateway.dossier(turn).await.runs.remove(0);
     assert_eq!((run.end.as_deref(), run.usage), (Some("stopped"), Some(usage)));
     gateway.at_rest().await;
 }
 
-/// The gateway's own turns are told from an agent's by their kind, and not by a name.
+/// The handler's kind, not its name, distinguishes the gateway's own turns from an agent's.
 #[tokio::test]
 async fn an_agent_may_be_called_gateway() {
     let mut gateway = TestGateway::with(Script::replies("done")).await;

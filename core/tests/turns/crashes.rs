@@ -1,4 +1,4 @@
-//! `kill -9` at every step of a turn's way.
+//! `kill -9` at every step of a turn.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,14 +8,14 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{HARD_DEADLINE, Made, TestGateway, chat, policy, said, secs},
+    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, policy, said, secs},
     life::{Crash, Life},
 };
 
-/// Long enough for everything to come to its end.
+/// Long enough for every turn to end.
 const LONG: Duration = Duration::from_hours(2);
 
-/// Says something until the gateway has taken it in, as a platform does that is not acknowledged.
+/// Gives an event to the gateway until it is accepted, as a platform does without an acknowledgement.
 async fn delivers_until_accepted(gateway: &mut TestGateway, event: &rejoinder_core::InboundEvent) {
     loop {
         let (intake, event, life) = (gateway.intake(), event.clone(), Arc::clone(&gateway.life));
@@ -33,7 +33,7 @@ async fn delivers_until_accepted(gateway: &mut TestGateway, event: &rejoinder_co
     }
 }
 
-/// Lives through one crash at the `number`-th write after `event` was said. `false` when there was none.
+/// Sends an event and crashes at the `number`-th write from then on. Returns whether the last life has crashed.
 async fn survives(gateway: &mut TestGateway, number: u64, crash: Crash) -> bool {
     gateway.life.crash_at(number, crash);
     let event = said(&chat("ada"), "hello");
@@ -43,18 +43,18 @@ async fn survives(gateway: &mut TestGateway, number: u64, crash: Crash) -> bool 
     if crashed {
         gateway.restart().await;
     }
-    // A crash during intake was lived through already, in a life without a plan.
+    // After a crash during intake, the gateway was restarted there without a planned crash.
     gateway.advance(LONG).await;
     gateway.check_rest().await;
     crashed
 }
 
-/// Crashes before and after every write that a turn of `made` takes, each in a gateway of its own, until a
-/// turn goes through without a crash.
-async fn at_every_write(made: impl Fn() -> Made, expected: impl Fn(&TestGateway, &str)) {
+/// Crashes before and after every write of a turn of `setup`, each in a new gateway, until a turn ends without a
+/// crash.
+async fn at_every_write(setup: impl Fn() -> GatewaySetup, expected: impl Fn(&TestGateway, &str)) {
     for crash in [Crash::Before, Crash::After] {
         for number in 1..100 {
-            let mut gateway = made().start().await;
+            let mut gateway = setup().start().await;
             let life = Arc::clone(&gateway.life);
             survives(&mut gateway, number, crash).await;
             expected(&gateway, &format!("{crash:?} write {number}"));
@@ -71,17 +71,17 @@ async fn at_every_write(made: impl Fn() -> Made, expected: impl Fn(&TestGateway,
 #[tokio::test]
 async fn a_crash_at_any_write_of_an_answered_turn_ends_in_one_answer() {
     at_every_write(
-        || Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")),
+        || GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")),
         |gateway, at| assert_eq!(gateway.visible(&chat("ada")), ["done"], "{at}"),
     )
     .await;
 }
 
-/// D1, D7. Where a resend may show twice, a second copy says so.
+/// D1, D7. Where a resend may show twice, the second copy is labelled.
 #[tokio::test]
 async fn a_crash_where_a_resend_may_show_twice_ends_in_one_answer_and_at_most_one_labelled_copy() {
     at_every_write(
-        || Made::new().always(Script::replies("done")),
+        || GatewaySetup::new().always(Script::replies("done")),
         |gateway, at| {
             let visible = gateway.visible(&chat("ada"));
             let plain = visible.iter().filter(|text| *text == "done").count();
@@ -91,11 +91,15 @@ async fn a_crash_where_a_resend_may_show_twice_ends_in_one_answer_and_at_most_on
     .await;
 }
 
-/// D1: a deferral sent, and its answer ready.
+/// D1: with a deferral before the answer.
 #[tokio::test]
 async fn a_crash_at_any_write_of_a_deferred_turn_pays_the_debt() {
     at_every_write(
-        || Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done").taking(secs(30))),
+        || {
+            GatewaySetup::new()
+                .capable(|it| it.resend = Resend::Idempotent)
+                .always(Script::replies("done").taking(secs(30)))
+        },
         |gateway, at| assert_eq!(gateway.visible(&chat("ada")), ["done"], "{at}"),
     )
     .await;
@@ -106,13 +110,13 @@ async fn a_crash_at_any_write_of_a_deferred_turn_pays_the_debt() {
 async fn a_crash_at_any_write_of_a_long_answer_shows_every_part_once() {
     let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
     at_every_write(
-        move || Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies(&text)),
+        move || GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies(&text)),
         |gateway, at| assert_eq!(gateway.visible(&chat("ada")), ["one", "two", "three"], "{at}"),
     )
     .await;
 }
 
-/// D1: on the ladder, with a run of its own.
+/// D1: during a handoff.
 #[tokio::test]
 async fn a_crash_at_any_write_of_a_handed_over_turn_ends_in_one_answer() {
     let ladder = Ladder::empty()
@@ -120,7 +124,7 @@ async fn a_crash_at_any_write_of_a_handed_over_turn_ends_in_one_answer() {
         .with(Cause::Error, vec![Rung::Say("failed".to_owned())]);
     at_every_write(
         move || {
-            Made::new()
+            GatewaySetup::new()
                 .policy(Policy { ladder: ladder.clone(), ..policy() })
                 .capable(|it| it.resend = Resend::Idempotent)
                 .always(Script::is_silent("not mine"))
@@ -131,12 +135,12 @@ async fn a_crash_at_any_write_of_a_handed_over_turn_ends_in_one_answer() {
     .await;
 }
 
-/// D1: an answer that the agent sent while it ran, and then its end.
+/// D1: between the agent's own send and the end of its run.
 #[tokio::test]
 async fn a_crash_at_any_write_of_an_agents_own_send_ends_in_one_answer() {
     at_every_write(
         || {
-            Made::new()
+            GatewaySetup::new()
                 .capable(|it| it.resend = Resend::Idempotent)
                 .always(Script::replies("done").sending("here").taking(secs(5)))
         },
@@ -145,13 +149,16 @@ async fn a_crash_at_any_write_of_an_agents_own_send_ends_in_one_answer() {
     .await;
 }
 
-/// D1: after a refusal, on the way to the next rung.
+/// D1: between a refusal and the next rung.
 #[tokio::test]
 async fn a_crash_at_any_write_of_a_refused_answer_ends_in_the_ladders_words() {
     for crash in [Crash::Before, Crash::After] {
         for number in 1..100 {
-            let mut gateway =
-                Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("bad")).start().await;
+            let mut gateway = GatewaySetup::new()
+                .capable(|it| it.resend = Resend::Idempotent)
+                .always(Script::replies("bad"))
+                .start()
+                .await;
             gateway
                 .platform
                 .trouble(|delivery| format!("{:?}", delivery.action()).contains("bad").then_some(Fault::Refuse));
@@ -165,12 +172,12 @@ async fn a_crash_at_any_write_of_a_refused_answer_ends_in_the_ladders_words() {
     }
 }
 
-/// A10, D1: three turns of one conversation, a crash anywhere among them.
+/// A10, D1: during three turns of one conversation.
 #[tokio::test]
 async fn a_crash_at_any_write_of_a_conversation_keeps_its_order() {
     for crash in [Crash::Before, Crash::After] {
         for number in 1..100 {
-            let mut gateway = Made::new()
+            let mut gateway = GatewaySetup::new()
                 .capable(|it| it.resend = Resend::Idempotent)
                 .agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(1)))
                 .start()
@@ -195,10 +202,10 @@ async fn a_crash_at_any_write_of_a_conversation_keeps_its_order() {
     }
 }
 
-/// D11, D13. A turn that ends the process is quarantined after `max_runs`, and still gets its fallback.
+/// D11, D13. A turn that crashes the process is given up after `max_runs`, and still gets its fallback.
 #[tokio::test]
 async fn a_poison_turn_is_quarantined_and_its_neighbours_are_answered() {
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .capable(|it| it.edit = Support::No)
         .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
             "poison" => Script::hangs(),
@@ -218,17 +225,17 @@ async fn a_poison_turn_is_quarantined_and_its_neighbours_are_answered() {
     gateway.at_rest().await;
 }
 
-/// A life that ends while it starts is followed by one that does not.
+/// A crash during the recovery at start is followed by a clean start.
 #[tokio::test]
 async fn a_crash_while_taking_up_what_was_left_loses_nothing() {
     for number in 1..5 {
         for crash in [Crash::Before, Crash::After] {
-            let mut gateway = Made::new()
+            let mut gateway = GatewaySetup::new()
                 .capable(|it| it.resend = Resend::Idempotent)
                 .always(Script::replies("done").taking(secs(1)))
                 .start()
                 .await;
-            gateway.platform.next(Fault::Hang);
+            gateway.platform.queue_fault(Fault::Hang);
             gateway.receives(said(&chat("ada"), "one")).await;
             gateway.receives(said(&chat("bob"), "two")).await;
             gateway.advance(secs(1)).await;

@@ -1,14 +1,14 @@
-//! Many conversations at once.
+//! Many simultaneous conversations.
 
 use rejoinder_core::{AgentTurn, conformance::scripted::Script};
 
-use crate::gateway::{Made, chat, said, secs};
+use crate::gateway::{GatewaySetup, chat, said, secs};
 
-/// 64 conversations, one of which floods: the others do not wait for it.
+/// Of 64 conversations one floods; the others do not wait for it.
 #[tokio::test]
 async fn a_flood_in_one_conversation_starves_no_other() {
-    let gateway = Made::new()
-        .seats(4)
+    let gateway = GatewaySetup::new()
+        .slots(4)
         .agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(1)))
         .start()
         .await;
@@ -19,7 +19,7 @@ async fn a_flood_in_one_conversation_starves_no_other() {
         gateway.accepts(said(&chat(&format!("c{number}")), "hello")).await;
     }
 
-    // 64 conversations on 4 seats: everyone had a turn of a second after 16 of them, and the flood its share.
+    // 64 conversations share 4 slots: after 16 s each has had its turn of 1 s, the flood included.
     gateway.advance(secs(22)).await;
     let answered = (0..63).filter(|number| gateway.visible(&chat(&format!("c{number}"))).contains(&"hello".to_owned()));
     assert_eq!(answered.count(), 63);
@@ -30,10 +30,10 @@ async fn a_flood_in_one_conversation_starves_no_other() {
     gateway.at_rest().await;
 }
 
-/// A batch of one conversation keeps its order, whatever ends meanwhile.
+/// Batches of one conversation keep their order, also when turns end meanwhile.
 #[tokio::test]
 async fn a_batch_is_answered_in_its_order() {
-    let gateway = Made::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text)).start().await;
+    let gateway = GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text)).start().await;
     let batch = |from: u32| (from..from + 5).map(|number| said(&chat("ada"), &format!("{number}"))).collect();
 
     for from in [0, 5, 10] {

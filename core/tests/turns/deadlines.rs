@@ -1,4 +1,4 @@
-//! Turns that take long, and turns that wait for them.
+//! Slow turns, and turns that wait for them.
 
 use rejoinder_core::{
     AgentTurn, Cause, Ladder, Policy, Rung, Support,
@@ -6,7 +6,9 @@ use rejoinder_core::{
     store::TurnStatus,
 };
 
-use crate::gateway::{DEFERRAL, HARD_DEADLINE, LATE, Made, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
+use crate::gateway::{
+    DEFERRAL, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs,
+};
 
 /// G2, H3.
 #[tokio::test]
@@ -25,7 +27,7 @@ async fn a_deferral_becomes_the_answer_in_place() {
 /// A10, B1.
 #[tokio::test]
 async fn every_turn_that_waits_behind_a_slow_one_gets_a_deferral_and_then_its_answer() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| Script::replies(&format!("re {}", turn.text)).taking(secs(60)))
         .start()
         .await;
@@ -42,10 +44,10 @@ async fn every_turn_that_waits_behind_a_slow_one_gets_a_deferral_and_then_its_an
     gateway.at_rest().await;
 }
 
-/// A9, G2. One text after the deadline, and the next turn runs.
+/// A9, G2. After the hard deadline the ladder answers, and the next turn runs.
 #[tokio::test]
 async fn a_stuck_run_ends_at_its_deadline_and_the_next_turn_runs() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
             "stuck" => Script::hangs().streaming("well"),
             _ => Script::replies("quick"),
@@ -63,11 +65,11 @@ async fn a_stuck_run_ends_at_its_deadline_and_the_next_turn_runs() {
     gateway.at_rest().await;
 }
 
-/// D3. What waits outlives the timeout of what runs, as often as it takes.
+/// D3. A waiting turn is answered, however many turns before it time out.
 #[tokio::test]
 async fn waiting_turns_outlive_the_timeouts_before_them() {
     let policy = Policy { max_deferrals: 10, ..policy() };
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(policy)
         .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
             "stuck" => Script::hangs(),
@@ -85,12 +87,12 @@ async fn waiting_turns_outlive_the_timeouts_before_them() {
     gateway.at_rest().await;
 }
 
-/// A timed-out run whose ladder runs another agent: the second run has a stop of its own.
+/// Stopping a timed-out run does not stop the run of the agent that takes over.
 #[tokio::test]
 async fn an_agent_that_takes_over_after_a_timeout_is_not_stopped_with_the_first() {
     let ladder = Ladder::empty()
         .with(Cause::Timeout, vec![Rung::Handoff("orchestrator".to_owned()), Rung::Say("late".to_owned())]);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(Policy { ladder, ..policy() })
         .always(Script::hangs())
         .agent("orchestrator", |_| Script::replies("taken over").taking(secs(30)))
@@ -104,7 +106,7 @@ async fn an_agent_that_takes_over_after_a_timeout_is_not_stopped_with_the_first(
     gateway.at_rest().await;
 }
 
-/// G5. The answer that comes while the deferral is on its way waits for what becomes of it.
+/// G5. An answer that comes while the deferral is in flight waits for its result.
 #[tokio::test]
 async fn an_answer_that_meets_its_deferral_on_the_way_follows_it() {
     let gateway = TestGateway::with(Script::replies("done").taking(SOFT_DEADLINE + secs(1))).await;
@@ -120,7 +122,7 @@ async fn an_answer_that_meets_its_deferral_on_the_way_follows_it() {
     gateway.at_rest().await;
 }
 
-/// G5. A deferral that did not get out makes room for the answer.
+/// G5. The answer replaces a deferral that was not sent.
 #[tokio::test]
 async fn an_answer_takes_the_place_of_a_deferral_that_was_not_sent() {
     let gateway = TestGateway::with(Script::replies("done").taking(SOFT_DEADLINE + secs(30))).await;
@@ -137,11 +139,11 @@ async fn an_answer_takes_the_place_of_a_deferral_that_was_not_sent() {
     gateway.at_rest().await;
 }
 
-/// A deferral that is refused is no answer: the run goes on, and the answer comes.
+/// A refused deferral does not end the run.
 #[tokio::test]
 async fn a_refused_deferral_does_not_end_the_turn() {
     let gateway = TestGateway::with(Script::replies("done").taking(SOFT_DEADLINE + secs(10))).await;
-    gateway.platform.next(Fault::Refuse);
+    gateway.platform.queue_fault(Fault::Refuse);
 
     gateway.receives(said(&chat("ada"), "status?")).await;
     gateway.advance(SOFT_DEADLINE + secs(10)).await;
@@ -150,10 +152,11 @@ async fn a_refused_deferral_does_not_end_the_turn() {
     gateway.at_rest().await;
 }
 
-/// G3. A debt that nobody pays goes to the ladder.
+/// G3. An unpaid debt ends with the ladder.
 #[tokio::test]
 async fn a_debt_that_is_never_paid_ends_with_the_ladder() {
-    let gateway = Made::new().capable(|it| it.edit = Support::No).always(Script::defers(None, secs(60))).start().await;
+    let gateway =
+        GatewaySetup::new().capable(|it| it.edit = Support::No).always(Script::defers(None, secs(60))).start().await;
 
     let turn = gateway.receives(said(&chat("ada"), "approve?")).await;
     gateway.advance(HARD_DEADLINE * 5).await;
@@ -163,7 +166,7 @@ async fn a_debt_that_is_never_paid_ends_with_the_ladder() {
     gateway.at_rest().await;
 }
 
-/// The client's patience is the deferral's deadline.
+/// The client's patience is the deadline of the deferral.
 #[tokio::test]
 async fn a_client_with_little_patience_gets_its_deferral_in_time() {
     let gateway = TestGateway::with(Script::replies("done").taking(secs(15))).await;

@@ -1,24 +1,24 @@
-//! An agent that puts its answer off, and is asked again when the time that it named has come.
+//! Deferrals by the agent, which is run again when the time that it named has come.
 
-use rejoinder_core::{AgentTurn, Cause, Line, Policy, Rung, Speaker, conformance::scripted::Script};
+use rejoinder_core::{AgentTurn, Cause, HistoryLine, Policy, Rung, Speaker, conformance::scripted::Script};
 
-use crate::gateway::{LATE, Made, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
+use crate::gateway::{GatewaySetup, LATE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
 
-/// An agent that remembers nothing: what it does follows from what it is given.
+/// A gateway whose agent is stateless: its script follows from its input only.
 async fn stateless() -> TestGateway {
     let agent = |turn: &AgentTurn| match (&*turn.text, &turn.deferred) {
         ("later", None) => Script::defers(Some("Soon."), secs(60)),
         ("later", Some(deferred)) => Script::replies(&format!("As I said: {:?}", deferred.note)),
         (text, deferred) => Script::replies(&format!("{text} {deferred:?}")),
     };
-    Made::new().agent("main", agent).start().await
+    GatewaySetup::new().agent("main", agent).start().await
 }
 
 fn lines(turn: &AgentTurn) -> Vec<(Speaker, &str)> {
-    turn.history.iter().map(|Line { speaker, text, .. }| (*speaker, text.as_str())).collect()
+    turn.history.iter().map(|HistoryLine { speaker, text, .. }| (*speaker, text.as_str())).collect()
 }
 
-/// H3. The run that pays the debt knows that there is one.
+/// H3. The run that pays the debt gets the deferral as input.
 #[tokio::test]
 async fn an_agent_that_put_its_answer_off_is_told_so_when_it_is_asked_again() {
     let gateway = stateless().await;
@@ -34,8 +34,7 @@ async fn an_agent_that_put_its_answer_off_is_told_so_when_it_is_asked_again() {
     gateway.at_rest().await;
 }
 
-/// What is said meanwhile is answered by an agent that knows what it has promised; the answer then takes the
-/// promise's place.
+/// Until the debt is paid, other turns have the deferral in their history; then the answer replaces it.
 #[tokio::test]
 async fn a_deferral_is_in_the_transcript_until_the_answer_is() {
     let gateway = stateless().await;
@@ -48,7 +47,7 @@ async fn a_deferral_is_in_the_transcript_until_the_answer_is() {
     let asked: Vec<_> = runs.iter().map(|run| run.turn.text.as_str()).collect();
     assert_eq!(asked, ["later", "meanwhile", "later", "afterwards"]);
     assert_eq!(lines(&runs[1].turn), [(Speaker::Person, "later"), (Speaker::Agent, "Soon.")]);
-    assert_eq!(runs[1].turn.deferred, None, "another turn's deferral is none of its own");
+    assert_eq!(runs[1].turn.deferred, None, "a turn gets its own deferral only");
     let end = [
         (Speaker::Person, "later"),
         (Speaker::Agent, "As I said: Some(\"Soon.\")"),
@@ -59,10 +58,10 @@ async fn a_deferral_is_in_the_transcript_until_the_answer_is() {
     gateway.at_rest().await;
 }
 
-/// D9. The gateway may have been killed meanwhile, also in the middle of the run that pays.
+/// D9. Crashes before and during the run that pays.
 #[tokio::test]
 async fn an_agent_is_told_of_its_deferral_after_a_crash_as_well() {
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match (turn.attempt, &turn.deferred) {
             (1, _) => Script::defers(None, secs(60)),
             (2, Some(_)) => Script::hangs(),
@@ -81,10 +80,10 @@ async fn an_agent_is_told_of_its_deferral_after_a_crash_as_well() {
     gateway.at_rest().await;
 }
 
-/// What the agent promised stays in the transcript, and so do the words that came in place of its answer.
+/// The transcript keeps the agent's deferral and the fallback that followed.
 #[tokio::test]
 async fn a_deferral_that_is_not_paid_stays_in_the_transcript_before_the_fallback() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(Policy { max_deferrals: 1, ..policy() })
         .agent("main", |turn: &AgentTurn| match &*turn.text {
             "later" => Script::defers(Some("Soon."), secs(60)),
@@ -104,11 +103,11 @@ async fn a_deferral_that_is_not_paid_stays_in_the_transcript_before_the_fallback
     gateway.at_rest().await;
 }
 
-/// Whoever the ladder hands the turn to has promised nothing.
+/// The agent of a handoff does not get the first agent's deferral as its own.
 #[tokio::test]
 async fn an_agent_is_not_told_of_another_ones_deferral_as_its_own() {
     let ladder = policy().ladder.with(Cause::Timeout, vec![Rung::Handoff("boss".to_owned())]);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(Policy { max_deferrals: 1, ladder, ..policy() })
         .always(Script::defers(Some("Soon."), secs(60)))
         .agent("boss", |turn: &AgentTurn| Script::replies(&format!("{:?}", turn.deferred)))
@@ -122,10 +121,10 @@ async fn an_agent_is_not_told_of_another_ones_deferral_as_its_own() {
     gateway.at_rest().await;
 }
 
-/// The gateway's own deferral is nothing that the agent said: it is told of none, and the answer takes its place.
+/// The gateway's own deferral is neither in the agent's input nor in the transcript.
 #[tokio::test]
 async fn the_gateways_own_deferral_is_not_put_into_the_agents_mouth() {
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match (&*turn.text, turn.attempt) {
             ("one", 1) => Script::hangs(),
             _ => Script::replies(&format!("{:?}", turn.deferred)),

@@ -1,4 +1,4 @@
-//! From a stored delivery to the platform, when the platform is difficult.
+//! Sending stored deliveries to a platform that fails.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use rejoinder_core::{
     store::{DeliveryState, TurnStatus},
 };
 
-use crate::gateway::{CUT_OFF, DEFERRAL, Made, TestGateway, chat, policy, said, secs};
+use crate::gateway::{CUT_OFF, DEFERRAL, GatewaySetup, TestGateway, chat, policy, said, secs};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -29,7 +29,7 @@ async fn an_outage_shorter_than_its_life_uses_up_no_delivery() {
     gateway.at_rest().await;
 }
 
-/// H2, D10. Out of age and attempts it is a dead letter, with its payload.
+/// H2, D10. Past its lifetime and attempts a delivery is a dead letter, with its payload.
 #[tokio::test]
 async fn an_outage_longer_than_its_life_makes_a_dead_letter() {
     let gateway = TestGateway::with(Script::replies("done")).await;
@@ -45,7 +45,7 @@ async fn an_outage_longer_than_its_life_makes_a_dead_letter() {
     gateway.at_rest().await;
 }
 
-/// When a channel is back, what waits on it goes at once.
+/// A successful call to the channel sends its waiting deliveries at once.
 #[tokio::test]
 async fn when_a_channel_is_back_what_waits_on_it_goes_at_once() {
     let gateway = TestGateway::with(Script::replies("done")).await;
@@ -60,25 +60,25 @@ async fn when_a_channel_is_back_what_waits_on_it_goes_at_once() {
     gateway.at_rest().await;
 }
 
-/// H3. A poll that succeeds again says that the platform is back: nothing waits for its pause to end.
+/// H3. A poll that succeeds again sends the waiting deliveries without the rest of their pauses.
 #[tokio::test]
 async fn what_waits_goes_when_a_poll_succeeds_again() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.intake().is_back();
+    gateway.intake().report_recovered();
     gateway.platform.set_down(true);
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(HOUR).await;
     gateway.platform.set_down(false);
     assert!(gateway.visible(&chat("ada")).is_empty());
 
-    gateway.intake().is_back();
+    gateway.intake().report_recovered();
     gateway.settle().await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.at_rest().await;
 }
 
-/// A connection that comes and goes while sending fails does not undo the pauses.
+/// Repeated reconnections do not cancel the pauses while sending still fails.
 #[tokio::test]
 async fn a_platform_that_is_back_again_and_again_is_not_hammered() {
     let gateway = TestGateway::with(Script::replies("done")).await;
@@ -88,7 +88,7 @@ async fn a_platform_that_is_back_again_and_again_is_not_hammered() {
     let before = gateway.dossier(turn).await.attempts.len();
 
     for _ in 0..120 {
-        gateway.intake().is_back();
+        gateway.intake().report_recovered();
         gateway.advance(secs(1)).await;
     }
 
@@ -100,13 +100,12 @@ async fn a_platform_that_is_back_again_and_again_is_not_hammered() {
     gateway.at_rest().await;
 }
 
-/// D7, D8, H2. Nobody knows what became of several attempts in a row: it is sent again all the same, with a label,
-/// and with pauses that grow.
+/// D7, D8, H2. After several attempts with unknown results it is sent again with a label, and with growing pauses.
 #[tokio::test]
 async fn an_unknown_send_is_sent_again_until_it_is_known() {
     let gateway = TestGateway::with(Script::replies("done")).await;
     for _ in 0..4 {
-        gateway.platform.next(Fault::LoseRequest);
+        gateway.platform.queue_fault(Fault::LoseRequest);
     }
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
@@ -129,12 +128,12 @@ async fn an_unknown_send_is_sent_again_until_it_is_known() {
 #[tokio::test]
 async fn an_unknown_send_is_given_up_when_it_is_too_old() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.trouble(|_: &Delivery| Some(Fault::LoseRequest));
+    gateway.platform.choose_faults(|_: &Delivery| Some(Fault::LoseRequest));
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(23 * HOUR).await;
     assert_eq!(gateway.status(turn).await, TurnStatus::Accepted);
-    // It is tried once an hour by then, 20 % more or less.
+    // By then it is tried about once an hour (±20 %).
     gateway.advance(3 * HOUR).await;
 
     assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
@@ -142,13 +141,13 @@ async fn an_unknown_send_is_given_up_when_it_is_too_old() {
     gateway.at_rest().await;
 }
 
-/// D7, K6. Every part of an answer is resolved by itself.
+/// D7, K6. Each part of an answer is resent on its own.
 #[tokio::test]
 async fn each_part_of_unknown_fate_is_sent_again() {
     let text = ["one", "two", "three", "four"].join(ScriptedChannel::CUT);
     let gateway = TestGateway::with(Script::replies(&text)).await;
     let mut lost = std::collections::HashSet::new();
-    gateway.platform.trouble(move |delivery: &Delivery| match delivery.part().0 {
+    gateway.platform.choose_faults(move |delivery: &Delivery| match delivery.part().0 {
         2 if lost.insert(2) => Some(Fault::LoseResponse),
         4 if lost.insert(4) => Some(Fault::LoseRequest),
         _ => None,
@@ -161,17 +160,17 @@ async fn each_part_of_unknown_fate_is_sent_again() {
     gateway.at_rest().await;
 }
 
-/// K6. Held for a person, and the person who waits is told so.
+/// K6. The person is notified when the rest of an answer is held.
 #[tokio::test]
 async fn an_answer_that_is_held_in_the_middle_says_so() {
     let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .policy(Policy { on_unknown: OnUnknown::Hold, ..policy() })
         .always(Script::replies(&text))
         .start()
         .await;
     gateway.forgive_partial_answers();
-    gateway.platform.trouble(|delivery: &Delivery| (delivery.part() == (2, 3)).then_some(Fault::LoseRequest));
+    gateway.platform.choose_faults(|delivery: &Delivery| (delivery.part() == (2, 3)).then_some(Fault::LoseRequest));
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(HOUR).await;
@@ -184,7 +183,7 @@ async fn an_answer_that_is_held_in_the_middle_says_so() {
 #[tokio::test]
 async fn a_lost_response_ends_in_one_labelled_copy() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(Fault::LoseResponse);
+    gateway.platform.queue_fault(Fault::LoseResponse);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(10)).await;
@@ -193,15 +192,15 @@ async fn a_lost_response_ends_in_one_labelled_copy() {
     gateway.at_rest().await;
 }
 
-/// D7: the operator may want it held.
+/// D7: with `on_unknown = Hold`.
 #[tokio::test]
 async fn an_unknown_send_is_held_where_the_operator_wants_that() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(Policy { on_unknown: OnUnknown::Hold, ..policy() })
         .always(Script::replies("done"))
         .start()
         .await;
-    gateway.platform.next(Fault::LoseResponse);
+    gateway.platform.queue_fault(Fault::LoseResponse);
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(HOUR).await;
@@ -211,13 +210,13 @@ async fn an_unknown_send_is_held_where_the_operator_wants_that() {
     gateway.at_rest().await;
 }
 
-/// E8. The platform's key is the delivery's id: sending again shows nothing twice.
+/// E8. The delivery's id is the idempotency key, so a resend shows nothing twice.
 #[tokio::test]
 async fn an_idempotent_platform_is_asked_again_without_a_label() {
     let gateway =
-        Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
+        GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
     for _ in 0..4 {
-        gateway.platform.next(Fault::LoseResponse);
+        gateway.platform.queue_fault(Fault::LoseResponse);
     }
 
     gateway.receives(said(&chat("ada"), "hello")).await;
@@ -227,15 +226,15 @@ async fn an_idempotent_platform_is_asked_again_without_a_label() {
     gateway.at_rest().await;
 }
 
-/// Edits are idempotent everywhere.
+/// Edits are idempotent on every platform.
 #[tokio::test]
 async fn a_lost_edit_is_made_again_without_a_label() {
     let gateway = TestGateway::with(Script::replies("done").taking(secs(30))).await;
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(20)).await;
     assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
-    gateway.platform.next(Fault::LoseResponse);
-    gateway.platform.next(Fault::LoseRequest);
+    gateway.platform.queue_fault(Fault::LoseResponse);
+    gateway.platform.queue_fault(Fault::LoseRequest);
 
     gateway.advance(secs(60)).await;
 
@@ -243,13 +242,13 @@ async fn a_lost_edit_is_made_again_without_a_label() {
     gateway.at_rest().await;
 }
 
-/// B10. Parts are deliveries of their own, in order.
+/// B10. Each part is a delivery; sending continues after the last delivered one.
 #[tokio::test]
 async fn a_long_answer_is_sent_in_parts_and_goes_on_where_it_stopped() {
     let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
     let mut gateway = TestGateway::with(Script::replies(&text)).await;
     let mut count = 0;
-    gateway.platform.trouble(move |_| {
+    gateway.platform.choose_faults(move |_| {
         count += 1;
         (count == 2).then_some(Fault::NotSent)
     });
@@ -264,13 +263,13 @@ async fn a_long_answer_is_sent_in_parts_and_goes_on_where_it_stopped() {
     gateway.at_rest().await;
 }
 
-/// A part that is refused takes the rest with it, and the person is told.
+/// A refused part withdraws the rest, and the person is notified.
 #[tokio::test]
 async fn a_refused_part_ends_the_answer_with_the_ladder() {
     let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
     let gateway = TestGateway::with(Script::replies(&text)).await;
     let mut count = 0;
-    gateway.platform.trouble(move |_| {
+    gateway.platform.choose_faults(move |_| {
         count += 1;
         (count == 2).then_some(Fault::Refuse)
     });
@@ -283,19 +282,19 @@ async fn a_refused_part_ends_the_answer_with_the_ladder() {
         states,
         [DeliveryState::Delivered, DeliveryState::Refused, DeliveryState::Withdrawn, DeliveryState::Delivered]
     );
-    // The first part was seen, and the ladder's words after it: not two answers.
+    // The first part and the ladder's text after it are not two answers.
     let mut gateway = gateway;
     gateway.forgive_partial_answers();
     gateway.at_rest().await;
 }
 
-/// An adapter may panic or never come back: the gateway goes on.
+/// A call of the adapter may panic or never return: the delivery is retried.
 #[tokio::test]
 async fn an_adapter_that_panics_or_hangs_holds_up_nobody_for_long() {
     let gateway =
-        Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
-    gateway.platform.next(Fault::Panic);
-    gateway.platform.next(Fault::Hang);
+        GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
+    gateway.platform.queue_fault(Fault::Panic);
+    gateway.platform.queue_fault(Fault::Hang);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(130)).await;
@@ -304,12 +303,12 @@ async fn an_adapter_that_panics_or_hangs_holds_up_nobody_for_long() {
     gateway.at_rest().await;
 }
 
-/// I3, I5. Every attempt is a row with what the platform said.
+/// I3, I5. Every attempt is a row with the platform's result.
 #[tokio::test]
 async fn every_attempt_is_a_row() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(Fault::NotSent);
-    gateway.platform.next(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(10)).await;
@@ -320,32 +319,32 @@ async fn every_attempt_is_a_row() {
     gateway.at_rest().await;
 }
 
-/// A conversation that waits for its retries holds up no other.
+/// A conversation that waits for its retries does not delay others.
 #[tokio::test]
 async fn one_conversation_in_trouble_holds_up_no_other() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.trouble(|delivery| (&*delivery.conversation().chat == "ada").then_some(Fault::NotSent));
+    gateway.platform.choose_faults(|delivery| (&*delivery.conversation().chat == "ada").then_some(Fault::NotSent));
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.receives(said(&chat("bob"), "hello")).await;
     assert_eq!(gateway.visible(&chat("bob")), ["done"]);
-    gateway.platform.calm_down();
+    gateway.platform.clear_faults();
     gateway.advance(secs(900)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.at_rest().await;
 }
 
-/// Hung calls on one channel leave the other channels their own.
+/// Hung calls on one channel do not use up the calls of other channels.
 #[tokio::test]
 async fn a_channel_that_hangs_holds_up_no_other_channel() {
     let other = ChannelId::new("other", "main");
-    let mut made = Made::new().always(Script::replies("done"));
-    made.channels.push((other.clone(), Capabilities { resend: Resend::Idempotent, ..capabilities() }));
-    made.capabilities.resend = Resend::Idempotent;
-    made.seats = 256;
-    let gateway = made.start().await;
-    gateway.platform.trouble(|delivery| (delivery.channel().platform() == "test").then_some(Fault::Hang));
+    let mut setup = GatewaySetup::new().always(Script::replies("done"));
+    setup.channels.push((other.clone(), Capabilities { resend: Resend::Idempotent, ..capabilities() }));
+    setup.capabilities.resend = Resend::Idempotent;
+    setup.slots = 256;
+    let gateway = setup.start().await;
+    gateway.platform.choose_faults(|delivery| (delivery.channel().platform() == "test").then_some(Fault::Hang));
     for number in 0..100 {
         gateway.accepts(said(&chat(&format!("c{number}")), "hello")).await;
     }
@@ -355,28 +354,28 @@ async fn a_channel_that_hangs_holds_up_no_other_channel() {
     gateway.receives(said(&there, "hello")).await;
 
     assert_eq!(gateway.visible(&there), ["done"]);
-    gateway.platform.calm_down();
+    gateway.platform.clear_faults();
     gateway.advance(secs(300)).await;
     gateway.at_rest().await;
 }
 
-/// Copies of an answer that is a row are retried, and given up without touching the turn.
+/// Copies of an answer whose receipt is the row are retried, and given up without changing the turn.
 #[tokio::test]
 async fn a_copy_that_nobody_takes_leaves_the_answer_alone() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .capable(|it| (it.receipts, it.edit) = (Receipts::RowThenCopy, Support::No))
         .always(Script::replies("done"))
         .start()
         .await;
-    gateway.platform.next(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
     let first = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(10)).await;
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     assert_eq!(gateway.status(first).await, TurnStatus::Answered);
 
-    gateway.platform.trouble(|_| Some(Fault::Refuse));
+    gateway.platform.choose_faults(|_| Some(Fault::Refuse));
     let second = gateway.receives(said(&chat("ada"), "again")).await;
-    gateway.platform.trouble(|_| Some(Fault::NotSent));
+    gateway.platform.choose_faults(|_| Some(Fault::NotSent));
     let third = gateway.receives(said(&chat("ada"), "and again")).await;
     gateway.advance(HOUR * 25).await;
 
@@ -387,13 +386,14 @@ async fn a_copy_that_nobody_takes_leaves_the_answer_alone() {
     gateway.at_rest().await;
 }
 
-/// D7. An answer whose last attempt had no result may have been seen, however old it is: the operator is told so.
+/// D7. When an answer is given up whose last attempt has an unknown result, the explanation says that it may have
+/// arrived.
 #[tokio::test]
 async fn an_old_answer_whose_last_attempt_was_lost_may_have_been_seen() {
-    let made = Made { delivery_lifetime: Duration::from_millis(500), ..Made::new() };
-    let gateway = made.always(Script::replies("done")).start().await;
+    let setup = GatewaySetup { delivery_lifetime: Duration::from_millis(500), ..GatewaySetup::new() };
+    let gateway = setup.always(Script::replies("done")).start().await;
     for fault in [Fault::NotSent, Fault::NotSent, Fault::LoseResponse] {
-        gateway.platform.next(fault);
+        gateway.platform.queue_fault(fault);
     }
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
@@ -407,16 +407,16 @@ async fn an_old_answer_whose_last_attempt_was_lost_may_have_been_seen() {
     gateway.at_rest().await;
 }
 
-/// B8, B10. Nor is anything else sent in its place, as it would be in the place of what certainly was not seen.
+/// B8, B10. An answer that may have arrived is not replaced by another; one that certainly did not arrive is.
 #[tokio::test]
 async fn nothing_takes_the_place_of_an_old_answer_that_may_have_been_seen() {
     for (fault, expected) in [(Fault::LoseResponse, vec!["here"]), (Fault::NotSent, vec!["done"])] {
-        let made = Made { delivery_lifetime: Duration::from_millis(500), ..Made::new() };
+        let setup = GatewaySetup { delivery_lifetime: Duration::from_millis(500), ..GatewaySetup::new() };
         let script = Script::replies("done").taking(secs(1)).sending("here").taking(Duration::from_millis(10));
-        let gateway = made.always(script).start().await;
+        let gateway = setup.always(script).start().await;
         let mut count = 0;
         let fault = fault.clone();
-        gateway.platform.trouble(move |_| {
+        gateway.platform.choose_faults(move |_| {
             count += 1;
             match count {
                 1 | 2 => Some(Fault::NotSent),
@@ -426,7 +426,7 @@ async fn nothing_takes_the_place_of_an_old_answer_that_may_have_been_seen() {
         });
 
         gateway.receives(said(&chat("ada"), "hello")).await;
-        // The answer comes while the third attempt on what was sent before is under way.
+        // The answer comes during the third attempt of the agent's own send.
         gateway.advance(HOUR).await;
 
         assert_eq!(gateway.visible(&chat("ada")), expected);
@@ -434,7 +434,7 @@ async fn nothing_takes_the_place_of_an_old_answer_that_may_have_been_seen() {
     }
 }
 
-/// K2. A file that is not taken does not take the words with it.
+/// K2. A refused file does not withdraw the text.
 #[tokio::test]
 async fn a_file_that_is_refused_leaves_the_words() {
     let file = |name: &str| Attachment {
@@ -449,7 +449,7 @@ async fn a_file_that_is_refused_leaves_the_words() {
         Action::Send { content, .. } => !content.attachments.is_empty(),
         _ => false,
     };
-    gateway.platform.trouble(move |delivery| is_file(delivery).then_some(Fault::Refuse));
+    gateway.platform.choose_faults(move |delivery| is_file(delivery).then_some(Fault::Refuse));
 
     let turn = gateway.receives(said(&chat("ada"), "show me")).await;
 
@@ -461,11 +461,11 @@ async fn a_file_that_is_refused_leaves_the_words() {
     gateway.at_rest().await;
 }
 
-/// A deferral that waits for its next try when the answer comes is taken back at once.
+/// The answer withdraws a deferral that waits for its next attempt.
 #[tokio::test]
 async fn a_deferral_that_was_tried_in_vain_gives_way_to_the_answer() {
     let gateway = TestGateway::with(Script::replies("done").taking(secs(25))).await;
-    gateway.platform.trouble(|delivery| {
+    gateway.platform.choose_faults(|delivery| {
         (delivery.signal() == Some(rejoinder_core::SignalKind::Deferral)).then_some(Fault::NotSent)
     });
 

@@ -1,15 +1,15 @@
-//! Drafts and typing: shown on the way, gone at the end, never in the way.
+//! Drafts and typing: shown during a run, gone after it, and never at the cost of the answer.
 
 use std::time::Duration;
 
 use rejoinder_core::{
     Action, AgentTurn, Capabilities, Delivery, Policy, Resend, Support,
-    conformance::scripted::{Fault, Script, ScriptedChannel, Seen},
+    conformance::scripted::{Fault, Script, ScriptedChannel, SeenDelivery},
     store::TurnStatus,
 };
 
 use crate::gateway::{
-    DEFERRAL, FAILED, HARD_DEADLINE, LATE, Made, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs,
+    DEFERRAL, FAILED, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs,
 };
 
 fn showing(it: &mut Capabilities) {
@@ -18,7 +18,7 @@ fn showing(it: &mut Capabilities) {
 }
 
 fn drafts(gateway: &TestGateway) -> Vec<String> {
-    let text = |seen: Seen| match seen.action {
+    let text = |seen: SeenDelivery| match seen.action {
         Action::Draft { text, .. } => Some(text),
         _ => None,
     };
@@ -26,7 +26,7 @@ fn drafts(gateway: &TestGateway) -> Vec<String> {
 }
 
 fn typing(gateway: &TestGateway) -> Vec<bool> {
-    let on = |seen: Seen| match seen.action {
+    let on = |seen: SeenDelivery| match seen.action {
         Action::Typing { on } => Some(on),
         _ => None,
     };
@@ -42,7 +42,7 @@ async fn a_stream_is_shown_as_it_grows() {
         .streaming(" two")
         .streaming(" three")
         .taking(secs(1));
-    let gateway = Made::new().capable(showing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "count")).await;
     gateway.advance(secs(3)).await;
@@ -53,7 +53,7 @@ async fn a_stream_is_shown_as_it_grows() {
     gateway.at_rest().await;
 }
 
-/// A7. A thought that had no beginning is shown while nobody knows what it is, and no longer.
+/// A7. A thought without an opening tag is shown only until its closing tag comes.
 #[tokio::test]
 async fn a_thought_gives_way_to_what_was_meant_for_the_person() {
     let script = Script::replies("Let me see.\n</think>\n\nYes, of course.")
@@ -63,7 +63,7 @@ async fn a_thought_gives_way_to_what_was_meant_for_the_person() {
         .taking(secs(1))
         .streaming(" of course.")
         .taking(secs(1));
-    let gateway = Made::new().capable(editing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(editing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "is it?")).await;
     gateway.advance(secs(4)).await;
@@ -73,7 +73,7 @@ async fn a_thought_gives_way_to_what_was_meant_for_the_person() {
     gateway.at_rest().await;
 }
 
-/// A7. A draft is not an empty message either.
+/// A7. A draft that renders to nothing is not sent.
 #[tokio::test]
 async fn a_draft_of_which_nothing_is_seen_yet_is_not_shown() {
     let script = Script::replies("# Tides\n\nIt is the moon.")
@@ -83,7 +83,7 @@ async fn a_draft_of_which_nothing_is_seen_yet_is_not_shown() {
         .taking(secs(1))
         .streaming("\n\nIt is the moon.")
         .taking(secs(1));
-    let gateway = Made::new().capable(editing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(editing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "why?")).await;
     gateway.advance(secs(4)).await;
@@ -92,7 +92,7 @@ async fn a_draft_of_which_nothing_is_seen_yet_is_not_shown() {
     gateway.at_rest().await;
 }
 
-/// A runtime may find out that what it said was not meant for the person.
+/// A runtime may replace text that it has streamed.
 #[tokio::test]
 async fn what_was_said_on_the_way_can_be_said_anew() {
     let script = Script::replies("One.\n\nTwo.")
@@ -103,7 +103,7 @@ async fn what_was_said_on_the_way_can_be_said_anew() {
         .rewriting("One.")
         .streaming("\n\nTwo.")
         .taking(secs(1));
-    let gateway = Made::new().capable(showing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "count")).await;
     gateway.advance(secs(4)).await;
@@ -112,17 +112,17 @@ async fn what_was_said_on_the_way_can_be_said_anew() {
     gateway.at_rest().await;
 }
 
-/// An adapter need not remember which message a turn is about.
+/// A draft has the id of the message that it replies to, so an adapter need not remember it.
 #[tokio::test]
 async fn a_draft_says_which_message_it_answers() {
     let script = Script::replies("one").streaming("one").taking(secs(2));
-    let gateway = Made::new().capable(showing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
     let event = said(&chat("ada"), "count");
 
     gateway.receives(event.clone()).await;
     gateway.advance(secs(3)).await;
 
-    let reply_to = |seen: Seen| match seen.action {
+    let reply_to = |seen: SeenDelivery| match seen.action {
         Action::Draft { reply_to, .. } => Some(reply_to),
         _ => None,
     };
@@ -131,7 +131,7 @@ async fn a_draft_says_which_message_it_answers() {
     gateway.at_rest().await;
 }
 
-/// B13. The scripted platform notes every draft that comes after a final signal; rest finds it.
+/// B13. The scripted platform records a draft after a final signal as a violation; `at_rest` checks this.
 #[tokio::test]
 async fn no_draft_comes_after_an_agents_own_send() {
     let script = Script::replies("done")
@@ -141,7 +141,7 @@ async fn no_draft_comes_after_an_agents_own_send() {
         .taking(secs(2))
         .streaming(" and more")
         .taking(secs(2));
-    let gateway = Made::new().capable(showing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(5)).await;
@@ -150,11 +150,11 @@ async fn no_draft_comes_after_an_agents_own_send() {
     gateway.at_rest().await;
 }
 
-/// B13. Nor after the ladder's words.
+/// B13.
 #[tokio::test]
 async fn no_draft_comes_after_the_ladders_words() {
     let script = (0..700).fold(Script::hangs(), |script, _| script.streaming("x ").taking(secs(1)));
-    let gateway = Made::new().capable(showing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(HARD_DEADLINE + secs(30)).await;
@@ -166,7 +166,7 @@ async fn no_draft_comes_after_the_ladders_words() {
 /// G1.
 #[tokio::test]
 async fn typing_is_renewed_and_ends_with_the_turn() {
-    let gateway = Made::new().capable(showing).always(Script::replies("done").taking(secs(10))).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(Script::replies("done").taking(secs(10))).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(11)).await;
@@ -182,7 +182,8 @@ async fn the_end_of_typing_is_not_asked_for_where_it_comes_by_itself() {
         showing(it);
         it.typing_ends_by_itself = true;
     };
-    let gateway = Made::new().capable(ends_by_itself).always(Script::replies("done").taking(secs(6))).start().await;
+    let gateway =
+        GatewaySetup::new().capable(ends_by_itself).always(Script::replies("done").taking(secs(6))).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(7)).await;
@@ -191,10 +192,10 @@ async fn the_end_of_typing_is_not_asked_for_where_it_comes_by_itself() {
     gateway.at_rest().await;
 }
 
-/// A platform that does not come back from a hint delays an answer, and loses none.
+/// A typing notice or draft that hangs delays the answer and does not lose it.
 #[tokio::test]
 async fn a_hint_that_hangs_does_not_keep_the_answer() {
-    let gateway = Made::new().capable(showing).always(Script::replies("done").taking(secs(1))).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(Script::replies("done").taking(secs(1))).start().await;
     gateway.platform.hold(true);
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(60)).await;
@@ -205,17 +206,17 @@ async fn a_hint_that_hangs_does_not_keep_the_answer() {
     gateway.at_rest().await;
 }
 
-/// Where a draft is a message like any other.
+/// A platform on which a draft is an ordinary message.
 fn editing(it: &mut Capabilities) {
     (it.drafts, it.draft_interval) = (Support::Full, Duration::from_millis(500));
     it.drafts_are_messages = true;
 }
 
 async fn drafting(script: Script) -> TestGateway {
-    Made::new().capable(editing).always(script).start().await
+    GatewaySetup::new().capable(editing).always(script).start().await
 }
 
-/// A4, B10, B13. The answer takes the draft's place: one message, never none.
+/// A4, B10, B13. The answer replaces the draft by an edit, without a deletion.
 #[tokio::test]
 async fn an_answer_takes_the_place_of_its_draft() {
     let script = Script::replies("one two").streaming("one").taking(secs(2)).streaming(" two").taking(secs(2));
@@ -232,7 +233,7 @@ async fn an_answer_takes_the_place_of_its_draft() {
     gateway.at_rest().await;
 }
 
-/// K6. A longer answer goes on after the draft.
+/// K6. The first part replaces the draft; the other parts follow.
 #[tokio::test]
 async fn an_answer_in_parts_begins_where_its_draft_was() {
     let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
@@ -245,7 +246,7 @@ async fn an_answer_in_parts_begins_where_its_draft_was() {
     gateway.at_rest().await;
 }
 
-/// A reaction has no words: the draft goes.
+/// A reaction has no text, so the draft is deleted.
 #[tokio::test]
 async fn a_reaction_leaves_no_draft() {
     let gateway = drafting(Script::reacts("👍").streaming("hm").taking(secs(2))).await;
@@ -257,7 +258,7 @@ async fn a_reaction_leaves_no_draft() {
     gateway.at_rest().await;
 }
 
-/// B13, D1. After a crash the draft is gone on with, not stood beside.
+/// B13, D1. After a crash or a stop the draft is continued; there is no second one.
 #[tokio::test]
 async fn a_draft_outlives_the_process() {
     let script = Script::replies("one two").streaming("one").taking(secs(5));
@@ -280,7 +281,7 @@ async fn a_draft_outlives_the_process() {
     }
 }
 
-/// B13. Words of ours take a draft's place as well.
+/// B13. A text of the ladder replaces the draft.
 #[tokio::test]
 async fn the_ladders_words_take_the_place_of_a_draft() {
     for script in [Script::hangs(), Script::fails("broken"), Script::panics()] {
@@ -295,7 +296,7 @@ async fn the_ladders_words_take_the_place_of_a_draft() {
     }
 }
 
-/// A deferral takes it as well, and the answer takes the deferral's.
+/// A deferral replaces the draft, and the answer replaces the deferral.
 #[tokio::test]
 async fn a_deferral_and_then_the_answer_take_the_place_of_a_draft() {
     let script = Script::replies("done").streaming("hm").taking(SOFT_DEADLINE + secs(5));
@@ -310,7 +311,7 @@ async fn a_deferral_and_then_the_answer_take_the_place_of_a_draft() {
     gateway.at_rest().await;
 }
 
-/// B13. Nothing was owed and nothing is said: nothing stays.
+/// B13. When nothing is owed and the agent is silent, the draft is deleted.
 #[tokio::test]
 async fn a_silence_leaves_no_draft() {
     let gateway = drafting(Script::is_silent("nothing to add").streaming("well").taking(secs(2))).await;
@@ -340,7 +341,7 @@ async fn a_stop_leaves_no_draft() {
     }
 }
 
-/// B13, D18. Nor the deferral that the draft has grown in.
+/// B13, D18. A stop deletes a deferral that a draft has edited.
 #[tokio::test]
 async fn a_stop_leaves_no_deferral_with_half_an_answer() {
     let wait = SOFT_DEADLINE + secs(5);
@@ -355,19 +356,19 @@ async fn a_stop_leaves_no_deferral_with_half_an_answer() {
     gateway.at_rest().await;
 }
 
-/// B13. Also of a turn that waits for its next run, with a draft of its last one.
+/// B13. A stop deletes the draft of an earlier run while the turn waits for its next one.
 #[tokio::test]
 async fn a_stop_leaves_no_draft_of_an_earlier_run() {
     let mut gateway =
-        Made::new().capable(editing).always(Script::hangs().streaming("well").taking(secs(3600))).start().await;
+        GatewaySetup::new().capable(editing).always(Script::hangs().streaming("well").taking(secs(3600))).start().await;
     for name in ["bob", "ada"] {
         gateway.receives(said(&chat(name), "hello")).await;
     }
     gateway.advance(secs(1)).await;
     assert_eq!(gateway.visible(&chat("ada")), ["well"]);
-    gateway.set_seats(1);
+    gateway.set_slots(1);
     gateway.restart().await;
-    assert_eq!(gateway.agent("main").runs().len(), 3, "there is a seat for one of them");
+    assert_eq!(gateway.agent("main").runs().len(), 3, "there is one slot");
 
     for name in ["ada", "bob"] {
         gateway.receives(said(&chat(name), "/stop")).await;
@@ -376,12 +377,12 @@ async fn a_stop_leaves_no_draft_of_an_earlier_run() {
     gateway.at_rest().await;
 }
 
-/// B13. A draft that arrives when the words are made already does not stay beside them.
+/// B13. A draft that arrives after the fallback has been claimed is deleted.
 #[tokio::test]
 async fn a_draft_that_comes_too_late_is_removed() {
     let script = Script::hangs().taking(secs(59)).streaming("well").taking(secs(3600));
     let patient = Policy { soft_deadline: None, hard_deadline: secs(60), ..policy() };
-    let gateway = Made::new().capable(editing).policy(patient).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(editing).policy(patient).always(script).start().await;
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(58)).await;
     gateway.platform.hold(true);
@@ -394,13 +395,13 @@ async fn a_draft_that_comes_too_late_is_removed() {
     gateway.at_rest().await;
 }
 
-/// D1, B13. What a longer deferral leaves is removed, also when the gateway dies in between.
+/// D1, B13. If a deferral has more parts than its answer, the surplus is deleted, also after a crash at any write.
 #[tokio::test]
 async fn what_is_left_over_is_removed_at_every_step() {
     let note = ["a moment", "or two"].join(ScriptedChannel::CUT);
     for number in 1..12 {
         let note = note.clone();
-        let mut gateway = Made::new()
+        let mut gateway = GatewaySetup::new()
             .agent("main", move |turn: &AgentTurn| match turn.attempt {
                 1 => Script::defers(Some(&note), secs(60)),
                 _ => Script::replies("done"),
@@ -420,11 +421,11 @@ async fn what_is_left_over_is_removed_at_every_step() {
     }
 }
 
-/// An answer that is there is not undone by a message that cannot be removed.
+/// A surplus message that cannot be deleted does not change the answer.
 #[tokio::test]
 async fn what_cannot_be_removed_undoes_no_answer() {
     let note = ["a moment", "or two"].join(ScriptedChannel::CUT);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", move |turn: &AgentTurn| match turn.attempt {
             1 => Script::defers(Some(&note), secs(60)),
             _ => Script::replies("done"),
@@ -432,7 +433,7 @@ async fn what_cannot_be_removed_undoes_no_answer() {
         .start()
         .await;
     let refuses = |delivery: &Delivery| matches!(delivery.action(), Action::Delete { .. }).then_some(Fault::Refuse);
-    gateway.platform.trouble(refuses);
+    gateway.platform.choose_faults(refuses);
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(120)).await;
@@ -444,14 +445,14 @@ async fn what_cannot_be_removed_undoes_no_answer() {
     gateway.at_rest().await;
 }
 
-/// L4. The person has deleted what was to be changed: the words are a message of their own.
+/// L4. If the person has deleted the draft, the answer is a new message.
 #[tokio::test]
 async fn an_answer_whose_draft_is_gone_is_a_message_of_its_own() {
     let gateway = drafting(Script::replies("done").streaming("hm").taking(secs(5))).await;
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(1)).await;
     let draft = gateway.platform.posts(&chat("ada")).remove(0);
-    gateway.platform.removes(&draft.id);
+    gateway.platform.delete_post(&draft.id);
 
     gateway.advance(secs(10)).await;
 
@@ -461,13 +462,13 @@ async fn an_answer_whose_draft_is_gone_is_a_message_of_its_own() {
     gateway.at_rest().await;
 }
 
-/// Where a platform knows a message that is sent again.
+/// A platform that recognises a resent message.
 fn knowing(it: &mut Capabilities) {
     editing(it);
     it.resend = Resend::Idempotent;
 }
 
-/// D7. The response to the first draft is lost, and the platform says which message it is.
+/// D7. The response to the first draft is lost; a resend tells which message it is.
 #[tokio::test]
 async fn a_draft_whose_response_is_lost_becomes_the_answer() {
     for script in [
@@ -475,8 +476,8 @@ async fn a_draft_whose_response_is_lost_becomes_the_answer() {
         Script::replies("one two").streaming("one").taking(secs(3)),
     ] {
         for fault in [Fault::LoseResponse, Fault::LoseRequest] {
-            let gateway = Made::new().capable(knowing).always(script.clone()).start().await;
-            gateway.platform.next(fault);
+            let gateway = GatewaySetup::new().capable(knowing).always(script.clone()).start().await;
+            gateway.platform.queue_fault(fault);
 
             gateway.receives(said(&chat("ada"), "hello")).await;
             gateway.advance(secs(10)).await;
@@ -487,12 +488,12 @@ async fn a_draft_whose_response_is_lost_becomes_the_answer() {
     }
 }
 
-/// D7. Where the platform cannot say, no second draft is sent, and the answer says that it may be a copy.
+/// D7. If a resend may show twice, no second draft is sent, and the answer is labelled as a possible copy.
 #[tokio::test]
 async fn an_answer_after_a_draft_of_unknown_fate_has_a_label() {
     let script = Script::replies("one two").streaming("one").taking(secs(3)).streaming(" two").taking(secs(3));
     let gateway = drafting(script).await;
-    gateway.platform.next(Fault::LoseResponse);
+    gateway.platform.queue_fault(Fault::LoseResponse);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(10)).await;
@@ -501,11 +502,11 @@ async fn an_answer_after_a_draft_of_unknown_fate_has_a_label() {
     gateway.at_rest().await;
 }
 
-/// D7. Also when a deferral came in between.
+/// D7. The same with a deferral in between.
 #[tokio::test]
 async fn an_answer_after_a_lost_draft_and_a_deferral_has_a_label() {
     let gateway = drafting(Script::replies("done").streaming("do").taking(SOFT_DEADLINE + secs(5))).await;
-    gateway.platform.next(Fault::LoseResponse);
+    gateway.platform.queue_fault(Fault::LoseResponse);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(SOFT_DEADLINE + secs(10)).await;
@@ -514,7 +515,7 @@ async fn an_answer_after_a_lost_draft_and_a_deferral_has_a_label() {
     gateway.at_rest().await;
 }
 
-/// B1, B13. With a deferral in the chat the draft changes it, and no second message is sent.
+/// B1, B13. A draft edits the deferral that is in the chat; no second message is sent.
 #[tokio::test]
 async fn a_draft_changes_the_deferral_that_is_there() {
     let wait = SOFT_DEADLINE + secs(5);
@@ -532,15 +533,15 @@ async fn a_draft_changes_the_deferral_that_is_there() {
     gateway.at_rest().await;
 }
 
-/// D1, D7. Killed at every write: one message stands at the end, and a copy says that it is one.
+/// D1, D7. After a crash at any write there is one message, and any copy is labelled.
 #[tokio::test]
 async fn a_crash_at_every_step_of_a_draft_leaves_one_message() {
     for is_known in [true, false] {
-        // The first write takes the message in.
+        // The first write accepts the event.
         for number in 2..16 {
             let script = Script::replies("one two").streaming("one").taking(secs(2)).streaming(" two").taking(secs(2));
-            let made = Made::new().capable(if is_known { knowing } else { editing }).always(script);
-            let mut gateway = made.start().await;
+            let setup = GatewaySetup::new().capable(if is_known { knowing } else { editing }).always(script);
+            let mut gateway = setup.start().await;
             gateway.life.crash_at(number, crate::life::Crash::After);
             gateway.receives(said(&chat("ada"), "hello")).await;
             gateway.advance(secs(10)).await;
@@ -557,7 +558,7 @@ async fn a_crash_at_every_step_of_a_draft_leaves_one_message() {
     }
 }
 
-/// P3. During an outage a draft is not sent for ever, and the answer comes when the platform is back.
+/// P3. During an outage drafts are tried with pauses, and the answer is sent when the platform is back.
 #[tokio::test]
 async fn drafts_wait_out_an_outage_with_pauses() {
     let script = (0..60).fold(Script::replies("done"), |script, _| script.streaming("x ").taking(secs(1)));

@@ -1,4 +1,4 @@
-//! A gateway for tests: start it, let people say things, let time pass, see what they see.
+//! A gateway for tests: start it, send it events, advance the clock, and read what people see.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,12 +12,12 @@ use std::{
 use rejoinder_core::{
     Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
     ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, OwnerId, Parts, Policies, Policy, Question, Rung,
-    Sender, SenderKind, Settings, SharedClock, SignalKind, Store, TurnId, Via, Words,
+    Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
-        refusing::{Refuses, Refusing},
-        scripted::{Platform, Script, ScriptedAgent, ScriptedChannel, Seen, capabilities},
+        rejecting::{RejectingLayer, Rejection},
+        scripted::{Platform, Script, ScriptedAgent, ScriptedChannel, SeenDelivery, capabilities},
     },
     explain::explain,
     store::{Dossier, TurnFilter, TurnStatus, TurnSummary},
@@ -25,7 +25,7 @@ use rejoinder_core::{
 use rejoinder_store::{OpenOptions, SqliteStore};
 use tempfile::TempDir;
 
-use crate::life::{Channelled, Employed, Life, Reached};
+use crate::life::{Life, LifeAgent, LifeChannel, LifeStore};
 
 pub(crate) const SOFT_DEADLINE: Duration = secs(20);
 pub(crate) const HARD_DEADLINE: Duration = secs(600);
@@ -35,17 +35,17 @@ pub(crate) const FAILED: &str = "Sorry, I could not finish that.";
 pub(crate) const CUT_OFF: &str = "The rest of this answer could not be sent.";
 pub(crate) const LATE: &str = "Sorry, that took too long.";
 
-/// How often nothing may happen before all is quiet.
+/// How many yields without progress mean that the gateway is idle.
 const QUIET: u32 = 40;
 
-/// More than this without time passing goes round in circles.
-const CIRCLES: u64 = 500_000;
+/// How much progress without passing time means that the gateway loops.
+const MAX_PROGRESS: u64 = 500_000;
 
 pub(crate) const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The channel of tests that have one.
+/// The channel of tests that need only one.
 pub(crate) fn main_channel() -> ChannelId {
     ChannelId::new("test", "main")
 }
@@ -55,7 +55,7 @@ pub(crate) fn chat(name: &str) -> ConversationRef {
     ConversationRef::new(main_channel(), name)
 }
 
-/// The policy that tests start from.
+/// The tests' default policy.
 pub(crate) fn policy() -> Policy {
     let say = |template: &str| vec![Rung::Say(template.to_owned())];
     let ladder = Ladder::empty()
@@ -67,7 +67,7 @@ pub(crate) fn policy() -> Policy {
     Policy { soft_deadline: Some(SOFT_DEADLINE), hard_deadline: HARD_DEADLINE, ladder, ..Policy::default() }
 }
 
-fn words() -> Words {
+fn templates() -> Templates {
     [
         ("deferral", DEFERRAL),
         ("silent", SILENT),
@@ -85,7 +85,7 @@ fn words() -> Words {
         ("resent", "Perhaps you have seen this already."),
     ]
     .into_iter()
-    .fold(Words::default(), |words, (name, text)| words.with_template("", name, text))
+    .fold(Templates::default(), |templates, (name, text)| templates.with_template("", name, text))
     .with_question(
         "what_next",
         Question {
@@ -104,12 +104,12 @@ fn words() -> Words {
     )
 }
 
-/// No process of these tests: whoever runs something, it is left behind by somebody else.
-pub(crate) fn nobody() -> OwnerId {
+/// An owner that runs nothing in these tests, so that to it all runs and attempts are leftovers of others.
+pub(crate) fn unrelated_owner() -> OwnerId {
     OwnerId::new(rejoinder_core::conformance::clock::START)
 }
 
-/// Something said by a person in a direct chat.
+/// A person's message in a direct chat.
 pub(crate) fn said(conversation: &ConversationRef, text: &str) -> InboundEvent {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     let number = COUNT.fetch_add(1, Ordering::SeqCst);
@@ -128,50 +128,50 @@ pub(crate) fn said(conversation: &ConversationRef, text: &str) -> InboundEvent {
     }
 }
 
-/// Something said in a group, to nobody in particular.
+/// A group message that is not directed at the agent.
 pub(crate) fn ambient(conversation: &ConversationRef, text: &str) -> InboundEvent {
     InboundEvent { chat: ChatKind::Group, directed: Directed::Ambient, ..said(conversation, text) }
 }
 
-/// Something said in a group, to the agent.
+/// A group message that mentions the agent.
 pub(crate) fn mention(conversation: &ConversationRef, text: &str) -> InboundEvent {
     InboundEvent { chat: ChatKind::Group, directed: Directed::Mention, ..said(conversation, text) }
 }
 
 /// Makes an agent on a clock.
-type Employing = Box<dyn Fn(SharedClock) -> ScriptedAgent>;
+type MakeAgent = Box<dyn Fn(SharedClock) -> ScriptedAgent>;
 
-/// What a test gateway is made of.
-pub(crate) struct Made {
+/// The configuration of a test gateway.
+pub(crate) struct GatewaySetup {
     pub(crate) capabilities: Capabilities,
-    /// More channels, on the same platform.
+    /// Additional channels on the same platform.
     pub(crate) channels: Vec<(ChannelId, Capabilities)>,
     pub(crate) access: HashMap<ChannelId, Access>,
-    pub(crate) tells_reactions: HashSet<ChannelId>,
+    pub(crate) reaction_channels: HashSet<ChannelId>,
     pub(crate) policies: Policies,
-    pub(crate) seats: usize,
+    pub(crate) slots: usize,
     pub(crate) delivery_lifetime: Duration,
-    /// What the store refuses of the first thing that is said.
-    pub(crate) refuses: Option<Refuses>,
-    pub(crate) agents: Vec<(&'static str, Employing)>,
+    /// How the store rejects the first message.
+    pub(crate) rejection: Option<Rejection>,
+    pub(crate) agents: Vec<(&'static str, MakeAgent)>,
 }
 
-impl Made {
+impl GatewaySetup {
     pub(crate) fn new() -> Self {
         Self {
             capabilities: capabilities(),
             channels: Vec::new(),
             access: HashMap::new(),
-            tells_reactions: HashSet::new(),
+            reaction_channels: HashSet::new(),
             policies: Policies::new(policy()),
-            seats: 64,
+            slots: 64,
             delivery_lifetime: secs(24 * 3600),
-            refuses: None,
+            rejection: None,
             agents: Vec::new(),
         }
     }
 
-    /// With an agent whose scripts depend on the run.
+    /// Adds an agent whose script depends on the run.
     pub(crate) fn agent(
         mut self,
         name: &'static str,
@@ -181,7 +181,7 @@ impl Made {
         self
     }
 
-    /// With a main agent that always does the same.
+    /// Adds a main agent that follows `script` in every run.
     pub(crate) fn always(self, script: Script) -> Self {
         self.agent("main", move |_| script.clone())
     }
@@ -196,8 +196,8 @@ impl Made {
         self
     }
 
-    pub(crate) fn seats(mut self, seats: usize) -> Self {
-        self.seats = seats;
+    pub(crate) fn slots(mut self, slots: usize) -> Self {
+        self.slots = slots;
         self
     }
 
@@ -206,14 +206,14 @@ impl Made {
     }
 }
 
-/// A gateway with a real database, on a clock that the test moves.
+/// A gateway with a real database, on a clock that the test advances.
 pub(crate) struct TestGateway {
     pub(crate) clock: Arc<TestClock>,
     pub(crate) platform: Arc<Platform>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) life: Arc<Life>,
-    /// The store, as the gateway has it.
-    reached: Arc<dyn Store>,
+    /// The store that the gateway uses: with the rejections that a test asks for.
+    gateway_store: Arc<dyn Store>,
     agents: HashMap<&'static str, Arc<ScriptedAgent>>,
     channels: Vec<(ChannelId, Capabilities)>,
     settings: Settings,
@@ -234,37 +234,37 @@ impl Drop for TestGateway {
 
 impl TestGateway {
     pub(crate) async fn with(script: Script) -> Self {
-        Made::new().always(script).start().await
+        GatewaySetup::new().always(script).start().await
     }
 
-    async fn start(made: Made) -> Self {
+    async fn start(setup: GatewaySetup) -> Self {
         let clock = TestClock::new();
         let shared: SharedClock = Arc::clone(&clock) as SharedClock;
         let directory = tempfile::tempdir().expect("a directory");
         let options =
             OpenOptions { clock: Arc::clone(&shared), ..OpenOptions::new(directory.path().join("rejoinder.db")) };
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await.expect("the database opens"));
-        let reached = Refusing::perhaps(Arc::clone(&store), made.refuses);
-        let mut channels = made.channels;
-        channels.push((main_channel(), made.capabilities));
+        let gateway_store = RejectingLayer::wrap_if_set(Arc::clone(&store), setup.rejection);
+        let mut channels = setup.channels;
+        channels.push((main_channel(), setup.capabilities));
         let settings = Settings {
             default_agent: AgentName::from("main"),
             channel_agents: HashMap::new(),
-            access: made.access,
-            tells_reactions: made.tells_reactions,
+            access: setup.access,
+            reaction_channels: setup.reaction_channels,
             max_attachment: 1 << 20,
-            policies: made.policies,
-            words: words(),
-            max_concurrent_turns: made.seats,
-            delivery_lifetime: made.delivery_lifetime,
+            policies: setup.policies,
+            templates: templates(),
+            max_concurrent_turns: setup.slots,
+            delivery_lifetime: setup.delivery_lifetime,
             min_attempts: 3,
         };
-        let agents = made.agents.into_iter().map(|(name, make)| (name, Arc::new(make(Arc::clone(&shared))))).collect();
+        let agents = setup.agents.into_iter().map(|(name, make)| (name, Arc::new(make(Arc::clone(&shared))))).collect();
         let mut gateway = Self {
             clock,
             platform: Platform::new(),
             store,
-            reached,
+            gateway_store,
             life: Arc::default(),
             agents,
             channels,
@@ -278,29 +278,28 @@ impl TestGateway {
         gateway
     }
 
-    /// Starts the gateway; `false` when its life was over before it had started.
+    /// Starts the gateway. Returns `false` if it crashed while starting.
     pub(crate) async fn begin_life(&mut self) -> bool {
         let began = self.begin(Arc::default()).await;
         self.settle().await;
         began
     }
 
-    /// As [`begin_life`](Self::begin_life), with a life that has an end of its own, and without waiting
-    /// for what it does at first.
+    /// Like [`begin_life`](Self::begin_life), with the given life and without waiting for its first work.
     pub(crate) async fn begin(&mut self, life: Arc<Life>) -> bool {
-        self.life.is_buried().await;
+        self.life.wait_until_idle().await;
         self.life = life;
         let life = &self.life;
         let channels = self.channels.iter().map(|(channel, capabilities)| {
             let channel = ScriptedChannel::new(channel.clone(), Arc::clone(&self.platform), capabilities.clone());
-            Arc::new(Channelled { life: Arc::clone(life), channel: Arc::new(channel) }) as Arc<dyn ChannelAdapter>
+            Arc::new(LifeChannel { life: Arc::clone(life), channel: Arc::new(channel) }) as Arc<dyn ChannelAdapter>
         });
         let agents = self.agents.iter().map(|(name, agent)| {
-            let agent = Employed { life: Arc::clone(life), agent: Arc::clone(agent) as Arc<dyn AgentRuntime> };
+            let agent = LifeAgent { life: Arc::clone(life), agent: Arc::clone(agent) as Arc<dyn AgentRuntime> };
             (AgentName::from(*name), Arc::new(agent) as Arc<dyn AgentRuntime>)
         });
         let parts = Parts {
-            store: Arc::new(Layered { layer: Reached(Arc::clone(life)), store: Arc::clone(&self.reached) }),
+            store: Arc::new(Layered { layer: LifeStore(Arc::clone(life)), store: Arc::clone(&self.gateway_store) }),
             clock: Arc::clone(&self.clock) as SharedClock,
             channels: channels.collect(),
             agents: agents.collect(),
@@ -318,14 +317,14 @@ impl TestGateway {
         true
     }
 
-    /// Ends the gateway as `kill -9` does, and starts it again.
+    /// Ends the gateway as `kill -9` does, and restarts it.
     pub(crate) async fn restart(&mut self) {
         self.life.kill();
         self.engine = None;
         self.begin_life().await;
     }
 
-    /// Stops the gateway as a signal does, giving it `drain`.
+    /// Stops the gateway as SIGTERM does, with `drain` as the time to finish.
     pub(crate) async fn stop(&mut self, drain: Duration) {
         let engine = self.engine.take().expect("it runs");
         let stopping = tokio::spawn(async move { engine.stop(drain).await });
@@ -334,35 +333,35 @@ impl TestGateway {
         stopping.await.expect("stopping does not panic");
     }
 
-    /// How many turns run at once from the next start on.
-    pub(crate) const fn set_seats(&mut self, seats: usize) {
-        self.settings.max_concurrent_turns = seats;
+    /// Sets the number of slots, from the next start on.
+    pub(crate) const fn set_slots(&mut self, slots: usize) {
+        self.settings.max_concurrent_turns = slots;
     }
 
-    /// How the operator is told of a turn.
+    /// The explanation of a turn, as the operator reads it.
     pub(crate) async fn explained(&self, turn: TurnId) -> String {
         explain(&self.dossier(turn).await, self.clock.now()).to_string()
     }
 
-    /// From the next start on there is no such channel.
+    /// Removes a channel from the next start on, and returns its capabilities.
     pub(crate) fn forget_channel(&mut self, channel: &ChannelId) -> Capabilities {
         let index = self.channels.iter().position(|(known, _)| known == channel).expect("it is known");
         self.channels.remove(index).1
     }
 
-    /// From the next start on there is this channel.
+    /// Adds a channel from the next start on.
     pub(crate) fn know_channel(&mut self, channel: &ChannelId, capabilities: Capabilities) {
         self.channels.push((channel.clone(), capabilities));
     }
 
-    /// From the next start on there is no agent `name`, and `instead` is everybody's.
+    /// Renames the agent `name` to `instead` from the next start on, and makes it the default agent.
     pub(crate) fn rename_agent(&mut self, name: &'static str, instead: &'static str) {
         let agent = self.agents.remove(name).expect("it is known");
         self.agents.insert(instead, agent);
         self.settings.default_agent = AgentName::from(instead);
     }
 
-    /// Answers that were refused half-way, with words of the ladder after them, are in order.
+    /// Allows a partly refused answer that is followed by a text of the ladder.
     pub(crate) const fn forgive_partial_answers(&mut self) {
         self.partial_answers = true;
     }
@@ -375,14 +374,14 @@ impl TestGateway {
         self.engine.as_ref().expect("it runs").intake(&main_channel())
     }
 
-    /// An event comes in, and everything that follows at once happens.
+    /// Accepts an event as a turn, and waits until the gateway is idle.
     pub(crate) async fn receives(&self, event: InboundEvent) -> TurnId {
         let turn = self.accepts(event).await;
         self.settle().await;
         turn
     }
 
-    /// An event comes in.
+    /// Accepts an event as a turn.
     pub(crate) async fn accepts(&self, event: InboundEvent) -> TurnId {
         match self.intake().accept(event).await.expect("it is accepted") {
             Accepted::Turn(turn) => turn,
@@ -390,7 +389,7 @@ impl TestGateway {
         }
     }
 
-    /// Lets everything happen that happens without time passing.
+    /// Waits until the gateway is idle, without advancing the clock.
     pub(crate) async fn settle(&self) {
         let happened = || {
             let agents: u64 = self.agents.values().map(|agent| agent.steps()).sum();
@@ -410,11 +409,11 @@ impl TestGateway {
                 quiet = 0;
             }
             last = now;
-            assert!(now - started < CIRCLES, "the gateway goes round in circles");
+            assert!(now - started < MAX_PROGRESS, "the gateway loops without time passing");
         }
     }
 
-    /// Lets time pass, and everything happen that happens meanwhile, in its order.
+    /// Advances the clock from sleeper to sleeper, and waits at each until the gateway is idle.
     pub(crate) async fn advance(&self, duration: Duration) {
         let until = self.clock.now() + duration;
         self.settle().await;
@@ -424,7 +423,7 @@ impl TestGateway {
         self.settle().await;
     }
 
-    /// What stands in a chat now.
+    /// The texts in a chat now. `(again)` marks a labelled copy.
     pub(crate) fn visible(&self, conversation: &ConversationRef) -> Vec<String> {
         let posts = self.platform.posts(conversation);
         posts.into_iter().map(|post| if post.labelled { format!("(again) {}", post.text) } else { post.text }).collect()
@@ -442,7 +441,7 @@ impl TestGateway {
         self.store.list_turns(&TurnFilter { limit: 10_000, ..TurnFilter::default() }).await.expect("readable")
     }
 
-    /// Checks that nothing is owed, nothing waits, and every turn had its one signal.
+    /// Ends the test: checks that nothing is owed, nothing waits, and every turn had exactly one signal.
     pub(crate) async fn at_rest(mut self) {
         self.check_rest().await;
         self.was_at_rest = true;
@@ -450,15 +449,21 @@ impl TestGateway {
 
     pub(crate) async fn check_rest(&mut self) {
         self.settle().await;
-        self.life.is_buried().await;
+        self.life.wait_until_idle().await;
         let backlog = self.store.backlog().await.expect("readable");
         let turns = self.turns().await;
-        assert_eq!(backlog.absent, 0, "turns wait for channels that are not there");
+        assert_eq!(backlog.absent, 0, "turns wait for absent channels");
         let open: Vec<_> = turns.iter().filter(|turn| turn.ended_at.is_none()).collect();
         assert_eq!((backlog.open, backlog.waiting, backlog.pending_deliveries), (0, 0, 0), "open: {open:#?}");
-        assert!(self.store.runs_left(nobody(), None, 1).await.expect("readable").is_empty(), "a run is in flight");
-        assert!(self.store.attempts_left(nobody()).await.expect("readable").is_empty(), "an attempt has no result");
-        assert_eq!(self.platform.wrongs(), Vec::<String>::new());
+        assert!(
+            self.store.runs_left(unrelated_owner(), None, 1).await.expect("readable").is_empty(),
+            "a run is in flight"
+        );
+        assert!(
+            self.store.attempts_left(unrelated_owner()).await.expect("readable").is_empty(),
+            "an attempt has no result"
+        );
+        assert_eq!(self.platform.violations(), Vec::<String>::new());
         let platform = self.platform.seen();
         for turn in &turns {
             self.check_signals(turn, &platform).await;
@@ -466,20 +471,20 @@ impl TestGateway {
         self.was_at_rest = true;
     }
 
-    /// Exactly one final signal for a turn that was answered, at most one for any other.
-    async fn check_signals(&self, turn: &TurnSummary, seen: &[Seen]) {
+    /// Checks that an answered turn has exactly one final signal, and any other turn at most one.
+    async fn check_signals(&self, turn: &TurnSummary, seen: &[SeenDelivery]) {
         let by_row = self.channels.iter().any(|(channel, capabilities)| {
             *channel == turn.conversation.channel && capabilities.receipts != rejoinder_core::Receipts::Platform
         });
-        let is_final = |seen: &&Seen| {
+        let is_final = |seen: &&SeenDelivery| {
             seen.turn == turn.turn_id
                 && matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction))
                 && seen.via != Some(Via::LateAnswer)
                 && seen.part.0 == 1
                 && !seen.labelled
         };
-        let mut finals: Vec<&Seen> = seen.iter().filter(is_final).collect();
-        // Done again, an edit or a reaction shows nothing new.
+        let mut finals: Vec<&SeenDelivery> = seen.iter().filter(is_final).collect();
+        // A repeated edit or reaction shows nothing new.
         let mut known = HashSet::new();
         finals.retain(|seen| matches!(seen.action, Action::Send { .. }) || known.insert(seen.delivery));
         let answered = turn.status == TurnStatus::Answered;
@@ -492,9 +497,9 @@ impl TestGateway {
         );
     }
 
-    /// Whether the only answer that arrived has a label: the first copy never did, or it may look like a second one.
-    fn was_labelled(turn: &TurnSummary, seen: &[Seen]) -> bool {
-        let is_answer = |seen: &&Seen| matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction));
+    /// Whether the only answer that arrived is labelled: the first copy was lost, or a draft of unknown fate preceded it.
+    fn was_labelled(turn: &TurnSummary, seen: &[SeenDelivery]) -> bool {
+        let is_answer = |seen: &&SeenDelivery| matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction));
         let copies: HashSet<_> = seen
             .iter()
             .filter(|seen| seen.turn == turn.turn_id && seen.labelled)

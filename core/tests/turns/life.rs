@@ -1,4 +1,5 @@
-//! One life of the gateway: what it touches stops answering when it is killed, at any step.
+//! One life of the gateway, from start to crash. When it is killed, at any step, its store, channels and agents stop
+//! answering.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -13,14 +14,14 @@ use rejoinder_core::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Whether a write is the last thing that a gateway does, or is never done.
+/// Whether the gateway dies before or after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crash {
     Before,
     After,
 }
 
-/// Counts what goes on, and ends it.
+/// Counts the calls of one life of the gateway, and can end it.
 #[derive(Debug, Default)]
 pub(crate) struct Life {
     dead: CancellationToken,
@@ -31,7 +32,7 @@ pub(crate) struct Life {
     store_is_down: AtomicBool,
 }
 
-/// Something that is being waited for.
+/// A store call in progress.
 struct InFlight(Arc<Life>);
 
 impl Drop for InFlight {
@@ -42,13 +43,13 @@ impl Drop for InFlight {
 }
 
 impl Life {
-    /// Ends it: nothing that it touches answers any more.
+    /// Ends the life: no call of it returns any more.
     pub(crate) fn kill(&self) {
         self.dead.cancel();
     }
 
-    /// Waits until nothing of it is being written any more.
-    pub(crate) async fn is_buried(&self) {
+    /// Waits until its store calls have ended.
+    pub(crate) async fn wait_until_idle(&self) {
         while self.in_flight() > 0 {
             tokio::task::yield_now().await;
         }
@@ -58,28 +59,28 @@ impl Life {
         self.dead.is_cancelled()
     }
 
-    /// Ends it at its `number`-th write from now, counted from 1.
+    /// Ends the life at its `number`-th write from now, counted from 1.
     pub(crate) fn crash_at(&self, number: u64, crash: Crash) {
         let at = self.writes.load(Ordering::SeqCst) + number;
         *self.crash_at.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, crash));
     }
 
-    /// The store can no longer write, or can again.
+    /// Makes all writes fail, or succeed again.
     pub(crate) fn set_store_down(&self, is_down: bool) {
         self.store_is_down.store(is_down, Ordering::SeqCst);
     }
 
-    /// What is being waited for that time does not bring.
+    /// The number of store calls in progress: these end without the clock advancing.
     pub(crate) fn in_flight(&self) -> i64 {
         self.in_flight.load(Ordering::SeqCst)
     }
 
-    /// How much was done so far.
+    /// The number of calls that have ended so far.
     pub(crate) fn done(&self) -> u64 {
         self.done.load(Ordering::SeqCst)
     }
 
-    async fn go_on(&self) {
+    async fn wait_if_over(&self) {
         if self.is_over() {
             std::future::pending::<()>().await;
         }
@@ -91,27 +92,27 @@ impl Life {
     }
 }
 
-/// Stands between a life and its store.
-pub(crate) struct Reached(pub(crate) Arc<Life>);
+/// The store layer of a life: it counts, delays and ends the calls.
+pub(crate) struct LifeStore(pub(crate) Arc<Life>);
 
-/// A call of the store that is under way.
+/// A store call in progress.
 pub(crate) struct Pass {
     _in_flight: InFlight,
-    /// The life ends once the call has returned.
+    /// Whether the life ends when the call has returned.
     is_last: bool,
 }
 
 #[async_trait]
-impl Layer for Reached {
+impl Layer for LifeStore {
     type Pass = Pass;
 
-    async fn reads(&self) -> Pass {
-        self.0.go_on().await;
+    async fn before_read(&self) -> Pass {
+        self.0.wait_if_over().await;
         Pass { _in_flight: self.0.begin(), is_last: false }
     }
 
-    async fn writes(&self) -> Result<Pass, StoreError> {
-        self.0.go_on().await;
+    async fn before_write(&self) -> Result<Pass, StoreError> {
+        self.0.wait_if_over().await;
         if self.0.store_is_down.load(Ordering::SeqCst) {
             let _begun = self.0.begin();
             return Err(StoreError::Unavailable("the disk is full".to_owned()));
@@ -121,30 +122,30 @@ impl Layer for Reached {
         let crash = crash.filter(|(at, _)| *at == number).map(|(_, crash)| crash);
         if crash == Some(Crash::Before) {
             self.0.kill();
-            self.0.go_on().await;
+            self.0.wait_if_over().await;
         }
         Ok(Pass { _in_flight: self.0.begin(), is_last: crash == Some(Crash::After) })
     }
 
-    async fn leave<T: Send>(&self, pass: Pass, call: impl Future<Output = T> + Send) -> T {
+    async fn finish<T: Send>(&self, pass: Pass, call: impl Future<Output = T> + Send) -> T {
         let result = call.await;
         if pass.is_last {
             self.0.kill();
         }
         drop(pass);
-        self.0.go_on().await;
+        self.0.wait_if_over().await;
         result
     }
 }
 
-/// A channel that a life reaches.
-pub(crate) struct Channelled {
+/// A channel whose calls stop when the life ends.
+pub(crate) struct LifeChannel {
     pub(crate) life: Arc<Life>,
     pub(crate) channel: Arc<dyn ChannelAdapter>,
 }
 
 #[async_trait]
-impl ChannelAdapter for Channelled {
+impl ChannelAdapter for LifeChannel {
     fn channel(&self) -> &ChannelId {
         self.channel.channel()
     }
@@ -164,25 +165,25 @@ impl ChannelAdapter for Channelled {
         self.channel.run(intake, shutdown).await
     }
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
-        self.life.go_on().await;
+        self.life.wait_if_over().await;
         let result = tokio::select! {
             result = self.channel.deliver(delivery) => result,
             () = self.life.dead.cancelled() => std::future::pending().await,
         };
         self.life.done.fetch_add(1, Ordering::SeqCst);
-        self.life.go_on().await;
+        self.life.wait_if_over().await;
         result
     }
 }
 
-/// An agent that a life reaches.
-pub(crate) struct Employed {
+/// An agent whose runs stop when the life ends.
+pub(crate) struct LifeAgent {
     pub(crate) life: Arc<Life>,
     pub(crate) agent: Arc<dyn AgentRuntime>,
 }
 
 #[async_trait]
-impl AgentRuntime for Employed {
+impl AgentRuntime for LifeAgent {
     fn describe(&self) -> String {
         self.agent.describe()
     }
@@ -190,10 +191,10 @@ impl AgentRuntime for Employed {
         self.agent.history()
     }
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
-        self.life.go_on().await;
+        self.life.wait_if_over().await;
         let result = self.agent.run(turn, events, cancel).await;
         self.life.done.fetch_add(1, Ordering::SeqCst);
-        self.life.go_on().await;
+        self.life.wait_if_over().await;
         result
     }
 }

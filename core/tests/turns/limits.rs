@@ -1,4 +1,4 @@
-//! Rates and limits.
+//! Rate limits of platforms.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use rejoinder_core::{
     conformance::scripted::{Fault, Script},
 };
 
-use crate::gateway::{Made, TestGateway, chat, said, secs};
+use crate::gateway::{GatewaySetup, TestGateway, chat, said, secs};
 
 fn limit(seconds: u64, scope: Scope) -> Fault {
     Fault::Limit { retry_after: secs(seconds), scope }
 }
 
-/// H4. Its scope only, and no attempt.
+/// H4.
 #[tokio::test]
 async fn a_limit_on_one_chat_blocks_that_chat_alone_and_costs_no_attempt() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(limit(30, Scope::Conversation));
+    gateway.platform.queue_fault(limit(30, Scope::Conversation));
     let limited = gateway.receives(said(&chat("ada"), "hello")).await;
 
     gateway.receives(said(&chat("bob"), "hello")).await;
@@ -29,7 +29,7 @@ async fn a_limit_on_one_chat_blocks_that_chat_alone_and_costs_no_attempt() {
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     let dossier = gateway.dossier(limited).await;
     assert_eq!(dossier.deliveries[0].attempts, 1);
-    assert_eq!(dossier.attempts.len(), 2, "what the platform said is kept");
+    assert_eq!(dossier.attempts.len(), 2, "the limited attempt is a row as well");
     gateway.at_rest().await;
 }
 
@@ -37,7 +37,7 @@ async fn a_limit_on_one_chat_blocks_that_chat_alone_and_costs_no_attempt() {
 #[tokio::test]
 async fn a_limit_on_the_account_blocks_every_chat_of_it() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(limit(30, Scope::Account));
+    gateway.platform.queue_fault(limit(30, Scope::Account));
     gateway.receives(said(&chat("ada"), "hello")).await;
 
     gateway.receives(said(&chat("bob"), "hello")).await;
@@ -54,7 +54,7 @@ async fn a_limit_on_the_account_blocks_every_chat_of_it() {
 #[tokio::test]
 async fn a_restart_does_not_forget_a_limit() {
     let mut gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(limit(60, Scope::Account));
+    gateway.platform.queue_fault(limit(60, Scope::Account));
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.receives(said(&chat("bob"), "hello")).await;
 
@@ -70,14 +70,14 @@ async fn a_restart_does_not_forget_a_limit() {
     gateway.at_rest().await;
 }
 
-/// A limit again and again is waited out again and again, with a number of its own for every attempt.
+/// Repeated limits are waited out, and every attempt has its own number.
 #[tokio::test]
 async fn limits_in_a_row_are_all_waited_out() {
     let gateway = TestGateway::with(Script::replies("done")).await;
     for _ in 0..3 {
-        gateway.platform.next(limit(5, Scope::Conversation));
+        gateway.platform.queue_fault(limit(5, Scope::Conversation));
     }
-    gateway.platform.next(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(30)).await;
@@ -88,11 +88,10 @@ async fn limits_in_a_row_are_all_waited_out() {
     gateway.at_rest().await;
 }
 
-/// Credentials that are refused pause the channel.
 #[tokio::test]
 async fn refused_credentials_pause_the_channel() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(Fault::Unauthorized);
+    gateway.platform.queue_fault(Fault::Unauthorized);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.receives(said(&chat("bob"), "hello")).await;
@@ -104,10 +103,10 @@ async fn refused_credentials_pause_the_channel() {
     gateway.at_rest().await;
 }
 
-/// The account's budget is shared; answers go out as it refills.
+/// The conversations share the account's rate; answers are sent as it refills.
 #[tokio::test]
 async fn a_burst_of_answers_goes_out_at_the_accounts_rate() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .capable(|it| it.account_rate = Some(Rate { per: secs(1), burst: 2 }))
         .always(Script::replies("done"))
         .start()
@@ -125,10 +124,10 @@ async fn a_burst_of_answers_goes_out_at_the_accounts_rate() {
     gateway.at_rest().await;
 }
 
-/// P0: half of a budget is for final signals alone.
+/// P0: half of the rate is reserved for final signals.
 #[tokio::test]
 async fn drafts_and_typing_leave_half_of_the_budget_to_answers() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .capable(|it| {
             it.account_rate = Some(Rate { per: secs(3600), burst: 4 });
             (it.drafts, it.draft_interval) = (Support::Full, Duration::from_millis(100));

@@ -1,8 +1,8 @@
-//! The path of a turn, whole: a real database, a scripted platform, scripted agents, and time that passes
-//! when a test says so.
+//! Tests of the whole path of a turn, with a real database, a scripted platform, scripted agents, and a clock that the
+//! test advances.
 //!
-//! To add a test: a function in the module of what it is about. [`TestGateway`](gateway::TestGateway)
-//! checks the promise when it comes to rest, and insists on being asked.
+//! To add a test, write a function in the module of its topic and end it with `at_rest`: there
+//! [`TestGateway`](gateway::TestGateway) checks the promise.
 
 mod absent;
 mod access;

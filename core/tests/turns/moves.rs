@@ -1,4 +1,4 @@
-//! A chat gets another id while something is going on in it.
+//! A chat gets another id while it has open turns.
 
 use rejoinder_core::{
     Accepted, AgentTurn, ConversationRef, EventKind, InboundEvent, SenderKind,
@@ -6,7 +6,7 @@ use rejoinder_core::{
     store::TurnStatus,
 };
 
-use crate::gateway::{DEFERRAL, Made, SOFT_DEADLINE, TestGateway, chat, mention, secs};
+use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, mention, secs};
 
 fn old() -> ConversationRef {
     chat("old")
@@ -16,9 +16,9 @@ fn new() -> ConversationRef {
     chat("new")
 }
 
-/// The platform moves the chat, and says so.
+/// Moves the chat on the platform and notifies the gateway.
 async fn moves(gateway: &TestGateway) {
-    gateway.platform.moves(&old(), "new");
+    gateway.platform.move_chat(&old(), "new");
     is_told(gateway).await;
 }
 
@@ -29,13 +29,13 @@ async fn is_told(gateway: &TestGateway) {
     gateway.settle().await;
 }
 
-/// An agent that says what it was given, after a while.
+/// A gateway whose agent replies with the turn's text after 5 s.
 async fn echo() -> TestGateway {
     let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5));
-    Made::new().agent("main", echo).start().await
+    GatewaySetup::new().agent("main", echo).start().await
 }
 
-/// L2, B11. What runs and what waits is answered where the chat is now, in its order, and remembered there.
+/// L2, B11. Running and waiting turns are answered in the new chat, in order, and are in its history.
 #[tokio::test]
 async fn what_runs_and_what_waits_goes_on_in_the_new_chat() {
     let gateway = echo().await;
@@ -54,7 +54,7 @@ async fn what_runs_and_what_waits_goes_on_in_the_new_chat() {
     gateway.at_rest().await;
 }
 
-/// One turn at a time, also while the one that runs began under the old id.
+/// A new turn waits for a run that began under the old id.
 #[tokio::test]
 async fn the_new_chat_does_not_overtake_the_old_one() {
     let gateway = echo().await;
@@ -70,12 +70,12 @@ async fn the_new_chat_does_not_overtake_the_old_one() {
     gateway.at_rest().await;
 }
 
-/// E8. The platform says it first when something is sent.
+/// E8. The platform reports the move in response to a send.
 #[tokio::test]
 async fn an_answer_that_finds_its_chat_moved_follows_it_at_once() {
     let gateway = echo().await;
     let turn = gateway.receives(mention(&old(), "one")).await;
-    gateway.platform.moves(&old(), "new");
+    gateway.platform.move_chat(&old(), "new");
 
     gateway.advance(secs(5)).await;
 
@@ -84,7 +84,7 @@ async fn an_answer_that_finds_its_chat_moved_follows_it_at_once() {
     let results: Vec<_> = dossier.attempts.iter().map(|attempt| attempt.result.as_deref()).collect();
     assert_eq!(results, [Some("moved"), Some("delivered")]);
     assert_eq!(dossier.deliveries[0].attempts, 1, "it costs no attempt");
-    // Told afterwards, and again: nothing new.
+    // A later notification changes nothing.
     is_told(&gateway).await;
     gateway.receives(mention(&new(), "two")).await;
     gateway.advance(secs(5)).await;
@@ -92,11 +92,11 @@ async fn an_answer_that_finds_its_chat_moved_follows_it_at_once() {
     gateway.at_rest().await;
 }
 
-/// We hear of it while an answer is on its way, and that one fails.
+/// The move is reported while a send is in flight, which then fails.
 #[tokio::test]
 async fn an_answer_that_was_on_its_way_is_tried_again_in_the_new_chat() {
     let gateway = echo().await;
-    gateway.platform.next(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
     gateway.platform.hold(true);
     gateway.receives(mention(&old(), "one")).await;
     gateway.advance(secs(5)).await;
@@ -109,12 +109,12 @@ async fn an_answer_that_was_on_its_way_is_tried_again_in_the_new_chat() {
     gateway.at_rest().await;
 }
 
-/// H2. What waits for its next try does so in the new chat.
+/// H2. A delivery that waits for its next attempt is sent to the new chat.
 #[tokio::test]
 async fn an_answer_that_waits_for_its_next_try_moves_along() {
     let gateway = echo().await;
     for _ in 0..4 {
-        gateway.platform.next(Fault::NotSent);
+        gateway.platform.queue_fault(Fault::NotSent);
     }
     gateway.receives(mention(&old(), "one")).await;
     gateway.advance(secs(6)).await;
@@ -126,10 +126,10 @@ async fn an_answer_that_waits_for_its_next_try_moves_along() {
     gateway.at_rest().await;
 }
 
-/// A message cannot be changed from another chat: the words are a message of their own.
+/// A message in the old chat cannot be edited any more, so the answer is a new message.
 #[tokio::test]
 async fn a_deferral_that_stayed_behind_is_paid_in_the_new_chat() {
-    let gateway = Made::new().always(Script::replies("done").taking(SOFT_DEADLINE + secs(5))).start().await;
+    let gateway = GatewaySetup::new().always(Script::replies("done").taking(SOFT_DEADLINE + secs(5))).start().await;
     gateway.receives(mention(&old(), "one")).await;
     gateway.advance(SOFT_DEADLINE).await;
 
@@ -141,14 +141,14 @@ async fn a_deferral_that_stayed_behind_is_paid_in_the_new_chat() {
     gateway.at_rest().await;
 }
 
-/// Something is said under the new id before anybody says that it is the same chat.
+/// Messages arrive under the new id before the move is reported.
 #[tokio::test]
 async fn two_conversations_that_turn_out_to_be_one_go_on_as_the_older() {
     let gateway = echo().await;
     for text in ["one", "two", "three"] {
         gateway.receives(mention(&old(), text)).await;
     }
-    gateway.platform.moves(&old(), "new");
+    gateway.platform.move_chat(&old(), "new");
     for text in ["four", "five"] {
         gateway.receives(mention(&new(), text)).await;
     }
@@ -167,7 +167,7 @@ async fn two_conversations_that_turn_out_to_be_one_go_on_as_the_older() {
     gateway.at_rest().await;
 }
 
-/// What is on its way in the new chat when both become one is sent once.
+/// Deliveries in flight in both chats when the move is reported are sent once.
 #[tokio::test]
 async fn nothing_is_sent_twice_when_two_conversations_become_one() {
     let gateway = echo().await;
@@ -188,7 +188,7 @@ async fn nothing_is_sent_twice_when_two_conversations_become_one() {
     gateway.at_rest().await;
 }
 
-/// The old id was used again before somebody said once more that it is the new one.
+/// Messages arrive under the old id after the move, which is then reported again.
 #[tokio::test]
 async fn what_comes_late_under_the_old_id_is_answered_in_the_new_chat() {
     let gateway = echo().await;
@@ -213,8 +213,8 @@ async fn what_comes_late_under_the_old_id_is_answered_in_the_new_chat() {
 /// D18. A stop reaches a run that began under the old id.
 #[tokio::test]
 async fn a_stop_in_the_new_chat_ends_what_began_in_the_old_one() {
-    let gateway = Made::new()
-        .seats(1)
+    let gateway = GatewaySetup::new()
+        .slots(1)
         .agent("main", |turn: &AgentTurn| match &*turn.text {
             "stuck" => Script::hangs(),
             _ => Script::replies("fine"),
@@ -229,18 +229,18 @@ async fn a_stop_in_the_new_chat_ends_what_began_in_the_old_one() {
 
     assert_eq!(gateway.status(stuck).await, TurnStatus::Cancelled);
     assert_eq!(gateway.dossier(stuck).await.runs[0].end.as_deref(), Some("stopped"));
-    assert_eq!(gateway.visible(&new()), ["Stopped.", "fine"], "its seat is free");
+    assert_eq!(gateway.visible(&new()), ["Stopped.", "fine"], "its slot is free");
     gateway.at_rest().await;
 }
 
-/// D1. At every step: what the gateway died on is answered in the new chat.
+/// D1. After a crash at any write the turns are answered in the new chat.
 #[tokio::test]
 async fn a_move_survives_a_restart() {
     for number in 1..8 {
         let mut gateway = echo().await;
         gateway.receives(mention(&old(), "one")).await;
         gateway.receives(mention(&old(), "two")).await;
-        gateway.platform.moves(&old(), "new");
+        gateway.platform.move_chat(&old(), "new");
         gateway.life.crash_at(number, crate::life::Crash::Before);
         gateway.advance(secs(5)).await;
 

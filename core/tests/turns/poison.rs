@@ -1,27 +1,27 @@
-//! An event that the store refuses, though it can write.
+//! An event that the store rejects although it can write.
 
 use rejoinder_core::{
     Accepted, AgentTurn, InboundEvent, IntakeError, StoreError,
     conformance::{
-        refusing::Refuses,
+        rejecting::Rejection,
         scripted::{Script, ScriptedAgent},
     },
     store::{NewEvent, Stored},
 };
 
-use crate::gateway::{Made, TestGateway, chat, main_channel, said};
+use crate::gateway::{GatewaySetup, TestGateway, chat, main_channel, said};
 
-async fn refusing(refuses: Refuses) -> TestGateway {
-    let mut made = Made::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text));
-    made.refuses = Some(refuses);
-    made.start().await
+async fn rejecting(rejection: Rejection) -> TestGateway {
+    let mut setup = GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text));
+    setup.rejection = Some(rejection);
+    setup.start().await
 }
 
 fn texts(agent: &ScriptedAgent) -> Vec<String> {
     agent.runs().into_iter().map(|run| run.turn.text).collect()
 }
 
-/// What the store knows of an event: nothing, or its words.
+/// The stored text of an event; `None` if the store does not have the event.
 async fn known(gateway: &TestGateway, event: &InboundEvent) -> Option<String> {
     let again =
         NewEvent { id: rejoinder_core::EventId::new(event.received_at), event: event.clone().into(), turn: None };
@@ -31,11 +31,11 @@ async fn known(gateway: &TestGateway, event: &InboundEvent) -> Option<String> {
     }
 }
 
-/// E3. Those that came with it are answered in their order, the cursor moves on, and its key is known.
+/// E3. The other events of the batch are answered in order, the cursor moves, and the event's key is stored.
 #[tokio::test]
 async fn a_poison_event_costs_those_that_came_with_it_nothing() {
-    for refuses in [Refuses::Words, Refuses::Payload, Refuses::Panics] {
-        let gateway = refusing(refuses).await;
+    for rejection in [Rejection::Text, Rejection::Payload, Rejection::Panic] {
+        let gateway = rejecting(rejection).await;
         let poison = said(&chat("ada"), "poison");
         let batch =
             vec![poison.clone(), said(&chat("ada"), "one"), said(&chat("bob"), "two"), said(&chat("ada"), "three")];
@@ -43,28 +43,28 @@ async fn a_poison_event_costs_those_that_came_with_it_nothing() {
         let accepted = gateway.intake().accept_all(batch.clone(), Some(("updates", "4".to_owned()))).await;
         gateway.settle().await;
 
-        let accepted = accepted.expect("it is taken in");
+        let accepted = accepted.expect("it is accepted");
         assert_eq!(accepted[0], Accepted::Refused);
         assert!(accepted[1..].iter().all(|one| matches!(one, Accepted::Turn(_))), "{accepted:?}");
         assert_eq!(gateway.visible(&chat("ada")), ["one", "three"]);
         assert_eq!(gateway.visible(&chat("bob")), ["two"]);
         assert_eq!(gateway.store.cursor(&main_channel(), "updates").await.expect("readable").as_deref(), Some("4"));
-        assert_eq!(known(&gateway, &poison).await.as_deref(), Some(""), "that it came is kept");
-        let again = gateway.intake().accept_all(batch, None).await.expect("it is taken in");
+        assert_eq!(known(&gateway, &poison).await.as_deref(), Some(""), "its key is stored without its text");
+        let again = gateway.intake().accept_all(batch, None).await.expect("it is accepted");
         assert!(again[1..].iter().all(|one| matches!(one, Accepted::Duplicate { .. })), "{again:?}");
         assert_eq!(texts(gateway.agent("main")).len(), 3);
         gateway.at_rest().await;
     }
 }
 
-/// Even what cannot be noted in any form is passed over.
+/// An event that cannot be stored in any form is skipped.
 #[tokio::test]
 async fn what_cannot_even_be_noted_is_passed_over() {
-    let gateway = refusing(Refuses::Everything).await;
+    let gateway = rejecting(Rejection::Everything).await;
     let poison = said(&chat("ada"), "poison");
     let batch = vec![poison.clone(), said(&chat("ada"), "one")];
 
-    let accepted = gateway.intake().accept_all(batch, Some(("updates", "2".to_owned()))).await.expect("it is taken in");
+    let accepted = gateway.intake().accept_all(batch, Some(("updates", "2".to_owned()))).await.expect("it is accepted");
     gateway.settle().await;
 
     assert_eq!(accepted[0], Accepted::Refused);
@@ -74,10 +74,10 @@ async fn what_cannot_even_be_noted_is_passed_over() {
     gateway.at_rest().await;
 }
 
-/// A store that takes nothing at all says nothing about an event: it comes again.
+/// A store that cannot write at all gives a transient error, so the platform sends the event again.
 #[tokio::test]
 async fn a_store_that_takes_nothing_at_all_makes_nothing_a_poison_event() {
-    let gateway = refusing(Refuses::EveryEvent).await;
+    let gateway = rejecting(Rejection::EveryEvent).await;
 
     let refused = gateway.intake().accept(said(&chat("ada"), "one")).await;
 

@@ -1,17 +1,17 @@
-//! What is owed is still owed after a restart.
+//! Restarts: owed answers are still owed afterwards.
 
 use rejoinder_core::{AgentTurn, IntakeError, Policy, Support, conformance::scripted::Script};
 
-use crate::gateway::{DEFERRAL, HARD_DEADLINE, Made, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
+use crate::gateway::{DEFERRAL, GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
 
 fn echo(turn: &AgentTurn) -> Script {
     Script::replies(&turn.text).taking(secs(1))
 }
 
-/// D1, D9. Running and waiting turns are answered, in their order.
+/// D1, D9. Running and waiting turns are answered in order.
 #[tokio::test]
 async fn what_ran_and_what_waited_is_answered_in_its_order() {
-    let mut gateway = Made::new().agent("main", echo).start().await;
+    let mut gateway = GatewaySetup::new().agent("main", echo).start().await;
     for text in ["one", "two", "three"] {
         gateway.receives(said(&chat("ada"), text)).await;
     }
@@ -26,12 +26,12 @@ async fn what_ran_and_what_waited_is_answered_in_its_order() {
     gateway.at_rest().await;
 }
 
-/// D9. What comes in right after a start does not overtake what waited before.
+/// D9. New turns do not overtake the backlog.
 #[tokio::test]
 async fn nobody_overtakes_the_backlog_right_after_a_start() {
-    // Without deferrals: an answer stands where its deferral stood.
+    // No deferrals: an answer would be at the place of its deferral, out of order.
     let patient = Policy { soft_deadline: None, ..policy() };
-    let mut gateway = Made::new().seats(1).policy(patient).agent("main", echo).start().await;
+    let mut gateway = GatewaySetup::new().slots(1).policy(patient).agent("main", echo).start().await;
     for number in 0..20 {
         gateway.receives(said(&chat(&format!("c{}", number % 4)), &format!("{number}"))).await;
     }
@@ -49,10 +49,9 @@ async fn nobody_overtakes_the_backlog_right_after_a_start() {
     gateway.at_rest().await;
 }
 
-/// A debt is a row: it survives.
 #[tokio::test]
 async fn a_debt_survives_a_restart() {
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .capable(|it| it.edit = Support::No)
         .agent("main", |turn: &AgentTurn| match turn.attempt {
             1 => Script::hangs(),
@@ -69,11 +68,11 @@ async fn a_debt_survives_a_restart() {
     gateway.at_rest().await;
 }
 
-/// A soft stop lets running turns end; the rest stays as rows.
+/// A clean stop lets running turns end; the others wait as rows.
 #[tokio::test]
 async fn a_soft_stop_lets_running_turns_end_and_keeps_the_rest() {
     let mut gateway =
-        Made::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5))).start().await;
+        GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5))).start().await;
     gateway.receives(said(&chat("ada"), "one")).await;
     gateway.receives(said(&chat("ada"), "two")).await;
     let intake = gateway.intake();
@@ -89,7 +88,7 @@ async fn a_soft_stop_lets_running_turns_end_and_keeps_the_rest() {
     gateway.at_rest().await;
 }
 
-/// A stop does not wait for what hangs.
+/// A stop does not wait for a run that hangs.
 #[tokio::test]
 async fn a_stop_ends_when_its_time_is_over() {
     let mut gateway = TestGateway::with(Script::hangs()).await;
@@ -103,10 +102,10 @@ async fn a_stop_ends_when_its_time_is_over() {
     gateway.at_rest().await;
 }
 
-/// D11, D13. Runs that a stop in good order has cut off are nobody's fault, and do not count; crashes do.
+/// D11, D13. Runs that a clean stop has interrupted do not count towards `max_runs`; crashed runs do.
 #[tokio::test]
 async fn runs_that_a_stop_cut_off_do_not_count() {
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match turn.attempt {
             0..6 => Script::hangs(),
             _ => Script::replies("done"),
@@ -126,7 +125,7 @@ async fn runs_that_a_stop_cut_off_do_not_count() {
     gateway.at_rest().await;
 }
 
-/// D13. In between, three crashes are still three.
+/// D13. Three crashes with a clean stop in between count as three.
 #[tokio::test]
 async fn a_stop_in_between_does_not_forgive_crashes() {
     let mut gateway = TestGateway::with(Script::hangs()).await;

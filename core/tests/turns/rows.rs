@@ -1,4 +1,4 @@
-//! Channels whose delivery is our own row.
+//! Channels whose receipt is our own row.
 
 use rejoinder_core::{
     Accepted, Receipts,
@@ -6,17 +6,17 @@ use rejoinder_core::{
     store::{Shown, TurnStatus},
 };
 
-use crate::gateway::{DEFERRAL, Made, SOFT_DEADLINE, TestGateway, chat, said, secs};
+use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
 
 async fn rows(script: Script) -> TestGateway {
-    Made::new().capable(|it| it.receipts = Receipts::Row).always(script).start().await
+    GatewaySetup::new().capable(|it| it.receipts = Receipts::Row).always(script).start().await
 }
 
 fn text(shown: Option<&Shown>) -> Option<&str> {
     shown.map(|shown| shown.text.as_str())
 }
 
-/// E9, I3. The row is the receipt; no platform is called.
+/// E9, I3. Storing the row settles the turn; the platform is not called.
 #[tokio::test]
 async fn an_answer_that_is_a_row_is_delivered_when_it_is_stored() {
     let gateway = rows(Script::replies("done")).await;
@@ -63,7 +63,7 @@ async fn whoever_follows_the_channel_hears_of_every_turn_to_its_end() {
     gateway.at_rest().await;
 }
 
-/// E1, E6. The same event is the same turn, with the text it had.
+/// E1, E6. A duplicate event returns the first one's turn, with its text.
 #[tokio::test]
 async fn the_same_event_again_is_the_same_turn() {
     let gateway = rows(Script::replies("done")).await;
@@ -77,7 +77,7 @@ async fn the_same_event_again_is_the_same_turn() {
     gateway.at_rest().await;
 }
 
-/// E3. What was stored is acted on, also when whoever brought it is gone.
+/// E3. A stored event is handled although its caller is gone.
 #[tokio::test]
 async fn an_event_whose_caller_hangs_up_is_answered_all_the_same() {
     let gateway = rows(Script::replies("done")).await;

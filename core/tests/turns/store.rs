@@ -1,10 +1,10 @@
-//! A store that cannot write for a while.
+//! A store that temporarily cannot write.
 
 use rejoinder_core::{AgentTurn, IntakeError, StoreError, conformance::scripted::Script};
 
-use crate::gateway::{DEFERRAL, Made, SOFT_DEADLINE, TestGateway, chat, said, secs};
+use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
 
-/// E3. What is not stored is not acknowledged; what was accepted is not lost.
+/// E3. An event that cannot be stored is rejected; accepted turns are not lost.
 #[tokio::test]
 async fn while_the_store_cannot_write_nothing_is_acknowledged_and_nothing_is_lost() {
     let gateway = TestGateway::with(Script::replies("done").taking(secs(5))).await;
@@ -27,7 +27,7 @@ async fn while_the_store_cannot_write_nothing_is_acknowledged_and_nothing_is_los
     gateway.at_rest().await;
 }
 
-/// E8. What the platform said is kept until it can be stored: it is not asked again.
+/// E8. A receipt is kept until it can be stored; the delivery is not sent again.
 #[tokio::test]
 async fn a_receipt_that_cannot_be_stored_is_not_lost() {
     let gateway = TestGateway::with(Script::replies("done")).await;
@@ -45,10 +45,10 @@ async fn a_receipt_that_cannot_be_stored_is_not_lost() {
     gateway.at_rest().await;
 }
 
-/// A10. Deadlines that passed meanwhile are kept as soon as it can write again.
+/// A10. Deadlines that pass meanwhile take effect when the store can write again.
 #[tokio::test]
 async fn deadlines_that_passed_meanwhile_are_kept_afterwards() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(SOFT_DEADLINE * 3))
         .start()
         .await;

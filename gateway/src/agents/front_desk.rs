@@ -1,4 +1,4 @@
-//! The agent that is there when none is configured.
+//! The built-in agent that is used when none is configured.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
 
-use super::Kind;
+use super::AgentFactory;
 use crate::{
     console::finding::Finding,
     materials::{Materials, WiringError},
@@ -16,7 +16,7 @@ use crate::{
 
 pub(super) struct FrontDesk;
 
-impl Kind for FrontDesk {
+impl AgentFactory for FrontDesk {
     fn section(&self) -> AgentKind {
         AgentKind::of::<FrontDeskSection>()
     }
@@ -31,14 +31,14 @@ impl Kind for FrontDesk {
     }
 
     fn remark(&self) -> Option<&'static str> {
-        Some("It answers by itself, without a model. `rejoinder init` connects an agent.")
+        Some("It answers without a model. Run `rejoinder init` to connect an agent.")
     }
 
-    fn checkup<'a>(&self, name: &str, _: &'a Agent, is_default: bool, _: &'a Client) -> BoxFuture<'a, Vec<Finding>> {
+    fn check<'a>(&self, name: &str, _: &'a Agent, is_default: bool, _: &'a Client) -> BoxFuture<'a, Vec<Finding>> {
         let about = format!("agents.{name}");
         let finding = if is_default {
             Finding::ok(about, "the built-in front desk answers, without a model")
-                .so("rejoinder init connects an agent.")
+                .with_advice("Run rejoinder init to connect an agent.")
         } else {
             Finding::ok(about, "the built-in front desk")
         };

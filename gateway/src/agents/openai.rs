@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use futures_util::{FutureExt, future::BoxFuture};
-use rejoinder_agents::{Knows, ModelsError, OpenAiSection};
+use rejoinder_agents::{ModelStatus, ModelsError, OpenAiSection};
 use rejoinder_config::{Agent, AgentKind, Secret};
 use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
 
-use super::Kind;
+use super::AgentFactory;
 use crate::{
     client::CHECK_TIMEOUT,
     console::finding::Finding,
     materials::{Materials, WiringError},
 };
 
-/// How many models are named.
-const MOST_NAMED: usize = 10;
+/// How many of the server's models a finding names.
+const MAX_LISTED: usize = 10;
 
 pub(super) struct OpenAi;
 
-impl Kind for OpenAi {
+impl AgentFactory for OpenAi {
     fn section(&self) -> AgentKind {
         AgentKind::of::<OpenAiSection>()
     }
@@ -37,7 +37,7 @@ impl Kind for OpenAi {
         Ok(Arc::new(agent))
     }
 
-    fn checkup<'a>(
+    fn check<'a>(
         &self,
         name: &str,
         agent: &'a Agent,
@@ -46,54 +46,57 @@ impl Kind for OpenAi {
     ) -> BoxFuture<'a, Vec<Finding>> {
         let (about, server) = (format!("agents.{name}"), section(agent));
         let role = if is_default { ", the default" } else { "" };
-        let place = rejoinder_agents::place(&server.base_url);
-        let who = format!("{} at {}{role}", server.model, place.as_str().trim_end_matches('/'));
-        async move { vec![finding(about, &who, server, ask(server, http).await)] }.boxed()
+        let url = rejoinder_agents::redacted_url(&server.base_url);
+        let who = format!("{} at {}{role}", server.model, url.as_str().trim_end_matches('/'));
+        async move { vec![finding(about, &who, server, check_model(server, http).await)] }.boxed()
     }
 }
 
 fn section(agent: &Agent) -> &OpenAiSection {
-    agent.section().expect("an agent of this kind has this section")
+    agent.section().expect("an agent of this kind has an OpenAiSection")
 }
 
-/// Asks a server whether it has the model.
-async fn ask(server: &OpenAiSection, http: &Client) -> Result<Knows, ModelsError> {
+/// Asks the server whether it has the configured model.
+async fn check_model(server: &OpenAiSection, http: &Client) -> Result<ModelStatus, ModelsError> {
     let key = server.api_key.as_ref().map(Secret::get);
-    let asking = rejoinder_agents::knows_model(http, &server.base_url, key, &server.model);
-    let in_time = tokio::time::timeout(CHECK_TIMEOUT, asking).await;
+    let request = rejoinder_agents::check_model(http, &server.base_url, key, &server.model);
+    let in_time = tokio::time::timeout(CHECK_TIMEOUT, request).await;
     in_time.unwrap_or_else(|_| Err(ModelsError::Unreachable("it does not answer in time".to_owned())))
 }
 
-fn finding(about: String, who: &str, server: &OpenAiSection, asked: Result<Knows, ModelsError>) -> Finding {
+fn finding(about: String, who: &str, server: &OpenAiSection, status: Result<ModelStatus, ModelsError>) -> Finding {
     let (model, key) = (format!("{about}.model"), format!("{about}.api_key"));
     let base_url = format!("{about}.base_url");
-    match asked {
-        Ok(Knows::Yes) => Finding::ok(about, who),
-        Ok(Knows::No(listed)) => Finding::wrong(about, format!("{who}: there is no such model"))
-            .so(format!("Set {model} to one that is there: {}.", named(&listed))),
-        Ok(Knows::Unlisted(listed)) => Finding::warning(about, format!("{who}: the server does not list this model"))
-            .so(format!("If it does not take other names, set {model} to one that it lists: {}.", named(&listed))),
+    match status {
+        Ok(ModelStatus::Available) => Finding::ok(about, who),
+        Ok(ModelStatus::Missing(listed)) => Finding::wrong(about, format!("{who}: the server has no such model"))
+            .with_advice(format!("Set {model} to one that it has: {}.", list_models(&listed))),
+        Ok(ModelStatus::Unlisted(listed)) => {
+            Finding::warning(about, format!("{who}: the server does not list this model")).with_advice(format!(
+                "If it accepts only listed models, set {model} to one of them: {}.",
+                list_models(&listed)
+            ))
+        }
         Err(error @ ModelsError::Unreachable(_)) => Finding::wrong(about, format!("{who}: {error}"))
-            .so(format!("Start the server, or set {base_url} to where it is.")),
+            .with_advice(format!("Start the server, or correct its address in {base_url}.")),
         Err(ModelsError::KeyRefused(status)) if server.api_key.is_none() => {
-            Finding::wrong(about, format!("{who}: it wants a key ({status})")).so(format!("Set {key}."))
+            Finding::wrong(about, format!("{who}: it needs a key ({status})")).with_advice(format!("Set {key}."))
         }
         Err(error @ ModelsError::KeyRefused(_)) => {
-            Finding::wrong(about, format!("{who}: {error}")).so(format!("Set {key} to one that is valid."))
+            Finding::wrong(about, format!("{who}: {error}")).with_advice(format!("Set {key} to a valid key."))
         }
-        Err(error @ ModelsError::Failing(_)) => {
-            Finding::wrong(about, format!("{who}: {error}")).so("Its own log says why; look again in a moment.")
-        }
+        Err(error @ ModelsError::Failing(_)) => Finding::wrong(about, format!("{who}: {error}"))
+            .with_advice("See the server's log, and try again in a moment."),
         Err(error @ ModelsError::NoList(_)) => Finding::warning(about, format!("{who}: {error}"))
-            .so(format!("Does {base_url} end with /v1, where the server has it? If turns are answered, all is well.")),
+            .with_advice(format!("Does {base_url} lack a /v1 at its end? If turns are answered, ignore this.")),
     }
 }
 
-fn named(models: &[String]) -> String {
+fn list_models(models: &[String]) -> String {
     if models.is_empty() {
         return "it lists none".to_owned();
     }
-    let names: Vec<_> = models.iter().take(MOST_NAMED).map(String::as_str).collect();
+    let names: Vec<_> = models.iter().take(MAX_LISTED).map(String::as_str).collect();
     let more = models.len() - names.len();
     if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
 }
@@ -106,8 +109,8 @@ mod tests {
     fn a_long_list_of_models_is_cut() {
         let models: Vec<_> = (1..=12).map(|number| format!("m{number}")).collect();
 
-        assert_eq!(named(&models), "m1, m2, m3, m4, m5, m6, m7, m8, m9, m10 and 2 more");
-        assert_eq!(named(&models[..2]), "m1, m2");
-        assert_eq!(named(&[]), "it lists none");
+        assert_eq!(list_models(&models), "m1, m2, m3, m4, m5, m6, m7, m8, m9, m10 and 2 more");
+        assert_eq!(list_models(&models[..2]), "m1, m2");
+        assert_eq!(list_models(&[]), "it lists none");
     }
 }

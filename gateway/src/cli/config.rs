@@ -14,20 +14,20 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Say what is wrong with the configuration
-    #[command(after_help = "Exit code: 0 when it can be used, 2 when not. Nothing is started and nothing is written.")]
+    /// Check the configuration and list its problems
+    #[command(after_help = "Exit code: 0 if it is valid, 2 if not. Nothing is started or written.")]
     Check {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print the configuration that is in effect, without its secrets
+    /// Print the effective configuration, without secrets
     Show {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print every key with its default and what it does: the manual
+    /// Print the manual: every key, its default and what it does
     #[command(after_help = "Example:\n  rejoinder config default > rejoinder.toml")]
     Default,
 }
@@ -59,7 +59,7 @@ fn check(global: &Global, as_json: bool) -> Result<(), Failure> {
             &json!({ "ok": true, "source": source, "overrides": loaded.overrides, "problems": [], "remarks": remarks }),
         );
     }
-    let mut text = format!("The configuration can be used: {}", loaded.source);
+    let mut text = format!("The configuration is valid: {}", loaded.source);
     if !loaded.overrides.is_empty() {
         let _ = write!(text, ", with {}", loaded.overrides.join(", "));
     }

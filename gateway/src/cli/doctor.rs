@@ -1,8 +1,8 @@
-//! `rejoinder doctor`: looks at everything that a running gateway needs, and says what to do.
+//! `rejoinder doctor`: checks everything that a running gateway needs, and says how to fix problems.
 //!
-//! It changes nothing, writes to nobody, takes no update from a platform and puts no turn before an agent; so it can
-//! be used while a gateway runs. What it looks at on a platform or of an agent is said in `platforms/` and `agents/`; to add
-//! another check: a function in a file of `doctor/` that gives findings, and its line in `look`.
+//! It changes nothing, sends no message, fetches no update from a platform and gives no turn to an agent, so it can run
+//! beside a gateway. The checks of platforms and agents are in `platforms/` and `agents/`. To add another check, write a
+//! function that returns findings in a file of `doctor/`, and call it in `run_checks`.
 
 mod data;
 mod gateway;
@@ -25,7 +25,7 @@ use crate::{
         finding::{Finding, Verdict},
         output,
     },
-    platforms::{self, Patient},
+    platforms::{self, CheckContext},
     wiring,
 };
 
@@ -41,15 +41,15 @@ fn help() -> String {
     let names = platforms::names();
     format!(
         "\
-Each line is a finding: ok, warning or wrong, what it is about, what was found and what to do. It looks at the \
-configuration, the data directory, the database, the gateway (whether one runs or not), the agents, and the accounts \
-at {names}. Nothing is changed and nobody is written to. Who is asked has 10 seconds \
+Each line is a finding: ok, warning or wrong, what it is about, what was found and what to do. It checks the \
+configuration, the data directory, the database, the gateway (running or not), the agents, and the accounts \
+at {names}. It changes nothing and sends no message. A server has 10 seconds \
 to answer, a homeserver 30.
 
-Run it as the gateway's user, with the gateway's --config and --data, and with the variables that the configuration \
+Run it as the gateway's user, with the gateway's --config and --data, and with the variables that its configuration \
 names.
 
-Exit code: 0 when nothing is wrong (there may be warnings), 1 when something is.
+Exit code: 0 if nothing is wrong (there may be warnings), 1 otherwise.
 
 Examples:
   rejoinder doctor
@@ -57,15 +57,15 @@ Examples:
     )
 }
 
-/// All of it, for programs.
+/// What `--json` prints.
 #[derive(Serialize)]
 struct Findings<'a> {
-    /// Whether nothing is wrong.
+    /// Whether no finding is `wrong`.
     ok: bool,
     findings: &'a [Finding],
 }
 
-/// Says what is found, as it is found.
+/// Prints each finding when it is added; for programs, all of them at the end.
 struct Report {
     is_for_programs: bool,
     findings: Vec<Finding>,
@@ -82,7 +82,7 @@ impl Report {
         Ok(())
     }
 
-    /// The last line, and the exit code.
+    /// Prints the last line, or all findings for programs. An error when something is wrong.
     fn end(self) -> Result<(), Failure> {
         let count = |verdict| self.findings.iter().filter(|finding| finding.verdict == verdict).count();
         let (wrong, warnings) = (count(Verdict::Wrong), count(Verdict::Warning));
@@ -91,8 +91,8 @@ impl Report {
         }
         match (wrong, warnings) {
             (0, _) if self.is_for_programs => Ok(()),
-            (0, 0) => output::print("All is well."),
-            (0, 1) => output::print("Nothing is wrong; there is a warning."),
+            (0, 0) => output::print("Everything is fine."),
+            (0, 1) => output::print("Nothing is wrong; there is one warning."),
             (0, _) => output::print(format!("Nothing is wrong; there are {warnings} warnings.")),
             (1, _) => Err(anyhow!("one thing is wrong").into()),
             _ => Err(anyhow!("{wrong} things are wrong").into()),
@@ -106,12 +106,12 @@ impl Doctor {
         let mut report = Report { is_for_programs: self.json, findings: Vec::new() };
         match global.load() {
             Ok(loaded) => {
-                report.add(settings::look(&loaded, &data_dir))?;
-                look(&loaded.config, &data_dir, &mut report).await?;
+                report.add(settings::check(&loaded, &data_dir))?;
+                run_checks(&loaded.config, &data_dir, &mut report).await?;
             }
             Err(Failure::Config(errors)) => {
                 report.add(settings::problems(&errors))?;
-                look_without(global, &data_dir, &mut report).await?;
+                run_checks_without_config(global, &data_dir, &mut report).await?;
             }
             Err(failure) => return Err(failure),
         }
@@ -119,21 +119,21 @@ impl Doctor {
     }
 }
 
-/// Everybody is asked at once, and answers are shown in the order of the questions.
-async fn look(config: &Config, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
-    let http = client::http_client().context("nobody can be asked")?;
+/// Runs all checks at once, and reports their findings in a fixed order.
+async fn run_checks(config: &Config, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
+    let http = client::http_client().context("cannot create the HTTP client")?;
     let database = Database::of(wiring::database(config, data_dir));
     let is_held = database.is_held();
     let mut checks: FuturesOrdered<BoxFuture<'_, Vec<Finding>>> = FuturesOrdered::new();
-    checks.push_back(async { data::look(data_dir, &database).await }.boxed());
-    checks.push_back(gateway::look(wiring::listen(config), is_held).boxed());
+    checks.push_back(async { data::check(data_dir, &database).await }.boxed());
+    checks.push_back(gateway::check(wiring::listen(config), is_held).boxed());
     for (name, agent) in &config.agents {
         let is_default = *name == config.routing.default_agent;
-        checks.push_back(agents::kind_of(agent).checkup(name, agent, is_default, &http));
+        checks.push_back(agents::factory_of(agent).check(name, agent, is_default, &http));
     }
-    let patient = Patient { config, data_dir, http: &http, is_running: is_held };
-    for checkup in platforms::by_name().flat_map(|platform| platform.checkups(patient)) {
-        checks.push_back(checkup);
+    let context = CheckContext { config, data_dir, http: &http, is_running: is_held };
+    for check in platforms::by_name().flat_map(|platform| platform.checks(context)) {
+        checks.push_back(check);
     }
     while let Some(findings) = checks.next().await {
         report.add(findings)?;
@@ -141,9 +141,9 @@ async fn look(config: &Config, data_dir: &Path, report: &mut Report) -> Result<(
     Ok(())
 }
 
-/// What can be looked at without a configuration that can be used.
-async fn look_without(global: &Global, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
+/// The checks that do not need a valid configuration.
+async fn run_checks_without_config(global: &Global, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
     let Ok(store) = rejoinder_config::load_store(&global.options()?) else { return Ok(()) };
     let database = Database::of(store.url.path(data_dir));
-    report.add(data::look(data_dir, &database).await)
+    report.add(data::check(data_dir, &database).await)
 }

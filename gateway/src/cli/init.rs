@@ -1,6 +1,6 @@
-//! `rejoinder init`: connects an agent, and bots.
+//! `rejoinder init`: connects an agent and bots, and writes the configuration.
 //!
-//! What it asks of a platform is said in `platforms/`.
+//! The questions about a platform's accounts are in `platforms/`.
 
 #[cfg(test)]
 mod script;
@@ -14,12 +14,12 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
-use rejoinder_agents::{Found, Origin, Places, find_local};
+use rejoinder_agents::{FoundServer, Origin, ServerCandidates, find_local};
 use secrecy::SecretString;
 use url::Url;
 
 #[cfg(test)]
-pub(crate) use self::script::{Script, nowhere, read};
+pub(crate) use self::script::{Script, load_section, unused_url};
 use super::Global;
 use crate::{
     client,
@@ -32,38 +32,38 @@ use crate::{
     platforms::{self, Account, Platform, Setup},
 };
 
-/// The variable that many programs take the key from.
+/// The variable from which many programs read the API key.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 #[derive(Debug, Args)]
 #[command(after_help = examples())]
 pub(super) struct Init {
-    /// The kind of agent; asked for on a terminal when it is not given
+    /// Kind of agent; if not given, init asks on a terminal
     #[arg(long, value_enum)]
-    agent: Option<Kind>,
-    /// Where the agent's API is, with /v1 where the server has it
+    agent: Option<AgentKindArg>,
+    /// The agent's API, including /v1 if the server uses it
     #[arg(long, value_name = "URL", required_if_eq("agent", "openai"))]
     base_url: Option<Url>,
-    /// Which of the server's models answers
+    /// The model that answers
     #[arg(long, required_if_eq("agent", "openai"))]
     model: Option<String>,
-    /// The environment variable that holds the server's key
+    /// Environment variable that holds the server's API key
     #[arg(long, value_name = "NAME")]
     api_key_env: Option<String>,
     #[command(flatten)]
-    accounts: Options,
-    /// Ask nothing: take the first agent that is found, or the front desk
+    accounts: AccountArgs,
+    /// Ask nothing: use the first agent that is found, or the front desk
     #[arg(long, short)]
     yes: bool,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
 }
 
 fn examples() -> String {
     let mut text = "\
-It looks for a server at $OPENAI_BASE_URL and for an Ollama on this machine, and offers what it finds. The file is
-./rejoinder.toml, or what --config says.
+It looks for a server at $OPENAI_BASE_URL and for Ollama on this machine, and offers what it finds. It writes
+./rejoinder.toml, or the file that --config names.
 
 Examples:
   rejoinder init
@@ -77,18 +77,18 @@ Examples:
     text
 }
 
-/// Those of them on which there are accounts to connect, and what is asked for one.
+/// The platforms that have accounts to connect, each with its [`Setup`].
 fn setups(
     platforms: impl Iterator<Item = &'static dyn Platform>,
 ) -> impl Iterator<Item = (&'static dyn Platform, &'static dyn Setup)> {
     platforms.filter_map(|platform| Some((platform, platform.setup()?)))
 }
 
-/// What the command line says of accounts: the options that the platforms name.
+/// The options of the accounts. The platforms define them.
 #[derive(Clone, Debug)]
-struct Options(ArgMatches);
+struct AccountArgs(ArgMatches);
 
-impl FromArgMatches for Options {
+impl FromArgMatches for AccountArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         Ok(Self(matches.clone()))
     }
@@ -99,7 +99,7 @@ impl FromArgMatches for Options {
     }
 }
 
-impl Args for Options {
+impl Args for AccountArgs {
     fn augment_args(command: clap::Command) -> clap::Command {
         setups(platforms::by_name()).fold(command, |command, (platform, setup)| {
             command.args(setup.options().into_iter().map(|option| option.help_heading(platform.name())))
@@ -112,16 +112,16 @@ impl Args for Options {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum AgentKindArg {
     /// Built in: answers by itself, without a model
     FrontDesk,
     /// Any server with the Chat Completions API
     Openai,
 }
 
-/// The agent that was chosen.
+/// The chosen agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Choice {
+enum AgentChoice {
     FrontDesk,
     OpenAi { base_url: Url, model: String, api_key_env: Option<String> },
 }
@@ -130,43 +130,43 @@ impl Init {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let path = global.config.clone().unwrap_or_else(|| PathBuf::from("rejoinder.toml"));
         if path.exists() && !self.force {
-            return Err(already_there(&path).into());
+            return Err(already_exists(&path).into());
         }
         let (mut accounts, mut missing) = (Vec::new(), Vec::new());
         for (_, setup) in setups(platforms::all()) {
-            match setup.given(&self.accounts.0).await? {
+            match setup.account_from_options(&self.accounts.0).await? {
                 Some(account) => accounts.push(account),
                 None => missing.push(setup),
             }
         }
-        let (choice, asked) = self.choose(global, &missing).await?;
-        accounts.extend(asked);
+        let (choice, chosen) = self.choose(global, &missing).await?;
+        accounts.extend(chosen);
         let sections: String = accounts.iter().map(|account| account.section.as_str()).collect();
         let text = configuration(&choice, &sections)?;
         for secret in accounts.iter().flat_map(|account| &account.secrets) {
-            secret.keep()?;
+            secret.write()?;
         }
         write(&path, &text, self.force)?;
-        output::print(farewell(&path, &choice, &accounts))
+        output::print(closing_text(&path, &choice, &accounts))
     }
 
-    /// The agent and, where somebody can be asked for them, the accounts that are `missing`: those that the command line
-    /// says nothing of.
-    async fn choose(&self, global: &Global, missing: &[&dyn Setup]) -> Result<(Choice, Vec<Account>), Failure> {
+    /// The agent and, when it may ask on a terminal, accounts of the `missing` platforms: those for which the command line
+    /// names none.
+    async fn choose(&self, global: &Global, missing: &[&dyn Setup]) -> Result<(AgentChoice, Vec<Account>), Failure> {
         match self.agent {
-            Some(Kind::FrontDesk) => return Ok((Choice::FrontDesk, Vec::new())),
-            Some(Kind::Openai) => return Ok((self.openai()?, Vec::new())),
+            Some(AgentKindArg::FrontDesk) => return Ok((AgentChoice::FrontDesk, Vec::new())),
+            Some(AgentKindArg::Openai) => return Ok((self.openai()?, Vec::new())),
             None if self.base_url.is_some() || self.model.is_some() => return Ok((self.openai()?, Vec::new())),
             None => {}
         }
         let is_asked = !self.yes;
         if is_asked && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-            let what = "this is no terminal, so nothing can be asked: say --yes, or --agent with what it needs";
+            let what = "this is not a terminal, so init cannot ask: pass --yes, or --agent with its options";
             return Err(Failure::Usage(what.to_owned()));
         }
-        let found = look().await?;
+        let found = find_agents().await?;
         if !is_asked {
-            return Ok((first_of(&found), Vec::new()));
+            return Ok((first_with_model(&found), Vec::new()));
         }
         let mut terminal = Terminal;
         let choice = Interview { found: &found }.conduct(&mut terminal)?;
@@ -177,59 +177,60 @@ impl Init {
         Ok((choice, accounts))
     }
 
-    fn openai(&self) -> Result<Choice, Failure> {
+    fn openai(&self) -> Result<AgentChoice, Failure> {
         match (&self.base_url, &self.model) {
-            (Some(base_url), Some(model)) => Ok(Choice::OpenAi {
+            (Some(base_url), Some(model)) => Ok(AgentChoice::OpenAi {
                 base_url: base_url.clone(),
                 model: model.clone(),
                 api_key_env: self.api_key_env.clone(),
             }),
-            _ => Err(Failure::Usage("an agent of the kind openai needs --base-url and --model".to_owned())),
+            _ => Err(Failure::Usage("an agent of kind openai needs --base-url and --model".to_owned())),
         }
     }
 }
 
-fn already_there(path: &Path) -> anyhow::Error {
-    anyhow!(
-        "{} is there already: look at it with `rejoinder config show`, or write over it with --force",
-        path.display()
-    )
+fn already_exists(path: &Path) -> anyhow::Error {
+    anyhow!("{} already exists: see `rejoinder config show`, or overwrite it with --force", path.display())
 }
 
-/// Looks where an agent may be; about a second.
-async fn look() -> Result<Vec<Found>, Failure> {
+/// IdFormat for agents in the usual places. Takes about a second.
+async fn find_agents() -> Result<Vec<FoundServer>, Failure> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let environment = variable("OPENAI_BASE_URL")
-        .map(|url| url.trim().parse::<Url>().with_context(|| format!("OPENAI_BASE_URL is no URL: {url}")))
+        .map(|url| url.trim().parse::<Url>().with_context(|| format!("OPENAI_BASE_URL is not a URL: {url}")))
         .transpose()?;
-    let places = Places { environment, api_key: variable(KEY_VARIABLE).map(SecretString::from), ..Places::default() };
+    let candidates = ServerCandidates {
+        environment,
+        api_key: variable(KEY_VARIABLE).map(SecretString::from),
+        ..ServerCandidates::default()
+    };
     let http = client::http_client().context("cannot look for agents")?;
-    Ok(find_local(&http, &places).await)
+    Ok(find_local(&http, &candidates).await)
 }
 
-/// What is taken without asking: the first server that says which models it has.
-fn first_of(found: &[Found]) -> Choice {
+/// The choice without asking: the first model of the first server that lists any, else the front desk.
+fn first_with_model(found: &[FoundServer]) -> AgentChoice {
     let with_model = found.iter().find_map(|found| Some((found, found.models.first()?)));
-    with_model.map_or(Choice::FrontDesk, |(found, model)| choice(found, model.clone()))
+    with_model.map_or(AgentChoice::FrontDesk, |(found, model)| choice(found, model.clone()))
 }
 
-fn choice(found: &Found, model: String) -> Choice {
+fn choice(found: &FoundServer, model: String) -> AgentChoice {
     let has_key = std::env::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty());
     let api_key_env = (found.origin == Origin::Environment && has_key).then(|| KEY_VARIABLE.to_owned());
-    Choice::OpenAi { base_url: found.base_url.clone(), model, api_key_env }
+    AgentChoice::OpenAi { base_url: found.base_url.clone(), model, api_key_env }
 }
 
-/// Asks on a terminal.
+/// Asks for the agent on a terminal.
 struct Interview<'a> {
-    found: &'a [Found],
+    found: &'a [FoundServer],
 }
 
 impl Interview<'_> {
-    fn conduct(&self, terminal: &mut dyn Ask) -> Result<Choice, Failure> {
+    fn conduct(&self, terminal: &mut dyn Ask) -> Result<AgentChoice, Failure> {
         let mut options: Vec<String> = self.found.iter().map(describe).collect();
-        options.push("another server with the Chat Completions API".to_owned());
-        options.push("no agent yet: the built-in front desk answers by itself".to_owned());
-        let picked = terminal.pick("Which agent is to answer?", &options)?;
+        options.push("another server with the Chat Completions API (OpenAI-compatible)".to_owned());
+        options.push("no agent yet: the built-in front desk answers".to_owned());
+        let picked = terminal.pick("Which agent should answer?", &options)?;
         if let Some(found) = self.found.get(picked) {
             let model = match &*found.models {
                 [] => terminal.line("Which model?")?,
@@ -238,32 +239,32 @@ impl Interview<'_> {
             return Ok(choice(found, model));
         }
         if picked == self.found.len() + 1 {
-            return Ok(Choice::FrontDesk);
+            return Ok(AgentChoice::FrontDesk);
         }
         let base_url = loop {
-            match terminal.line("Where is its API? (such as http://127.0.0.1:8000/v1)")?.parse::<Url>() {
+            match terminal.line("Where is its API? (for example http://127.0.0.1:8000/v1)")?.parse::<Url>() {
                 Ok(url) if matches!(url.scheme(), "http" | "https") => break url,
-                _ => terminal.say("That is no address that begins with http:// or https://.")?,
+                _ => terminal.say("That is not a URL that begins with http:// or https://.")?,
             }
         };
         let model = terminal.line("Which model?")?;
-        let name = terminal.line_or_nothing("Which environment variable holds its key? (empty: it needs none)")?;
-        Ok(Choice::OpenAi { base_url, model, api_key_env: Some(name).filter(|name| !name.is_empty()) })
+        let name = terminal.line_or_nothing("Which environment variable holds its API key? (empty: none needed)")?;
+        Ok(AgentChoice::OpenAi { base_url, model, api_key_env: Some(name).filter(|name| !name.is_empty()) })
     }
 }
 
-fn describe(found: &Found) -> String {
+fn describe(found: &FoundServer) -> String {
     let what = match found.origin {
-        Origin::Environment => "the server that OPENAI_BASE_URL names",
-        Origin::Ollama => "the Ollama on this machine",
+        Origin::Environment => "the server at OPENAI_BASE_URL",
+        Origin::Ollama => "Ollama on this machine",
     };
     format!("{what}, {}", output::printable(found.base_url.as_str()))
 }
 
-fn configuration(choice: &Choice, accounts: &str) -> Result<String, Failure> {
+fn configuration(choice: &AgentChoice, accounts: &str) -> Result<String, Failure> {
     let agent = match choice {
-        Choice::FrontDesk => "\
-# Nobody but the built-in front desk answers yet. To connect an agent, take the # away and fill in:
+        AgentChoice::FrontDesk => "\
+# Only the built-in front desk answers so far. To connect an agent, uncomment and complete these lines:
 #[agents.main]
 #kind = \"openai\"
 #base_url = \"http://127.0.0.1:11434/v1\"
@@ -271,7 +272,7 @@ fn configuration(choice: &Choice, accounts: &str) -> Result<String, Failure> {
 #api_key = { env = \"OPENAI_API_KEY\" }
 "
         .to_owned(),
-        Choice::OpenAi { base_url, model, api_key_env } => {
+        AgentChoice::OpenAi { base_url, model, api_key_env } => {
             let mut agent = format!(
                 "[agents.main]\nkind = \"openai\"\nbase_url = {}\nmodel = {}\n",
                 toml_text(base_url.as_str().trim_end_matches('/'))?,
@@ -284,40 +285,40 @@ fn configuration(choice: &Choice, accounts: &str) -> Result<String, Failure> {
         }
     };
     Ok(format!(
-        "# Written by `rejoinder init`. What is not here has its default: `rejoinder config default` shows every key.\n\n\
+        "# Written by `rejoinder init`. Other keys have their defaults: `rejoinder config default` shows every key.\n\n\
          {agent}\n\
          {accounts}\
-         # A hook: POST /hooks/default. Its token is made at the first start, printed once, and kept in the data directory.\n\
+         # A hook: POST /hooks/default. Its token is created at the first start, printed once, and kept in the data directory.\n\
          [channels.webhook.default]\n\
          token = {{ generate = true }}\n\n\
-         # A chat page at /chat, for whoever is on this machine.\n\
+         # A chat page at /chat, for browsers on this machine.\n\
          [channels.webchat.main]\n\
          access = \"loopback\"\n"
     ))
 }
 
-fn write(path: &Path, text: &str, over: bool) -> Result<(), Failure> {
+fn write(path: &Path, text: &str, overwrite: bool) -> Result<(), Failure> {
     let mut options = OpenOptions::new();
     options.write(true);
-    if over {
+    if overwrite {
         options.create(true).truncate(true)
     } else {
         options.create_new(true)
     };
     let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     match written {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_there(path).into()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_exists(path).into()),
         written => Ok(written.with_context(|| format!("cannot write {}", path.display()))?),
     }
 }
 
-fn farewell(path: &Path, choice: &Choice, accounts: &[Account]) -> String {
+fn closing_text(path: &Path, choice: &AgentChoice, accounts: &[Account]) -> String {
     let mut text = format!("Wrote {}.\n", path.display());
     match choice {
-        Choice::FrontDesk => text.push_str(
-            "The built-in front desk answers, by itself and without a model. The file says how to connect an agent.\n",
+        AgentChoice::FrontDesk => text.push_str(
+            "The built-in front desk answers for now, without a model. The file explains how to connect an agent.\n",
         ),
-        Choice::OpenAi { base_url, model, api_key_env } => {
+        AgentChoice::OpenAi { base_url, model, api_key_env } => {
             let _ = writeln!(text, "The agent `main` answers: {model} at {base_url}.");
             if let Some(name) = api_key_env
                 && std::env::var_os(name).is_none_or(|value| value.is_empty())
@@ -327,11 +328,11 @@ fn farewell(path: &Path, choice: &Choice, accounts: &[Account]) -> String {
         }
     }
     for account in accounts {
-        text.push_str(&account.farewell);
+        text.push_str(&account.closing_text);
     }
     let is_usual = path == Path::new("rejoinder.toml");
     let config = if is_usual { String::new() } else { format!(" --config {}", path.display()) };
-    let _ = write!(text, "Next: run `rejoinder{config}`. It says where to open the chat, and how to call the hook.");
+    let _ = write!(text, "Next: run `rejoinder{config}`. It prints where to open the chat and how to call the hook.");
     text
 }
 
@@ -342,7 +343,7 @@ mod tests {
 
     use super::*;
 
-    fn loaded(choice: &Choice, environment: Environment) -> Config {
+    fn loaded(choice: &AgentChoice, environment: Environment) -> Config {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rejoinder.toml");
         write(&path, &configuration(choice, "").unwrap(), false).unwrap();
@@ -353,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_is_written_can_be_loaded() {
-        let openai = Choice::OpenAi {
+        let openai = AgentChoice::OpenAi {
             base_url: "http://127.0.0.1:11434/v1".parse().unwrap(),
             model: "a \"strange\" model\\name".to_owned(),
             api_key_env: Some("SOME_KEY".to_owned()),
@@ -370,7 +371,7 @@ mod tests {
 
     #[test]
     fn without_an_agent_the_front_desk_answers() {
-        let config = loaded(&Choice::FrontDesk, Environment::default());
+        let config = loaded(&AgentChoice::FrontDesk, Environment::default());
 
         assert!(config.agents[&config.routing.default_agent].section::<FrontDeskSection>().is_some());
         let channels: Vec<_> = config.channels.iter().map(|(id, _)| id.to_string()).collect();
@@ -391,15 +392,17 @@ mod tests {
 
     #[test]
     fn the_first_server_with_a_model_is_taken_without_asking() {
-        let found = |models: &[&str]| Found {
+        let found = |models: &[&str]| FoundServer {
             origin: Origin::Ollama,
             base_url: "http://127.0.0.1:11434/v1".parse().unwrap(),
             models: models.iter().map(ToString::to_string).collect(),
         };
 
-        assert_eq!(first_of(&[]), Choice::FrontDesk);
-        assert_eq!(first_of(&[found(&[])]), Choice::FrontDesk);
-        let Choice::OpenAi { model, .. } = first_of(&[found(&[]), found(&["one", "two"])]) else { panic!() };
+        assert_eq!(first_with_model(&[]), AgentChoice::FrontDesk);
+        assert_eq!(first_with_model(&[found(&[])]), AgentChoice::FrontDesk);
+        let AgentChoice::OpenAi { model, .. } = first_with_model(&[found(&[]), found(&["one", "two"])]) else {
+            panic!()
+        };
         assert_eq!(model, "one");
     }
 

@@ -22,16 +22,16 @@ use crate::{
     console::{failure::Failure, output},
     gateway::{Gateway, Notes, Setup},
     logging,
-    materials::Shown,
+    materials::TokenSource,
     open_files,
-    platforms::Told,
+    platforms::ChannelNotice,
     wiring,
 };
 
-/// How long the banner may take to be printed before the gateway goes on without it.
-const BANNER_PATIENCE: Duration = Duration::from_secs(1);
+/// How long printing the banner may delay the start.
+const BANNER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs the gateway until it is told to stop.
+/// Runs the gateway until a signal stops it.
 pub(super) fn run(global: &Global) -> Result<(), Failure> {
     let Loaded { config, source, .. } = global.load()?;
     let data_dir = global.data_dir()?;
@@ -55,8 +55,8 @@ fn serve(config: Config, source: &ConfigSource, data_dir: PathBuf) -> Result<(),
         match format {
             LogFormat::Text => {
                 let banner = banner(gateway.notes(), source);
-                // Whoever closed our output, or does not read it, does not want it; the gateway runs all the same.
-                logging::within(BANNER_PATIENCE, move || drop(output::print(banner)));
+                // If standard output is closed or not read, the gateway runs without the banner.
+                logging::run_with_timeout(BANNER_TIMEOUT, move || drop(output::print(banner)));
             }
             LogFormat::Json => log_start(gateway.notes(), source),
         }
@@ -73,20 +73,20 @@ fn cannot_listen(address: std::net::SocketAddr, error: io::Error) -> anyhow::Err
     anyhow!(error).context(format!("cannot listen on {address}: {hint}"))
 }
 
-/// Why nothing can listen on an address, and what to do.
+/// Why the gateway cannot listen on an address, and what to do.
 pub(super) const fn why_not_listen(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::AddrInUse => {
-            "the address is in use, perhaps by another gateway; set server.listen, or REJOINDER__SERVER__LISTEN, to \
+            "the address is in use, perhaps by another gateway; set server.listen or REJOINDER__SERVER__LISTEN to \
              another one"
         }
-        io::ErrorKind::PermissionDenied => "this user may not listen there; ports below 1024 are for root",
+        io::ErrorKind::PermissionDenied => "this user may not listen there; ports below 1024 need root",
         io::ErrorKind::AddrNotAvailable => "this machine has no such address; see server.listen",
         _ => "see server.listen",
     }
 }
 
-/// The first signal begins a soft shutdown, the second one ends the process at once.
+/// The first signal starts a graceful shutdown, the second ends the process at once.
 fn listen_to_signals(shutdown: CancellationToken) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen to SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen to SIGTERM")?;
@@ -100,25 +100,25 @@ fn listen_to_signals(shutdown: CancellationToken) -> Result<(), Failure> {
         next().await;
         shutdown.cancel();
         let second = next().await;
-        warn!("told to stop a second time: ending at once; what is owed is taken up at the next start");
+        warn!("second stop signal: exiting at once; open turns continue at the next start");
         logging::finish();
         process::exit(128 + second.as_raw_value());
     });
     Ok(())
 }
 
-/// What a person reads first.
+/// The text that the start prints for people.
 fn banner(notes: &Notes, source: &ConfigSource) -> String {
     let mut lines = vec![format!("Rejoinder {}", env!("CARGO_PKG_VERSION")), String::new()];
     let mut line = |label: &str, text: String| lines.push(format!("  {label:<8}{text}"));
-    for told in &notes.channels {
-        match told {
-            Told::Page { path, token } => line("chat", page_line(&notes.url, path, token.as_ref())),
-            Told::Hook { path, token } => line("hook", hook_line(&notes.url, path, token.as_ref())),
-            Told::Account { channel, description } => line("bot", format!("{channel}, {description}")),
+    for notice in &notes.channels {
+        match notice {
+            ChannelNotice::Page { path, token } => line("chat", page_line(&notes.url, path, token.as_ref())),
+            ChannelNotice::Hook { path, token } => line("hook", hook_line(&notes.url, path, token.as_ref())),
+            ChannelNotice::Account { channel, description } => line("bot", format!("{channel}, {description}")),
         }
     }
-    line("admin", format!("{}/admin/api/turns, with {}", notes.url, token_words(&notes.admin)));
+    line("admin", format!("{}/admin/api/turns, with {}", notes.url, describe_token(&notes.admin)));
     for agent in &notes.agents {
         let role = if agent.is_default && notes.agents.len() > 1 { ", the default" } else { "" };
         let name =
@@ -134,77 +134,77 @@ fn banner(notes: &Notes, source: &ConfigSource) -> String {
     lines.join("\n")
 }
 
-fn page_line(url: &str, path: &str, token: Option<&Shown>) -> String {
+fn page_line(url: &str, path: &str, token: Option<&TokenSource>) -> String {
     match token {
         None => format!("{url}{path}"),
-        Some(shown) => format!("{url}{path}, with {}", token_words(shown)),
+        Some(source) => format!("{url}{path}, with {}", describe_token(source)),
     }
 }
 
-/// A line to copy, or where to call.
-fn hook_line(url: &str, path: &str, token: Option<&Shown>) -> String {
+/// A command to copy, or the address to call.
+fn hook_line(url: &str, path: &str, token: Option<&TokenSource>) -> String {
     let address = format!("{url}{path}");
     let call = |token: &str| format!("curl {address} -H \"Authorization: Bearer {token}\" -d message=hello");
     match token {
-        None => format!("{address}, for signed calls"),
-        Some(Shown::Given) => format!("{address}, with the token that you chose"),
-        Some(Shown::Made(made)) if made.is_new => call(made.token.expose_secret()),
-        Some(Shown::Made(made)) => call(&format!("$(cat {})", shell_quoted(&made.path))),
+        None => format!("{address}, for signed requests"),
+        Some(TokenSource::Configured) => format!("{address}, with the token that you chose"),
+        Some(TokenSource::Generated(generated)) if generated.is_new => call(generated.token.expose_secret()),
+        Some(TokenSource::Generated(generated)) => call(&format!("$(cat {})", shell_quoted(&generated.path))),
     }
 }
 
-/// A path, as a shell reads it inside of double quotes and `$( )`.
+/// A path quoted for a shell, inside double quotes and `$( )`.
 fn shell_quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-+,:@%".contains(char);
     if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
-/// How to come by a token. Its text is there when it was made just now, and never again.
-fn token_words(shown: &Shown) -> String {
-    match shown {
-        Shown::Given => "the token that you chose".to_owned(),
-        Shown::Made(made) if made.is_new => {
-            format!("the token {} (kept in {})", made.token.expose_secret(), made.path.display())
+/// How to find a token. Its text is included only in the start that created it.
+fn describe_token(source: &TokenSource) -> String {
+    match source {
+        TokenSource::Configured => "the token that you chose".to_owned(),
+        TokenSource::Generated(generated) if generated.is_new => {
+            format!("the token {} (kept in {})", generated.token.expose_secret(), generated.path.display())
         }
-        Shown::Made(made) => format!("the token in {}", made.path.display()),
+        TokenSource::Generated(generated) => format!("the token in {}", generated.path.display()),
     }
 }
 
-/// The same for programs: no token, only where it is kept.
+/// The same for programs, as log lines: never a token, only the file that holds it.
 fn log_start(notes: &Notes, source: &ConfigSource) {
-    let file = |shown: &Shown| match shown {
-        Shown::Given => None,
-        Shown::Made(made) => Some(made.path.display().to_string()),
+    let file = |source: &TokenSource| match source {
+        TokenSource::Configured => None,
+        TokenSource::Generated(generated) => Some(generated.path.display().to_string()),
     };
     let version = env!("CARGO_PKG_VERSION");
     info!(version, url = notes.url, config = %source, data = %notes.data_dir.display(), "rejoinder has started");
-    for told in &notes.channels {
-        match told {
-            Told::Page { path, token } => {
-                info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "a chat page");
+    for notice in &notes.channels {
+        match notice {
+            ChannelNotice::Page { path, token } => {
+                info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "chat page");
             }
-            Told::Hook { path, token } => {
-                info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "a hook");
+            ChannelNotice::Hook { path, token } => {
+                info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "hook");
             }
-            Told::Account { channel, description } => info!(%channel, what = description, "a bot"),
+            ChannelNotice::Account { channel, description } => info!(%channel, what = description, "bot account"),
         }
     }
     for agent in &notes.agents {
-        info!(agent = %agent.name, what = agent.description, is_default = agent.is_default, "an agent");
+        info!(agent = %agent.name, what = agent.description, is_default = agent.is_default, "agent");
     }
-    info!(url = format!("{}/admin/api", notes.url), token_file = file(&notes.admin), "the admin interface");
+    info!(url = format!("{}/admin/api", notes.url), token_file = file(&notes.admin), "admin interface");
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::secrets::MadeToken;
+    use crate::secrets::GeneratedToken;
 
     use super::*;
 
     fn line(is_new: bool, path: &str) -> String {
-        let made = Shown::Made(MadeToken { token: "s3cret".into(), path: path.into(), is_new });
-        hook_line("http://127.0.0.1:7420", "/hooks/default", Some(&made))
+        let generated = TokenSource::Generated(GeneratedToken { token: "s3cret".into(), path: path.into(), is_new });
+        hook_line("http://127.0.0.1:7420", "/hooks/default", Some(&generated))
     }
 
     #[test]

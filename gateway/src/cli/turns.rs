@@ -1,4 +1,4 @@
-//! `rejoinder turns`: reads the database itself, whether the gateway runs or not.
+//! `rejoinder turns`: reads the database directly, whether the gateway is running or not.
 
 use std::{fmt::Write as _, path::PathBuf};
 
@@ -25,9 +25,9 @@ pub(super) enum TurnsCommand {
     /// List turns, newest first
     #[command(after_help = LIST_EXAMPLES)]
     List(List),
-    /// Show everything about a turn: what was said, runs, deliveries, attempts
+    /// Show everything about a turn: message, runs, deliveries, attempts
     Show(One),
-    /// Say in plain words what was owed, what was tried, what the platform said and what happens next
+    /// Explain in plain words what was owed, what was tried, how the platform responded and what happens next
     #[command(after_help = "Example:\n  rejoinder turns explain 0199a1c2-7d3e-7aaa-8bbb-0123456789ab")]
     Explain(One),
 }
@@ -40,7 +40,7 @@ Examples:
 
 #[derive(Debug, Args)]
 struct Database {
-    /// The database, in place of the configured one: needs no configuration
+    /// Read this database instead of the configured one; needs no configuration
     #[arg(long, value_name = "FILE")]
     database: Option<PathBuf>,
 }
@@ -50,22 +50,22 @@ pub(super) struct List {
     /// Only turns in this state
     #[arg(long, value_enum)]
     state: Option<ListState>,
-    /// Only turns of this channel: webhook.siri
+    /// Only turns of this channel, for example webhook.siri
     #[arg(long)]
     channel: Option<String>,
     /// Only turns of the conversation with this id
     #[arg(long, value_name = "ID")]
     conversation: Option<ConversationId>,
-    /// Only turns accepted since then: RFC 3339, or how long ago (2h)
+    /// Only turns accepted since this time: RFC 3339, or how long ago (2h)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<Timestamp>,
-    /// Only turns accepted before then
+    /// Only turns accepted before this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
-    /// Only turns older than this one: what --json gave as "next"
+    /// Only turns older than this one: the "next" of --json
     #[arg(long, value_name = "ID")]
     before: Option<TurnId>,
-    /// How many at most
+    /// Largest number of turns to list
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     /// Print JSON
@@ -77,21 +77,21 @@ pub(super) struct List {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ListState {
-    /// Anything owed and not settled
+    /// Owed an answer and not settled
     Open,
     /// Settled
     Settled,
-    /// Every way of answering was refused
+    /// Every way of answering failed
     Undeliverable,
-    /// Owed, and past the time at which something should have happened
+    /// Late: something should have happened by now
     Overdue,
-    /// Not ended, and its channel is not configured
+    /// Not ended, and its channel is no longer configured
     Absent,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct One {
-    /// The turn's id, or its first characters (six or more)
+    /// The turn's id, or its first six or more characters
     id: String,
     /// Print JSON
     #[arg(long)]
@@ -102,7 +102,7 @@ pub(super) struct One {
 
 fn parse_time(text: &str) -> Result<Timestamp, String> {
     time::parse_or_ago(text, SystemClock.now())
-        .ok_or_else(|| "write 2026-05-01T12:00:00Z, or how long ago: 90s, 2h, 1d".to_owned())
+        .ok_or_else(|| "use a time such as 2026-05-01T12:00:00Z, or how long ago: 90s, 2h, 1d".to_owned())
 }
 
 impl Database {
@@ -110,7 +110,7 @@ impl Database {
         let path = if let Some(path) = &self.database {
             path.clone()
         } else {
-            // Whoever looks at turns may have none of the gateway's secrets.
+            // Reads only the store's section: the caller may not have the gateway's secrets.
             let store = rejoinder_config::load_store(&global.options()?).inspect_err(|_| {
                 eprintln!("hint: --database FILE reads a database without the configuration");
             })?;
@@ -159,14 +159,14 @@ impl List {
             limit: self.limit,
             now: Some(SystemClock.now()),
         };
-        let list = page(store.as_ref(), filter).await.context("the turns cannot be read")?;
+        let list = page(store.as_ref(), filter).await.context("cannot read the turns")?;
         if self.json { output::print_json(&list) } else { output::print(lines(&list)) }
     }
 }
 
 fn lines(list: &TurnList) -> String {
     if list.items.is_empty() {
-        return "There are no such turns.".to_owned();
+        return "No turns found.".to_owned();
     }
     let row = |turn: &TurnItem| {
         let how = match (&turn.fallback, turn.signal) {
@@ -189,7 +189,7 @@ fn lines(list: &TurnList) -> String {
     let rows: Vec<_> = list.items.iter().map(row).collect();
     let mut text = output::table(["TURN", "ACCEPTED", "CHANNEL", "AGENT", "STATUS", "SIGNAL"], &rows);
     if let Some(next) = &list.next {
-        let _ = write!(text, "\n\nThere are more: --before {next}");
+        let _ = write!(text, "\n\nMore turns: --before {next}");
     }
     output::printable(&text)
 }
@@ -201,33 +201,33 @@ impl One {
             Ok(id) => id,
             Err(_) => self.by_prefix(store.as_ref()).await?,
         };
-        let dossier = store.dossier(id).await.context("the turn cannot be read")?;
+        let dossier = store.dossier(id).await.context("cannot read the turn")?;
         Ok(dossier.ok_or_else(|| self.unknown())?)
     }
 
     fn unknown(&self) -> anyhow::Error {
-        anyhow!("there is no turn {}; `rejoinder turns list` shows which there are", output::printable(&self.id))
+        anyhow!("there is no turn {}; `rejoinder turns list` lists the turns", output::printable(&self.id))
     }
 
-    /// The one turn whose id begins so.
+    /// The only turn whose id starts with `self.id`.
     async fn by_prefix(&self, store: &dyn Store) -> Result<TurnId, Failure> {
         let Some((first, after)) = range(&self.id) else {
-            let hint =
-                "an id looks like 0199a1c2-7d3e-7aaa-8bbb-0123456789ab; its first six characters or more will do";
-            return Err(Failure::Usage(format!("{} is no turn's id: {hint}", output::printable(&self.id))));
+            let hint = "an id looks like 0199a1c2-7d3e-7aaa-8bbb-0123456789ab; its first six characters are enough";
+            return Err(Failure::Usage(format!("{} is not a turn's id: {hint}", output::printable(&self.id))));
         };
         let filter = TurnFilter { before: after.map(TurnId::from), limit: 2, ..TurnFilter::default() };
-        let turns = store.list_turns(&filter).await.context("the turns cannot be read")?;
+        let turns = store.list_turns(&filter).await.context("cannot read the turns")?;
         let mut turns = turns.into_iter().map(|turn| turn.turn_id).filter(|id| id.as_uuid() >= first);
         match (turns.next(), turns.next()) {
             (Some(turn), None) => Ok(turn),
-            (Some(_), Some(_)) => Err(anyhow!("several turns begin with {}: write more of the id", self.id).into()),
+            (Some(_), Some(_)) => Err(anyhow!("several turns begin with {}: give more of the id", self.id).into()),
             (None, _) => Err(self.unknown().into()),
         }
     }
 }
 
-/// The first id that begins with `prefix`, and the first one after those; `None` for what begins no id, or too many.
+/// The smallest id with this prefix, and the smallest id after all of those (`None` at the end of the ids). `None` when
+/// the prefix is not one of an id or has fewer than six digits.
 fn range(prefix: &str) -> Option<(Uuid, Option<Uuid>)> {
     let digits = prefix.replace('-', "");
     if !(6..=32).contains(&digits.len()) || !digits.chars().all(|digit| digit.is_ascii_hexdigit()) {
@@ -260,10 +260,10 @@ fn detail(turn: &TurnDetail) -> String {
         field("reason", reason);
     }
     if let Some(wake_at) = &turn.wake_at {
-        field("next look", wake_at);
+        field("next action", wake_at);
     }
     let sender = turn.event.sender_name.as_deref().unwrap_or(&turn.event.sender_id);
-    lines.push(format!("\nSaid by {sender}:"));
+    lines.push(format!("\nMessage from {sender}:"));
     lines.push(indented(&turn.event.text));
     for attachment in &turn.event.attachments {
         lines.push(format!("  with {} ({}): {}", attachment.name, attachment.media_type, attachment.url));
@@ -282,7 +282,7 @@ fn detail(turn: &TurnDetail) -> String {
 }
 
 fn run_line(run: &RunDetail) -> String {
-    let end = run.end.as_deref().unwrap_or("goes on");
+    let end = run.end.as_deref().unwrap_or("running");
     let detail = run.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
     let ended_at = run.ended_at.as_deref().unwrap_or("now");
     format!("  {}. {} from {} to {ended_at}: {end}{detail}", run.number, run.handler, run.started_at)
@@ -299,18 +299,18 @@ fn delivery_lines(delivery: &DeliveryDetail, lines: &mut Vec<String>) {
     lines.push(indented(&delivery.text));
     lines.extend(delivery.choices.iter().map(|choice| format!("  | [{choice}]")));
     for attempt in &delivery.attempts {
-        let result = attempt.result.as_deref().unwrap_or("goes on");
+        let result = attempt.result.as_deref().unwrap_or("in progress");
         let detail = attempt.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
         lines.push(format!("     attempt {} at {}: {result}{detail}", attempt.number, attempt.started_at));
     }
     if let Some(next) = &delivery.next_attempt_at {
-        lines.push(format!("     the next attempt is due at {next}"));
+        lines.push(format!("     next attempt at {next}"));
     }
     if let Some(error) = delivery.error.as_ref().filter(|_| delivery.attempts.is_empty()) {
         lines.push(format!("     {error}"));
     }
     if let Some(fetched_at) = &delivery.fetched_at {
-        lines.push(format!("     written out to its reader at {fetched_at}"));
+        lines.push(format!("     first read by the client at {fetched_at}"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Asking somebody.
+//! Asking the operator questions.
 
 use std::{
     fmt::Write as _,
@@ -10,18 +10,18 @@ use secrecy::SecretString;
 
 use super::{failure::Failure, output};
 
-/// Somebody who is asked.
+/// Someone to ask: the terminal, or a script in tests.
 pub(crate) trait Ask {
-    /// Tells them something.
+    /// Prints a text.
     fn say(&mut self, text: &str) -> Result<(), Failure>;
 
-    /// Asks for a line, which may be empty. It comes without the blanks around it.
+    /// Asks for a line, which may be empty. The answer is trimmed.
     fn line_or_nothing(&mut self, question: &str) -> Result<String, Failure>;
 
-    /// The same, and what is typed is not seen.
+    /// The same, without echoing the input.
     fn secret_or_nothing(&mut self, question: &str) -> Result<SecretString, Failure>;
 
-    /// Asks for a line until there is something in it.
+    /// Asks for a line until it is not empty.
     fn line(&mut self, question: &str) -> Result<String, Failure> {
         loop {
             let answer = self.line_or_nothing(question)?;
@@ -31,7 +31,7 @@ pub(crate) trait Ask {
         }
     }
 
-    /// Which of `options` it is to be. An empty answer is the first.
+    /// Asks for one of `options` and returns its index. An empty answer picks the first.
     fn pick(&mut self, question: &str, options: &[String]) -> Result<usize, Failure> {
         let mut text = question.to_owned();
         for (number, option) in (1..).zip(options) {
@@ -39,7 +39,7 @@ pub(crate) trait Ask {
         }
         self.say(&text)?;
         loop {
-            let answer = self.line_or_nothing(&format!("1 to {}, or empty for 1:", options.len()))?;
+            let answer = self.line_or_nothing(&format!("1 to {} (empty: 1):", options.len()))?;
             let number = if answer.is_empty() { Some(1) } else { answer.parse().ok() };
             match number {
                 Some(number) if (1..=options.len()).contains(&number) => return Ok(number - 1),
@@ -49,7 +49,7 @@ pub(crate) trait Ask {
     }
 }
 
-/// Whoever sits at the terminal.
+/// Standard input and output.
 pub(crate) struct Terminal;
 
 impl Ask for Terminal {
@@ -59,7 +59,7 @@ impl Ask for Terminal {
 
     fn line_or_nothing(&mut self, question: &str) -> Result<String, Failure> {
         let mut stdout = io::stdout().lock();
-        write!(stdout, "{question} ").and_then(|()| stdout.flush()).context("cannot ask")?;
+        write!(stdout, "{question} ").and_then(|()| stdout.flush()).context("cannot print the question")?;
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
         if read == 0 {
@@ -78,5 +78,5 @@ impl Ask for Terminal {
 }
 
 fn no_answer() -> Failure {
-    Failure::Usage("there was no answer; nothing was written".to_owned())
+    Failure::Usage("no answer was given; nothing was written".to_owned())
 }

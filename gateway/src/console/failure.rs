@@ -5,10 +5,10 @@ use rejoinder_config::ConfigErrors;
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// It was called wrongly.
+    /// Wrong arguments.
     #[error("{0}")]
     Usage(String),
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
     /// Anything else.
@@ -17,7 +17,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// 2: it was called wrongly, or the configuration is wrong; else 1.
+    /// 2 for wrong arguments or an invalid configuration, else 1.
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Config(_) => 2,

@@ -1,4 +1,4 @@
-//! What somebody who looks at a gateway finds.
+//! The findings of `rejoinder doctor`.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::output::printable;
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
     Ok,
-    /// Somebody should know, and it may be meant so.
+    /// May be intended, but the operator should know.
     Warning,
     Wrong,
 }
@@ -23,14 +23,14 @@ impl Verdict {
     }
 }
 
-/// What was found.
+/// One result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
     /// `config`, `data`, `database`, `gateway`, an agent (`agents.main`) or a channel (`webhook.siri`).
     pub(crate) about: String,
     pub(crate) what: String,
-    /// What to do about it.
+    /// What to do about it: one or more sentences.
     pub(crate) advice: Option<String>,
 }
 
@@ -51,8 +51,8 @@ impl Finding {
         Self::new(Verdict::Wrong, about, what)
     }
 
-    /// The same, with what to do: a sentence.
-    pub(crate) fn so(mut self, advice: impl AsRef<str>) -> Self {
+    /// Adds what to do: one or more sentences.
+    pub(crate) fn with_advice(mut self, advice: impl AsRef<str>) -> Self {
         self.advice = Some(one_line(advice.as_ref()));
         self
     }
@@ -68,7 +68,7 @@ impl Finding {
     }
 }
 
-/// What others say may have lines and more; a finding is one line.
+/// A finding is one line: replaces line breaks and control characters, which texts of servers may contain.
 fn one_line(text: &str) -> String {
     printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -79,9 +79,12 @@ mod tests {
 
     #[test]
     fn a_finding_is_one_line_whatever_others_say() {
-        let finding = Finding::wrong("webhook.siri", "it said:\n  \u{1b}[2Jno").so("Ask\nagain.");
+        let finding = Finding::wrong("webhook.siri", "it said:\n  \u{1b}[2Jno").with_advice("Ask\nagain.");
 
         assert_eq!(finding.line(), "wrong    webhook.siri      it said: \u{fffd}[2Jno. Ask again.");
-        assert_eq!(Finding::ok("config", "well.").so("Go on.").line(), "ok       config            well. Go on.");
+        assert_eq!(
+            Finding::ok("config", "well.").with_advice("Go on.").line(),
+            "ok       config            well. Go on."
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Printing.
+//! Printing to standard output.
 
 use std::io::{self, Write};
 
@@ -27,23 +27,23 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(serde_json::to_string_pretty(value).context("cannot print this as JSON")?)
 }
 
-/// Whether somebody has seen enough, and closed our standard output (`| head`).
+/// Whether the reader closed our standard output, as in `| head`.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// A text that a stranger wrote, made safe for a terminal: what controls it is taken out.
+/// Makes untrusted text safe for a terminal: replaces control characters other than line breaks and tabs.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|char| if char.is_control() && !matches!(char, '\n' | '\t') { '\u{fffd}' } else { char }).collect()
 }
 
-/// Words as the beginning of a sentence.
+/// Capitalises the first letter.
 pub(crate) fn capital(words: &str) -> String {
     let mut chars = words.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// Columns as wide as what stands in them; the last one is as long as it is.
+/// A table whose columns are as wide as their widest cell. Trailing blanks are removed.
 pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = heads.map(|head| head.chars().count());
     for row in rows {

@@ -1,4 +1,4 @@
-//! Where a secret is that the configuration names and does not hold.
+//! Secrets that the configuration names and does not contain.
 
 use std::{
     fmt::Write as _,
@@ -11,28 +11,27 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{failure::Failure, toml::toml_text};
 use crate::secrets;
 
-/// Where a secret is.
+/// Where a secret is stored.
 #[derive(Debug)]
-pub(crate) enum SecretPlace {
+pub(crate) enum SecretLocation {
     Variable(String),
     File(PathBuf),
-    /// Typed in just now, and to be kept in this file.
+    /// Typed in during this run; will be written to this file.
     Typed(SecretString, PathBuf),
 }
 
-/// What is there.
-pub(crate) enum Read {
+pub(crate) enum SecretRead {
     Secret(SecretString),
-    /// Nothing yet: why.
+    /// No secret yet. Holds the reason.
     Missing(String),
 }
 
-impl SecretPlace {
-    /// The place that the command line names, by a variable or a file.
+impl SecretLocation {
+    /// The place that the command line names: a variable or a file.
     ///
     /// # Errors
     /// When the working directory is unknown.
-    pub(crate) fn given(variable: Option<&str>, file: Option<&Path>) -> Result<Option<Self>, Failure> {
+    pub(crate) fn from_options(variable: Option<&str>, file: Option<&Path>) -> Result<Option<Self>, Failure> {
         Ok(match (variable, file) {
             (Some(name), _) => Some(Self::Variable(name.to_owned())),
             (None, Some(path)) => {
@@ -42,39 +41,38 @@ impl SecretPlace {
         })
     }
 
-    /// What is there.
+    /// Reads the secret. `what` names it in errors, such as "access token".
     ///
     /// # Errors
-    /// When it is a file that cannot be read. `what` is what the secret is called.
-    pub(crate) fn read(&self, what: &str) -> Result<Read, Failure> {
+    /// When it is in a file that cannot be read.
+    pub(crate) fn read(&self, what: &str) -> Result<SecretRead, Failure> {
         Ok(match self {
-            Self::Variable(name) => {
-                variable(name).map_or_else(|| Read::Missing(format!("{name} is not set here")), Read::Secret)
-            }
+            Self::Variable(name) => variable(name)
+                .map_or_else(|| SecretRead::Missing(format!("{name} is not set here")), SecretRead::Secret),
             Self::File(path) => {
                 let read = std::fs::read_to_string(path)
                     .with_context(|| format!("cannot read the {what} from {}", path.display()))?;
-                Read::Secret(SecretString::from(read.trim()))
+                SecretRead::Secret(SecretString::from(read.trim()))
             }
-            Self::Typed(secret, _) => Read::Secret(secret.clone()),
+            Self::Typed(secret, _) => SecretRead::Secret(secret.clone()),
         })
     }
 
-    /// Writes what was typed in to its file, which only its owner can read.
+    /// Writes a typed secret to its file, which only its owner can read.
     ///
     /// # Errors
-    /// When that fails.
-    pub(crate) fn keep(&self) -> Result<(), Failure> {
+    /// When the file or its directory cannot be written.
+    pub(crate) fn write(&self) -> Result<(), Failure> {
         let Self::Typed(secret, path) = self else { return Ok(()) };
-        let kept = path.parent().map_or(Ok(()), secrets::make_private_dir).map_err(anyhow::Error::new);
-        kept?;
-        Ok(secrets::keep(path, secret).with_context(|| format!("cannot write {}", path.display()))?)
+        let created = path.parent().map_or(Ok(()), secrets::make_private_dir).map_err(anyhow::Error::new);
+        created?;
+        Ok(secrets::write(path, secret).with_context(|| format!("cannot write {}", path.display()))?)
     }
 
-    /// As the configuration names it.
+    /// The value of its configuration key: `{ env = … }` or `{ file = … }`.
     ///
     /// # Errors
-    /// When it cannot be written there.
+    /// When the name or path cannot be written as TOML.
     pub(crate) fn reference(&self) -> Result<String, Failure> {
         match self {
             Self::Variable(name) => Ok(format!("{{ env = {} }}", toml_text(name)?)),
@@ -85,7 +83,7 @@ impl SecretPlace {
         }
     }
 
-    /// What whoever runs the gateway should know of it, where there is anything. `what` is what it is called.
+    /// What the operator should know about the secret; may be empty. `what` names it, such as "access token".
     pub(crate) fn advice(&self, what: &str) -> String {
         let mut text = String::new();
         match self {
@@ -101,13 +99,12 @@ impl SecretPlace {
     }
 }
 
-/// What a variable holds, without the blanks around it.
+/// The trimmed value of an environment variable; `None` when it is unset or empty.
 pub(crate) fn variable(name: &str) -> Option<SecretString> {
     let value = std::env::var(name).ok()?;
     Some(value.trim()).filter(|value| !value.is_empty()).map(SecretString::from)
 }
 
-/// Whether there is nothing in a secret.
 pub(crate) fn is_empty(secret: &SecretString) -> bool {
     secret.expose_secret().is_empty()
 }

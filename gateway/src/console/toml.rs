@@ -1,15 +1,13 @@
-//! Values of the configuration, as they are written.
+//! Writing values of the configuration.
 
 use anyhow::Context;
 
 use super::failure::Failure;
 
-/// A text in quotes. What JSON writes is a string of TOML's too, but for the characters refused here.
+/// A quoted TOML string. A JSON string is a TOML string too, except for the characters rejected here.
 pub(crate) fn toml_text(text: &str) -> Result<String, Failure> {
     if text.is_empty() || text.chars().any(char::is_control) {
-        return Err(Failure::Usage(format!(
-            "{text:?} cannot be used: it is empty, or has characters that cannot be seen"
-        )));
+        return Err(Failure::Usage(format!("{text:?} cannot be used: it is empty or has control characters")));
     }
     Ok(serde_json::to_string(text).context("cannot write this text")?)
 }

@@ -1,7 +1,7 @@
-//! Who may ask: the admin token, and the `Host` that was asked for.
+//! Access control: the admin token, and the requested `Host`.
 //!
-//! A page elsewhere that has its own name rebound to 127.0.0.1 still sends that name as `Host`. It has no token
-//! either; this is the second door.
+//! The check of `Host` stops DNS rebinding: a foreign page whose name was rebound to 127.0.0.1 still sends its own name
+//! as `Host`. Such a page has no token either; this is a second line of defence.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -21,16 +21,15 @@ use url::{Host, Url};
 
 use super::{App, error::ApiError};
 
-/// What callers must show.
 pub(crate) struct Access {
-    /// Hashes are of one length, so that comparing them does not tell the token's.
+    /// The token's SHA-256. All hashes have the same length, so comparing them does not reveal the length of the token.
     token: [u8; 32],
-    /// The names that the gateway goes by; `None`: any, since it is reached from elsewhere.
+    /// The host names to accept beside loopback's. `None` accepts any name: the gateway listens beyond loopback.
     hosts: Option<Vec<String>>,
 }
 
 impl Access {
-    /// For a gateway that listens on `address`, and is known to others as `public_url`.
+    /// For a gateway that listens on `address` and is reached from outside at `public_url`.
     pub(crate) fn new(token: &SecretString, public_url: Option<&Url>, address: SocketAddr) -> Self {
         let public_host = public_url.and_then(Url::host_str).map(str::to_ascii_lowercase);
         Self {
@@ -39,16 +38,16 @@ impl Access {
         }
     }
 
-    fn knows(&self, headers: &HeaderMap) -> bool {
-        let mut shown = headers.get_all(header::AUTHORIZATION).iter();
-        let (Some(shown), None) = (shown.next(), shown.next()) else { return false };
-        let Some((scheme, token)) = shown.to_str().ok().and_then(|shown| shown.split_once(' ')) else { return false };
+    fn has_token(&self, headers: &HeaderMap) -> bool {
+        let mut sent = headers.get_all(header::AUTHORIZATION).iter();
+        let (Some(sent), None) = (sent.next(), sent.next()) else { return false };
+        let Some((scheme, token)) = sent.to_str().ok().and_then(|sent| sent.split_once(' ')) else { return false };
         let token: [u8; 32] = Sha256::digest(token.trim()).into();
         scheme.eq_ignore_ascii_case("bearer") & bool::from(token.ct_eq(&self.token))
     }
 
-    /// Whether `host` is one that a caller of this gateway may name. A browser always names one.
-    fn is_ours(&self, request: &Request) -> bool {
+    /// Whether the request's `Host` names this gateway. A request without any passes: browsers always send one.
+    fn allows_host(&self, request: &Request) -> bool {
         let Some(hosts) = &self.hosts else { return true };
         let mut named = request.headers().get_all(header::HOST).iter();
         let host: Option<Authority> = match (named.next(), named.next()) {
@@ -68,7 +67,7 @@ impl Access {
 
 fn names_loopback(host: &str) -> bool {
     match Host::parse(host) {
-        // `2130706433` is 127.0.0.1 to the parser, and to a browser too; it is written back as such.
+        // The parser reads `2130706433` as 127.0.0.1. Browsers do too, and send `127.0.0.1`, so the number is not accepted.
         Ok(Host::Ipv4(ip)) => IpAddr::V4(ip).is_loopback() && host == ip.to_string(),
         Ok(Host::Ipv6(ip)) => ip.is_loopback(),
         Ok(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -76,14 +75,18 @@ fn names_loopback(host: &str) -> bool {
     }
 }
 
-/// Lets those in who have the token.
+/// Rejects requests without the admin token.
 pub(super) async fn admin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if app.access.knows(request.headers()) { next.run(request).await } else { ApiError::Unauthorized.into_response() }
+    if app.access.has_token(request.headers()) {
+        next.run(request).await
+    } else {
+        ApiError::Unauthorized.into_response()
+    }
 }
 
-/// Lets those in who asked for this host.
+/// Rejects requests for another host.
 pub(super) async fn host(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if app.access.is_ours(&request) { next.run(request).await } else { ApiError::ForeignHost.into_response() }
+    if app.access.allows_host(&request) { next.run(request).await } else { ApiError::ForeignHost.into_response() }
 }
 
 #[cfg(test)]
@@ -116,7 +119,7 @@ mod tests {
     #[case(&[("authorization", "Bearer secret"), ("authorization", "Bearer secret")], false)]
     #[case(&[], false)]
     fn only_the_token_opens(#[case] headers: &[(&str, &str)], #[case] opens: bool) {
-        assert_eq!(access("127.0.0.1:7420", None).knows(request(headers).headers()), opens);
+        assert_eq!(access("127.0.0.1:7420", None).has_token(request(headers).headers()), opens);
     }
 
     #[rstest]
@@ -131,14 +134,14 @@ mod tests {
     #[case("192.168.1.7:7420", false)]
     #[case("2130706433", false)]
     #[case("", false)]
-    fn on_loopback_a_caller_names_our_host(#[case] host: &str, #[case] is_ours: bool) {
+    fn on_loopback_a_caller_names_our_host(#[case] host: &str, #[case] is_allowed: bool) {
         let access = access("127.0.0.1:7420", Some("https://gateway.example.org/"));
 
-        assert_eq!(access.is_ours(&request(&[("host", host)])), is_ours);
+        assert_eq!(access.allows_host(&request(&[("host", host)])), is_allowed);
     }
 
     #[test]
     fn beyond_loopback_any_name_will_do() {
-        assert!(access("0.0.0.0:7420", None).is_ours(&request(&[("host", "gateway.lan:7420")])));
+        assert!(access("0.0.0.0:7420", None).allows_host(&request(&[("host", "gateway.lan:7420")])));
     }
 }

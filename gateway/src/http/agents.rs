@@ -1,4 +1,4 @@
-//! The agents.
+//! The list of agents.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
@@ -6,11 +6,11 @@ use utoipa::ToSchema;
 
 use super::{Shared, error::ProblemDocument};
 
-/// The agents.
+/// The configured agents.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AgentList {
     items: Vec<AgentItem>,
-    /// There is one page.
+    /// Always null: there is only one page.
     #[schema(value_type = Option<String>)]
     next: Option<&'static str>,
 }
@@ -21,17 +21,17 @@ struct AgentItem {
     name: String,
     /// `front-desk` or `openai`.
     kind: &'static str,
-    /// What it is, and where.
+    /// What the agent is, and where it runs.
     description: String,
-    /// Whether channels that name no agent have this one.
+    /// Whether channels without an agent of their own use this one.
     is_default: bool,
 }
 
-/// The agents.
+/// Lists the agents.
 #[utoipa::path(get, path = "/admin/api/agents", tag = "admin", operation_id = "list_agents",
     responses(
         (status = 200, description = "The agents", body = AgentList),
-        (status = 401, description = "The caller is not known", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
     ),
     security(("admin_token" = [])))]
 pub(super) async fn list(State(app): Shared) -> Json<AgentList> {

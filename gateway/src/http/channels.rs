@@ -1,4 +1,4 @@
-//! The channels, and how they are doing.
+//! The list of channels, with their health.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
@@ -7,39 +7,39 @@ use utoipa::ToSchema;
 use super::{Shared, error::ProblemDocument};
 use crate::time::rfc3339;
 
-/// The channels.
+/// The configured channels.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ChannelList {
     items: Vec<ChannelItem>,
-    /// There is one page.
+    /// Always null: there is only one page.
     #[schema(value_type = Option<String>)]
     next: Option<&'static str>,
 }
 
-/// One channel.
+/// One channel and its health.
 #[derive(Debug, Serialize, ToSchema)]
 struct ChannelItem {
-    /// `webhook.siri`.
+    /// Platform and name, for example `webhook.siri`.
     channel: String,
     platform: String,
     name: String,
-    /// Whether it has proved that events come in.
+    /// Whether the channel has proved recently that it receives events.
     live: bool,
-    /// When it was last proved.
+    /// When it last proved that.
     #[schema(format = DateTime)]
     inbound_at: Option<String>,
-    /// After how many milliseconds without proof it counts as dead; null for an open door.
+    /// After how many milliseconds without proof it counts as dead; null if it never does.
     #[schema(minimum = 0)]
     stale_after_ms: Option<u64>,
-    /// What is wrong.
+    /// What is wrong, if anything.
     problem: Option<String>,
 }
 
-/// The channels, and how they are doing.
+/// Lists the channels with their health.
 #[utoipa::path(get, path = "/admin/api/channels", tag = "admin", operation_id = "list_channels",
     responses(
         (status = 200, description = "The channels", body = ChannelList),
-        (status = 401, description = "The caller is not known", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
     ),
     security(("admin_token" = [])))]
 pub(super) async fn list(State(app): Shared) -> Json<ChannelList> {

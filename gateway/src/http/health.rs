@@ -1,4 +1,4 @@
-//! Whether it lives, whether it can do its work, and how much there is of it.
+//! Health, readiness and metrics.
 
 use std::{
     sync::Arc,
@@ -19,26 +19,26 @@ use utoipa::ToSchema;
 
 use super::Shared;
 use crate::{
-    metrics::{self, Now},
+    metrics::{self, GaugeValues},
     time::rfc3339,
 };
 
-/// How long the store's last answer counts.
-const FRESH: Duration = Duration::from_secs(1);
+/// How long a result of the store's probe is reused.
+const PROBE_LIFETIME: Duration = Duration::from_secs(1);
 
-/// How long the store may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the store may take to answer a probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a gateway that lives says.
+/// The body of `/healthz`.
 pub(crate) const ALIVE: &str = "ok\n";
 
-/// Asks the store whether it can write, once a second at most, however many ask us.
-pub(crate) struct Probe {
+/// Asks the store whether it can write, at most once a second, however many requests come.
+pub(crate) struct StoreProbe {
     store: Arc<dyn Store>,
     last: Mutex<Option<(Instant, Result<(), String>)>>,
 }
 
-impl Probe {
+impl StoreProbe {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self { store, last: Mutex::new(None) }
     }
@@ -46,21 +46,21 @@ impl Probe {
     async fn store_writes(&self) -> Result<(), String> {
         let mut last = self.last.lock().await;
         if let Some((at, result)) = &*last
-            && at.elapsed() < FRESH
+            && at.elapsed() < PROBE_LIFETIME
         {
             return result.clone();
         }
         let store = Arc::clone(&self.store);
-        let asked = tokio::spawn(async move { store.probe().await });
-        let result = match tokio::time::timeout(PATIENCE, asked).await {
+        let answer = tokio::spawn(async move { store.probe().await });
+        let result = match tokio::time::timeout(PROBE_TIMEOUT, answer).await {
             Ok(Ok(Ok(()))) => Ok(()),
             Ok(Ok(Err(error))) => Err(error.to_string()),
-            Ok(Err(_)) | Err(_) => Err("the store does not answer".to_owned()),
+            Ok(Err(_)) | Err(_) => Err("the store does not respond".to_owned()),
         };
-        let was_well = last.as_ref().is_none_or(|(_, result)| result.is_ok());
+        let could_write = last.as_ref().is_none_or(|(_, result)| result.is_ok());
         match &result {
-            Err(error) if was_well => warn!(error, "not ready: the store cannot write"),
-            Ok(()) if !was_well => info!("the store can write again"),
+            Err(error) if could_write => warn!(error, "not ready: the store cannot write"),
+            Ok(()) if !could_write => info!("the store can write again"),
             _ => {}
         }
         *last = Some((Instant::now(), result.clone()));
@@ -68,7 +68,7 @@ impl Probe {
     }
 }
 
-/// Whether the gateway can do its work.
+/// Whether the gateway can work: the store can write and every channel is live.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct Readiness {
     /// `ready` or `not_ready`.
@@ -81,37 +81,37 @@ pub(crate) struct Readiness {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct StoreReadiness {
     pub(crate) writes: bool,
-    /// What is wrong.
+    /// What is wrong, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
 }
 
-/// Whether a channel has proved that events come in.
+/// Whether a channel has proved recently that it receives events.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct ChannelReadiness {
-    /// The channel: `webhook.siri`.
+    /// Platform and name, for example `webhook.siri`.
     pub(crate) channel: String,
     pub(crate) live: bool,
-    /// When it was last proved.
+    /// When the channel last proved that it receives events.
     #[schema(format = DateTime)]
     inbound_at: Option<String>,
-    /// What is wrong.
+    /// What is wrong, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
 }
 
-/// Whether the process answers.
+/// Answers as long as the process runs.
 #[utoipa::path(get, path = "/healthz", tag = "health", operation_id = "alive",
-    responses((status = 200, description = "It does", body = String, content_type = "text/plain")))]
+    responses((status = 200, description = "The process runs", body = String, content_type = "text/plain")))]
 pub(super) async fn alive() -> &'static str {
     ALIVE
 }
 
-/// Whether the store writes and every channel has proved that events come in.
+/// Whether the store can write and every channel is live.
 #[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "ready",
     responses(
-        (status = 200, description = "They do", body = Readiness),
-        (status = 503, description = "Something is missing", body = Readiness),
+        (status = 200, description = "The gateway is ready", body = Readiness),
+        (status = 503, description = "The store or a channel is not ready", body = Readiness),
     ))]
 pub(super) async fn ready(State(app): Shared) -> Response {
     let store = app.probe.store_writes().await;
@@ -144,11 +144,11 @@ pub(super) async fn metrics(State(app): Shared) -> Response {
     let store_writes = app.probe.store_writes().await.is_ok();
     let backlog = app.store.backlog().await;
     if let Err(error) = &backlog {
-        warn!(%error, "how much is waiting cannot be read for the metrics");
+        warn!(%error, "cannot read the backlog for the metrics");
     }
-    let at = app.clock.now();
-    let channels = app.engine.channels().into_iter().map(|(channel, health)| (channel, health.is_live(at))).collect();
-    let now = Now { backlog: backlog.ok(), store_writes, channels, started_at: app.started_at };
-    let text = metrics::render(&app.recorder, &now);
+    let now = app.clock.now();
+    let channels = app.engine.channels().into_iter().map(|(channel, health)| (channel, health.is_live(now))).collect();
+    let values = GaugeValues { backlog: backlog.ok(), store_writes, channels, started_at: app.started_at };
+    let text = metrics::render(&app.recorder, &values);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

@@ -1,4 +1,4 @@
-//! The description of everything that is served.
+//! The OpenAPI description of all routes.
 
 use axum::Json;
 use utoipa::{
@@ -28,8 +28,8 @@ use crate::platforms::{self, Platform};
         document,
     ),
     tags(
-        (name = "health", description = "Whether it works, and how much there is of it"),
-        (name = "admin", description = "What operators look at"),
+        (name = "health", description = "Health, readiness and metrics"),
+        (name = "admin", description = "Turns, channels and agents, for operators"),
     ),
     modifiers(&Security),
 )]
@@ -44,7 +44,7 @@ impl Modify for Security {
     }
 }
 
-/// This description.
+/// Returns this OpenAPI description.
 #[utoipa::path(get, path = "/openapi.json", tag = "health", operation_id = "describe",
     responses((status = 200, description = "The description", body = Object)))]
 pub(super) async fn document() -> Json<utoipa::openapi::OpenApi> {
@@ -69,7 +69,7 @@ mod tests {
             assert!(description["paths"][path].is_object(), "{path} is not described");
         }
         for reference in text.split("\"$ref\":\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
-            assert!(description.pointer(reference).is_some(), "{reference} is referred to, and not there");
+            assert!(description.pointer(reference).is_some(), "{reference} is referenced but missing");
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Places for connections: how many there are, whom they go to, and who makes room.
+//! Limits the number of connections and requests, in total and per peer address.
 //!
-//! A connection has its place until its file descriptor is closed; a WebSocket's connection too. There are half as many
-//! places as file descriptors, so that the other half is left for the store, the agents and the platforms; and one address
-//! has a share of the places. When all are taken, whoever comes is let in all the same, and the connection that has been
-//! without a request for the longest is closed for it: it never sent a head, or it is only kept alive.
+//! A connection holds a place until its file descriptor is closed; so does a WebSocket. There are half as many places as
+//! file descriptors, which leaves the other half for the store, the agents and the platforms. One address may hold only a
+//! share of the places. When all places are taken, a new connection is still accepted, and the connection that has been
+//! idle (without a request) for the longest is closed for it: it never sent a head, or is only kept alive.
 //!
-//! There always is such a connection, because requests may not take the last places, neither all together nor those of
-//! one address: a request beyond that is refused with 503. Health (`/healthz`, `/readyz`) does not count as a request. So
-//! health is answered while callers wait for their answers in every place for requests; and a peer that sends nothing, or
-//! its heads byte by byte, has its own connections closed, and keeps nobody out.
+//! There is always an idle connection, because requests may not take the last places, neither in total nor those of one
+//! address: further requests are rejected with 503. Health (`/healthz`, `/readyz`) does not count as a request. So health
+//! is answered even when requests occupy all places that they may take; and a peer that sends nothing, or its heads byte
+//! by byte, only gets its own connections closed and locks out no other.
 
 use std::{
     collections::HashMap,
@@ -23,20 +23,19 @@ use tokio::{
 };
 use tracing::warn;
 
-/// How many connections there may be at once, however many file descriptors there are.
+/// The limit of simultaneous connections, however many file descriptors there are.
 const MAX_CONNECTIONS: u64 = 8192;
 
-/// How many places may be kept from requests, at most.
+/// The largest number of places that requests may not take.
 const MAX_SPARE: usize = 64;
 
-/// How long a connection must have been idle before it is closed for another one: what its peer has sent is read by
-/// then.
+/// How long a connection must be idle before it is closed for another one. By then, what its peer has sent is read.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// How often it is said that there are too many connections.
-const SAID_EVERY: Duration = Duration::from_mins(1);
+/// The shortest pause between two warnings about too many connections or requests.
+const WARNING_PAUSE: Duration = Duration::from_mins(1);
 
-/// How many connections there may be at once, in all and of one address.
+/// The limits, in total and per address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     all: Bound,
@@ -46,12 +45,12 @@ pub(crate) struct Bounds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bound {
     connections: usize,
-    /// How many of them may be busy with a request.
+    /// How many of the connections may have a request in progress.
     requests: usize,
 }
 
 impl Bounds {
-    /// For a process that may have `open_files`. An address has half of the places unless `per_peer` says how many.
+    /// For a process that may have `open_files`. One address gets half of the places, or `per_peer`.
     pub(crate) fn new(open_files: u64, per_peer: Option<u32>) -> Self {
         let all = usize::try_from((open_files / 2).clamp(2, MAX_CONNECTIONS)).unwrap_or(usize::MAX);
         let peer = per_peer.map_or(all / 2, |connections| usize::try_from(connections).unwrap_or(usize::MAX));
@@ -65,21 +64,21 @@ impl Bound {
     }
 }
 
-/// All places.
+/// All places, with the connections that hold them.
 pub(super) struct Places {
     bounds: Bounds,
-    taken: Mutex<Taken>,
-    left: Notify,
+    occupancy: Mutex<Occupancy>,
+    freed: Notify,
 }
 
 #[derive(Default)]
-struct Taken {
+struct Occupancy {
     all: Load,
     peers: HashMap<IpAddr, Load>,
     connections: HashMap<u64, Connection>,
-    /// How many there were so far.
-    so_far: u64,
-    said: Option<Instant>,
+    /// Counts all connections so far; gives each its id.
+    opened_count: u64,
+    warned_at: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -90,76 +89,78 @@ struct Load {
 
 struct Connection {
     peer: IpAddr,
-    /// Since when it has had no request; `None` while it has one.
+    /// When its last request ended, or it was opened; `None` during a request.
     idle_since: Option<Instant>,
-    leave: Arc<Notify>,
+    evict: Arc<Notify>,
 }
 
-/// One connection's place, until it is dropped.
+/// The place of one connection; freed on drop.
 pub(super) struct Place {
     places: Arc<Places>,
     id: u64,
-    leave: Arc<Notify>,
+    evict: Arc<Notify>,
 }
 
-/// A request that is being worked on, until it is dropped.
-pub(super) struct Request {
+/// A request in progress; ends on drop.
+pub(super) struct RequestPermit {
     place: Option<Arc<Place>>,
 }
 
 impl Places {
     pub(super) fn new(bounds: Bounds) -> Arc<Self> {
-        Arc::new(Self { bounds, taken: Mutex::default(), left: Notify::new() })
+        Arc::new(Self { bounds, occupancy: Mutex::default(), freed: Notify::new() })
     }
 
-    /// A place for a connection of `peer`: at once when there is one, else as soon as another connection is closed for it.
+    /// Takes a place for a connection of `peer`. When none is free, waits until an idle connection has been closed for it.
     pub(super) async fn take(self: &Arc<Self>, peer: IpAddr) -> Place {
         let peer = network(peer);
         loop {
-            if let Some(place) = self.find(peer) {
+            if let Some(place) = self.try_take(peer) {
                 return place;
             }
-            let idle_for = self.taken().make_room(self.bounds, peer);
+            let idle_for = self.occupancy().make_room(self.bounds, peer);
             let rest = GRACE.saturating_sub(idle_for);
             if rest.is_zero() {
-                // It may begin a request after all, and stay; then another one leaves.
-                let _ = timeout(GRACE, self.left.notified()).await;
+                // That connection may begin a request after all and stay; then the next round closes another one.
+                let _ = timeout(GRACE, self.freed.notified()).await;
             } else {
                 sleep(rest).await;
             }
         }
     }
 
-    fn find(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
-        let mut taken = self.taken();
-        if taken.full(self.bounds, peer).is_some() {
+    fn try_take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let mut occupancy = self.occupancy();
+        if occupancy.full_limit(self.bounds, peer).is_some() {
             return None;
         }
-        taken.so_far += 1;
-        let (id, leave) = (taken.so_far, Arc::new(Notify::new()));
-        taken.connections.insert(id, Connection { peer, idle_since: Some(Instant::now()), leave: Arc::clone(&leave) });
-        taken.count(peer, |load| load.connections += 1);
-        Some(Place { places: Arc::clone(self), id, leave })
+        occupancy.opened_count += 1;
+        let (id, evict) = (occupancy.opened_count, Arc::new(Notify::new()));
+        occupancy
+            .connections
+            .insert(id, Connection { peer, idle_since: Some(Instant::now()), evict: Arc::clone(&evict) });
+        occupancy.count(peer, |load| load.connections += 1);
+        Some(Place { places: Arc::clone(self), id, evict })
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn occupancy(&self) -> MutexGuard<'_, Occupancy> {
+        self.occupancy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whose places are all taken.
+/// Which limit is reached.
 #[derive(Clone, Copy, PartialEq)]
-enum Full {
+enum FullLimit {
     Peer,
     All,
 }
 
-impl Taken {
+impl Occupancy {
     fn connection(&mut self, id: u64) -> &mut Connection {
-        self.connections.get_mut(&id).expect("a connection is known until its place is dropped")
+        self.connections.get_mut(&id).expect("a connection is listed until its place is dropped")
     }
 
-    /// Counts for `peer`, and in all.
+    /// Changes the counts of `peer` and the totals.
     fn count(&mut self, peer: IpAddr, change: impl Fn(&mut Load)) {
         change(&mut self.all);
         change(self.peers.entry(peer).or_default());
@@ -169,32 +170,33 @@ impl Taken {
         self.peers.get(&peer).copied().unwrap_or_default()
     }
 
-    fn full(&self, bounds: Bounds, peer: IpAddr) -> Option<Full> {
+    fn full_limit(&self, bounds: Bounds, peer: IpAddr) -> Option<FullLimit> {
         if self.load(peer).connections >= bounds.peer.connections {
-            Some(Full::Peer)
+            Some(FullLimit::Peer)
         } else {
-            (self.all.connections >= bounds.all.connections).then_some(Full::All)
+            (self.all.connections >= bounds.all.connections).then_some(FullLimit::All)
         }
     }
 
-    /// Asks the connection that has been idle for the longest to leave, when that is long enough; returns how long it is.
+    /// Finds the connection that has been idle for the longest, and closes it if that is [`GRACE`] or more. Returns how long
+    /// it has been idle.
     fn make_room(&mut self, bounds: Bounds, peer: IpAddr) -> Duration {
-        let Some(full) = self.full(bounds, peer) else { return GRACE };
-        let those = self.connections.iter().filter(|(_, connection)| full == Full::All || connection.peer == peer);
+        let Some(full) = self.full_limit(bounds, peer) else { return GRACE };
+        let those = self.connections.iter().filter(|(_, connection)| full == FullLimit::All || connection.peer == peer);
         let idle = those.filter_map(|(id, connection)| Some((connection.idle_since?, *id)));
-        // There is one, because requests do not take all places.
+        // There always is one, because requests do not take all places.
         let Some((since, id)) = idle.min() else { return GRACE };
         let idle_for = since.elapsed();
         if idle_for >= GRACE {
-            self.connection(id).leave.notify_one();
-            self.say(peer, "too many connections: those that have been idle for the longest are closed");
+            self.connection(id).evict.notify_one();
+            self.warn_rarely(peer, "too many connections, closing the one that has been idle for the longest");
         }
         idle_for
     }
 
-    fn say(&mut self, peer: IpAddr, what: &str) {
-        if self.said.is_none_or(|at| at.elapsed() > SAID_EVERY) {
-            self.said = Some(Instant::now());
+    fn warn_rarely(&mut self, peer: IpAddr, what: &str) {
+        if self.warned_at.is_none_or(|at| at.elapsed() > WARNING_PAUSE) {
+            self.warned_at = Some(Instant::now());
             let (all, of_peer) = (self.all.connections, self.load(peer).connections);
             warn!(%peer, connections = all, connections_of_peer = of_peer, "{what}");
         }
@@ -202,72 +204,71 @@ impl Taken {
 }
 
 impl Place {
-    /// Waits until the connection must make room: it has had no request for the longest.
-    pub(super) async fn must_leave(&self) {
+    /// Waits until the connection must close to make room for another one.
+    pub(super) async fn evicted(&self) {
         loop {
-            self.leave.notified().await;
-            let is_idle = self.places.taken().connection(self.id).idle_since.is_some();
+            self.evict.notified().await;
+            let is_idle = self.places.occupancy().connection(self.id).idle_since.is_some();
             if is_idle {
                 return;
             }
         }
     }
 
-    /// Begins a request; `None` when there are too many.
-    pub(super) fn begin(self: &Arc<Self>) -> Option<Request> {
+    pub(super) fn begin_request(self: &Arc<Self>) -> Option<RequestPermit> {
         let bounds = self.places.bounds;
-        let mut taken = self.places.taken();
-        let peer = taken.connection(self.id).peer;
-        let (all, of_peer) = (taken.all.requests, taken.load(peer).requests);
+        let mut occupancy = self.places.occupancy();
+        let peer = occupancy.connection(self.id).peer;
+        let (all, of_peer) = (occupancy.all.requests, occupancy.load(peer).requests);
         if all >= bounds.all.requests || of_peer >= bounds.peer.requests {
-            taken.say(peer, "too many requests at once: more are refused");
+            occupancy.warn_rarely(peer, "too many requests at once, rejecting further ones");
             return None;
         }
-        taken.connection(self.id).idle_since = None;
-        taken.count(peer, |load| load.requests += 1);
-        Some(Request { place: Some(Arc::clone(self)) })
+        occupancy.connection(self.id).idle_since = None;
+        occupancy.count(peer, |load| load.requests += 1);
+        Some(RequestPermit { place: Some(Arc::clone(self)) })
     }
 
-    /// Notes that the connection was used just now.
-    pub(super) fn was_used(&self) {
-        self.places.taken().connection(self.id).idle_since = Some(Instant::now());
+    /// Restarts the connection's idle time.
+    pub(super) fn restart_idle_time(&self) {
+        self.places.occupancy().connection(self.id).idle_since = Some(Instant::now());
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
-        let Some(Connection { peer, idle_since, .. }) = taken.connections.remove(&self.id) else { return };
-        taken.count(peer, |load| {
+        let mut occupancy = self.places.occupancy();
+        let Some(Connection { peer, idle_since, .. }) = occupancy.connections.remove(&self.id) else { return };
+        occupancy.count(peer, |load| {
             load.connections -= 1;
             load.requests -= usize::from(idle_since.is_none());
         });
-        if taken.load(peer).connections == 0 {
-            taken.peers.remove(&peer);
+        if occupancy.load(peer).connections == 0 {
+            occupancy.peers.remove(&peer);
         }
-        self.places.left.notify_one();
+        self.places.freed.notify_one();
     }
 }
 
-impl Request {
-    /// Lets it last until the connection ends: it has become a WebSocket.
-    pub(super) fn lasts(mut self) {
+impl RequestPermit {
+    /// Makes it last until the connection ends: it became a WebSocket.
+    pub(super) fn keep_until_closed(mut self) {
         self.place = None;
     }
 }
 
-impl Drop for Request {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
         let Some(place) = self.place.take() else { return };
-        let mut taken = place.places.taken();
-        let connection = taken.connection(place.id);
+        let mut occupancy = place.places.occupancy();
+        let connection = occupancy.connection(place.id);
         connection.idle_since = Some(Instant::now());
         let peer = connection.peer;
-        taken.count(peer, |load| load.requests -= 1);
+        occupancy.count(peer, |load| load.requests -= 1);
     }
 }
 
-/// What is counted as one address: with IPv6 everybody has 2^64 of them.
+/// What counts as one address: with IPv6 its /64 network, because every subscriber has 2^64 addresses.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
@@ -285,7 +286,7 @@ mod tests {
 
     use super::*;
 
-    /// Eight places, seven of them for requests; an address has four, and three.
+    /// Eight places, seven of them for requests; one address may have four, three of them for requests.
     fn places() -> Arc<Places> {
         Places::new(Bounds::new(16, None))
     }
@@ -302,10 +303,10 @@ mod tests {
         connections
     }
 
-    /// Which of the connections are told to leave.
-    fn leaving(connections: &[Arc<Place>]) -> Vec<usize> {
-        let leaves = |place: &Arc<Place>| place.must_leave().now_or_never().is_some();
-        connections.iter().enumerate().filter(|(_, place)| leaves(place)).map(|(at, _)| at).collect()
+    /// The indices of the connections that must close.
+    fn evicted(connections: &[Arc<Place>]) -> Vec<usize> {
+        let is_evicted = |place: &Arc<Place>| place.evicted().now_or_never().is_some();
+        connections.iter().enumerate().filter(|(_, place)| is_evicted(place)).map(|(at, _)| at).collect()
     }
 
     #[rstest]
@@ -327,7 +328,7 @@ mod tests {
         assert_eq!((bounds.all, bounds.peer), (bound(all), bound(peer)));
     }
 
-    /// Whether there is a place for `peer` soon, when none of the others leaves.
+    /// Whether `peer` gets a place soon although no other connection closes.
     async fn is_let_in(places: &Arc<Places>, peer: IpAddr) -> bool {
         timeout(GRACE * 3, places.take(peer)).await.is_ok()
     }
@@ -336,17 +337,17 @@ mod tests {
     async fn the_one_that_has_been_idle_for_the_longest_makes_room() {
         let places = places();
         let mut connections = connections(&places, peer(1), 4).await;
-        let _busy = connections[2].begin().unwrap();
+        let _busy = connections[2].begin_request().unwrap();
         advance(GRACE / 2).await;
-        drop(connections[0].begin());
-        connections[1].was_used();
+        drop(connections[0].begin_request());
+        connections[1].restart_idle_time();
 
         assert!(!is_let_in(&places, peer(1)).await);
-        assert_eq!(leaving(&connections), [3]);
+        assert_eq!(evicted(&connections), [3]);
         connections.remove(3);
         assert!(is_let_in(&places, peer(1)).await);
 
-        assert!(leaving(&connections).is_empty());
+        assert!(evicted(&connections).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -356,7 +357,7 @@ mod tests {
 
         let crowding_in = timeout(GRACE / 2, places.take(peer(1))).await;
 
-        assert!(crowding_in.is_err() && leaving(&connections).is_empty());
+        assert!(crowding_in.is_err() && evicted(&connections).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -368,7 +369,7 @@ mod tests {
 
         assert!(!is_let_in(&places, peer(1)).await);
 
-        assert_eq!((leaving(&connections), leaving(&others)), (vec![0], vec![]));
+        assert_eq!((evicted(&connections), evicted(&others)), (vec![0], vec![]));
     }
 
     #[tokio::test(start_paused = true)]
@@ -380,7 +381,7 @@ mod tests {
 
         assert!(!is_let_in(&places, peer(3)).await);
 
-        assert_eq!((leaving(&connections), leaving(&others)), (vec![], vec![0]));
+        assert_eq!((evicted(&connections), evicted(&others)), (vec![], vec![0]));
     }
 
     #[tokio::test(start_paused = true)]
@@ -389,11 +390,11 @@ mod tests {
         let connections = connections(&places, peer(1), 4).await;
         assert!(!is_let_in(&places, peer(1)).await);
 
-        let _request = connections[0].begin().unwrap();
+        let _request = connections[0].begin_request().unwrap();
 
-        assert!(leaving(&connections).is_empty());
+        assert!(evicted(&connections).is_empty());
         assert!(!is_let_in(&places, peer(1)).await);
-        assert_eq!(leaving(&connections), [1]);
+        assert_eq!(evicted(&connections), [1]);
     }
 
     #[tokio::test]
@@ -401,11 +402,11 @@ mod tests {
         let places = places();
         let (first, second) = (connections(&places, peer(1), 4).await, connections(&places, peer(2), 4).await);
 
-        let mut requests: Vec<_> = first.iter().chain(&second).filter_map(Place::begin).collect();
+        let mut requests: Vec<_> = first.iter().chain(&second).filter_map(Place::begin_request).collect();
         assert_eq!(requests.len(), 6);
-        assert!(first[3].begin().is_none());
+        assert!(first[3].begin_request().is_none());
         requests.remove(0);
-        assert!(first[3].begin().is_some());
+        assert!(first[3].begin_request().is_some());
     }
 
     #[tokio::test]
@@ -413,26 +414,26 @@ mod tests {
         let places = places();
         let mut connections = connections(&places, peer(1), 4).await;
         for connection in &connections[..3] {
-            connection.begin().unwrap().lasts();
+            connection.begin_request().unwrap().keep_until_closed();
         }
 
-        assert!(connections[3].begin().is_none());
+        assert!(connections[3].begin_request().is_none());
         connections.remove(0);
-        assert!(connections[2].begin().is_some());
+        assert!(connections[2].begin_request().is_some());
     }
 
     #[tokio::test]
     async fn what_is_left_behind_is_nothing() {
         let places = places();
         let connections = connections(&places, peer(1), 3).await;
-        connections[0].begin().unwrap().lasts();
-        drop(connections[1].begin());
+        connections[0].begin_request().unwrap().keep_until_closed();
+        drop(connections[1].begin_request());
 
         drop(connections);
 
-        let taken = places.taken();
-        assert!(taken.connections.is_empty() && taken.peers.is_empty());
-        assert_eq!((taken.all.connections, taken.all.requests), (0, 0));
+        let occupancy = places.occupancy();
+        assert!(occupancy.connections.is_empty() && occupancy.peers.is_empty());
+        assert_eq!((occupancy.all.connections, occupancy.all.requests), (0, 0));
     }
 
     #[rstest]

@@ -1,4 +1,4 @@
-//! Connections: whom they are let in for, how long a request's head may take, and their end.
+//! Serves connections: accepts them, limits the heads of their requests, and closes them.
 
 use std::{
     convert::Infallible,
@@ -38,26 +38,26 @@ use super::{
     places::{Bounds, Place, Places},
 };
 
-/// How long the head of a request may take, from the connection's opening or the end of the request before.
+/// How long the head of a request may take, from the connection's opening or the end of the previous request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest head of a request, in bytes.
 const MAX_HEAD: usize = 32 * 1024;
 
-/// How much of a connection is kept in memory each way, in bytes.
+/// How much of a connection is buffered in each direction, in bytes.
 const MAX_BUFFER: usize = 64 * 1024;
 
-/// How long to wait when no connection can be accepted: all file descriptors are in use.
+/// The pause after a failed accept, for example when all file descriptors are in use.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The connections that are open.
+/// The open connections.
 pub(crate) struct Connections {
     tasks: TaskTracker,
     closing: CancellationToken,
 }
 
 impl Connections {
-    /// Ends each connection after the response that it is busy with; returns when all have ended.
+    /// Closes each connection after its current response. Returns when all are closed.
     pub(crate) async fn close(self) {
         self.closing.cancel();
         self.tasks.close();
@@ -65,7 +65,7 @@ impl Connections {
     }
 }
 
-/// Serves `router` on `listener` until `shutdown` is cancelled; returns the connections that are still open.
+/// Serves `router` on `listener` until `shutdown` is cancelled. Returns the connections that are still open.
 pub(crate) async fn accept(
     listener: TcpListener,
     router: Router,
@@ -88,14 +88,14 @@ pub(crate) async fn accept(
         let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                if !is_the_callers(&error) {
+                if !is_peer_error(&error) {
                     warn!(%error, "cannot accept connections");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
                 continue;
             }
         };
-        // Fails on a connection that is closed already.
+        // Fails if the connection is closed already.
         let _ = stream.set_nodelay(true);
         let place = Arc::new(place);
         let socket = Socket { stream, _place: Arc::clone(&place) };
@@ -113,48 +113,48 @@ pub(crate) async fn accept(
             let mut connection = pin!(connection);
             let ended = tokio::select! {
                 biased;
-                // First, so that a request which has come is begun before its connection must leave.
+                // First, so that a request that has arrived begins before its connection must close.
                 ended = connection.as_mut() => ended,
                 () = closing.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
                 }
-                () = place.must_leave() => Ok(()),
+                () = place.evicted() => Ok(()),
             };
             if let Err(error) = ended {
-                debug!(%peer, %error, "a connection broke");
+                debug!(%peer, %error, "connection failed");
             }
         });
     }
 }
 
-/// Always an answer: where there is no place for a request, and where a handler panics.
+/// Answers every request: with 503 when there are too many, with 500 when a handler panics.
 async fn answer(
     router: TowerToHyperService<Router>,
     place: Arc<Place>,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
-    let begun = match request.uri().path() {
+    let permit = match request.uri().path() {
         "/healthz" | "/readyz" => {
-            place.was_used();
+            place.restart_idle_time();
             None
         }
-        _ => match place.begin() {
-            Some(begun) => Some(begun),
+        _ => match place.begin_request() {
+            Some(permit) => Some(permit),
             None => return Ok(([(header::CONNECTION, "close")], ApiError::Busy).into_response()),
         },
     };
     let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
     let response = answered.unwrap_or_else(|_| Ok(ApiError::Internal.into_response()))?;
-    if let Some(begun) = begun
+    if let Some(permit) = permit
         && response.status() == StatusCode::SWITCHING_PROTOCOLS
     {
-        begun.lasts();
+        permit.keep_until_closed();
     }
     Ok(response)
 }
 
-/// A connection with its place, which outlives what is spoken on it: a WebSocket has both.
+/// A connection with its place. It keeps the place when it becomes a WebSocket.
 struct Socket {
     stream: TcpStream,
     _place: Arc<Place>,
@@ -192,8 +192,8 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Whether accepting failed because the caller had gone already.
-fn is_the_callers(error: &io::Error) -> bool {
+/// Whether accepting failed because the peer had already closed the connection.
+fn is_peer_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
@@ -212,14 +212,14 @@ mod tests {
     use super::*;
 
     async fn handler_that_panics() -> &'static str {
-        panic!("as it was told to")
+        panic!("this handler always panics")
     }
 
     async fn echo(upgrade: WebSocketUpgrade) -> Response {
         upgrade.on_upgrade(async |mut socket| while socket.recv().await.is_some() {})
     }
 
-    /// Serves on `2 * places` file descriptors, and lets `calls` call.
+    /// Serves with `places` places while `calls` runs.
     async fn serving<T>(places: u64, calls: impl AsyncFnOnce(SocketAddr) -> T) -> T {
         let router = Router::new()
             .route("/", get(async || "here"))
@@ -243,7 +243,7 @@ mod tests {
         TcpStream::connect(address).await.unwrap()
     }
 
-    /// Asks for `path`, and reads the answer up to its end, or to that of its head where the connection goes on.
+    /// Requests `path` and reads the response: all of it with [`CLOSE`], else at least its head.
     async fn ask(stream: &mut TcpStream, path: &str, headers: &str) -> String {
         let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
@@ -299,8 +299,8 @@ mod tests {
             let (mut silent, mut kept) = (connection(address).await, connection(address).await);
             ask(&mut kept, "/", "").await;
             let mut next = connection(address).await;
-            let answer = timeout(HEAD_TIMEOUT / 2, ask(&mut next, "/", CLOSE)).await.expect("it is let in");
-            // It is closed, or reset.
+            let answer = timeout(HEAD_TIMEOUT / 2, ask(&mut next, "/", CLOSE)).await.expect("it is accepted");
+            // The connection is closed, or reset.
             (silent.read(&mut [0]).await.unwrap_or(0), answer)
         })
         .await;
@@ -323,7 +323,7 @@ mod tests {
             let slowly = async {
                 for byte in slowly.as_bytes() {
                     sleep(Duration::from_secs(1)).await;
-                    // Fails when it is closed.
+                    // Fails when the connection is closed.
                     let _ = writer.write_all(&[*byte]).await;
                 }
                 std::future::pending::<()>().await;

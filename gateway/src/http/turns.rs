@@ -1,4 +1,4 @@
-//! Turns: the list, one, and why it ended as it did.
+//! The turns: their list, one in detail, and its explanation.
 
 use axum::{
     Json,
@@ -24,37 +24,37 @@ use crate::{
     view::{TurnDetail, TurnExplanation, TurnItem, TurnList},
 };
 
-/// How many turns a page has when the caller does not say.
+/// The default of `limit`.
 const PAGE: u32 = 50;
 
-/// How many it has at most.
+/// The largest `limit`.
 const MAX_PAGE: u32 = 200;
 
-/// Which turns.
+/// The filter of the list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Filter {
-    /// `open` (anything owed and not settled), `settled`, `undeliverable`, `overdue`, or `absent` (its channel is not
+    /// `open` (owed an answer and not settled), `settled`, `undeliverable`, `overdue`, or `absent` (its channel is not
     /// configured).
     #[param(max_length = 32)]
     state: Option<String>,
-    /// Of this channel: `webhook.siri`.
+    /// Only turns of this channel, for example `webhook.siri`.
     #[param(max_length = 256)]
     channel: Option<String>,
-    /// Of the conversation with this id.
+    /// Only turns of the conversation with this id.
     #[param(format = "uuid")]
     conversation: Option<String>,
-    /// Accepted at this time or after it.
+    /// Only turns accepted at this time or later.
     #[param(format = DateTime, max_length = 64)]
     since: Option<String>,
-    /// Accepted before this time.
+    /// Only turns accepted before this time.
     #[param(format = DateTime, max_length = 64)]
     until: Option<String>,
-    /// Older than the turn with this id: what an earlier page gave as `next`.
+    /// Only turns older than the one with this id: the `next` of the previous page.
     #[param(format = "uuid")]
     before: Option<String>,
-    /// How many at most; 50 when it is not given.
+    /// The largest number of turns; 50 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
 }
@@ -66,7 +66,7 @@ impl Filter {
             return Err(ApiError::BadRequest(format!("`limit` must be from 1 to {MAX_PAGE}")));
         }
         let time = |name: &str, text: Option<String>| {
-            let read = |text: String| time::parse(&text).ok_or_else(|| bad(name, "a time as in RFC 3339"));
+            let read = |text: String| time::parse(&text).ok_or_else(|| bad(name, "an RFC 3339 time"));
             text.map(read).transpose()
         };
         Ok(TurnFilter {
@@ -74,11 +74,11 @@ impl Filter {
             channel: self.channel.as_deref().map(ChannelId::from_stored),
             conversation: self
                 .conversation
-                .map(|id| id.parse().map_err(|_| bad("conversation", "a conversation's id")))
+                .map(|id| id.parse().map_err(|_| bad("conversation", "a conversation id")))
                 .transpose()?,
             since: time("since", self.since)?,
             until: time("until", self.until)?,
-            before: self.before.map(|id| id.parse().map_err(|_| bad("before", "a turn's id"))).transpose()?,
+            before: self.before.map(|id| id.parse().map_err(|_| bad("before", "a turn id"))).transpose()?,
             limit,
             now: None,
         })
@@ -100,14 +100,14 @@ fn bad(name: &str, expected: &str) -> ApiError {
     ApiError::BadRequest(format!("`{name}` must be {expected}"))
 }
 
-/// Turns, newest first.
+/// Lists turns, newest first.
 #[utoipa::path(get, path = "/admin/api/turns", tag = "admin", operation_id = "list_turns",
     params(Filter),
     responses(
-        (status = 200, description = "The turns", body = TurnList),
-        (status = 400, description = "A filter cannot be understood", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, description = "The caller is not known", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 503, description = "Nothing can be read now", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 200, description = "A page of turns", body = TurnList),
+        (status = 400, description = "A filter is invalid", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "The store cannot be read now", body = ProblemDocument, content_type = "application/problem+json"),
     ),
     security(("admin_token" = [])))]
 pub(super) async fn list(
@@ -125,7 +125,7 @@ pub(crate) async fn page(
     filter: TurnFilter,
 ) -> Result<TurnList, rejoinder_core::StoreError> {
     let limit = filter.limit as usize;
-    // One more tells whether there is a next page.
+    // One more than asked for shows whether there is a next page.
     let mut turns = store.list_turns(&TurnFilter { limit: filter.limit + 1, ..filter }).await?;
     let has_more = turns.len() > limit;
     turns.truncate(limit);
@@ -133,14 +133,14 @@ pub(crate) async fn page(
     Ok(TurnList { items: turns.into_iter().map(TurnItem::from).collect(), next })
 }
 
-/// Everything about a turn.
+/// Shows everything about a turn.
 #[utoipa::path(get, path = "/admin/api/turns/{id}", tag = "admin", operation_id = "show_turn",
-    params(("id" = String, Path, description = "The turn", format = "uuid")),
+    params(("id" = String, Path, description = "The turn's id", format = "uuid")),
     responses(
         (status = 200, description = "The turn", body = TurnDetail),
-        (status = 401, description = "The caller is not known", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "There is no such turn", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 503, description = "Nothing can be read now", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "The store cannot be read now", body = ProblemDocument, content_type = "application/problem+json"),
     ),
     security(("admin_token" = [])))]
 pub(super) async fn show(
@@ -151,14 +151,14 @@ pub(super) async fn show(
     Ok(Json(TurnDetail::from(&dossier)))
 }
 
-/// In plain words: what was owed, what was tried, what the platform said and what happens next.
+/// Explains a turn in plain words: what was owed, what was tried, how the platform responded and what happens next.
 #[utoipa::path(get, path = "/admin/api/turns/{id}/explain", tag = "admin", operation_id = "explain_turn",
-    params(("id" = String, Path, description = "The turn", format = "uuid")),
+    params(("id" = String, Path, description = "The turn's id", format = "uuid")),
     responses(
         (status = 200, description = "The explanation", body = TurnExplanation),
-        (status = 401, description = "The caller is not known", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "There is no such turn", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 503, description = "Nothing can be read now", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "The store cannot be read now", body = ProblemDocument, content_type = "application/problem+json"),
     ),
     security(("admin_token" = [])))]
 pub(super) async fn explain(

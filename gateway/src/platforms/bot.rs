@@ -1,4 +1,4 @@
-//! A bot that has a token: what `rejoinder init` asks of one, and what the check of a token may come to.
+//! Bots that authenticate with a token: how `rejoinder init` asks for one, checks its token and writes its section.
 
 use std::{
     fmt::Write as _,
@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use futures_util::{FutureExt, future::BoxFuture, future::LocalBoxFuture};
-use rejoinder_config::Looks;
+use rejoinder_config::IdFormat;
 use reqwest::Client;
 use secrecy::SecretString;
 use url::Url;
@@ -20,37 +20,37 @@ use crate::{
         ask::Ask,
         failure::Failure,
         output::{capital, printable},
-        secret::{Read, SecretPlace, is_empty, variable},
+        secret::{SecretLocation, SecretRead, is_empty, variable},
         toml::toml_text,
     },
 };
 
 /// A platform on which bots have tokens.
-pub(super) struct Bots {
-    /// As people call it.
+pub(super) struct BotPlatform {
+    /// The platform's name for people.
     pub(super) name: &'static str,
-    /// As the configuration and the options call it.
+    /// The platform's name in the configuration and in options.
     pub(super) key: &'static str,
     pub(super) options: OptionNames,
-    /// Its own server.
+    /// The default server of its API.
     pub(super) api_url: &'static str,
-    /// The variable that is looked at without being named.
+    /// The environment variable in which `init` looks for a token without being told to.
     pub(super) token_variable: &'static str,
-    /// Where a token comes from, in words.
+    /// Where to get a token, for the question.
     pub(super) token_source: &'static str,
-    /// Who gave it, in the words of the help.
-    pub(super) token_giver: &'static str,
-    /// What is at the other address that `--…-api-url` may name, in the words of the help.
+    /// Who issues tokens, for the help.
+    pub(super) token_issuer: &'static str,
+    /// What `--…-api-url` is for, for the help.
     pub(super) api: &'static str,
-    /// How a call of `init` names a bot.
+    /// An example of an `init` command line with a bot.
     pub(super) example: &'static str,
-    /// How ids and names look there.
-    pub(super) looks: Looks,
-    /// Asks the platform who a token belongs to.
-    pub(super) look_up: LookUp,
+    /// The syntax of ids and usernames there.
+    pub(super) id_format: IdFormat,
+    /// Asks the platform which bot a token belongs to.
+    pub(super) fetch_profile: FetchProfile,
 }
 
-/// What the options of `rejoinder init` are called.
+/// The names of the options of `rejoinder init`.
 pub(super) struct OptionNames {
     pub(super) token_env: &'static str,
     pub(super) token_file: &'static str,
@@ -58,69 +58,69 @@ pub(super) struct OptionNames {
     pub(super) api_url: &'static str,
 }
 
-type LookUp = for<'a> fn(&'a Client, &'a Url, &'a SecretString) -> BoxFuture<'a, Result<Profile, CheckError>>;
+type FetchProfile = for<'a> fn(&'a Client, &'a Url, &'a SecretString) -> BoxFuture<'a, Result<Profile, CheckError>>;
 
-/// A bot, as its platform knows it.
+/// A bot as its platform describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Profile {
-    /// Who it is, in a line, in characters that can be printed.
+    /// Its name and where to find it: one printable line.
     pub(super) introduction: String,
-    /// What whoever runs it should know and do. Ends with a line break.
+    /// What the operator should know and do. Ends with a line break.
     pub(super) advice: String,
 }
 
-/// What the command line says of a bot.
+/// The options about a bot.
 #[derive(Clone)]
-pub(super) struct Given<'a> {
-    pub(super) platform: &'a Bots,
+pub(super) struct BotOptions<'a> {
+    pub(super) platform: &'a BotPlatform,
     pub(super) token_env: Option<String>,
     pub(super) token_file: Option<PathBuf>,
     pub(super) allow: Vec<String>,
     pub(super) api_url: Option<Url>,
 }
 
-/// A bot that is to be written into the configuration.
-pub(super) struct Connected<'a> {
-    platform: &'a Bots,
-    pub(super) token: SecretPlace,
+/// A bot to write into the configuration.
+pub(super) struct ConnectedBot<'a> {
+    platform: &'a BotPlatform,
+    pub(super) token: SecretLocation,
     api_url: Option<Url>,
     allow: Vec<String>,
-    /// Who it is, or why that is not known.
+    /// Its profile, or why the token was not checked.
     pub(super) profile: Result<Profile, String>,
 }
 
-/// What came of a token.
-enum Checked {
-    Known(Profile),
-    /// It may be right: why nothing is known of it.
-    Unsure(String),
-    Wrong(String),
+/// The result of checking a token.
+enum CheckResult {
+    Valid(Profile),
+    /// The token could not be checked. Holds the reason.
+    Unchecked(String),
+    Rejected(String),
 }
 
-impl Bots {
-    /// The file in the data directory that keeps a token that was typed in.
+impl BotPlatform {
+    /// The file in the data directory for a typed token.
     pub(super) fn token_file(&self) -> String {
         format!("{}-main-token", self.key)
     }
 
-    /// The token that is offered without being typed in.
-    pub(super) fn found(&self) -> Option<SecretString> {
+    /// A token in the platform's usual variable.
+    pub(super) fn token_from_environment(&self) -> Option<SecretString> {
         variable(self.token_variable)
     }
 
-    /// What is said of an entry that is nobody.
-    fn is_nobody(&self) -> String {
-        format!("is neither an id nor a username of {}'s", self.name)
+    /// The rest of an error that begins with an invalid entry.
+    fn invalid_person_text(&self) -> String {
+        format!("is not an id or username on {}", self.name)
     }
 
-    fn usual_api_url(&self) -> Url {
+    fn default_api_url(&self) -> Url {
         self.api_url.parse().expect("a constant address")
     }
 }
 
-impl Setup for Bots {
+impl Setup for BotPlatform {
     fn options(&self) -> Vec<Arg> {
-        let Self { name, token_giver, api, options, .. } = self;
+        let Self { name, token_issuer, api, options, .. } = self;
         let option = |name: &'static str, value: &'static str, help: String| {
             Arg::new(name).long(name).value_name(value).help(help)
         };
@@ -128,14 +128,14 @@ impl Setup for Bots {
             option(
                 options.token_env,
                 "NAME",
-                format!("The environment variable that holds a {name} bot's token, as {token_giver} gave it"),
+                format!("Environment variable that holds a {name} bot's token from {token_issuer}"),
             )
             .conflicts_with(options.token_file),
-            option(options.token_file, "FILE", format!("The file that holds a {name} bot's token"))
+            option(options.token_file, "FILE", format!("File that holds a {name} bot's token"))
                 .value_parser(value_parser!(PathBuf)),
-            option(options.allow, "ID", "Who may write to the bot, by id or username; can be repeated".to_owned())
+            option(options.allow, "ID", "Id or username of a person who may write to it; can be repeated".to_owned())
                 .action(ArgAction::Append),
-            option(options.api_url, "URL", format!("Where {api}")).value_parser(value_parser!(Url)),
+            option(options.api_url, "URL", format!("URL of {api}")).value_parser(value_parser!(Url)),
         ]
     }
 
@@ -143,163 +143,174 @@ impl Setup for Bots {
         self.example
     }
 
-    fn given<'a>(&'a self, said: &'a ArgMatches) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
-        async { Given::of(self, said).connect().await?.map(Connected::account).transpose() }.boxed_local()
+    fn account_from_options<'a>(
+        &'a self,
+        matches: &'a ArgMatches,
+    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
+        async { BotOptions::of(self, matches).connect().await?.map(ConnectedBot::account).transpose() }.boxed_local()
     }
 
     fn interview<'a>(
         &'a self,
-        said: &'a ArgMatches,
-        asked: &'a mut dyn Ask,
+        matches: &'a ArgMatches,
+        terminal: &'a mut dyn Ask,
         data_dir: &'a Path,
     ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
         async move {
-            let given = Given::of(self, said);
-            let connected = given.interview(asked, data_dir, self.found()).await?;
-            connected.map(Connected::account).transpose()
+            let options = BotOptions::of(self, matches);
+            let connected = options.interview(terminal, data_dir, self.token_from_environment()).await?;
+            connected.map(ConnectedBot::account).transpose()
         }
         .boxed_local()
     }
 }
 
-impl<'a> Given<'a> {
-    fn of(platform: &'a Bots, said: &ArgMatches) -> Self {
+impl<'a> BotOptions<'a> {
+    fn of(platform: &'a BotPlatform, matches: &ArgMatches) -> Self {
         let names = &platform.options;
         Self {
             platform,
-            token_env: said.get_one(names.token_env).cloned(),
-            token_file: said.get_one(names.token_file).cloned(),
-            allow: said.get_many(names.allow).into_iter().flatten().cloned().collect(),
-            api_url: said.get_one(names.api_url).cloned(),
+            token_env: matches.get_one(names.token_env).cloned(),
+            token_file: matches.get_one(names.token_file).cloned(),
+            allow: matches.get_many(names.allow).into_iter().flatten().cloned().collect(),
+            api_url: matches.get_one(names.api_url).cloned(),
         }
     }
 
-    /// The bot that the command line names.
+    /// The bot that the command line names, if any.
     ///
     /// # Errors
-    /// When its token is nobody's.
-    pub(super) async fn connect(&self) -> Result<Option<Connected<'a>>, Failure> {
-        let Bots { name: platform, options, .. } = self.platform;
-        let Some(token) = SecretPlace::given(self.token_env.as_deref(), self.token_file.as_deref())? else {
+    /// When the options are wrong, or the platform rejects the token.
+    pub(super) async fn connect(&self) -> Result<Option<ConnectedBot<'a>>, Failure> {
+        let BotPlatform { name: platform, options, .. } = self.platform;
+        let Some(token) = SecretLocation::from_options(self.token_env.as_deref(), self.token_file.as_deref())? else {
             if self.allow.is_empty() && self.api_url.is_none() {
                 return Ok(None);
             }
-            let what = format!("which bot? Say --{} or --{}", options.token_env, options.token_file);
+            let what = format!("the bot's token is missing: pass --{} or --{}", options.token_env, options.token_file);
             return Err(Failure::Usage(what));
         };
         let found = token.read("bot's token")?;
-        if let Some(wrong) = self.allow.iter().find(|entry| !self.platform.looks.may_be_person(entry)) {
-            return Err(Failure::Usage(format!("{wrong:?} {}", self.platform.is_nobody())));
+        if let Some(wrong) = self.allow.iter().find(|entry| !self.platform.id_format.may_be_person(entry)) {
+            return Err(Failure::Usage(format!("{wrong:?} {}", self.platform.invalid_person_text())));
         }
         let checked = match found {
-            Read::Secret(token) => self.check(&token).await?,
-            Read::Missing(why) => Checked::Unsure(why),
+            SecretRead::Secret(token) => self.check(&token).await?,
+            SecretRead::Missing(why) => CheckResult::Unchecked(why),
         };
         let profile = match checked {
-            Checked::Known(profile) => Ok(profile),
-            Checked::Unsure(why) => Err(why),
-            Checked::Wrong(why) => return Err(anyhow!("the {platform} bot's token cannot be used: {why}").into()),
+            CheckResult::Valid(profile) => Ok(profile),
+            CheckResult::Unchecked(why) => Err(why),
+            CheckResult::Rejected(why) => {
+                return Err(anyhow!("the {platform} bot's token cannot be used: {why}").into());
+            }
         };
-        Ok(Some(self.connected(token, self.allow.clone(), profile)))
+        Ok(Some(self.connected_bot(token, self.allow.clone(), profile)))
     }
 
-    /// Asks for a bot. What is typed in will be kept in `data_dir`; `found` is a token that is there already, in
-    /// the platform's own variable.
+    /// Asks for a bot. A typed token will be kept in `data_dir`. `found` is a token in the platform's usual variable.
     pub(super) async fn interview(
         &self,
-        asked: &mut dyn Ask,
+        terminal: &mut dyn Ask,
         data_dir: &Path,
         found: Option<SecretString>,
-    ) -> Result<Option<Connected<'a>>, Failure> {
+    ) -> Result<Option<ConnectedBot<'a>>, Failure> {
         let (token, profile) = loop {
-            let Some((token, place)) = self.ask_token(asked, data_dir, found.as_ref())? else { return Ok(None) };
+            let Some((token, location)) = self.ask_token(terminal, data_dir, found.as_ref())? else { return Ok(None) };
             match self.check(&token).await? {
-                Checked::Known(profile) => break (place, Ok(profile)),
-                Checked::Wrong(why) => asked.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
-                Checked::Unsure(why) => {
-                    let leave = format!("leave {} out", self.platform.name);
-                    let options = ["try again".to_owned(), "write it all the same".to_owned(), leave];
-                    match asked.pick(&format!("{}, so the token was not checked.", capital(&why)), &options)? {
+                CheckResult::Valid(profile) => break (location, Ok(profile)),
+                CheckResult::Rejected(why) => terminal.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
+                CheckResult::Unchecked(why) => {
+                    let skip = format!("skip {}", self.platform.name);
+                    let options = ["try again".to_owned(), "write it anyway".to_owned(), skip];
+                    match terminal.pick(&format!("{}, so the token was not checked.", capital(&why)), &options)? {
                         0 => {}
-                        1 => break (place, Err(why)),
+                        1 => break (location, Err(why)),
                         _ => return Ok(None),
                     }
                 }
             }
         };
         if let Ok(profile) = &profile {
-            asked.say(&format!("This is {}.", profile.introduction))?;
+            terminal.say(&format!("This is {}.", profile.introduction))?;
         }
-        let allow = self.ask_people(asked)?;
-        Ok(Some(self.connected(token, allow, profile)))
+        let allow = self.ask_people(terminal)?;
+        Ok(Some(self.connected_bot(token, allow, profile)))
     }
 
-    fn connected(&self, token: SecretPlace, allow: Vec<String>, profile: Result<Profile, String>) -> Connected<'a> {
-        Connected { platform: self.platform, token, api_url: self.api_url.clone(), allow, profile }
+    fn connected_bot(
+        &self,
+        token: SecretLocation,
+        allow: Vec<String>,
+        profile: Result<Profile, String>,
+    ) -> ConnectedBot<'a> {
+        ConnectedBot { platform: self.platform, token, api_url: self.api_url.clone(), allow, profile }
     }
 
-    async fn check(&self, token: &SecretString) -> Result<Checked, Failure> {
-        let api_url = self.api_url.clone().unwrap_or_else(|| self.platform.usual_api_url());
+    async fn check(&self, token: &SecretString) -> Result<CheckResult, Failure> {
+        let api_url = self.api_url.clone().unwrap_or_else(|| self.platform.default_api_url());
         let http = client::http_client().with_context(|| format!("cannot ask {}", self.platform.name))?;
-        Ok(match (self.platform.look_up)(&http, &api_url, token).await {
-            Ok(profile) => Checked::Known(profile),
-            Err(CheckError::Wrong(why)) => Checked::Wrong(why),
-            Err(CheckError::Unreachable(why)) => Checked::Unsure(why),
+        Ok(match (self.platform.fetch_profile)(&http, &api_url, token).await {
+            Ok(profile) => CheckResult::Valid(profile),
+            Err(CheckError::Rejected(why)) => CheckResult::Rejected(why),
+            Err(CheckError::Unreachable(why)) => CheckResult::Unchecked(why),
         })
     }
 
-    /// `None`: no bot.
+    /// `None` if the operator wants no bot.
     fn ask_token(
         &self,
-        asked: &mut dyn Ask,
+        terminal: &mut dyn Ask,
         data_dir: &Path,
         found: Option<&SecretString>,
-    ) -> Result<Option<(SecretString, SecretPlace)>, Failure> {
-        let Bots { name, token_variable, token_source, .. } = self.platform;
+    ) -> Result<Option<(SecretString, SecretLocation)>, Failure> {
+        let BotPlatform { name, token_variable, token_source, .. } = self.platform;
         if let Some(token) = found {
             let options = [
-                format!("yes, the one whose token is in {token_variable}"),
-                "yes, another one".to_owned(),
+                format!("yes, with the token in {token_variable}"),
+                "yes, with another token".to_owned(),
                 "no".to_owned(),
             ];
-            match asked.pick(&format!("Connect a {name} bot?"), &options)? {
-                0 => return Ok(Some((token.clone(), SecretPlace::Variable((*token_variable).to_owned())))),
+            match terminal.pick(&format!("Connect a {name} bot?"), &options)? {
+                0 => return Ok(Some((token.clone(), SecretLocation::Variable((*token_variable).to_owned())))),
                 1 => {}
                 _ => return Ok(None),
             }
         }
-        let question = format!("A {name} bot's token ({token_source}; it is not shown; empty: no bot):");
-        let token = asked.secret_or_nothing(&question)?;
+        let question = format!("Token of a {name} bot ({token_source}; not shown; empty: no bot):");
+        let token = terminal.secret_or_nothing(&question)?;
         if is_empty(&token) {
             return Ok(None);
         }
-        let place = SecretPlace::Typed(token.clone(), data_dir.join(self.platform.token_file()));
-        Ok(Some((token, place)))
+        let location = SecretLocation::Typed(token.clone(), data_dir.join(self.platform.token_file()));
+        Ok(Some((token, location)))
     }
 
-    fn ask_people(&self, asked: &mut dyn Ask) -> Result<Vec<String>, Failure> {
+    fn ask_people(&self, terminal: &mut dyn Ask) -> Result<Vec<String>, Failure> {
         loop {
-            let question = "Who may write to it? Ids or usernames, with blanks between (empty: nobody yet; the bot tells you your id):";
-            let answer = asked.line_or_nothing(question)?;
+            let question = "Who may write to it? Ids or usernames, separated by spaces (empty: nobody yet; the bot tells you your id):";
+            let answer = terminal.line_or_nothing(question)?;
             let people: Vec<String> =
                 answer.split([' ', ',']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-            match people.iter().find(|entry| !self.platform.looks.may_be_person(entry)) {
+            match people.iter().find(|entry| !self.platform.id_format.may_be_person(entry)) {
                 None => return Ok(people),
-                Some(wrong) => asked.say(&format!("{} {}.", printable(wrong), self.platform.is_nobody()))?,
+                Some(wrong) => {
+                    terminal.say(&format!("{} {}.", printable(wrong), self.platform.invalid_person_text()))?
+                }
             }
         }
     }
 }
 
-impl Connected<'_> {
+impl ConnectedBot<'_> {
     fn account(self) -> Result<Account, Failure> {
-        Ok(Account { section: self.section()?, farewell: self.farewell(), secrets: vec![self.token] })
+        Ok(Account { section: self.section()?, closing_text: self.closing_text(), secrets: vec![self.token] })
     }
 
-    /// Its section of the configuration.
+    /// Its configuration section, as TOML.
     pub(super) fn section(&self) -> Result<String, Failure> {
         let token = self.token.reference()?;
-        let Bots { name, key, .. } = self.platform;
+        let BotPlatform { name, key, .. } = self.platform;
         let mut text = format!("# A {name} bot: docs/{key}.md.\n[channels.{key}.main]\n");
         let _ = writeln!(text, "token = {token}");
         if let Some(api_url) = &self.api_url {
@@ -308,15 +319,15 @@ impl Connected<'_> {
         let people = self.allow.iter().map(|entry| toml_text(entry)).collect::<Result<Vec<_>, _>>()?;
         let _ = writeln!(
             text,
-            "# Who may write to it, by id or username. While it is empty, the bot tells whoever writes their id.\n\
+            "# Who may write to it, by id or username. While it is empty, the bot tells people their id.\n\
              allow_from = [{}]\n",
             people.join(", ")
         );
         Ok(text)
     }
 
-    /// What whoever wrote it should know.
-    pub(super) fn farewell(&self) -> String {
+    /// What `init` prints about it at the end.
+    pub(super) fn closing_text(&self) -> String {
         let name = self.platform.name;
         let mut text = String::new();
         match &self.profile {
@@ -329,7 +340,7 @@ impl Connected<'_> {
         }
         text.push_str(&self.token.advice("token"));
         if self.allow.is_empty() {
-            text.push_str("Nobody may write to it yet: write to it, and it tells you the id to put into allow_from.\n");
+            text.push_str("Nobody may write to it yet: send it a message, and it tells you the id for allow_from.\n");
         }
         text
     }

@@ -1,4 +1,4 @@
-//! Accounts on Matrix homeservers.
+//! Matrix: accounts on homeservers.
 
 mod init;
 
@@ -15,13 +15,13 @@ use rejoinder_matrix::{AccountProfile, Login, MatrixSection};
 use reqwest::Client;
 use url::Url;
 
-use super::{Built, CheckError, Patient, Platform, Setup, Told, remarks_on_people};
+use super::{Built, ChannelNotice, CheckContext, CheckError, Platform, Setup, remarks_on_people};
 use crate::{
     console::{finding::Finding, output::printable},
     materials::{Materials, WiringError},
 };
 
-/// How long asking whether an account works may take.
+/// How long checking an account may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Matrix;
@@ -43,21 +43,21 @@ impl Platform for Matrix {
             let account = rejoinder_matrix::Matrix::new(channel.clone(), section.clone(), folder, clock, http);
             built.channels.push(Arc::new(account) as Arc<dyn ChannelAdapter>);
             let description = format!("syncs with {}", section.homeserver.host_str().unwrap_or_default());
-            built.told.push(Told::Account { channel, description });
+            built.notices.push(ChannelNotice::Account { channel, description });
         }
         Ok(built)
     }
 
     fn remarks(&self, config: &Config) -> Vec<String> {
-        // Invitations of strangers are left as they are.
+        // The advice differs from a bot's: the account ignores invitations of strangers, so it cannot tell people their id.
         let mut remarks = remarks_on_people(config, self.section().name, |key| {
             format!("put user ids such as \"@ada:example.org\" into {key}.allow_from")
         });
         for (name, account) in config.channels.of::<MatrixSection>() {
             if account.homeserver.scheme() == "http" && !is_this_machine(&account.homeserver) {
                 remarks.push(format!(
-                    "channels.matrix.{name}.homeserver begins with http://: the password, and all that is said, can be read \
-                     on the way there."
+                    "channels.matrix.{name}.homeserver begins with http://: the password and all messages can be read \
+                     on the way."
                 ));
             }
         }
@@ -68,9 +68,9 @@ impl Platform for Matrix {
         Some(&init::Accounts)
     }
 
-    fn checkups<'a>(&self, patient: Patient<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
-        let accounts = patient.config.channels.of::<MatrixSection>();
-        accounts.map(|(name, account)| look(name, account, patient).boxed()).collect()
+    fn checks<'a>(&self, context: CheckContext<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
+        let accounts = context.config.channels.of::<MatrixSection>();
+        accounts.map(|(name, account)| check_account(name, account, context).boxed()).collect()
     }
 }
 
@@ -78,7 +78,7 @@ fn channel(name: &str) -> ChannelId {
     ChannelId::new("matrix", name)
 }
 
-/// Where what belongs to the device of the account `name` is kept.
+/// Where the device of the account `name` stores its data.
 fn folder(data_dir: &Path, name: &str) -> PathBuf {
     data_dir.join(format!("matrix-{name}"))
 }
@@ -92,23 +92,30 @@ fn is_this_machine(url: &Url) -> bool {
     }
 }
 
-/// Asks a homeserver whether it accepts an account. Nothing is left behind there.
-async fn check(http: &Client, homeserver: &Url, user: &str, login: &Login) -> Result<AccountProfile, CheckError> {
-    in_time(Box::pin(rejoinder_matrix::check(http, homeserver, user, login))).await
+/// Asks a homeserver whether it accepts an account. Leaves no device behind.
+async fn fetch_profile(
+    http: &Client,
+    homeserver: &Url,
+    user: &str,
+    login: &Login,
+) -> Result<AccountProfile, CheckError> {
+    with_timeout(Box::pin(rejoinder_matrix::check(http, homeserver, user, login))).await
 }
 
-async fn in_time<T>(asked: impl Future<Output = Result<T, rejoinder_matrix::CheckError>>) -> Result<T, CheckError> {
+async fn with_timeout<T>(
+    request: impl Future<Output = Result<T, rejoinder_matrix::CheckError>>,
+) -> Result<T, CheckError> {
     use rejoinder_matrix::CheckError as Refusal;
-    let Ok(asked) = tokio::time::timeout(CHECK_TIMEOUT, asked).await else {
+    let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, request).await else {
         return Err(CheckError::Unreachable("the homeserver cannot be reached: it does not answer".to_owned()));
     };
-    asked.map_err(|error| match error {
+    checked.map_err(|error| match error {
         Refusal::Unreachable(_) => CheckError::Unreachable(error.to_string()),
-        Refusal::Refused(_) | Refusal::Lost(_) => CheckError::Wrong(error.to_string()),
+        Refusal::Refused(_) | Refusal::Lost(_) => CheckError::Rejected(error.to_string()),
     })
 }
 
-/// Who it is.
+/// Its display name and user id.
 fn introduction(account: &AccountProfile) -> String {
     let user = printable(&account.user);
     match &account.display_name {
@@ -117,35 +124,35 @@ fn introduction(account: &AccountProfile) -> String {
     }
 }
 
-async fn look(name: &str, account: &MatrixSection, patient: Patient<'_>) -> Vec<Finding> {
-    let (about, folder) = (channel(name).to_string(), folder(patient.data_dir, name));
-    let standing = match in_time(Box::pin(rejoinder_matrix::standing(patient.http, account, &folder))).await {
-        Ok(standing) => standing,
-        Err(CheckError::Wrong(why)) => {
-            let advice = "docs/matrix.md says what to do, below \"When something is wrong\".";
-            return vec![Finding::wrong(about, why).so(advice)];
+async fn check_account(name: &str, account: &MatrixSection, context: CheckContext<'_>) -> Vec<Finding> {
+    let (about, folder) = (channel(name).to_string(), folder(context.data_dir, name));
+    let state = match with_timeout(Box::pin(rejoinder_matrix::account_state(context.http, account, &folder))).await {
+        Ok(state) => state,
+        Err(CheckError::Rejected(why)) => {
+            let advice = "See \"When something is wrong\" in docs/matrix.md.";
+            return vec![Finding::wrong(about, why).with_advice(advice)];
         }
         Err(CheckError::Unreachable(why)) => {
-            let advice = format!("Is this machine online, and channels.{about}.homeserver right?");
-            return vec![Finding::wrong(about, why).so(advice)];
+            let advice = format!("Check this machine's network and channels.{about}.homeserver.");
+            return vec![Finding::wrong(about, why).with_advice(advice)];
         }
     };
-    let device = match &standing.account.device {
+    let device = match &state.account.device {
         Some(device) => format!("device {device}"),
-        None => "no device yet: the gateway makes it when it starts".to_owned(),
+        None => "no device yet: the gateway creates it at its first start".to_owned(),
     };
-    let mut findings = vec![Finding::ok(&*about, format!("{}, {device}", introduction(&standing.account)))];
-    findings.extend(standing.is_signed.map(|is_signed| signed(&about, is_signed)));
+    let mut findings = vec![Finding::ok(&*about, format!("{}, {device}", introduction(&state.account)))];
+    findings.extend(state.is_signed.map(|is_signed| signature_finding(&about, is_signed)));
     findings
 }
 
-fn signed(about: &str, is_signed: bool) -> Finding {
+fn signature_finding(about: &str, is_signed: bool) -> Finding {
     if is_signed {
         return Finding::ok(about, "the account has signed its device");
     }
-    let advice = format!("Set channels.{about}.recovery_key and restart: docs/matrix.md, \"Encryption\".");
-    Finding::warning(about, "the account has not signed its device: clients show a warning beside what it says")
-        .so(advice)
+    let advice = format!("Set channels.{about}.recovery_key and restart: see \"Encryption\" in docs/matrix.md.");
+    Finding::warning(about, "the account has not signed its device: clients show a warning beside its messages")
+        .with_advice(advice)
 }
 
 #[cfg(test)]

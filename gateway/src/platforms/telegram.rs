@@ -1,17 +1,17 @@
-//! Telegram bots.
+//! Telegram: bots.
 
 use std::sync::Arc;
 
 use futures_util::{FutureExt, future::BoxFuture};
 use rejoinder_config::{Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, GroupPolicy};
-use rejoinder_telegram::{API_URL, BotProfile, LOOKS, Posting, TelegramSection};
+use rejoinder_telegram::{API_URL, BotProfile, ID_FORMAT, TelegramSection, WebhookStatus};
 use reqwest::Client;
 use url::Url;
 
 use super::{
-    Built, CheckError, Patient, Platform, Setup, Told,
-    bot::{Bots, OptionNames, Profile},
+    Built, ChannelNotice, CheckContext, CheckError, Platform, Setup,
+    bot::{BotPlatform, OptionNames, Profile},
     remarks_on_people,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
 
 pub(super) struct Telegram;
 
-static BOTS: Bots = Bots {
+static BOTS: BotPlatform = BotPlatform {
     name: "Telegram",
     key: "telegram",
     options: OptionNames {
@@ -34,15 +34,15 @@ static BOTS: Bots = Bots {
     },
     api_url: API_URL,
     token_variable: "TELEGRAM_BOT_TOKEN",
-    token_source: "https://t.me/BotFather gives one for /newbot",
-    token_giver: "BotFather",
-    api: "the Bot API is, when it is not at api.telegram.org",
+    token_source: "from https://t.me/BotFather, with /newbot",
+    token_issuer: "BotFather",
+    api: "the Bot API, if it is not at api.telegram.org",
     example: "rejoinder init --yes --telegram-token-env TELEGRAM_BOT_TOKEN --telegram-allow @ada_l",
-    looks: LOOKS,
-    look_up: |http, api_url, token| {
+    id_format: ID_FORMAT,
+    fetch_profile: |http, api_url, token| {
         async move {
-            let bot = in_time(rejoinder_telegram::check(http, api_url, token)).await?;
-            Ok(Profile { introduction: introduction(&bot), advice: format!("{}\n", in_groups(&bot)) })
+            let bot = with_timeout(rejoinder_telegram::check(http, api_url, token)).await?;
+            Ok(Profile { introduction: introduction(&bot), advice: format!("{}\n", group_visibility(&bot)) })
         }
         .boxed()
     },
@@ -63,11 +63,11 @@ impl Platform for Telegram {
             let channel = ChannelId::new(BOTS.key, name);
             let (section_of, clock, http) = (section.clone(), Arc::clone(materials.clock), materials.http.clone());
             bots.push(Arc::new(rejoinder_telegram::Telegram::new(channel.clone(), section_of, clock, http)));
-            let description = match section.posted_to() {
+            let description = match section.active_webhook() {
                 Some(webhook) => format!("updates are posted to {}", webhook.url),
-                None => format!("asks {} for updates", section.api_url.host_str().unwrap_or_default()),
+                None => format!("polls {}", section.api_url.host_str().unwrap_or_default()),
             };
-            built.told.push(Told::Account { channel, description });
+            built.notices.push(ChannelNotice::Account { channel, description });
         }
         built.channels = bots.iter().map(|bot| Arc::clone(bot) as Arc<dyn ChannelAdapter>).collect();
         built.routes = Some(Box::new(|_| rejoinder_telegram::webhook_routes(bots)));
@@ -76,14 +76,14 @@ impl Platform for Telegram {
 
     fn remarks(&self, config: &Config) -> Vec<String> {
         let mut remarks = remarks_on_people(config, BOTS.key, |key| {
-            format!("write to the bot, and it says the id to put into {key}.allow_from")
+            format!("send the bot a message, and it tells you the id to put into {key}.allow_from")
         });
         for (name, bot) in config.channels.of::<TelegramSection>() {
             let path = format!("/telegram/{name}");
             if let Some(webhook) = bot.webhook.as_ref().filter(|webhook| webhook.url.path() != path) {
                 remarks.push(format!(
-                    "channels.telegram.{name}.webhook.url ends with another path than {path}: whatever stands before the \
-                     gateway must lead {} there.",
+                    "channels.telegram.{name}.webhook.url does not have the path {path}: the proxy in front of the \
+                     gateway must forward {} to it.",
                     webhook.url
                 ));
             }
@@ -95,110 +95,115 @@ impl Platform for Telegram {
         Some(&BOTS)
     }
 
-    fn checkups<'a>(&self, patient: Patient<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
-        let bots = patient.config.channels.of::<TelegramSection>();
-        bots.map(|(name, bot)| look(ChannelId::new(BOTS.key, name), bot, patient).boxed()).collect()
+    fn checks<'a>(&self, context: CheckContext<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
+        let bots = context.config.channels.of::<TelegramSection>();
+        bots.map(|(name, bot)| check_bot(ChannelId::new(BOTS.key, name), bot, context).boxed()).collect()
     }
 }
 
-async fn in_time<T>(asking: impl Future<Output = Result<T, rejoinder_telegram::CheckError>>) -> Result<T, CheckError> {
+async fn with_timeout<T>(
+    request: impl Future<Output = Result<T, rejoinder_telegram::CheckError>>,
+) -> Result<T, CheckError> {
     use rejoinder_telegram::CheckError as Refusal;
-    let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, asking).await else {
+    let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, request).await else {
         return Err(CheckError::Unreachable("Telegram cannot be reached: it does not answer".to_owned()));
     };
     checked.map_err(|error| match error {
         Refusal::Unreachable(_) => CheckError::Unreachable(error.to_string()),
-        Refusal::Malformed | Refusal::Unknown => CheckError::Wrong(error.to_string()),
+        Refusal::Malformed | Refusal::Unknown => CheckError::Rejected(error.to_string()),
     })
 }
 
-/// Who it is.
+/// Its name, username and link.
 fn introduction(bot: &BotProfile) -> String {
     let (name, username) = (printable(&bot.first_name), printable(&bot.username));
     format!("{name} (@{username}), at https://t.me/{username}")
 }
 
-/// What it sees in groups.
-const fn in_groups(bot: &BotProfile) -> &'static str {
+/// Which messages it sees in groups.
+const fn group_visibility(bot: &BotProfile) -> &'static str {
     if !bot.can_join_groups {
-        "It cannot be added to groups; /setjoingroups at BotFather changes that."
+        "It cannot be added to groups; to change that, send /setjoingroups to BotFather."
     } else if bot.can_read_all_group_messages {
-        "In groups it sees every message, since its privacy mode is off. It answers mentions, replies and commands; \
+        "In groups it sees every message, because its privacy mode is off. It answers mentions, replies and commands; \
          group_policy changes that."
     } else {
-        "In groups it sees commands, replies to it and mentions, and nothing else: that is privacy mode. To have it see \
-         everything, say /setprivacy to BotFather and add it to the group again, or make it an administrator."
+        "In groups it sees only commands, mentions and replies to it: its privacy mode is on. To have it see \
+         everything, send /setprivacy to BotFather and add it to the group again, or make it an administrator."
     }
 }
 
-async fn look(channel: ChannelId, bot: &TelegramSection, patient: Patient<'_>) -> Vec<Finding> {
+async fn check_bot(channel: ChannelId, bot: &TelegramSection, context: CheckContext<'_>) -> Vec<Finding> {
     let about = channel.to_string();
-    let (known, posting) = match ask(bot, patient.http).await {
-        Ok(known) => known,
-        Err(CheckError::Wrong(why)) => {
+    let (profile, status) = match fetch_profile_and_webhook(bot, context.http).await {
+        Ok(fetched) => fetched,
+        Err(CheckError::Rejected(why)) => {
             let advice = "Get the token from BotFather with /token, set it, and restart.";
-            return vec![Finding::wrong(about, why).so(advice)];
+            return vec![Finding::wrong(about, why).with_advice(advice)];
         }
         Err(CheckError::Unreachable(why)) => {
-            let advice = format!("Is this machine online, and channels.{about}.api_url right?");
-            return vec![Finding::wrong(about, why).so(advice)];
+            let advice = format!("Check this machine's network and channels.{about}.api_url.");
+            return vec![Finding::wrong(about, why).with_advice(advice)];
         }
     };
-    let mut findings = vec![Finding::ok(&*about, introduction(&known))];
-    if bot.group_policy == GroupPolicy::All && !known.can_read_all_group_messages {
+    let mut findings = vec![Finding::ok(&*about, introduction(&profile))];
+    if bot.group_policy == GroupPolicy::All && !profile.can_read_all_group_messages {
         let what = format!("channels.{about}.group_policy is \"all\", and privacy mode is on");
-        findings.push(Finding::warning(&*about, what).so(in_groups(&known)));
+        findings.push(Finding::warning(&*about, what).with_advice(group_visibility(&profile)));
     } else {
-        findings.push(Finding::ok(&*about, in_groups(&known)));
+        findings.push(Finding::ok(&*about, group_visibility(&profile)));
     }
-    match bot.posted_to() {
-        Some(webhook) => findings.push(posted(&about, &webhook.url, &posting, patient.is_running)),
-        None => findings.extend(polled(&about, &posting)),
+    match bot.active_webhook() {
+        Some(webhook) => findings.push(webhook_finding(&about, &webhook.url, &status, context.is_running)),
+        None => findings.extend(polling_finding(&about, &status)),
     }
     findings
 }
 
-/// Asks who it is, and where its updates go.
-async fn ask(bot: &TelegramSection, http: &Client) -> Result<(BotProfile, Posting), CheckError> {
+/// Asks for its profile, and where its updates go.
+async fn fetch_profile_and_webhook(
+    bot: &TelegramSection,
+    http: &Client,
+) -> Result<(BotProfile, WebhookStatus), CheckError> {
     let (api_url, token) = (&bot.api_url, bot.token.get());
     tokio::try_join!(
-        in_time(rejoinder_telegram::check(http, api_url, token)),
-        in_time(rejoinder_telegram::check_posting(http, api_url, token))
+        with_timeout(rejoinder_telegram::check(http, api_url, token)),
+        with_timeout(rejoinder_telegram::check_webhook(http, api_url, token))
     )
 }
 
-/// Where updates are asked for.
-fn polled(about: &str, posting: &Posting) -> Option<Finding> {
-    let url = posting.url.as_ref()?;
+/// The finding for a bot that polls: a warning if a webhook is set.
+fn polling_finding(about: &str, status: &WebhookStatus) -> Option<Finding> {
+    let url = status.url.as_ref()?;
     let what = format!("a webhook is set, {url}, though channels.{about}.mode is \"polling\"");
     let advice =
-        "The gateway takes it back when it starts. If it is there again, another program uses this token: stop it.";
-    Some(Finding::warning(about, what).so(advice))
+        "The gateway deletes it at its start. If it is set again, another program uses this token: stop that program.";
+    Some(Finding::warning(about, what).with_advice(advice))
 }
 
-/// Where updates are posted.
-fn posted(about: &str, ours: &Url, posting: &Posting, is_running: bool) -> Finding {
-    let waiting = match posting.pending {
-        0 => "no update waits".to_owned(),
-        1 => "one update waits".to_owned(),
-        pending => format!("{pending} updates wait"),
+/// The finding for a bot whose updates are posted to the gateway.
+fn webhook_finding(about: &str, ours: &Url, status: &WebhookStatus, is_running: bool) -> Finding {
+    let waiting = match status.pending {
+        0 => "no update is waiting".to_owned(),
+        1 => "one update is waiting".to_owned(),
+        pending => format!("{pending} updates are waiting"),
     };
-    match (&posting.url, &posting.last_error) {
-        (None, _) if is_running => Finding::warning(about, "no webhook is set, though a gateway runs")
-            .so("Its log says why; it tries again and again."),
+    match (&status.url, &status.last_error) {
+        (None, _) if is_running => Finding::warning(about, "no webhook is set, though a gateway is running")
+            .with_advice("See its log for the reason; it keeps retrying."),
         (None, _) => Finding::ok(about, "no webhook is set yet: the gateway sets it when it starts"),
         (Some(url), _) if url != ours.as_str() => {
-            let advice = "The gateway sets it anew. If it changes back, another program uses this token: stop it.";
-            Finding::warning(about, format!("Telegram posts updates to {url}, and not to {ours}")).so(advice)
+            let advice = "The gateway sets it again. If it changes back, another program uses this token: stop it.";
+            Finding::warning(about, format!("Telegram posts updates to {url} instead of {ours}")).with_advice(advice)
         }
-        (Some(url), Some((why, at))) if posting.pending > 0 => {
+        (Some(url), Some((why, at))) if status.pending > 0 => {
             let what = format!("Telegram cannot reach {url}: {why} (at {}; {waiting})", rfc3339(*at));
             let advice = if is_running {
-                "Look at what stands before the gateway: the name, the certificate, the port, the path."
+                "Check the proxy in front of the gateway: host name, certificate, port and path."
             } else {
-                "No gateway runs: start it. Telegram keeps what it could not post for a day."
+                "No gateway is running: start it. Telegram keeps undelivered updates for a day."
             };
-            Finding::wrong(about, what).so(advice)
+            Finding::wrong(about, what).with_advice(advice)
         }
         (Some(url), Some((why, at))) => {
             let what = format!("Telegram posts updates to {url}; {waiting}. It last failed at {}: {why}", rfc3339(*at));

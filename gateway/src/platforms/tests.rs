@@ -6,8 +6,7 @@ use crate::wiring::{
     tests::{config, parts},
 };
 
-/// What stands in the manual without a `#` before it is a configuration that works, and the one that holds without a
-/// file.
+/// The manual's lines without `#` are a valid configuration, equal to the defaults.
 #[test]
 fn the_whole_manual_is_the_configuration_without_a_file() {
     let manual = crate::build().manual();
@@ -28,7 +27,7 @@ fn without_a_file_there_are_a_chat_page_a_hook_and_the_front_desk() {
     assert_eq!((parts.front_page, parts.agent_infos[0].kind), (Some("/chat"), "front-desk"));
 }
 
-/// Each platform that was left out of this build; none in the usual one.
+/// Covers each platform that is left out of this build; the default build leaves out none.
 #[test]
 fn a_platform_that_was_left_out_is_named() {
     for name in LEFT_OUT {
@@ -53,7 +52,7 @@ fn a_platform_is_here_or_left_out() {
     assert_eq!(names, ["discord", "matrix", "telegram", "webchat", "webhook"]);
 }
 
-/// Every option of an account begins with the platform's name: two platforms never mean the same one.
+/// Every account option begins with the platform's name, so that two platforms never share an option.
 #[test]
 fn options_are_named_after_their_platform() {
     for platform in all() {
@@ -83,8 +82,8 @@ fn platforms_stand_beside_each_other() {
 
     let channels: Vec<_> = parts.channels.iter().map(|channel| channel.channel().platform().to_owned()).collect();
     assert_eq!(channels, ["webchat", "webhook", "telegram", "discord", "matrix"]);
-    let told: Vec<_> = parts.told.iter().map(|told| told.account().map(ToString::to_string)).collect();
+    let accounts: Vec<_> = parts.notices.iter().map(|notice| notice.account().map(ToString::to_string)).collect();
     let some = |name: &str| Some(name.to_owned());
-    assert_eq!(told, [None, None, some("discord.main"), some("matrix.main"), some("telegram.main")]);
+    assert_eq!(accounts, [None, None, some("discord.main"), some("matrix.main"), some("telegram.main")]);
     assert_eq!((parts.settings.access.len(), parts.settings.max_attachment), (3, 64 << 20));
 }

@@ -7,7 +7,7 @@ use rejoinder_core::ChannelAdapter;
 use rejoinder_webchat::{Access, AccessKind, WebchatAdapter, WebchatSection, WebchatSettings};
 use utoipa::openapi::OpenApi;
 
-use super::{Built, Platform, Told};
+use super::{Built, ChannelNotice, Platform};
 use crate::materials::{Materials, WiringError};
 
 pub(super) struct Webchat;
@@ -26,8 +26,8 @@ impl Platform for Webchat {
         for (name, section) in materials.config.channels.of::<WebchatSection>() {
             let token = section.token.as_ref();
             let token = token.map(|token| materials.token(token, &format!("chat-{name}-token"))).transpose()?;
-            let (access, shown) = match token {
-                Some((token, shown)) => (Access::Token(token), Some(shown)),
+            let (access, token_source) = match token {
+                Some((token, source)) => (Access::Token(token), Some(source)),
                 None => (Access::Loopback, None),
             };
             let public_origin =
@@ -40,7 +40,7 @@ impl Platform for Webchat {
                 clock: Arc::clone(materials.clock),
             })));
             let path = if name == "main" { "/chat".to_owned() } else { format!("/chat/{name}") };
-            built.told.push(Told::Page { path, token: shown });
+            built.notices.push(ChannelNotice::Page { path, token: token_source });
         }
         built.channels = chats.iter().map(|chat| Arc::clone(chat) as Arc<dyn ChannelAdapter>).collect();
         built.front_page = (!chats.is_empty()).then_some("/chat");
@@ -55,7 +55,7 @@ impl Platform for Webchat {
         let remark = |(name, _)| {
             format!(
                 "server.listen is {listen}, and channels.webchat.{name} is open to this machine only: callers from \
-                 elsewhere are refused. Set access = \"token\" to let them in."
+                 other machines are rejected. Set access = \"token\" to let them in."
             )
         };
         closed.map(remark).collect()

@@ -7,7 +7,7 @@ use rejoinder_core::{ChannelAdapter, ChannelId};
 use rejoinder_webhook::{FormerHooks, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use utoipa::openapi::OpenApi;
 
-use super::{Built, Intakes, Platform, Told};
+use super::{Built, ChannelNotice, Intakes, Platform};
 use crate::materials::{Materials, WiringError};
 
 pub(super) struct Webhook;
@@ -23,12 +23,12 @@ impl Platform for Webhook {
 
     fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError> {
         let server = &materials.config.server;
-        let keys = ResultKeys::new(&materials.made("hook-result-key")?.token);
+        let keys = ResultKeys::new(&materials.generated_token("hook-result-key")?.token);
         let (mut hooks, mut built) = (Vec::new(), Built::default());
         for (name, section) in materials.config.channels.of::<WebhookSection>() {
             let token = section.token.as_ref();
             let token = token.map(|token| materials.token(token, &format!("hook-{name}-token"))).transpose()?;
-            let (token, shown) = token.map_or((None, None), |(token, shown)| (Some(token), Some(shown)));
+            let (token, token_source) = token.map_or((None, None), |(token, source)| (Some(token), Some(source)));
             let settings = WebhookSettings {
                 name: name.to_owned(),
                 section: section.clone(),
@@ -38,18 +38,18 @@ impl Platform for Webhook {
                 public_url: server.public_url.clone(),
                 clock: Arc::clone(materials.clock),
                 http: materials.http.clone(),
-                hang_up: materials.hang_up.clone(),
+                stop_waiting: materials.stop_waiting.clone(),
             };
             let hook = WebhookAdapter::new(settings).map_err(|error| WiringError::Channel {
                 channel: ChannelId::new(self.section().name, name),
                 reason: error.to_string(),
             })?;
             hooks.push(Arc::new(hook));
-            built.told.push(Told::Hook { path: format!("/hooks/{name}"), token: shown });
+            built.notices.push(ChannelNotice::Hook { path: format!("/hooks/{name}"), token: token_source });
         }
         built.channels = hooks.iter().map(|hook| Arc::clone(hook) as Arc<dyn ChannelAdapter>).collect();
         let (public_url, clock) = (server.public_url.clone(), Arc::clone(materials.clock));
-        // Also where no hook is configured any more: the results of former ones are read here.
+        // Served even when no hook is configured: callers of former hooks can still read their results.
         built.routes = Some(Box::new(move |intakes: &Intakes| {
             let intakes = Arc::clone(intakes);
             let intake = Box::new(move |channel: &ChannelId| intakes(channel));

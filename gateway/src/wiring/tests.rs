@@ -15,7 +15,7 @@ pub(crate) fn config(text: &str) -> Config {
 pub(crate) fn parts(text: &str) -> Result<Parts, WiringError> {
     let (config, folder) = (config(text), tempfile::tempdir().unwrap());
     let clock: SharedClock = Arc::new(rejoinder_core::SystemClock);
-    super::parts(&Materials::new(&config, folder.path(), Tokens::Make, &clock, &HashMap::new())?)
+    super::parts(&Materials::new(&config, folder.path(), TokenMode::Create, &clock, &HashMap::new())?)
 }
 
 const CHANNELS: &str = r#"
@@ -55,12 +55,18 @@ fn a_ladder_is_the_channels_own_then_its_platforms_then_everyones() {
 fn words_are_the_operators_where_they_are_said() {
     let own = "[guard.templates.\"webhook.siri\"]\nfailed = \"Oh dear.\"\n";
 
-    let words = parts(&format!("{CHANNELS}{own}")).unwrap().settings.words;
+    let templates = parts(&format!("{CHANNELS}{own}")).unwrap().settings.templates;
 
-    assert_eq!(words.say(&ChannelId::new("webhook", "siri"), "failed"), "Oh dear.");
-    assert_eq!(words.say(&ChannelId::new("webhook", "door"), "failed"), "Sorry, that did not work. Please try again.");
-    assert_eq!(words.say(&ChannelId::new("webchat", "main"), "late"), "Sorry, that took too long. Please try again.");
-    assert_eq!(words.question("what_next").map(|question| question.choices.len()), Some(3));
+    assert_eq!(templates.template(&ChannelId::new("webhook", "siri"), "failed"), "Oh dear.");
+    assert_eq!(
+        templates.template(&ChannelId::new("webhook", "door"), "failed"),
+        "Sorry, that did not work. Please try again."
+    );
+    assert_eq!(
+        templates.template(&ChannelId::new("webchat", "main"), "late"),
+        "Sorry, that took too long. Please try again."
+    );
+    assert_eq!(templates.question("what_next").map(|question| question.choices.len()), Some(3));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The binary's command line: what it prints, and what it ends with.
+//! The binary's command line: its output and exit codes.
 
 use std::{
     path::Path,
@@ -9,7 +9,7 @@ use rstest::rstest;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The binary, in a folder of its own and without the environment of whoever runs the tests.
+/// The binary, in a folder of its own and without the developer's environment.
 fn rejoinder(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rejoinder"));
     command.args(arguments).current_dir(folder).env_clear().env("HOME", folder).stdin(Stdio::null());
@@ -41,7 +41,7 @@ fn it_says_its_version() {
 fn a_wrong_call_ends_with_2(#[case] arguments: &[&str]) {
     let (code, out, err) = outcome(folder().path(), arguments);
 
-    // `turns show` needs a database first, and there is none.
+    // `turns show` first fails because there is no database.
     let expected = if arguments[0] == "turns" { 1 } else { 2 };
     assert_eq!((code, out.as_str()), (Some(expected), ""), "{err}");
     assert!(!err.is_empty());

@@ -38,7 +38,7 @@ async fn turns_come_in_pages_newest_first() {
     let gateway = TestGateway::start().await;
     let mut asked = Vec::new();
     for number in 0..5 {
-        asked.push(gateway.answered("test", &format!("message {number}")).await);
+        asked.push(gateway.ask_for_answer("test", &format!("message {number}")).await);
     }
     asked.reverse();
 
@@ -62,8 +62,8 @@ async fn turns_come_in_pages_newest_first() {
 #[tokio::test]
 async fn turns_are_filtered() {
     let gateway = TestGateway::start().await;
-    let one = gateway.answered("test", "one").await;
-    let other = gateway.answered("other", "two").await;
+    let one = gateway.ask_for_answer("test", "one").await;
+    let other = gateway.ask_for_answer("other", "two").await;
     let (_, of_other) = gateway.admin("turns?channel=webhook.other").await;
     let conversation = of_other["items"][0]["conversation_id"].as_str().unwrap();
     let at = of_other["items"][0]["accepted_at"].as_str().unwrap();
@@ -108,7 +108,7 @@ async fn a_filter_that_cannot_be_understood_is_named(#[case] filter: &str, #[cas
 #[tokio::test]
 async fn a_turn_is_shown_and_explained() {
     let gateway = TestGateway::start().await;
-    let turn = gateway.answered("test", "what is the status?").await;
+    let turn = gateway.ask_for_answer("test", "what is the status?").await;
 
     let (_, shown) = gateway.admin(&format!("turns/{turn}")).await;
     let (_, explained) = gateway.admin(&format!("turns/{turn}/explain")).await;

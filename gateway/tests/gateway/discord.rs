@@ -1,4 +1,4 @@
-//! Discord applications as the gateway wires them. How a bot behaves is tested elsewhere.
+//! Discord channels in the gateway. The tests of `rejoinder-discord` cover the bot's behaviour.
 
 use rejoinder_discord_server::DiscordServer;
 use reqwest::StatusCode;
@@ -11,7 +11,7 @@ pub(crate) fn section(server: &DiscordServer, token: &str, more: &str) -> String
     format!("[channels.discord.main]\ntoken = \"{token}\"\napi_url = \"{api}\"\npace = \"server\"\n{more}\n")
 }
 
-/// How the application is doing, as `/readyz` has it.
+/// The status of `/readyz`, and its entry for the application.
 async fn readiness(gateway: &TestGateway) -> (StatusCode, Value) {
     let response = gateway.get("/readyz").send().await.unwrap();
     let status = response.status();
@@ -19,7 +19,7 @@ async fn readiness(gateway: &TestGateway) -> (StatusCode, Value) {
     (status, channels.into_iter().find(|channel| channel["channel"] == "discord.main").unwrap())
 }
 
-/// Waits until `/readyz` names a problem of the application.
+/// Waits until `/readyz` reports a problem of the application; returns the status and the problem.
 pub(crate) async fn problem(gateway: &TestGateway) -> (StatusCode, String) {
     let naming = async {
         loop {
@@ -30,7 +30,7 @@ pub(crate) async fn problem(gateway: &TestGateway) -> (StatusCode, String) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, naming).await.expect("a problem is named")
+    tokio::time::timeout(PATIENCE, naming).await.expect("/readyz reports a problem")
 }
 
 /// N1.
@@ -40,16 +40,16 @@ async fn somebody_who_is_let_in_is_answered_and_a_stranger_is_not() {
     let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
     let general = server.guild("Home").await.channel("general").await;
     let allow = format!("allow_from = [\"{}\"]", ada.id());
-    let gateway = TestGateway::with(Echo::at_once(), &section(&server, server.token(), &allow)).await;
+    let gateway = TestGateway::start_with(Echo::at_once(), &section(&server, server.token(), &allow)).await;
 
     bob.mentions(&general, "and me?").await;
     ada.mentions(&general, "hello").await;
     ada.dm("hello again").await;
 
-    assert_eq!(server.until_said(&general, 1).await, ["you said: hello"]);
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["you said: hello again"]);
-    assert_eq!(server.said(&general).await.len(), 1);
-    gateway.stopped().await;
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["you said: hello"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["you said: hello again"]);
+    assert_eq!(server.bot_texts(&general).await.len(), 1);
+    gateway.stop().await;
 }
 
 /// D17, F1.
@@ -57,13 +57,13 @@ async fn somebody_who_is_let_in_is_answered_and_a_stranger_is_not() {
 async fn an_application_whose_token_is_refused_turns_readiness_red_and_the_others_go_on() {
     let server = DiscordServer::start().await;
     let config = section(&server, "MTIz.re.voked", "");
-    let gateway = TestGateway::begun(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
+    let gateway = TestGateway::start_unready(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
 
     let (status, problem) = problem(&gateway).await;
 
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(problem.contains("does not know the token") && !problem.contains("voked"), "{problem}");
-    gateway.answered("test", "are you there?").await;
+    gateway.ask_for_answer("test", "are you there?").await;
     assert_eq!(gateway.admin("channels").await.1["items"][0]["problem"], problem);
 }
 
@@ -74,7 +74,7 @@ async fn an_intent_that_is_not_switched_on_is_named_and_what_can_be_read_is_answ
     server.set(json!({ "message_content": false })).await;
     let ada = server.person("Ada").await;
     let config = section(&server, server.token(), "dm_policy = \"open\"");
-    let gateway = TestGateway::begun(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
+    let gateway = TestGateway::start_unready(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
 
     let (status, problem) = problem(&gateway).await;
 
@@ -82,8 +82,8 @@ async fn an_intent_that_is_not_switched_on_is_named_and_what_can_be_read_is_answ
     assert!(problem.contains("MESSAGE CONTENT INTENT") && problem.contains("message_content = false"), "{problem}");
     server.until_connected().await;
     ada.dm("hello").await;
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["you said: hello"]);
-    gateway.stopped().await;
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["you said: hello"]);
+    gateway.stop().await;
 }
 
 #[tokio::test]
@@ -92,9 +92,9 @@ async fn the_intent_is_not_missed_where_it_is_not_wanted() {
     server.set(json!({ "message_content": false })).await;
     let config = section(&server, server.token(), "message_content = false");
 
-    let gateway = TestGateway::with(Echo::at_once(), &config).await;
+    let gateway = TestGateway::start_with(Echo::at_once(), &config).await;
 
     let (status, bot) = readiness(&gateway).await;
     assert_eq!((status, &bot["problem"]), (StatusCode::OK, &Value::Null));
-    gateway.stopped().await;
+    gateway.stop().await;
 }

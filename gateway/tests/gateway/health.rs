@@ -28,11 +28,11 @@ async fn it_is_alive_whatever_it_is_called() {
     assert_eq!((response.status(), response.text().await.unwrap().as_str()), (StatusCode::OK, "ok\n"));
 }
 
-/// Every sample has its help and its type, and belongs to us.
+/// Every sample has a help text, a type and our prefix.
 #[tokio::test]
 async fn every_metric_is_described() {
     let gateway = TestGateway::start().await;
-    gateway.answered("test", "hello").await;
+    gateway.ask_for_answer("test", "hello").await;
 
     let text = gateway.get("/metrics").send().await.unwrap().text().await.unwrap();
 

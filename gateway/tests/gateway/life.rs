@@ -9,33 +9,33 @@ use crate::support::{Echo, HOOK_TOKEN, PATIENCE, TestGateway, json_of};
 
 #[tokio::test]
 async fn a_running_turn_may_end_while_the_gateway_stops() {
-    let (agent, release, started) = Echo::held();
-    let gateway = TestGateway::with(agent, "").await;
+    let (agent, release, started) = Echo::waiting();
+    let gateway = TestGateway::start_with(agent, "").await;
     let asked = tokio::spawn(gateway.ask("test", "hello").send());
     started.notified().await;
 
-    gateway.begins_to_stop();
+    gateway.begin_shutdown();
     release.notify_one();
     let answer = json_of(asked.await.unwrap().unwrap()).await;
-    gateway.stopped().await;
+    gateway.stop().await;
 
     assert_eq!((&answer["status"], &answer["reply"]), (&"answered".into(), &"you said: hello".into()));
 }
 
-/// Whoever waits at the end of the drain is told where the answer will be; it is there after the next start.
+/// A caller that still waits at the end of the drain gets the result's URL, which has the answer after the next start.
 #[tokio::test]
 async fn a_turn_that_outlives_the_drain_is_answered_after_the_next_start() {
-    let (agent, _never, started) = Echo::held();
-    let gateway = TestGateway::with(agent, "[server]\ndrain = \"100ms\"\n").await;
+    let (agent, _never, started) = Echo::waiting();
+    let gateway = TestGateway::start_with(agent, "[server]\ndrain = \"100ms\"\n").await;
     let asked = tokio::spawn(gateway.ask("test", "hello").send());
     started.notified().await;
 
-    gateway.begins_to_stop();
+    gateway.begin_shutdown();
     let response = asked.await.unwrap().unwrap();
     let status = response.status();
     let accepted = json_of(response).await;
-    let data = gateway.stopped().await;
-    let gateway = TestGateway::on(data, Echo::at_once(), "").await;
+    let data = gateway.stop().await;
+    let gateway = TestGateway::start_in(data, Echo::at_once(), "").await;
     let turn = accepted["turn_id"].as_str().unwrap();
     let request = gateway.get(&format!("/hooks/test/turns/{turn}")).bearer_auth(HOOK_TOKEN).header("prefer", "wait=20");
     let answer = json_of(request.send().await.unwrap()).await;
@@ -47,14 +47,14 @@ async fn a_turn_that_outlives_the_drain_is_answered_after_the_next_start() {
 
 #[tokio::test]
 async fn nothing_is_taken_in_while_it_stops() {
-    let (agent, release, started) = Echo::held();
-    let gateway = Arc::new(TestGateway::with(agent, "").await);
+    let (agent, release, started) = Echo::waiting();
+    let gateway = Arc::new(TestGateway::start_with(agent, "").await);
     let asked = tokio::spawn(gateway.ask("test", "hello").send());
     started.notified().await;
 
-    gateway.begins_to_stop();
+    gateway.begin_shutdown();
     let refused = tokio::time::timeout(PATIENCE, async {
-        // The listener closes a moment later.
+        // The listener may close a moment later.
         while gateway.http.get(gateway.url("/healthz")).header("connection", "close").send().await.is_ok() {
             tokio::task::yield_now().await;
         }
@@ -68,13 +68,13 @@ async fn nothing_is_taken_in_while_it_stops() {
 #[tokio::test]
 async fn the_database_is_whole_after_the_end() {
     let gateway = TestGateway::start().await;
-    gateway.answered("test", "hello").await;
+    gateway.ask_for_answer("test", "hello").await;
 
-    let data = gateway.stopped().await;
+    let data = gateway.stop().await;
 
     assert!(data.path().join("rejoinder.db").exists());
     assert!(!data.path().join("rejoinder.db-wal").exists(), "the log was not written back");
-    let gateway = TestGateway::on(data, Echo::at_once(), "").await;
+    let gateway = TestGateway::start_in(data, Echo::at_once(), "").await;
     let (_, turns) = gateway.admin("turns").await;
     assert_eq!(turns["items"].as_array().map(Vec::len), Some(1), "{turns}");
     assert_eq!(turns["next"], Value::Null);

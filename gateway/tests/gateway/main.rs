@@ -1,4 +1,4 @@
-//! The gateway in this process, over real HTTP and a real database.
+//! Tests of a gateway in this process, with real HTTP and a real database.
 
 mod admin;
 #[cfg(feature = "discord")]

@@ -1,4 +1,4 @@
-//! A gateway to test with.
+//! A gateway for tests.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-/// How long anything may take before the test has failed.
+/// How long a step may take before the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) const ADMIN_TOKEN: &str = "admin-token";
@@ -30,9 +30,9 @@ token = "hook-token"
 kind = "front-desk"
 "#;
 
-/// An agent that says a text back, once it is let.
+/// An agent that repeats the text, at once or when it is released.
 pub(crate) struct Echo {
-    /// Runs wait for a permit of this, when it is there.
+    /// If set, each run waits for a permit of it.
     pub(crate) release: Option<Arc<Notify>>,
     pub(crate) started: Arc<Notify>,
 }
@@ -42,7 +42,7 @@ impl Echo {
         Self { release: None, started: Arc::default() }
     }
 
-    pub(crate) fn held() -> (Self, Arc<Notify>, Arc<Notify>) {
+    pub(crate) fn waiting() -> (Self, Arc<Notify>, Arc<Notify>) {
         let (release, started) = (Arc::<Notify>::default(), Arc::<Notify>::default());
         (Self { release: Some(Arc::clone(&release)), started: Arc::clone(&started) }, release, started)
     }
@@ -59,7 +59,7 @@ impl AgentRuntime for Echo {
         if let Some(release) = &self.release {
             release.notified().await;
         }
-        assert!(turn.text != "panic", "the agent was told to panic");
+        assert!(turn.text != "panic", "the text asks for a panic");
         Ok(Outcome::Reply(Reply::text(format!("you said: {}", turn.text))))
     }
 }
@@ -74,21 +74,21 @@ pub(crate) struct TestGateway {
 
 impl TestGateway {
     pub(crate) async fn start() -> Self {
-        Self::with(Echo::at_once(), "").await
+        Self::start_with(Echo::at_once(), "").await
     }
 
-    pub(crate) async fn with(agent: Echo, config: &str) -> Self {
-        Self::on(tempfile::tempdir().unwrap(), agent, config).await
+    pub(crate) async fn start_with(agent: Echo, config: &str) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), agent, config).await
     }
 
-    pub(crate) async fn on(data: TempDir, agent: Echo, config: &str) -> Self {
-        let gateway = Self::begun(data, agent, config).await;
-        gateway.is_ready().await;
+    pub(crate) async fn start_in(data: TempDir, agent: Echo, config: &str) -> Self {
+        let gateway = Self::start_unready(data, agent, config).await;
+        gateway.until_ready().await;
         gateway
     }
 
-    /// One that may never become ready.
-    pub(crate) async fn begun(data: TempDir, agent: Echo, config: &str) -> Self {
+    /// Starts a gateway without waiting until it is ready.
+    pub(crate) async fn start_unready(data: TempDir, agent: Echo, config: &str) -> Self {
         let path = data.path().join("rejoinder.toml");
         std::fs::write(&path, format!("{CONFIG}\n{config}")).unwrap();
         let options =
@@ -103,8 +103,8 @@ impl TestGateway {
         Self { address, data, http: http.build().unwrap(), shutdown, running }
     }
 
-    /// Asks until it is ready.
-    async fn is_ready(&self) {
+    /// Waits until `/readyz` succeeds.
+    async fn until_ready(&self) {
         let asking = async {
             loop {
                 match self.get("/readyz").send().await {
@@ -129,8 +129,8 @@ impl TestGateway {
         self.http.post(self.url(&format!("/hooks/{hook}"))).bearer_auth(HOOK_TOKEN).json(&body)
     }
 
-    /// Has a turn answered; its id.
-    pub(crate) async fn answered(&self, hook: &str, message: &str) -> String {
+    /// Asks a hook, expects an answer, and returns the turn's id.
+    pub(crate) async fn ask_for_answer(&self, hook: &str, message: &str) -> String {
         let response = self.ask(hook, message).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         json_of(response).await["turn_id"].as_str().unwrap().to_owned()
@@ -141,13 +141,13 @@ impl TestGateway {
         (response.status(), json_of(response).await)
     }
 
-    /// Begins a soft shutdown.
-    pub(crate) fn begins_to_stop(&self) {
+    /// Starts a graceful shutdown.
+    pub(crate) fn begin_shutdown(&self) {
         self.shutdown.cancel();
     }
 
-    /// Waits for the end; what is left is the data.
-    pub(crate) async fn stopped(self) -> TempDir {
+    /// Stops the gateway, and returns its data directory.
+    pub(crate) async fn stop(self) -> TempDir {
         self.shutdown.cancel();
         tokio::time::timeout(PATIENCE, self.running).await.expect("the gateway ends").unwrap().unwrap();
         self.data
@@ -155,10 +155,10 @@ impl TestGateway {
 }
 
 pub(crate) async fn json_of(response: Response) -> Value {
-    response.json().await.expect("an answer in JSON")
+    response.json().await.expect("the response is JSON")
 }
 
-/// Checks that a response is a problem document of this status, and gives its detail.
+/// Asserts that a response is a problem document with this status, and returns its detail.
 pub(crate) async fn problem(response: Response, status: StatusCode) -> String {
     assert_eq!(response.status(), status);
     assert_eq!(response.headers()["content-type"], "application/problem+json");

@@ -1,4 +1,4 @@
-//! What is not admin and not health: what is there, what is not, and what is thrown at it.
+//! The rest of the HTTP surface: known and unknown paths, and malformed requests.
 
 use reqwest::{Method, StatusCode, header};
 use rstest::rstest;
@@ -64,7 +64,7 @@ async fn everything_that_is_served_is_described() {
     }
 }
 
-/// An agent that panics is a failure like any other, and the gateway goes on.
+/// A panic of an agent counts as a failure, and the gateway continues.
 #[tokio::test]
 async fn a_panic_is_survived() {
     let gateway = TestGateway::start().await;
@@ -72,7 +72,7 @@ async fn a_panic_is_survived() {
     let answer = json_of(gateway.ask("test", "panic").send().await.unwrap()).await;
 
     assert_eq!(answer["fallback"]["cause"], "error");
-    gateway.answered("test", "still there?").await;
+    gateway.ask_for_answer("test", "still there?").await;
 }
 
 #[rstest]
@@ -91,11 +91,11 @@ async fn rubbish_is_refused_and_the_gateway_goes_on(#[case] rubbish: &[u8]) {
     stream.write_all(rubbish).await.unwrap();
     stream.shutdown().await.unwrap();
     let mut answer = Vec::new();
-    // The connection may be reset, which is an answer too.
+    // The connection may be reset, which is fine too.
     let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection ends");
 
     assert!(!answer.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&answer));
-    gateway.answered("test", "still there?").await;
+    gateway.ask_for_answer("test", "still there?").await;
 }
 
 #[tokio::test]
@@ -104,9 +104,9 @@ async fn a_head_without_end_is_refused() {
 
     let request = gateway.get("/healthz").header("x-long", "x".repeat(100 * 1024));
 
-    // Refused with a status, or by an end of the connection while it is still being sent.
+    // The gateway answers with a status, or closes the connection while the request is still being sent.
     assert!(
         request.send().await.map_or(true, |response| response.status() == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
     );
-    gateway.answered("test", "still there?").await;
+    gateway.ask_for_answer("test", "still there?").await;
 }

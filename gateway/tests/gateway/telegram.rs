@@ -1,5 +1,5 @@
-//! Telegram bots as the gateway wires them, before a Bot API that knows four methods. How a bot behaves is tested
-//! elsewhere.
+//! Telegram channels in the gateway, with a fake Bot API of a few methods. The tests of `rejoinder-telegram` cover the
+//! bot's behaviour.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use crate::support::{Echo, PATIENCE, TestGateway, json_of};
 
 const SECRET: &str = "of-the-webhook";
 
-/// What was called, and with what.
+/// The calls so far: methods and parameters.
 #[derive(Default)]
 struct Calls {
     seen: Mutex<Vec<(String, Value)>>,
@@ -20,7 +20,7 @@ struct Calls {
 }
 
 impl Calls {
-    /// Waits for a call of this method; its parameters.
+    /// Waits for a call of this method, and returns its parameters.
     async fn of(&self, method: &str) -> Value {
         let looking = async {
             loop {
@@ -36,7 +36,7 @@ impl Calls {
     }
 }
 
-/// A Bot API that takes `token`; its address, and what it is asked.
+/// Starts a fake Bot API that accepts `token`; returns its URL and its calls.
 async fn bot_api(token: &'static str) -> (String, Arc<Calls>) {
     let calls = Arc::<Calls>::default();
     let answer = async move |State(calls): State<Arc<Calls>>, uri: Uri, body: Bytes| {
@@ -72,7 +72,7 @@ async fn readiness(gateway: &TestGateway) -> (StatusCode, Value) {
 async fn a_bot_whose_token_is_refused_turns_readiness_red_and_the_others_go_on() {
     let (api, _) = bot_api("123456:right").await;
     let config = format!("[channels.telegram.main]\ntoken = \"123456:revoked\"\napi_url = \"{api}\"\n");
-    let gateway = TestGateway::begun(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
+    let gateway = TestGateway::start_unready(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
 
     let naming = async {
         loop {
@@ -89,7 +89,7 @@ async fn a_bot_whose_token_is_refused_turns_readiness_red_and_the_others_go_on()
 
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(problem.contains("does not know the token") && !problem.contains("revoked"), "{problem}");
-    gateway.answered("test", "are you there?").await;
+    gateway.ask_for_answer("test", "are you there?").await;
     assert_eq!(gateway.admin("channels").await.1["items"][0]["problem"], problem);
 }
 
@@ -101,7 +101,7 @@ async fn updates_that_are_posted_with_the_secret_are_answered() {
         "[channels.telegram.main]\ntoken = \"123456:right\"\napi_url = \"{api}\"\nallow_from = [42]\nmode = \"webhook\"\n\
          webhook = {{ url = \"http://127.0.0.1:1/telegram/main\", secret = \"{SECRET}\" }}\n"
     );
-    let gateway = TestGateway::with(Echo::at_once(), &config).await;
+    let gateway = TestGateway::start_with(Echo::at_once(), &config).await;
     let post = async |secret: &str, path: &str| {
         let person = json!({ "id": 42, "is_bot": false, "first_name": "Ada" });
         let message = json!({

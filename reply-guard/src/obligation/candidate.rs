@@ -1,82 +1,82 @@
-//! The ends of a run that race for the one signal.
+//! The ends that compete for a turn's one signal.
 
 use serde::{Deserialize, Serialize};
 
-use super::decision::{Effect, Step, Suppressed};
-use crate::{Cause, End, Reply, SignalKind, Via, outcome::Judged};
+use super::decision::{Effect, EventContext, Suppressed};
+use crate::{Cause, End, Reply, SignalKind, Via, outcome::NormalisedOutcome};
 
-/// One of the racing ends. Judged before it enters the race: what is blank never displaces anything.
+/// One of the competing ends. It is normalised before it competes, so blank text never displaces anything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Candidate {
     /// The agent ended its run.
-    Outcome(Judged),
-    /// The agent sent this while it runs on.
+    Outcome(NormalisedOutcome),
+    /// The agent sent this during its run.
     Sent(Reply),
     /// There will be no outcome.
     Failed { cause: Cause, why: String },
 }
 
-/// What a candidate does about a claim that is already on its way.
+/// How a candidate fares against the claim in flight.
 pub(super) enum Race {
-    /// It takes the claim's place.
+    /// It replaces the claim.
     Wins,
-    /// It takes the claim's place only if the platform refuses the claim.
+    /// It replaces the claim only if the claim cannot be delivered.
     Waits,
-    /// It is not sent.
+    /// It is suppressed.
     Loses,
 }
 
 impl Candidate {
     pub(super) const fn rank(&self) -> End {
         match self {
-            Self::Outcome(Judged::Defer { .. }) => End::Deferral,
+            Self::Outcome(NormalisedOutcome::Defer { .. }) => End::Deferral,
             Self::Outcome(_) | Self::Sent(_) => End::Outcome,
             Self::Failed { cause: Cause::Timeout, .. } => End::Deadline,
             Self::Failed { .. } => End::Failure,
         }
     }
 
-    /// Whether it is something for the person, meant as the answer.
+    /// Whether it is an answer: a reply, a reaction or the agent's own send.
     pub(super) const fn is_answer(&self) -> bool {
-        matches!(self, Self::Outcome(Judged::Reply(_) | Judged::React(_)) | Self::Sent(_))
+        matches!(self, Self::Outcome(NormalisedOutcome::Reply(_) | NormalisedOutcome::React(_)) | Self::Sent(_))
     }
 
-    /// How it stands against a claim of rank `held`.
+    /// How it fares against a claim of rank `held`.
     pub(super) fn against(&self, held: End, via: &Via) -> Race {
         if matches!(self, Self::Outcome(_)) && self.is_answer() && *via == Via::AgentSend {
             return Race::Waits;
         }
-        // Without an answer of its own it could only set the ladder going, and any claim above a
-        // deferral is an answer, or the ladder's already.
+        // A candidate without an answer could only start the ladder, so it competes with a deferral only:
+        // any stronger claim is an answer or already the ladder's.
         let contends = self.is_answer() || held == End::Deferral;
         if contends && self.rank() > held { Race::Wins } else { Race::Loses }
     }
 
-    /// Whether it is the better of two that both have to wait.
+    /// Whether it beats another candidate that waits. At equal rank an answer wins.
     pub(super) fn outranks(&self, other: &Self) -> bool {
         (self.rank(), self.is_answer()) > (other.rank(), other.is_answer())
     }
 
-    /// Records it as a loser. A silence that lost says nothing worth keeping.
-    pub(super) fn suppress(self, reason: String, step: &mut Step<'_>) {
+    /// Records that it lost. A silence that lost is not recorded.
+    pub(super) fn suppress(self, reason: String, context: &mut EventContext<'_>) {
         let what = self.rank();
         let text = match self {
-            Self::Outcome(Judged::Silent(_)) => return,
-            Self::Outcome(Judged::Reply(reply)) | Self::Sent(reply) => Some(reply.text),
-            Self::Outcome(Judged::React(emoji)) => Some(emoji),
-            Self::Outcome(Judged::Defer { note, .. }) => note,
+            Self::Outcome(NormalisedOutcome::Silent(_)) => return,
+            Self::Outcome(NormalisedOutcome::Reply(reply)) | Self::Sent(reply) => Some(reply.text),
+            Self::Outcome(NormalisedOutcome::React(emoji)) => Some(emoji),
+            Self::Outcome(NormalisedOutcome::Defer { note, .. }) => note,
             Self::Failed { why, .. } => Some(why),
         };
-        step.emit(Effect::Suppress(Suppressed { what, text, reason }));
+        context.emit(Effect::Suppress(Suppressed { what, text, reason }));
     }
 }
 
-/// How a claim is called in the reasons that operators read.
+/// The name of a claim in reasons for the operator.
 pub(super) fn describe(signal: SignalKind, via: &Via) -> &'static str {
     match (via, signal) {
         (Via::Fallback { .. }, _) => "fallback",
-        (Via::AgentSend, _) => "send of the agent's own",
+        (Via::AgentSend, _) => "agent's own send",
         (_, SignalKind::Deferral) => "deferral",
         (_, SignalKind::Reply | SignalKind::Reaction) => "answer",
     }

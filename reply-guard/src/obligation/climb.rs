@@ -1,36 +1,36 @@
-//! The fallback ladder, and the end of it.
+//! Climbing the fallback ladder, and giving up.
 
-use super::{Climb, Effect, Obligation, State, Work, decision::Step};
+use super::{Climb, Effect, Obligation, ObligationState, Work, decision::EventContext};
 use crate::{Body, Cause, End, Rung, Via};
 
-/// The template that says that the rest of an answer could not be sent.
+/// The template that says that the rest of an answer could not be sent: `guard.templates.cut_off`.
 const CUT_OFF: &str = "cut_off";
 
 impl Obligation {
-    /// Takes the next rung for what was the first cause.
-    pub(super) fn climb(&mut self, cause: Cause, why: &str, step: &mut Step<'_>) {
+    /// Takes the next rung. The first cause of the climb selects the rungs, also when later rungs fail.
+    pub(super) fn climb(&mut self, cause: Cause, why: &str, context: &mut EventContext<'_>) {
         let climb = self.climb.get_or_insert_with(|| Climb { cause, why: why.to_owned(), next: 0 });
         let cause = climb.cause;
-        let Some(rung) = step.policy.ladder.rungs(cause).get(climb.next).cloned() else {
+        let Some(rung) = context.policy.ladder.rungs(cause).get(climb.next).cloned() else {
             let reason = if climb.next == 0 {
                 format!("{cause}: {why}; the ladder has no rung for it")
             } else {
-                format!("{cause}: {}; every rung was tried, the last: {why}", climb.why)
+                format!("{cause}: {}; every rung failed, the last with: {why}", climb.why)
             };
-            return self.give_up(reason, step);
+            return self.give_up(reason, context);
         };
         climb.next += 1;
         let body = match &rung {
             Rung::Handoff(agent) => {
                 self.handoff = Some(agent.clone());
-                (self.runs, self.taken_back) = (0, 0);
+                (self.runs, self.uncounted_runs) = (0, 0);
                 self.hard_at = None;
                 self.work = Work::Waiting;
                 self.reopen();
                 if let Some(debt) = &mut self.debt {
-                    debt.due = debt.due.max(step.now + step.policy.hard_deadline);
+                    debt.due = debt.due.max(context.now + context.policy.hard_deadline);
                 }
-                return step.emit(Effect::RunAgain);
+                return context.emit(Effect::RunAgain);
             }
             Rung::Clarify(question) => Body::Ask(question.clone()),
             Rung::Say(template) => Body::Say(template.clone()),
@@ -40,25 +40,25 @@ impl Obligation {
             self.work = Work::Idle;
         }
         let rank = if cause == Cause::Timeout { End::Deadline } else { End::Failure };
-        self.put_forward(body, Via::Fallback { cause, rung }, rank, step);
+        self.claim(body, Via::Fallback { cause, rung }, rank, context);
     }
 
-    /// Says that an answer stopped in the middle. After that there is no rung left.
-    pub(super) fn say_that_it_was_cut(&mut self, why: &str, step: &mut Step<'_>) {
+    /// Claims the template that says that an answer was cut off. No rung is left after it.
+    pub(super) fn claim_cut_off_notice(&mut self, why: &str, context: &mut EventContext<'_>) {
         let cause = self.climb.as_ref().map_or(Cause::Refused, |climb| climb.cause);
         self.climb = Some(Climb { cause, why: why.to_owned(), next: usize::MAX });
         let rung = Rung::Say(CUT_OFF.to_owned());
-        self.put_forward(Body::Say(CUT_OFF.to_owned()), Via::Fallback { cause, rung }, End::Failure, step);
+        self.claim(Body::Say(CUT_OFF.to_owned()), Via::Fallback { cause, rung }, End::Failure, context);
     }
 
-    /// There is no way left: the turn becomes a dead letter.
-    pub(super) fn give_up(&mut self, reason: String, step: &mut Step<'_>) {
-        self.stop_work(step);
+    /// Makes the turn a dead letter.
+    pub(super) fn give_up(&mut self, reason: String, context: &mut EventContext<'_>) {
+        self.stop_work(context);
         if let Some(pending) = self.pending.take() {
-            pending.suppress(reason.clone(), step);
+            pending.suppress(reason.clone(), context);
         }
-        self.promised = None;
-        self.state = State::Undeliverable { reason: reason.clone() };
-        step.emit(Effect::DeadLetter { reason });
+        self.deferral_due = None;
+        self.state = ObligationState::Undeliverable { reason: reason.clone() };
+        context.emit(Effect::DeadLetter { reason });
     }
 }

@@ -11,32 +11,32 @@ pub enum Effect {
     Send(Cleared<Signal>),
     /// Insert the delivery of this draft, as claim [`Draft::CLAIM`].
     Draft(Cleared<Draft>),
-    /// Suppress what has not been delivered of this claim: no attempt on it may begin any more. The
-    /// result of one that is under way changes nothing.
+    /// Suppress the deliveries of this claim that have not been delivered: no further attempt may begin. The
+    /// result of an attempt that is under way changes nothing.
     Withdraw {
-        /// The claim.
+        /// The claim's number; [`Draft::CLAIM`] for a draft.
         claim: u32,
     },
-    /// Run the agent now. Only ever the answer to [`Event::Begin`](crate::Event::Begin).
+    /// Run the agent now. Emitted only in response to [`Event::Begin`](crate::Event::Begin).
     Run {
-        /// Another agent than the routed one (a handoff).
+        /// The agent of a handoff; `None` for the routed agent.
         agent: Option<String>,
-        /// How often this agent has been given the turn, this time included.
+        /// The number of this run of this agent, from 1.
         attempt: u32,
     },
-    /// Put the turn in line for another run.
+    /// Queue the turn for another run.
     RunAgain,
-    /// End the run in flight. Its failure is of no interest any more; a real answer that it still gives
-    /// is judged like any other.
+    /// Stop the run in flight. Its failure need not be reported; an answer that it still gives is judged like
+    /// any other.
     StopRun,
-    /// Send the delivery whose fate is unknown again, after a pause and once the platform answers.
+    /// Resend the delivery whose result is unknown, after a pause and once the platform answers.
     Resend {
-        /// The claim.
+        /// The claim's number; [`Draft::CLAIM`] for a draft.
         claim: u32,
-        /// With a label that says it may be a second copy.
+        /// Whether to add a label that says it may be a copy.
         labelled: bool,
     },
-    /// Record something that lost its race and was not sent, or not accepted.
+    /// Record an end that lost to another one, or a late answer that was not delivered.
     Suppress(Suppressed),
     /// Keep the turn as a dead letter and raise an operator event.
     DeadLetter {
@@ -48,11 +48,11 @@ pub enum Effect {
 /// Something that was not sent, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Suppressed {
-    /// What lost.
+    /// The kind of end.
     pub what: End,
-    /// The words it carried, if any: kept, never shown.
+    /// Its text or error, if any: recorded, never shown.
     pub text: Option<String>,
-    /// What it lost to, for the operator.
+    /// Why it was not sent, for the operator.
     pub reason: String,
 }
 
@@ -60,18 +60,18 @@ pub struct Suppressed {
 #[must_use = "a decision that is not stored and carried out breaks the promise"]
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// What must be done, in this order.
+    /// To be carried out in this order.
     pub effects: Vec<Effect>,
 }
 
-/// One step of the machine: what it goes by, and what it has decided so far.
-pub(super) struct Step<'a> {
+/// What one event is applied with: the policy, the time, and the effects so far.
+pub(super) struct EventContext<'a> {
     pub(super) policy: &'a Policy,
     pub(super) now: Timestamp,
     pub(super) effects: Vec<Effect>,
 }
 
-impl<'a> Step<'a> {
+impl<'a> EventContext<'a> {
     pub(super) const fn new(policy: &'a Policy, now: Timestamp) -> Self {
         Self { policy, now, effects: Vec::new() }
     }

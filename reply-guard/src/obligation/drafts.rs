@@ -1,18 +1,18 @@
-//! The message that shows an answer while it is written, where drafts are messages.
+//! Drafts on platforms where a draft is a message, which shows the answer while it is written.
 //!
-//! Such a message is sent like a signal: its delivery is stored before its first byte, and a lost response
-//! or a crash is resolved in the same way. It settles nothing. The deferral and the answer take its place. Where nobody
-//! can know whether it arrived, it is lost, as a deferral can be: the answer says that it may be a copy of something.
+//! The message is sent like a signal: its delivery is stored before its first byte, and a lost response or a crash is
+//! resolved in the same way. It settles nothing. The deferral and the answer replace it. When the platform cannot say
+//! whether it arrived, it is lost, as a deferral can be: the answer is labelled as a possible copy.
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Obligation, State, Work,
-    decision::{Effect, Step},
+    Obligation, ObligationState, Work,
+    decision::{Effect, EventContext},
 };
 use crate::{Cleared, Draft, Shim};
 
-/// How far a draft's message has come.
+/// The progress of a draft's message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Drafting {
@@ -23,29 +23,29 @@ pub(super) enum Drafting {
         /// Whether an attempt had an unknown result.
         in_doubt: bool,
     },
-    /// It stands in the chat.
+    /// It is in the chat.
     Shown {
         /// The platform's id of it.
         message: String,
     },
-    /// It, or a deferral, may stand in the chat, and nobody knows its id.
+    /// It, or a deferral, may be in the chat under an unknown id.
     Lost,
 }
 
 /// Where the next draft of a turn goes, on a platform where drafts are messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DraftPlace<'a> {
-    /// It is a new message: see [`Event::Draft`](crate::Event::Draft).
+    /// Into a new message: see [`Event::Draft`](crate::Event::Draft).
     New,
-    /// It changes this message: an earlier draft, or the deferral.
+    /// Into this message, which it edits: an earlier draft, or the deferral.
     Message(&'a str),
-    /// Nowhere: something else is on its way, or no run is in flight.
+    /// It is not shown: no run is in flight, a delivery is in flight, or an earlier draft was lost.
     Nowhere,
 }
 
 impl Obligation {
-    /// Clears the text of a draft: only while a run is in flight and nothing final is on its way. What the
-    /// shim would hold back or take out of `text`, the whole text so far, is not in it.
+    /// Clears a draft while [`may_draft`](Self::may_draft); `None` when nothing is left to show. `text` is the whole
+    /// text so far; the draft leaves out what the [`Shim`] holds back or removes.
     #[must_use]
     pub fn clear_draft(&self, text: impl AsRef<str>) -> Option<Cleared<Draft>> {
         if !self.may_draft() {
@@ -55,30 +55,30 @@ impl Obligation {
         (!text.is_empty()).then(|| Cleared::new(Draft { text }))
     }
 
-    /// Whether drafts may be shown: a run is in flight and nothing final is on its way.
+    /// Whether drafts may be shown: a run is in flight, and at most a deferral has been claimed.
     #[must_use]
     pub fn may_draft(&self) -> bool {
         self.work == Work::Running && self.is_undecided()
     }
 
-    /// Where the next draft goes, where drafts are messages.
+    /// Where the next draft goes, on a platform where drafts are messages.
     #[must_use]
     pub fn draft_place(&self) -> DraftPlace<'_> {
         if !self.may_draft() {
             return DraftPlace::Nowhere;
         }
         match (&self.state, &self.draft) {
-            (State::Deferred, _) => {
+            (ObligationState::Deferred, _) => {
                 let message = self.debt.as_ref().and_then(|debt| debt.messages.first());
                 message.map_or(DraftPlace::Nowhere, |message| DraftPlace::Message(message))
             }
             (_, Some(Drafting::Shown { message })) => DraftPlace::Message(message),
-            (State::Open, None) => DraftPlace::New,
+            (ObligationState::Open, None) => DraftPlace::New,
             _ => DraftPlace::Nowhere,
         }
     }
 
-    /// The message that shows the latest draft.
+    /// The platform's id of the message that shows the draft.
     #[must_use]
     pub fn draft_message(&self) -> Option<&str> {
         match &self.draft {
@@ -87,15 +87,15 @@ impl Obligation {
         }
     }
 
-    /// The messages that stand in the chat and are no signal: the draft, and the deferral.
+    /// Platform ids of the messages in the chat that are not the answer: the deferral's, then the draft's.
     pub fn unfinished_messages(&self) -> impl Iterator<Item = &str> {
         let deferral = self.debt.iter().flat_map(|debt| &debt.messages).map(String::as_str);
         let draft = self.draft_message().filter(|draft| !deferral.clone().any(|message| message == *draft));
         deferral.clone().chain(draft)
     }
 
-    /// Whether a draft or a deferral may stand in the chat that nothing can take the place of: the answer may look
-    /// like a second one.
+    /// Whether a draft or a deferral may be in the chat that no edit can replace: the answer may look like a second
+    /// one.
     #[must_use]
     pub fn has_lost_message(&self) -> bool {
         self.draft == Some(Drafting::Lost)
@@ -105,18 +105,18 @@ impl Obligation {
         self.draft.get_or_insert(Drafting::Lost);
     }
 
-    /// Whether the draft's delivery is the one to send.
+    /// Whether the draft's delivery is still to be sent.
     #[must_use]
-    pub const fn is_draft_wanted(&self) -> bool {
+    pub const fn is_draft_pending(&self) -> bool {
         matches!(self.draft, Some(Drafting::Sending { .. }))
     }
 
-    pub(super) fn draft(&mut self, text: &str, step: &mut Step<'_>) {
+    pub(super) fn draft(&mut self, text: &str, context: &mut EventContext<'_>) {
         if self.draft_place() == DraftPlace::New
             && let Some(draft) = self.clear_draft(text)
         {
             self.draft = Some(Drafting::Sending { attempted: false, in_doubt: false });
-            step.emit(Effect::Draft(draft));
+            context.emit(Effect::Draft(draft));
         }
     }
 
@@ -126,47 +126,47 @@ impl Obligation {
         }
     }
 
-    /// A draft that did not go out is not tried again: the next one has more text.
-    pub(super) fn draft_not_sent(&mut self, step: &mut Step<'_>) {
+    /// A draft that was not sent is not retried: the next one has more text.
+    pub(super) fn draft_not_sent(&mut self, context: &mut EventContext<'_>) {
         if let Some(Drafting::Sending { in_doubt: false, .. }) = self.draft {
-            self.take_back_draft(step);
+            self.withdraw_draft(context);
         }
     }
 
     pub(super) fn draft_shown(&mut self, messages: Vec<String>) {
-        if self.is_draft_wanted() {
+        if self.is_draft_pending() {
             self.draft = messages.into_iter().next().map(|message| Drafting::Shown { message });
         }
     }
 
-    /// It will not be sent again.
+    /// The draft was refused or expired: it is not sent again.
     pub(super) fn draft_ended(&mut self) {
         if let Some(Drafting::Sending { in_doubt, .. }) = self.draft {
             self.draft = in_doubt.then_some(Drafting::Lost);
         }
     }
 
-    pub(super) fn draft_lost(&mut self, idempotent: bool, step: &mut Step<'_>) {
+    pub(super) fn draft_lost(&mut self, idempotent: bool, context: &mut EventContext<'_>) {
         let Some(Drafting::Sending { in_doubt, .. }) = &mut self.draft else { return };
         if idempotent {
-            // Only the platform knows whether it arrived, and which message it is.
+            // The resend finds out whether it arrived, and under which id.
             *in_doubt = true;
-            step.emit(Effect::Resend { claim: Draft::CLAIM, labelled: false });
+            context.emit(Effect::Resend { claim: Draft::CLAIM, labelled: false });
         } else {
             self.draft = Some(Drafting::Lost);
         }
     }
 
-    /// A draft that has not gone out is of no use any more once a signal was claimed.
-    pub(super) fn take_back_unsent_draft(&mut self, step: &mut Step<'_>) {
+    /// Withdraws a draft that was not attempted, if the turn has left the open state.
+    pub(super) fn withdraw_unsent_draft(&mut self, context: &mut EventContext<'_>) {
         let is_unsent = matches!(self.draft, Some(Drafting::Sending { attempted: false, in_doubt: false }));
-        if is_unsent && self.state != State::Open {
-            self.take_back_draft(step);
+        if is_unsent && self.state != ObligationState::Open {
+            self.withdraw_draft(context);
         }
     }
 
-    fn take_back_draft(&mut self, step: &mut Step<'_>) {
+    fn withdraw_draft(&mut self, context: &mut EventContext<'_>) {
         self.draft = None;
-        step.emit(Effect::Withdraw { claim: Draft::CLAIM });
+        context.emit(Effect::Withdraw { claim: Draft::CLAIM });
     }
 }

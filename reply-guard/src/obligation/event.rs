@@ -5,83 +5,82 @@ use crate::{CancelledBy, Outcome, Reply};
 /// Something that happened to a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The turn is about to be given to an agent. Answered by [`Effect::Run`](crate::Effect::Run) when it may be.
+    /// The turn can be given to an agent now. The answer is [`Effect::Run`](crate::Effect::Run) if it may run.
     Begin,
-    /// The agent ended its run. Of a run that was stopped only a real answer is worth passing on: it
-    /// may still come in time.
+    /// The agent ended its run. For a stopped run, report only an answer: it may still be in time.
     Outcome(Outcome),
-    /// The agent sent this to the turn's conversation while it runs on.
+    /// The agent sent this to the turn's conversation during its run.
     Sent(Reply),
     /// The run in flight failed, or none could be started. The text is for the operator.
     Failed(String),
     /// The turn's content could not be read. The text is for the operator.
     Unreadable(String),
-    /// There is text to show of the run in flight, and no message to show it in; see
+    /// The run in flight has text to show and no message to show it in; see
     /// [`DraftPlace::New`](crate::DraftPlace::New).
     Draft {
-        /// All the text so far.
+        /// The whole text so far.
         text: String,
     },
     /// Time has passed; see [`Obligation::wake_at`](crate::Obligation::wake_at).
     Tick,
     /// An attempt to deliver this claim is about to send its first byte.
     Attempted {
-        /// The claim.
+        /// The claim's number; [`Draft::CLAIM`](crate::Draft::CLAIM) for a draft, in every event.
         claim: u32,
     },
-    /// The attempt ended, and the platform certainly accepted no part of this claim. It will be tried
-    /// again, unless something better has come meanwhile.
+    /// The attempt ended, and the platform certainly accepted no part of this claim. It is tried again unless the
+    /// decision withdraws it.
     NotSent {
-        /// The claim.
+        /// The claim's number.
         claim: u32,
     },
-    /// The platform acknowledged a part of this claim, and not the last one.
+    /// The platform acknowledged a part of this claim that is not the last one.
     PartDelivered {
-        /// The claim.
+        /// The claim's number.
         claim: u32,
     },
     /// The platform acknowledged all of this claim.
     Delivered {
-        /// The claim.
+        /// The claim's number.
         claim: u32,
         /// The platform's ids of the messages that carry it.
         messages: Vec<String>,
     },
     /// The platform refused this claim for good.
     Refused {
-        /// The claim.
+        /// The claim's number.
         claim: u32,
-        /// What the platform said.
+        /// The platform's error.
         reason: String,
     },
-    /// This claim ran out of attempts and age.
+    /// This claim used up its attempts and its lifetime.
     Expired {
-        /// The claim.
+        /// The claim's number.
         claim: u32,
         /// The last error.
         reason: String,
     },
     /// The platform may or may not have accepted this claim.
     Lost {
-        /// The claim.
+        /// The claim's number.
         claim: u32,
-        /// Whether sending it again cannot show it twice.
+        /// Whether the platform recognises a resend, so that it cannot show twice.
         idempotent: bool,
     },
-    /// The gateway started again: a run that was in flight died with it.
+    /// The gateway restarted: a run that was in flight died with it.
     Recovered,
-    /// The gateway stops in good order and has ended the run in flight: it is run again, and this one does
-    /// not count.
-    TakenBack,
-    /// The person called the turn off.
+    /// The gateway shuts down cleanly and stopped the run in flight. The turn is run again, and this run does not
+    /// count.
+    Interrupted,
+    /// The person cancelled the turn.
     Cancelled {
-        /// How.
+        /// With a command, or by deleting the message.
         by: CancelledBy,
     },
-    /// The turn became part of another one. Only a turn that waits for its run, with nothing on its way
-    /// that may have been seen, becomes [`State::Merged`](crate::State::Merged); any other is unchanged.
+    /// The turn was merged into another one. Only a waiting turn with nothing in flight that may have been seen
+    /// becomes [`ObligationState::Merged`](crate::ObligationState::Merged); any other is unchanged.
     Merged {
-        /// The turn that answers for both.
+        /// The id of the turn that answers for both.
         into: String,
     },
     /// The turn this one was merged into has settled.

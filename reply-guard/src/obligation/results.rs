@@ -1,13 +1,13 @@
-//! What the platform said about a claim.
+//! Results of attempts on a claim.
 
 use super::{
-    Debt, Effect, Late, Obligation, Settlement, State, Work,
+    Debt, Effect, Late, Obligation, ObligationState, Settlement, Work,
     candidate::Candidate,
-    decision::{Step, Suppressed},
+    decision::{EventContext, Suppressed},
 };
 use crate::{Cause, End, LateAnswer, OnUnknown, SignalKind, Via};
 
-/// The claim that is on its way.
+/// The claim in flight.
 struct InFlight {
     signal: SignalKind,
     via: Via,
@@ -16,17 +16,17 @@ struct InFlight {
 }
 
 impl InFlight {
-    /// Whether a part of an answer was seen, and the rest will not be. A deferral is none.
-    fn is_cut(&self) -> bool {
+    /// Whether a failure now cuts an answer short: a part of it was seen. A deferral is no answer.
+    fn is_partly_seen_answer(&self) -> bool {
         self.partly && self.signal != SignalKind::Deferral
     }
 }
 
 impl Obligation {
-    /// The claim that is on its way, when `claim` is it.
+    /// The claim in flight, if its number is `claim`.
     fn in_flight(&self, claim: u32) -> Option<InFlight> {
         match &self.state {
-            State::Claimed { signal, via, resent, partly, .. } if claim == self.claims => {
+            ObligationState::Claimed { signal, via, resent, partly, .. } if claim == self.claims => {
                 Some(InFlight { signal: *signal, via: via.clone(), resent: *resent, partly: *partly })
             }
             _ => None,
@@ -34,21 +34,21 @@ impl Obligation {
     }
 
     pub(super) fn attempted(&mut self, claim: u32) {
-        if let (true, State::Claimed { attempted, .. }) = (claim == self.claims, &mut self.state) {
+        if let (true, ObligationState::Claimed { attempted, .. }) = (claim == self.claims, &mut self.state) {
             *attempted = true;
         }
     }
 
     pub(super) const fn part_delivered(&mut self, claim: u32) {
-        if let (true, State::Claimed { partly, .. }) = (claim == self.claims, &mut self.state) {
+        if let (true, ObligationState::Claimed { partly, .. }) = (claim == self.claims, &mut self.state) {
             *partly = true;
         }
     }
 
-    pub(super) fn not_sent(&mut self, claim: u32, step: &mut Step<'_>) {
-        let State::Claimed { attempted, rank, resent, .. } = &mut self.state else { return };
-        // An earlier attempt may have been seen: the platform will say which message it is, or nobody can. Then a
-        // deferral holds nothing better up.
+    pub(super) fn not_sent(&mut self, claim: u32, context: &mut EventContext<'_>) {
+        let ObligationState::Claimed { attempted, rank, resent, .. } = &mut self.state else { return };
+        // A claim whose earlier attempt is in doubt may have been seen, so it is not replaced. Two exceptions: a deferral
+        // that may show twice must not delay a better end, and a cancelled claim is not sent again.
         let is_lost_deferral = *rank == End::Deferral && *resent;
         let is_called_off = self.cancelled_by.is_some();
         if claim != self.claims || (self.in_doubt && !is_lost_deferral && !is_called_off) {
@@ -57,46 +57,46 @@ impl Obligation {
         *attempted = false;
         let rank = *rank;
         if let Some(by) = self.cancelled_by.take() {
-            self.withdraw(step);
+            self.withdraw(context);
             self.settle(Settlement::Cancelled { by });
         } else if let Some(pending) = self.pending.take_if(|pending| pending.rank() > rank) {
-            self.withdraw(step);
-            self.proceed(pending, step);
+            self.withdraw(context);
+            self.proceed(pending, context);
         }
     }
 
-    pub(super) fn delivered(&mut self, claim: u32, messages: Vec<String>, step: &mut Step<'_>) {
+    pub(super) fn delivered(&mut self, claim: u32, messages: Vec<String>, context: &mut EventContext<'_>) {
         let Some(InFlight { signal, via, .. }) = self.in_flight(claim) else {
             return self.late_delivered(claim);
         };
         if signal == SignalKind::Deferral {
-            let due = self.promised.take().unwrap_or(step.now);
+            let due = self.deferral_due.take().unwrap_or(context.now);
             self.debt = Some(Debt { due, messages });
-            self.state = State::Deferred;
+            self.state = ObligationState::Deferred;
             if let Some(pending) = self.pending.take() {
-                self.proceed(pending, step);
+                self.proceed(pending, context);
             }
             return;
         }
         self.cancelled_by = None;
         self.settle(Settlement::Signal { signal, via, messages });
         if let Some(pending) = self.pending.take() {
-            self.too_late(pending, step);
+            self.too_late(pending, context);
         }
     }
 
-    pub(super) fn refused(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
+    pub(super) fn refused(&mut self, claim: u32, reason: String, context: &mut EventContext<'_>) {
         match self.in_flight(claim) {
-            // Where a resend cannot show twice, its refusal says that nothing was accepted before.
-            Some(in_flight) if in_flight.is_cut() => self.cut_short(&reason, step),
-            Some(in_flight) => self.not_delivered(&in_flight, in_flight.resent, reason, step),
-            None => self.late_failed(claim, reason, step),
+            // Where a resend cannot show twice, its refusal proves that no earlier attempt was accepted.
+            Some(in_flight) if in_flight.is_partly_seen_answer() => self.cut_short(&reason, context),
+            Some(in_flight) => self.not_delivered(&in_flight, in_flight.resent, reason, context),
+            None => self.late_failed(claim, reason, context),
         }
     }
 
-    pub(super) fn expired(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
+    pub(super) fn expired(&mut self, claim: u32, reason: String, context: &mut EventContext<'_>) {
         match self.in_flight(claim) {
-            Some(in_flight) if in_flight.is_cut() => self.cut_short(&reason, step),
+            Some(in_flight) if in_flight.is_partly_seen_answer() => self.cut_short(&reason, context),
             Some(in_flight)
                 if in_flight.signal == SignalKind::Deferral
                     || self.pending.is_some()
@@ -105,103 +105,108 @@ impl Obligation {
                 if self.in_doubt && in_flight.signal == SignalKind::Deferral {
                     self.deferral_lost();
                 }
-                self.not_delivered(&in_flight, self.in_doubt, reason, step);
+                self.not_delivered(&in_flight, self.in_doubt, reason, context);
             }
-            Some(_) => self.give_up(reason, step),
-            None => self.late_failed(claim, reason, step),
+            Some(_) => self.give_up(reason, context),
+            None => self.late_failed(claim, reason, context),
         }
     }
 
-    /// The claim will not be delivered, or not again: something else has to be, unless this may have
-    /// been seen.
-    fn not_delivered(&mut self, in_flight: &InFlight, may_be_seen: bool, reason: String, step: &mut Step<'_>) {
+    /// The claim is not sent again. Something else replaces it, unless it may have been seen.
+    fn not_delivered(
+        &mut self,
+        in_flight: &InFlight,
+        may_be_seen: bool,
+        reason: String,
+        context: &mut EventContext<'_>,
+    ) {
         self.reopen();
         if let Some(by) = self.cancelled_by.take() {
             return self.settle(Settlement::Cancelled { by });
         }
         let is_deferral = in_flight.signal == SignalKind::Deferral;
-        if may_be_seen && !is_deferral && !self.may_follow_unseen(in_flight, step) {
-            return self.give_up(format!("{reason}; an earlier attempt may have been accepted"), step);
+        if may_be_seen && !is_deferral && !self.may_follow_unseen(in_flight, context) {
+            return self.give_up(format!("{reason}; an earlier attempt may have been accepted"), context);
         }
         if let Some(pending) = self.pending.take() {
-            return self.proceed(pending, step);
+            return self.proceed(pending, context);
         }
         if self.work != Work::Idle && (is_deferral || in_flight.via == Via::AgentSend) {
-            // Its place in line was taken up while the claim was on its way.
+            // `recovered` did not queue the turn while the agent's own send was in flight.
             if self.work == Work::Waiting && !is_deferral {
-                step.emit(Effect::RunAgain);
+                context.emit(Effect::RunAgain);
             }
             return;
         }
         if self.is_owed() {
-            self.climb(Cause::Refused, &reason, step);
+            self.climb(Cause::Refused, &reason, context);
         } else {
-            self.give_up(reason, step);
+            self.give_up(reason, context);
         }
     }
 
-    /// The person has seen a part of the claim, and the rest will not be delivered: they are told so.
-    fn cut_short(&mut self, reason: &str, step: &mut Step<'_>) {
+    /// Tells the person that the rest of an answer is missing, unless another answer waits.
+    fn cut_short(&mut self, reason: &str, context: &mut EventContext<'_>) {
         self.reopen();
         if let Some(by) = self.cancelled_by.take() {
             return self.settle(Settlement::Cancelled { by });
         }
-        // What was shown before became the part that was seen.
+        // The deferral or draft was edited into the part that was seen.
         (self.debt, self.draft) = (None, None);
         self.reopen();
         match self.pending.take() {
-            Some(pending) if pending.is_answer() => return self.proceed(pending, step),
-            Some(pending) => pending.suppress("a part of another answer was seen before".to_owned(), step),
+            Some(pending) if pending.is_answer() => return self.proceed(pending, context),
+            Some(pending) => pending.suppress("a part of an earlier answer was already seen".to_owned(), context),
             None => {}
         }
-        self.say_that_it_was_cut(reason, step);
+        self.claim_cut_off_notice(reason, context);
     }
 
-    /// Whether the end that waits may be sent although the claim before it may have been seen.
-    fn may_follow_unseen(&self, in_flight: &InFlight, step: &Step<'_>) -> bool {
+    /// Whether the pending answer may be sent although the fallback in flight may have been seen.
+    fn may_follow_unseen(&self, in_flight: &InFlight, context: &EventContext<'_>) -> bool {
         matches!(in_flight.via, Via::Fallback { .. })
             && self.pending.as_ref().is_some_and(Candidate::is_answer)
-            && step.policy.late_answer == LateAnswer::Deliver
+            && context.policy.late_answer == LateAnswer::Deliver
     }
 
-    pub(super) fn lost(&mut self, claim: u32, idempotent: bool, step: &mut Step<'_>) {
-        let Some(in_flight) = self.in_flight(claim) else { return self.late_lost(claim, idempotent, step) };
+    pub(super) fn lost(&mut self, claim: u32, idempotent: bool, context: &mut EventContext<'_>) {
+        let Some(in_flight) = self.in_flight(claim) else { return self.late_lost(claim, idempotent, context) };
         if let Some(by) = self.cancelled_by.take() {
-            self.withdraw(step);
+            self.withdraw(context);
             return self.settle(Settlement::Cancelled { by });
         }
         self.in_doubt = true;
         if idempotent {
-            return step.emit(Effect::Resend { claim, labelled: false });
+            return context.emit(Effect::Resend { claim, labelled: false });
         }
         let is_deferral = in_flight.signal == SignalKind::Deferral;
         if is_deferral {
             self.deferral_lost();
         }
-        let hold = step.policy.on_unknown == OnUnknown::Hold;
+        let hold = context.policy.on_unknown == OnUnknown::Hold;
         if is_deferral && (hold || self.pending.is_some()) {
-            step.emit(Effect::Withdraw { claim });
+            context.emit(Effect::Withdraw { claim });
             return self.not_delivered(
                 &in_flight,
                 true,
                 "the platform may or may not have accepted it".to_owned(),
-                step,
+                context,
             );
         }
-        if hold && in_flight.is_cut() {
-            return self.cut_short("the platform may or may not have accepted the next part; held for a person", step);
+        if hold && in_flight.is_partly_seen_answer() {
+            return self.cut_short("the platform may or may not have accepted the next part; held for review", context);
         }
         if hold {
-            return self.give_up("the platform may or may not have accepted it; held for a person".to_owned(), step);
+            return self.give_up("the platform may or may not have accepted it; held for review".to_owned(), context);
         }
-        if let State::Claimed { resent, attempted, .. } = &mut self.state {
-            // A deferral that may have been seen holds up nothing better while it waits to be sent again.
+        if let ObligationState::Claimed { resent, attempted, .. } = &mut self.state {
+            // A deferral that waits to be resent must not delay a better end.
             (*resent, *attempted) = (true, !is_deferral);
         }
-        step.emit(Effect::Resend { claim, labelled: step.policy.on_unknown == OnUnknown::Label });
+        context.emit(Effect::Resend { claim, labelled: context.policy.on_unknown == OnUnknown::Label });
     }
 
-    /// Whether `claim` is the late answer, and it is on its way.
+    /// Whether `claim` is the late answer and is in flight.
     fn is_late_in_flight(&self, claim: u32) -> bool {
         self.late == Some(Late::Sending) && claim == self.claims
     }
@@ -212,25 +217,25 @@ impl Obligation {
         }
     }
 
-    fn late_failed(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
+    fn late_failed(&mut self, claim: u32, reason: String, context: &mut EventContext<'_>) {
         if self.is_late_in_flight(claim) {
             self.late = Some(Late::Ended);
-            step.emit(Effect::Suppress(Suppressed { what: End::Outcome, text: None, reason }));
+            context.emit(Effect::Suppress(Suppressed { what: End::Outcome, text: None, reason }));
         }
     }
 
-    fn late_lost(&mut self, claim: u32, idempotent: bool, step: &mut Step<'_>) {
+    fn late_lost(&mut self, claim: u32, idempotent: bool, context: &mut EventContext<'_>) {
         if !self.is_late_in_flight(claim) {
             return;
         }
-        if !idempotent && step.policy.on_unknown == OnUnknown::Hold {
+        if !idempotent && context.policy.on_unknown == OnUnknown::Hold {
             return self.late_failed(
                 claim,
                 "the platform may or may not have accepted the late answer".to_owned(),
-                step,
+                context,
             );
         }
-        let labelled = !idempotent && step.policy.on_unknown == OnUnknown::Label;
-        step.emit(Effect::Resend { claim, labelled });
+        let labelled = !idempotent && context.policy.on_unknown == OnUnknown::Label;
+        context.emit(Effect::Resend { claim, labelled });
     }
 }

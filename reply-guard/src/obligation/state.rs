@@ -1,4 +1,4 @@
-//! Where an obligation can stand.
+//! The states of an obligation.
 
 use std::fmt;
 
@@ -6,45 +6,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::{End, SignalKind, Via};
 
-/// Where an obligation stands.
+/// The state of an obligation. It is stored and shown to the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
-    /// Nothing has been shown and nothing is on its way.
+pub enum ObligationState {
+    /// No signal has been shown and none is in flight.
     Open,
-    /// A signal is on its way.
+    /// A signal is in flight.
     Claimed {
-        /// What a person will see.
+        /// What the person will see.
         signal: SignalKind,
-        /// How it came to be.
+        /// What produced it.
         via: Via,
-        /// What it wins and loses against.
+        /// Its precedence against other ends.
         rank: End,
-        /// Whether an attempt has begun: from then on it cannot be withdrawn.
+        /// Whether an attempt has begun that may have been seen: a better end waits for its result.
         attempted: bool,
-        /// Whether it was already sent again after an unknown result.
+        /// Whether it was resent after an unknown result on a platform that could show it twice.
         resent: bool,
         /// Whether a part of it was delivered.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         partly: bool,
     },
-    /// A deferral was shown: the answer is a debt.
+    /// A deferral was delivered: the answer is a debt.
     Deferred,
-    /// Done.
+    /// Nothing is owed any more.
     Settled(Settlement),
     /// Another turn answers for this one.
     Merged {
-        /// That turn.
+        /// That turn's id.
         into: String,
     },
-    /// Every way of answering was refused: a dead letter.
+    /// No answer could be delivered: a dead letter.
     Undeliverable {
         /// Why, for the operator.
         reason: String,
     },
 }
 
-impl State {
+impl ObligationState {
     /// The state's name, as records and interfaces use it.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
@@ -58,7 +58,7 @@ impl State {
         }
     }
 
-    /// Whether nothing more is owed and nothing more will be shown.
+    /// Whether nothing more is owed. The state does not change again; only a late answer may still be sent.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         matches!(self, Self::Settled(_) | Self::Undeliverable { .. })
@@ -73,44 +73,44 @@ pub enum Settlement {
     Signal {
         /// What the person saw.
         signal: SignalKind,
-        /// How it came to be.
+        /// What produced it.
         via: Via,
         /// The platform's ids of the messages that carry it.
         messages: Vec<String>,
     },
-    /// Nothing was owed and nothing was said.
+    /// Nothing was owed and the agent sent nothing.
     Silence {
         /// Why, for the operator.
         why: String,
     },
-    /// Called off by the person.
+    /// The person cancelled the turn.
     Cancelled {
-        /// How.
+        /// With a command, or by deleting the message.
         by: CancelledBy,
     },
     /// Settled together with the turn it was merged into.
     Merged {
-        /// That turn.
+        /// That turn's id.
         into: String,
     },
 }
 
-/// How a person called a turn off.
+/// How a person cancelled a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelledBy {
-    /// With a command, which is a turn of its own: its answer is what they saw.
+    /// With a command, which is a turn of its own with this id: its answer is what the person sees.
     Turn(String),
-    /// By deleting what they had said.
+    /// By deleting the message.
     Deletion,
 }
 
-/// As the reason why something was not sent.
+/// The reason recorded for what was not sent.
 impl fmt::Display for CancelledBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Turn(turn) => write!(f, "called off by turn {turn}"),
-            Self::Deletion => f.write_str("what it answers was deleted"),
+            Self::Turn(turn) => write!(f, "cancelled by turn {turn}"),
+            Self::Deletion => f.write_str("the message that it answers was deleted"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Every rule of the promise, one event at a time. `tests/model.rs` tries them in every order.
+//! Every rule of the guard, one event at a time. `tests/model` tries the events in every order.
 
 mod deferrals;
 mod drafts;
@@ -17,7 +17,7 @@ use crate::{Body, End, Ladder, LateAnswer, OnUnknown, Reply, Rung, Signal, Signa
 const SOFT: i64 = 20;
 const HARD: i64 = 600;
 
-/// A turn that is put through events; times are seconds after it was accepted.
+/// A turn under test. Times are seconds after it was accepted.
 struct Turn {
     obligation: Obligation,
     policy: Policy,
@@ -60,7 +60,7 @@ fn silent(why: &str) -> Event {
     Event::Outcome(Outcome::Silent(why.to_owned()))
 }
 
-fn put_off(note: Option<&str>, due: i64) -> Event {
+fn defer(note: Option<&str>, due: i64) -> Event {
     Event::Outcome(Outcome::Defer { note: note.map(str::to_owned), due: at(due) })
 }
 
@@ -125,7 +125,7 @@ impl Turn {
 
     fn on(&mut self, event: Event) -> Vec<String> {
         let decision = self.obligation.on(event, &self.policy, at(self.now));
-        decision.effects.iter().map(told).collect()
+        decision.effects.iter().map(summary).collect()
     }
 
     fn ticks(&mut self, now: i64) -> Vec<String> {
@@ -152,7 +152,7 @@ impl Turn {
     }
 
     /// The first part of the latest claim is attempted and acknowledged.
-    fn begun(&mut self) -> Vec<String> {
+    fn part_delivered(&mut self) -> Vec<String> {
         self.attempted();
         self.on(Event::PartDelivered { claim: self.claim() })
     }
@@ -180,21 +180,21 @@ impl Turn {
         self.obligation.wake_at().map(|at| at.as_millis() / 1000)
     }
 
-    /// What settled it.
+    /// The signal that settled it.
     fn signal(&self) -> (SignalKind, &Via) {
         match self.obligation.state() {
-            State::Settled(Settlement::Signal { signal, via, .. }) => (*signal, via),
+            ObligationState::Settled(Settlement::Signal { signal, via, .. }) => (*signal, via),
             state => panic!("not settled by a signal: {state:?}"),
         }
     }
 }
 
-/// An effect in a few words.
-fn told(effect: &Effect) -> String {
+/// An effect as a short text.
+fn summary(effect: &Effect) -> String {
     match effect {
         Effect::Send(cleared) => {
             let Signal { claim, body, via, replaces } = cleared.get();
-            let words = match body {
+            let content = match body {
                 Body::Reply(reply) => reply.text.clone(),
                 Body::React(emoji) => format!("react {emoji}"),
                 Body::Say(template) => format!("say {template}"),
@@ -206,7 +206,7 @@ fn told(effect: &Effect) -> String {
             };
             let replaces = if replaces.is_empty() { String::new() } else { format!(" for {}", replaces.join("+")) };
             let late = if *via == Via::LateAnswer { "late " } else { "" };
-            format!("send {late}{claim}{replaces}: {words}")
+            format!("send {late}{claim}{replaces}: {content}")
         }
         Effect::Draft(draft) => format!("draft {}", draft.get().text),
         Effect::Withdraw { claim } => format!("withdraw {claim}"),

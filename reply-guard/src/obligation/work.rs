@@ -1,70 +1,72 @@
 //! The agent's runs, and the deadlines over them.
 
-use super::{Effect, Obligation, State, Work, candidate::Candidate, decision::Step};
+use super::{Effect, Obligation, ObligationState, Work, candidate::Candidate, decision::EventContext};
 use crate::{Cause, End, Timestamp};
 
 impl Obligation {
-    /// Whether the person has not seen an answer, and none is on its way.
+    /// Whether the turn still needs an answer: it has not ended, and at most a deferral was claimed.
     pub(super) fn is_undecided(&self) -> bool {
         match &self.state {
-            State::Open | State::Deferred => true,
-            State::Claimed { rank, .. } => *rank == End::Deferral,
-            State::Settled(_) | State::Merged { .. } | State::Undeliverable { .. } => false,
+            ObligationState::Open | ObligationState::Deferred => true,
+            ObligationState::Claimed { rank, .. } => *rank == End::Deferral,
+            ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
+                false
+            }
         }
     }
 
-    /// Whether the turn was handed to another agent, and that one has not begun: what ends now is the
-    /// run before.
+    /// Whether the turn was handed to another agent that has not begun. An end that comes now belongs to the
+    /// previous run.
     fn is_between_agents(&self) -> bool {
         self.work == Work::Waiting && self.handoff.is_some() && self.runs == 0
     }
 
-    /// A run has ended, or there will be none.
-    pub(super) fn run_ended(&mut self, candidate: Candidate, step: &mut Step<'_>) {
+    /// Handles the end of a run, or a run that could not be started.
+    pub(super) fn run_ended(&mut self, candidate: Candidate, context: &mut EventContext<'_>) {
         if self.is_between_agents() && !candidate.is_answer() {
-            return candidate.suppress("the turn was already handed to another agent".to_owned(), step);
+            return candidate.suppress("the turn was already handed to another agent".to_owned(), context);
         }
         self.work = Work::Idle;
         self.hard_at = None;
-        self.end(candidate, step);
+        self.end(candidate, context);
     }
 
-    pub(super) fn begin(&mut self, step: &mut Step<'_>) {
+    pub(super) fn begin(&mut self, context: &mut EventContext<'_>) {
         if !self.is_undecided() || self.work != Work::Waiting {
             return;
         }
-        if !self.may_run_again(step) {
+        if !self.may_run_again(context) {
             self.work = Work::Idle;
-            let why = format!("given to the agent {} times without an end", self.runs);
-            return self.end(Candidate::Failed { cause: Cause::Error, why }, step);
+            let why = format!("no answer after run {}", self.runs);
+            return self.end(Candidate::Failed { cause: Cause::Error, why }, context);
         }
         self.runs += 1;
         self.work = Work::Running;
-        let hard_at = step.now + step.policy.hard_deadline;
+        let hard_at = context.now + context.policy.hard_deadline;
         self.hard_at = Some(hard_at);
-        // A debt does not fall due in the middle of the run that is to pay it.
+        // A debt must not fall due during the run that pays it.
         let debt = self.debt.as_mut().map(|debt| &mut debt.due);
-        for due in debt.into_iter().chain(&mut self.promised) {
+        for due in debt.into_iter().chain(&mut self.deferral_due) {
             *due = hard_at.max(*due);
         }
-        step.emit(Effect::Run { agent: self.handoff.clone(), attempt: self.runs });
+        context.emit(Effect::Run { agent: self.handoff.clone(), attempt: self.runs });
     }
 
-    /// Whether the current agent may be given the turn once more.
-    const fn may_run_again(&self, step: &Step<'_>) -> bool {
-        self.runs.saturating_sub(self.taken_back) < step.policy.max_runs
+    /// Whether `max_runs` allows the current agent another run.
+    const fn may_run_again(&self, context: &EventContext<'_>) -> bool {
+        self.runs.saturating_sub(self.uncounted_runs) < context.policy.max_runs
     }
 
-    /// The run in flight was ended because the gateway stops.
-    pub(super) fn taken_back(&mut self, step: &mut Step<'_>) {
+    /// The run in flight was stopped by a clean shutdown.
+    pub(super) fn interrupted(&mut self, context: &mut EventContext<'_>) {
         if self.work == Work::Running {
-            self.taken_back += 1;
-            self.recovered(step);
+            self.uncounted_runs += 1;
+            self.recovered(context);
         }
     }
 
     /// The run in flight died with the process.
-    pub(super) fn recovered(&mut self, step: &mut Step<'_>) {
+    pub(super) fn recovered(&mut self, context: &mut EventContext<'_>) {
         if self.work != Work::Running {
             return;
         }
@@ -73,60 +75,60 @@ impl Obligation {
             self.work = Work::Idle;
         } else {
             self.work = Work::Waiting;
-            // While what it sent itself is on its way, its place in line depends on the result.
+            // While the agent's own send is in flight, its result decides whether the turn runs again.
             if self.is_waiting() {
-                step.emit(Effect::RunAgain);
+                context.emit(Effect::RunAgain);
             }
         }
     }
 
-    pub(super) fn stop_work(&mut self, step: &mut Step<'_>) {
+    pub(super) fn stop_work(&mut self, context: &mut EventContext<'_>) {
         if self.work == Work::Running {
-            step.emit(Effect::StopRun);
+            context.emit(Effect::StopRun);
         }
         self.work = Work::Idle;
         self.hard_at = None;
     }
 
-    pub(super) fn tick(&mut self, step: &mut Step<'_>) {
-        let now = step.now;
+    pub(super) fn tick(&mut self, context: &mut EventContext<'_>) {
+        let now = context.now;
         let passed = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
         if self.work == Work::Running && passed(self.hard_at) {
-            self.stop_work(step);
+            self.stop_work(context);
             if !self.state.is_final() {
-                self.time_out("the run passed its hard deadline", step);
+                self.time_out("the run passed its hard deadline", context);
             }
         }
-        let may_defer = self.deferrals < step.policy.max_deferrals;
-        let answer_by = self.hard_at.unwrap_or(step.now + step.policy.hard_deadline);
+        let may_defer = self.deferrals < context.policy.max_deferrals;
+        let answer_by = self.hard_at.unwrap_or(context.now + context.policy.hard_deadline);
         match &self.state {
-            State::Open if passed(self.soft_at) => {
+            ObligationState::Open if passed(self.soft_at) => {
                 self.soft_at = None;
                 if may_defer {
-                    self.defer(None, answer_by, step);
+                    self.defer(None, answer_by, context);
                 }
             }
-            State::Deferred if passed(self.due()) => match self.work {
-                Work::Idle if self.may_run_again(step) => {
+            ObligationState::Deferred if passed(self.due()) => match self.work {
+                Work::Idle if self.may_run_again(context) => {
                     self.work = Work::Waiting;
                     if let Some(debt) = &mut self.debt {
-                        debt.due = step.now + step.policy.hard_deadline;
+                        debt.due = context.now + context.policy.hard_deadline;
                     }
-                    step.emit(Effect::RunAgain);
+                    context.emit(Effect::RunAgain);
                 }
-                // Its run comes, however long it has to wait for it.
+                // No deadline applies while it waits for its run.
                 Work::Waiting => {}
-                Work::Running if may_defer => self.defer(None, answer_by, step),
+                Work::Running if may_defer => self.defer(None, answer_by, context),
                 Work::Idle | Work::Running => {
-                    self.stop_work(step);
-                    self.time_out("the debt of the deferral fell due", step);
+                    self.stop_work(context);
+                    self.time_out("the debt fell due", context);
                 }
             },
             _ => {}
         }
     }
 
-    fn time_out(&mut self, why: &str, step: &mut Step<'_>) {
-        self.end(Candidate::Failed { cause: Cause::Timeout, why: why.to_owned() }, step);
+    fn time_out(&mut self, why: &str, context: &mut EventContext<'_>) {
+        self.end(Candidate::Failed { cause: Cause::Timeout, why: why.to_owned() }, context);
     }
 }

@@ -6,9 +6,9 @@ fn streamed<'a>(chunks: impl IntoIterator<Item = &'a str>) -> (String, Option<St
     let mut shim = Shim::default();
     let mut shown = String::new();
     for chunk in chunks {
-        let before = shim.taken_back();
+        let before = shim.retractions();
         let more = shim.push(chunk);
-        if shim.taken_back() > before {
+        if shim.retractions() > before {
             shown.clear();
         }
         shown.push_str(&more);
@@ -139,7 +139,7 @@ fn leading_reasoning_is_not_a_reply() {
     assert_eq!(normalise("<think>NO_REPLY</think>"), Normal::Empty);
 }
 
-/// A7: what the templates of DeepSeek and Qwen give when the server takes no reasoning out.
+/// A7: the output of the chat templates of DeepSeek and Qwen when the server removes no reasoning.
 #[test]
 fn a_thought_without_a_beginning_is_not_shown() {
     for said in [
@@ -184,13 +184,13 @@ fn talk_about_reasoning_is_a_reply() {
 #[test]
 fn a_thought_that_was_shown_is_taken_back_when_its_end_comes() {
     let mut shim = Shim::default();
-    assert_eq!((shim.push("Let me see.</thi"), shim.taken_back()), ("Let me see.".to_owned(), 0));
-    assert!(!shim.has_thought());
-    assert_eq!((shim.push("nk>Yes"), shim.taken_back()), ("Yes".to_owned(), 1));
-    assert!(shim.has_thought());
+    assert_eq!((shim.push("Let me see.</thi"), shim.retractions()), ("Let me see.".to_owned(), 0));
+    assert!(!shim.has_ended_reasoning());
+    assert_eq!((shim.push("nk>Yes"), shim.retractions()), ("Yes".to_owned(), 1));
+    assert!(shim.has_ended_reasoning());
     let mut opened = Shim::default();
-    assert_eq!((opened.push("<think>hm</think>Yes"), opened.taken_back()), ("Yes".to_owned(), 0));
-    assert!(opened.has_thought());
+    assert_eq!((opened.push("<think>hm</think>Yes"), opened.retractions()), ("Yes".to_owned(), 0));
+    assert!(opened.has_ended_reasoning());
 }
 
 /// A1, A7.
@@ -250,7 +250,7 @@ fn a_long_text_is_filtered_in_linear_time() {
     assert_eq!(normalise(&"a</think>".repeat(100_000)), Normal::Empty);
 }
 
-/// The rules again, on whole words instead of characters. `<no-reply/>` stands free in what is tried.
+/// The same rules on whole words instead of characters. Inputs must have white space around `<no-reply/>`.
 fn by_words(whole: &str) -> String {
     struct Word<'a> {
         gap: &'a str,
@@ -260,7 +260,7 @@ fn by_words(whole: &str) -> String {
         let again = |name: &str| name.repeat(word.len() / name.len()).eq_ignore_ascii_case(word);
         !word.is_empty() && MARKERS.into_iter().any(again)
     }
-    fn is_worn_marker(word: &str) -> bool {
+    fn is_wrapped_marker(word: &str) -> bool {
         is_marker(word.trim_matches(is_wrapping))
     }
 
@@ -273,13 +273,13 @@ fn by_words(whole: &str) -> String {
         rest = tail;
     }
     let ends_line = |at: usize| words.get(at + 1).is_none_or(|next: &Word<'_>| next.gap.contains('\n'));
-    let is_first = |at: usize| is_marker(words[at].text) || (is_worn_marker(words[at].text) && ends_line(at));
+    let is_first = |at: usize| is_marker(words[at].text) || (is_wrapped_marker(words[at].text) && ends_line(at));
     let first = (0..words.len()).find(|at| !is_first(*at)).unwrap_or(words.len());
     let begins_line = |at: usize| at == first || words[at].gap.contains('\n');
-    let is_last = |at: usize| is_marker(words[at].text) || (is_worn_marker(words[at].text) && begins_line(at));
+    let is_last = |at: usize| is_marker(words[at].text) || (is_wrapped_marker(words[at].text) && begins_line(at));
     let Some(last) = (first..words.len()).rfind(|at| !is_last(*at)) else { return String::new() };
     let alone: Vec<bool> =
-        (0..words.len()).map(|at| is_worn_marker(words[at].text) && begins_line(at) && ends_line(at)).collect();
+        (0..words.len()).map(|at| is_wrapped_marker(words[at].text) && begins_line(at) && ends_line(at)).collect();
     let mut shown = words[first].text.to_owned();
     let mut dropped = String::new();
     for at in first + 1..=last {
@@ -368,7 +368,7 @@ proptest! {
         }
     }
 
-    /// What stands in quotes, or after a beginning, is talk.
+    /// A closing tag in quotes or after an opening tag is ordinary text.
     #[test]
     fn no_end_of_a_thought_is_left(whole in glued()) {
         if let Normal::Text(shown) = normalise(&whole) {

@@ -1,5 +1,5 @@
-//! The promise, checked exhaustively: every order in which an agent, a clock, a person, a crash and a
-//! platform that delivers, refuses, loses and repeats can meet, within small bounds.
+//! An exhaustive check of the promise: every order of what an agent, a clock, a person, a crash and a platform
+//! (which delivers, refuses, loses and repeats) can do, within small bounds.
 
 mod world;
 
@@ -59,11 +59,11 @@ fn laddered(rungs: &[Rung]) -> World {
 
 fn holds(world: World) {
     let checker = world.checker().threads(2).spawn_dfs().join();
-    println!("{} moments, at most {} steps", checker.unique_state_count(), checker.max_depth());
+    println!("{} states, at most {} steps", checker.unique_state_count(), checker.max_depth());
     checker.assert_properties();
 }
 
-/// The checker finds a way in which `bug` breaks the property.
+/// The checker finds an order of events in which `bug` breaks the property.
 fn breaks(property: &'static str, bug: Bug, world: World) {
     let found = HasDiscoveries::AnyOf([property].into());
     let checker = World { bug: Some(bug), ..world }.checker().finish_when(found).spawn_bfs().join();
@@ -177,13 +177,13 @@ fn a_draft_without_a_row_is_found() {
 /// B1, D3.
 #[test]
 fn a_turn_that_is_given_up_while_it_waits_is_found() {
-    breaks("whoever waits is not given up", Bug::GivesUpWhoWaits, World { mishaps: 0, ..world() });
+    breaks("a waiting turn is not given up", Bug::TimesOutWaitingTurns, World { mishaps: 0, ..world() });
 }
 
 /// K6.
 #[test]
 fn an_answer_that_stops_in_the_middle_without_a_word_is_found() {
-    breaks("an answer that stops in the middle says so", Bug::StopsInTheMiddle, World { parts: 2, ..world() });
+    breaks("an answer that stops in the middle says so", Bug::SettlesOnFirstPart, World { parts: 2, ..world() });
 }
 
 #[test]
@@ -194,5 +194,5 @@ fn a_debt_that_nobody_collects_is_found() {
 /// A18.
 #[test]
 fn a_refusal_that_counts_as_a_receipt_is_found() {
-    breaks("settled means seen", Bug::TakesRefusalsForReceipts, world());
+    breaks("settled means seen", Bug::ReportsRefusalsAsReceipts, world());
 }

@@ -1,27 +1,27 @@
 //! A small world around one obligation: an agent, a clock, a platform, a person, a crash.
 //!
-//! The world keeps to the contract between the guard and its caller: the obligation and what it
-//! decided are stored together, by compare-and-swap; an attempt is stored before its first byte; what
-//! was in flight when the process died is reported as lost. A [`Bug`] breaks one clause of it.
+//! The world keeps to the contract between the guard and its caller. It stores the obligation and its effects
+//! together, by compare-and-swap. It stores an attempt before the first byte. It reports what was in flight
+//! when the process died as lost. A [`Bug`] breaks one clause of the contract.
 
 use std::time::Duration;
 
 use rejoinder_guard::{
     Body, CancelledBy, Cause, Decision, Draft, DraftPlace, Effect, End, Event, Expectation, LateAnswer, Obligation,
-    OnUnknown, Outcome, Policy, Reply, Settlement, SignalKind, State, Timestamp, Via,
+    ObligationState, OnUnknown, Outcome, Policy, Reply, Settlement, SignalKind, Timestamp, Via,
 };
 use stateright::{Model, Property};
 
 /// A clause of the contract that the world breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// A claim that was taken back is sent all the same.
+    /// A claim that was withdrawn is sent all the same.
     SkipsWithdraw,
-    /// A decision is stored without a look at what was stored meanwhile.
+    /// A decision is stored without compare-and-swap.
     SkipsCompareAndSwap,
     /// A signal counts when it is queued.
     SettlesOnAdmission,
-    /// What was in flight at a crash is simply sent again.
+    /// What was in flight at a crash is sent again without being reported as lost.
     ForgetsAttempts,
     /// The obligation is stored, and the process dies before the deliveries are.
     SplitsTheTransaction,
@@ -29,17 +29,17 @@ pub(crate) enum Bug {
     ForgetsTheClock,
     /// Debts fall due unnoticed.
     ForgetsDebts,
-    /// A refusal is taken for a receipt.
-    TakesRefusalsForReceipts,
-    /// A draft is sent without a row: what became of it is not known after a loss or a crash.
+    /// A refusal is reported as a receipt.
+    ReportsRefusalsAsReceipts,
+    /// A draft is sent without a row: its fate is unknown after a crash.
     ForgetsDrafts,
-    /// A turn that waits in line is ended as if its run had taken too long.
-    GivesUpWhoWaits,
-    /// The end of an answer in parts is taken for the end of its first part.
-    StopsInTheMiddle,
+    /// A turn that waits for its run is ended as if the run had taken too long.
+    TimesOutWaitingTurns,
+    /// The receipt of the first part is reported as that of the whole answer.
+    SettlesOnFirstPart,
 }
 
-/// What is the same in every moment.
+/// The parameters of the model, the same in every state.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) owed: Expectation,
@@ -48,9 +48,9 @@ pub(crate) struct World {
     pub(crate) idempotent: bool,
     /// How often the platform or the process may fail.
     pub(crate) mishaps: u8,
-    /// How often the agent or the person may do what nobody waits for.
+    /// How often the agent or the person may do something unexpected: a late end, an own send, a cancel.
     pub(crate) oddities: u8,
-    /// Whether runs show drafts, which are messages.
+    /// Whether runs send drafts as messages.
     pub(crate) drafts: bool,
     /// How many messages a reply takes.
     pub(crate) parts: u8,
@@ -71,7 +71,7 @@ pub(crate) enum Ending {
 enum Run {
     None,
     Going,
-    /// It was told to stop, and may not have heard.
+    /// It was told to stop and may still end by itself.
     Stopped,
 }
 
@@ -82,7 +82,7 @@ enum Status {
     /// The process died during the attempt, or the response never came.
     Unknown,
     Delivered,
-    /// Refused, expired, held or taken back.
+    /// Refused, expired, held or withdrawn.
     Dead,
 }
 
@@ -91,13 +91,13 @@ enum Status {
 struct Row {
     claim: u32,
     kind: SignalKind,
-    /// Why the ladder's own words are said, if they are.
+    /// The cause, if the ladder sends this itself (no handoff).
     fallback: Option<Cause>,
-    /// Whether it takes the place of what was shown before.
+    /// Whether it edits a message that was shown before.
     in_place: bool,
-    /// How many messages it still takes, after the one that is sent.
+    /// How many parts follow the one that is sent.
     parts_left: u8,
-    /// How many messages of it arrived before the one that is sent.
+    /// How many parts arrived before the one that is sent.
     arrived: u8,
     status: Status,
     withdrawn: bool,
@@ -120,7 +120,7 @@ impl Row {
     }
 }
 
-/// What is stored, what is in memory, and what the person sees.
+/// A state of the model: what is stored, what is in memory, and what the person sees.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Moment {
     obligation: Obligation,
@@ -129,20 +129,20 @@ pub(crate) struct Moment {
     run: Run,
     /// Whether any run has begun.
     has_run: bool,
-    /// An end that is being decided on, and the obligation as it was read for that.
+    /// The end of a run that is being decided on, and the obligation as it was read for that.
     deciding: Option<(Ending, Obligation)>,
     mishaps_left: u8,
     oddities_left: u8,
-    /// Answers that the guard was given, and those of which it has said what became of them.
+    /// How many answers the guard was given; `answers_handled` counts those that it sent or suppressed.
     answers: u8,
-    answers_told: u8,
+    answers_handled: u8,
 }
 
 /// What happens next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Begin,
-    /// The time comes that the guard asked to be woken at.
+    /// The guard's wake time comes.
     Tick,
     AgentEnds(Ending),
     DecideOnTheEnd,
@@ -167,7 +167,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// Whether the world may leave it at that: nobody has to fail, to speak or to cancel.
+    /// Whether it may never happen: a failure, an agent's own action, a cancel.
     const fn is_optional(&self) -> bool {
         !matches!(
             self,
@@ -205,7 +205,7 @@ impl World {
                 Effect::Send(cleared) => {
                     let signal = cleared.get();
                     if matches!(signal.body, Body::Reply(_) | Body::React(_)) && rung_of(&signal.via).is_none() {
-                        moment.answers_told += 1;
+                        moment.answers_handled += 1;
                     }
                     let is_reply = matches!(signal.body, Body::Reply(_));
                     moment.rows.push(Row {
@@ -257,13 +257,13 @@ impl World {
                 }
                 Effect::Run { .. } => (moment.run, moment.has_run) = (Run::Going, true),
                 Effect::StopRun => moment.run = Run::Stopped,
-                Effect::Suppress(suppressed) if suppressed.what == End::Outcome => moment.answers_told += 1,
+                Effect::Suppress(suppressed) if suppressed.what == End::Outcome => moment.answers_handled += 1,
                 Effect::RunAgain | Effect::Suppress(_) | Effect::Withdraw { .. } => {}
             }
         }
     }
 
-    /// What is known as the first message of a row is sent: the draft's place is taken, or it may be a copy of it.
+    /// Addresses the first part of a row: it edits the draft, or is labelled if the draft was lost.
     fn address(&self, moment: &mut Moment, index: usize) {
         let (message, is_lost) = (moment.obligation.draft_message().is_some(), moment.obligation.has_lost_message());
         let row = &mut moment.rows[index];
@@ -274,15 +274,15 @@ impl World {
         row.labelled |= is_lost && row.is_final() && self.policy.on_unknown == OnUnknown::Label;
     }
 
-    /// The platform carries the row out.
+    /// The platform performs the row's delivery.
     fn execute(&self, row: &mut Row) {
-        // The place of an earlier message is taken as often as one likes.
+        // An edit may be repeated any number of times.
         let is_again = row.is_seen() && row.arrived == 0;
         if is_again && (self.idempotent || row.in_place) {
             return;
         }
         if row.arrived > 0 {
-            // What came before it is what is counted.
+            // Only the first part is counted.
             return;
         }
         if row.labelled {
@@ -294,7 +294,7 @@ impl World {
 
     fn crash(&self, moment: &mut Moment, executed: bool) {
         let stored = serde_json::to_string(&moment.obligation).expect("an obligation is plain data");
-        moment.obligation = serde_json::from_str(&stored).expect("what was stored can be read");
+        moment.obligation = serde_json::from_str(&stored).expect("a stored obligation can be read");
         moment.run = Run::None;
         if self.has(Bug::ForgetsDrafts) {
             moment.rows.iter_mut().filter(|row| row.is_draft()).for_each(|row| {
@@ -322,7 +322,7 @@ impl World {
     fn wakes(&self, moment: &Moment) -> bool {
         match self.bug {
             Some(Bug::ForgetsTheClock) => false,
-            Some(Bug::ForgetsDebts) => *moment.obligation.state() != State::Deferred,
+            Some(Bug::ForgetsDebts) => *moment.obligation.state() != ObligationState::Deferred,
             _ => true,
         }
     }
@@ -345,7 +345,7 @@ impl World {
         if matches!(ending, Ending::Reply | Ending::React) {
             moment.answers += 1;
         }
-        // A caller that loses the swap reads again and decides again: the same as deciding now.
+        // A caller that loses the swap reads and decides again: the same as deciding now.
         if self.has(Bug::SkipsCompareAndSwap) {
             moment.obligation = read.clone();
         }
@@ -353,7 +353,7 @@ impl World {
     }
 }
 
-/// The cause of the ladder's own words, if they are.
+/// The cause of a fallback that the ladder sends itself; `None` for answers and handoffs.
 const fn rung_of(via: &Via) -> Option<Cause> {
     match via {
         Via::Fallback { rung: rejoinder_guard::Rung::Handoff(_), .. } => None,
@@ -382,7 +382,7 @@ impl Model for World {
             mishaps_left: self.mishaps,
             oddities_left: self.oddities,
             answers: 0,
-            answers_told: 0,
+            answers_handled: 0,
         }]
     }
 
@@ -421,9 +421,9 @@ impl Model for World {
             actions.extend(in_flight.map(|_| Action::Crash { executed: true }));
         }
         if let Some(row) = in_flight {
-            let is_last = moment.rows[row].parts_left == 0 || self.has(Bug::StopsInTheMiddle);
+            let is_last = moment.rows[row].parts_left == 0 || self.has(Bug::SettlesOnFirstPart);
             actions.push(if is_last { Action::Deliver(row) } else { Action::DeliverPart(row) });
-            // What an idempotent platform has accepted it accepts again.
+            // An idempotent platform does not refuse what it has accepted.
             let accepted = self.idempotent && moment.rows[row].is_seen() && moment.rows[row].arrived == 0;
             if moment.mishaps_left > 0 {
                 actions.extend([Action::Expire(row), Action::NotSent(row)]);
@@ -450,7 +450,7 @@ impl Model for World {
             Action::Tick => {
                 next.now = next.now.max(last.obligation.wake_at()?);
                 self.decide(&mut next, Event::Tick);
-                if self.has(Bug::GivesUpWhoWaits) && last.obligation.is_waiting() {
+                if self.has(Bug::TimesOutWaitingTurns) && last.obligation.is_waiting() {
                     self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("the clock".to_owned()) });
                 }
             }
@@ -498,7 +498,7 @@ impl Model for World {
             }
             Action::Refuse(row) => {
                 next.rows[row].status = Status::Dead;
-                let event = if self.has(Bug::TakesRefusalsForReceipts) {
+                let event = if self.has(Bug::ReportsRefusalsAsReceipts) {
                     Event::Delivered { claim: claim(row), messages: vec![String::new()] }
                 } else {
                     Event::Refused { claim: claim(row), reason: "refused".to_owned() }
@@ -512,7 +512,7 @@ impl Model for World {
             Action::NotSent(row) => {
                 let withdrawn = next.rows[row].withdrawn;
                 next.rows[row].status = if withdrawn { Status::Dead } else { Status::Waiting };
-                // Of a later part nothing is said: the ones before it were seen.
+                // It is not reported for a later part: the parts before it were seen.
                 if last.rows[row].arrived == 0 {
                     self.decide(&mut next, Event::NotSent { claim: claim(row) });
                 }
@@ -524,7 +524,7 @@ impl Model for World {
                 next.rows[row].status = Status::Unknown;
             }
             Action::ReportLost(row) => {
-                // Unless the guard wants it sent again, that was its last attempt.
+                // A `Resend` from the guard makes it wait again.
                 next.rows[row].status = Status::Dead;
                 self.decide(&mut next, Event::Lost { claim: claim(row), idempotent: self.idempotent });
             }
@@ -538,29 +538,29 @@ impl Model for World {
             Property::always("never two", never_two),
             Property::always("never none at rest", never_none_at_rest),
             Property::always("settled means seen", settled_means_seen),
-            Property::always("a dead letter has a reason outside", dead_letters_are_the_platforms),
+            Property::always("a dead letter has an external cause", dead_letters_are_the_platforms),
             Property::always("every debt is paid or a dead letter", debts_are_paid),
             Property::always("no answer is dropped silently", no_answer_is_dropped),
             Property::always("a draft leaves no copy without a label", drafts_leave_no_copy),
-            Property::always("whoever waits is not given up", waiting_ends_no_turn),
+            Property::always("a waiting turn is not given up", waiting_ends_no_turn),
             Property::always("an answer that stops in the middle says so", no_answer_stops_silently),
-            Property::always("the guard does not wait for the past", wakes_are_served),
+            Property::always("the wake time is never in the past", wakes_are_served),
         ]
     }
 }
 
-/// At most one signal is seen; twice only where the platform cannot tell, and then with a label. After
-/// a fallback an answer may follow where the operator wants it.
+/// At most one signal is seen; twice only where the platform does not recognise a resend, and then as `on_unknown` says.
+/// An answer may follow a fallback if `late_answer` is `Deliver`.
 fn never_two(world: &World, moment: &Moment) -> bool {
     let seen = |fallback: bool| {
         moment.rows.iter().filter(move |row| row.is_final() && row.is_seen() && row.fallback.is_some() == fallback)
     };
-    // Of an answer that stopped in the middle a part was seen: what comes after it is the signal.
+    // Of a cut answer only a part was seen: the signal is what comes after it.
     let was_cut = |row: &&Row| row.status == Status::Dead && row.arrived > 0;
     let (fallbacks, answers) = (seen(true).count(), seen(false).filter(|row| !was_cut(row)).count());
     let may_follow = world.policy.late_answer == LateAnswer::Deliver;
     let copies = |row: &Row| match world.policy.on_unknown {
-        // The one copy has a label where a draft may stand beside it.
+        // The one copy has a label if a draft may be beside it.
         _ if world.idempotent => row.seen.0 + row.seen.1 == 1,
         OnUnknown::Hold => row.seen.0 + row.seen.1 == 1,
         OnUnknown::Label => row.seen.0 <= 1,
@@ -572,7 +572,7 @@ fn never_two(world: &World, moment: &Moment) -> bool {
         && seen(true).chain(seen(false)).all(copies)
 }
 
-/// A draft whose message nothing took the place of is followed by an answer that says that it may be a copy.
+/// A draft that nothing replaced is followed by an answer that is labelled as a possible copy.
 fn drafts_leave_no_copy(world: &World, moment: &Moment) -> bool {
     let is_deferral_left = |row: &Row| !row.is_final() && !row.is_draft() && row.status == Status::Dead;
     let is_orphan = moment.rows.iter().any(|row| (row.is_draft() || is_deferral_left(row)) && row.is_seen());
@@ -583,50 +583,55 @@ fn drafts_leave_no_copy(world: &World, moment: &Moment) -> bool {
     !is_orphan || may_be || was_cut || !moment.rows.iter().any(unlabelled)
 }
 
-/// The words about an agent that took too long are about a run.
+/// A turn does not time out before any run has begun.
 fn waiting_ends_no_turn(_: &World, moment: &Moment) -> bool {
-    let is_called_off = |state: &State| matches!(state, State::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) if by == "the clock");
+    let is_called_off = |state: &ObligationState| matches!(state, ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) if by == "the clock");
     moment.has_run
         || !(moment.rows.iter().any(|row| row.fallback == Some(Cause::Timeout))
             || is_called_off(moment.obligation.state()))
 }
 
-/// Where a part was seen and the rest was not, the words about it were seen, or the turn is a dead letter.
+/// A signal whose later parts are missing never settles the turn.
 fn no_answer_stops_silently(_: &World, moment: &Moment) -> bool {
     let is_cut = |row: &Row| row.is_final() && row.status == Status::Delivered && row.parts_left > 0;
-    !(matches!(moment.obligation.state(), State::Settled(Settlement::Signal { .. })) && moment.rows.iter().any(is_cut))
+    !(matches!(moment.obligation.state(), ObligationState::Settled(Settlement::Signal { .. }))
+        && moment.rows.iter().any(is_cut))
 }
 
-/// When nothing is left to happen, nothing is owed.
+/// At rest, when nothing has to happen any more, nothing is owed.
 fn never_none_at_rest(world: &World, moment: &Moment) -> bool {
     moment.obligation.state().is_final() || !world.is_at_rest(moment)
 }
 
 fn settled_means_seen(world: &World, moment: &Moment) -> bool {
     match moment.obligation.state() {
-        State::Settled(Settlement::Signal { .. }) => moment.rows.iter().any(|row| row.is_final() && row.is_seen()),
-        State::Settled(Settlement::Silence { .. }) => world.owed == Expectation::Nothing,
+        ObligationState::Settled(Settlement::Signal { .. }) => {
+            moment.rows.iter().any(|row| row.is_final() && row.is_seen())
+        }
+        ObligationState::Settled(Settlement::Silence { .. }) => world.owed == Expectation::Nothing,
         _ => true,
     }
 }
 
-/// With a ladder and a platform that takes what it is given, no turn becomes a dead letter.
+/// With a ladder and without mishaps, no turn becomes a dead letter.
 fn dead_letters_are_the_platforms(world: &World, moment: &Moment) -> bool {
     let untroubled = moment.mishaps_left == world.mishaps;
-    let is_dead = matches!(moment.obligation.state(), State::Undeliverable { .. });
+    let is_dead = matches!(moment.obligation.state(), ObligationState::Undeliverable { .. });
     !(untroubled && is_dead && world.owed == Expectation::Answer)
 }
 
 fn debts_are_paid(world: &World, moment: &Moment) -> bool {
     let deferred = moment.rows.iter().any(|row| !row.is_final() && row.status == Status::Delivered);
     let paid = moment.rows.iter().any(|row| row.is_final() && row.is_seen());
-    let ended =
-        matches!(moment.obligation.state(), State::Undeliverable { .. } | State::Settled(Settlement::Cancelled { .. }));
+    let ended = matches!(
+        moment.obligation.state(),
+        ObligationState::Undeliverable { .. } | ObligationState::Settled(Settlement::Cancelled { .. })
+    );
     !deferred || paid || ended || !world.is_at_rest(moment)
 }
 
 fn no_answer_is_dropped(world: &World, moment: &Moment) -> bool {
-    moment.answers_told >= moment.answers || !world.is_at_rest(moment)
+    moment.answers_handled >= moment.answers || !world.is_at_rest(moment)
 }
 
 fn wakes_are_served(world: &World, moment: &Moment) -> bool {

@@ -1,7 +1,7 @@
-//! How fast the server itself is: `cargo run --package rejoinder-discord-server --example ceiling`.
+//! Measures the server's own speed: `cargo run --package rejoinder-discord-server --example ceiling`.
 //!
-//! People say something in many direct chats, and a client that does nothing else replies to each,
-//! with so many calls on their way at a time. No gateway tested against this server can be faster.
+//! People write in many direct chats, and a minimal client replies to each, with a number of concurrent calls. No gateway
+//! tested against this server can be faster.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ async fn main() {
     let url = format!("{}/?v=10&encoding=json", server.gateway_url());
     let (mut socket, _) = tokio_tungstenite::connect_async(url).await.expect("the Gateway takes a connection");
     let identify = json!({ "op": 2, "d": { "token": server.token(), "intents": 53_608_447, "properties": {} } });
-    socket.send(Message::text(identify.to_string())).await.expect("it is sent");
+    socket.send(Message::text(identify.to_string())).await.expect("the payload is sent");
     server.until_connected().await;
 
     let began = Instant::now();
@@ -53,7 +53,7 @@ async fn main() {
                 "message_reference": { "message_id": message["id"], "fail_if_not_exists": false },
             });
             let request = http.post(url).header("Authorization", &authorization).json(&body);
-            request.send().await.and_then(reqwest::Response::error_for_status).expect("it is sent");
+            request.send().await.and_then(reqwest::Response::error_for_status).expect("the message is sent");
         })
         .await;
     say("replies with a nonce, each an event too", began.elapsed());

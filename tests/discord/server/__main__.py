@@ -1,6 +1,6 @@
 """Start the server: ``python -m server [--port N]`` in tests/discord.
 
-Prints one line of JSON with its addresses and token once it listens, and ends with its standard input.
+Prints one line of JSON with its URL and token once it listens, and ends with its standard input.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LARGEST_BODY = 64 << 20
 
 
 def application(base: str) -> tuple[web.Application, World]:
-    """Put the server together, to be served at ``base``."""
+    """Assemble the server, to be served at ``base``."""
     world = World(base)
     gateway = Gateway(world, base.replace("http://", "ws://") + "/gateway")
     faults = Faults()
@@ -75,7 +75,7 @@ async def _input_ends() -> None:
 def main() -> None:
     """Read the arguments, and serve."""
     parser = argparse.ArgumentParser(prog="server", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="the port on 127.0.0.1; 0 is a free one")
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 picks a free one")
     asyncio.run(serve(parser.parse_args().port))
 
 

@@ -1,4 +1,4 @@
-"""Waiting for something to have changed."""
+"""Waiting for changes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class Changes:
-    """A number that grows with every change, and those who wait for it to."""
+    """A revision that grows with every change, and the tasks that wait for it."""
 
     def __init__(self) -> None:
         """Start at 0."""
@@ -14,7 +14,7 @@ class Changes:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def happened(self) -> None:
-        """Something changed: whoever waits looks again."""
+        """Count a change, and wake all waiting tasks."""
         self.revision += 1
         for waiter in self._waiting:
             if not waiter.done():
@@ -22,7 +22,7 @@ class Changes:
         self._waiting.clear()
 
     async def after(self, revision: int, seconds: float) -> int:
-        """Wait until there is a later revision, but not longer than ``seconds``."""
+        """Wait for a later revision, for at most ``seconds``."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while self.revision <= revision and (left := end - loop.time()) > 0:

@@ -1,4 +1,4 @@
-"""The control API, ``/__sim/...``: the people's side, and what goes wrong. README.md lists it."""
+"""The control API, ``/__sim/...``: the people's side, and faults. README.md lists it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .world import World
 
 Given = dict[str, Any]
 
-#: The longest that ``wait`` and ``slash`` wait, in seconds.
+#: The maximum wait of ``wait`` and ``slash``, in seconds.
 _LONGEST_WAIT = 60.0
 
 
@@ -26,7 +26,7 @@ class Control:
     """Answers the control API."""
 
     def __init__(self, world: World, gateway: Gateway, rest: Rest, faults: Faults) -> None:
-        """Control what is given."""
+        """Control these objects."""
         self._world = world
         self._gateway = gateway
         self._rest = rest
@@ -95,7 +95,7 @@ class Control:
             self._world.changes.happened()
         return web.json_response({} if answer is None else answer)
 
-    # ------------------------------------------------------------ the place
+    # ------------------------------------------------------------- places
 
     def _information(self, given: Given) -> Any:
         world = self._world
@@ -144,7 +144,7 @@ class Control:
         change = self._world.closed_dms.add if given.get("closed", True) else self._world.closed_dms.discard
         change(int(given["user_id"]))
 
-    # ----------------------------------------------------------- the people
+    # ------------------------------------------------------------- people
 
     def _message(self, given: Given) -> Any:
         return view.message(self._world, people.says(self._world, given))
@@ -190,7 +190,7 @@ class Control:
         people.archives(self._world, int(given["channel_id"]), archived=archived, locked=locked)
 
     async def _slash(self, given: Given) -> Any:
-        """Use a command, waiting for it to be registered first."""
+        """Use a command, after waiting for its registration."""
         world = self._world
         channel = world.get_channel(int(given["channel_id"]))
         patience = world.now + min(float(given.get("within", 0)), _LONGEST_WAIT)
@@ -211,19 +211,19 @@ class Control:
         )
         return view.interaction(self._world, record)
 
-    # ---------------------------------------------------------- the network
+    # ------------------------------------------------------------ network
 
     def _clock(self, given: Given) -> Any:
         self._world.advance_clock(float(given["advance"]))
         return {"now": self._world.now_iso()}
 
     def _token(self, given: Given) -> Any:
-        """Reset the token: the old one is worth nothing from now on."""
+        """Reset the token, which invalidates the old one."""
         self._world.token = given.get("token") or self._world.token + "-reset"
         self._gateway.act({"do": "close", "code": 4004})
         return {"token": self._world.token}
 
-    # ------------------------------------------------------------- the view
+    # --------------------------------------------------------------- view
 
     def _visible(self, given: Given) -> Any:
         viewer = given.get("viewer")

@@ -1,4 +1,4 @@
-"""People who ask again as soon as they are answered, so that a bench waits for nobody but the bot."""
+"""People who ask again as soon as they are answered, so that a benchmark measures only the bot."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def converse(world: World, given: dict[str, Any]) -> list[float]:
             return
         if since >= measured_from:
             waits.append((now - since) * 1000)
-        # After the call that this is part of is answered.
+        # Later, so that the bot's call gets its response first.
         loop.call_soon(ask, channel_id)
 
     world.subscribers.append(heard)

@@ -1,4 +1,4 @@
-"""What goes wrong on demand, route by route."""
+"""Faults: failures of REST calls on demand."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from aiohttp import web
 
-#: What a fault can do; README.md says what each means.
+#: The kinds of faults, which README.md describes.
 KINDS = ("rate_limit", "error", "drop", "reset", "delay", "hang")
 
 
 def pattern(route: str) -> re.Pattern[str]:
-    """Compile a route such as ``/channels/*/messages``: ``*`` is one segment, ``**`` anything."""
+    """Compile a route such as ``/channels/*/messages``: ``*`` matches one segment, ``**`` anything."""
     parts = (
         ".*" if part == "**" else "[^/]*" if part == "*" else re.escape(part) for part in re.split(r"(\*\*|\*)", route)
     )
@@ -25,29 +25,29 @@ def pattern(route: str) -> re.Pattern[str]:
 
 @dataclass
 class Fault:
-    """One thing that goes wrong, a number of times."""
+    """A failure of matching calls."""
 
     number: int
     method: str | None
     route: re.Pattern[str]
-    #: How many calls it still hits; ``None`` is all of them.
+    #: How many further calls it affects; ``None`` is all.
     times: int | None
-    #: How many calls it lets pass first.
+    #: How many matching calls pass first.
     skip: int
-    #: Only calls with these words in their JSON.
+    #: Text that the call's JSON must contain.
     words: str
     kind: str
     #: Seconds before anything else happens.
     delay: float
-    #: Seconds between what it does and its answer.
+    #: Seconds between the execution and the response.
     pause: float
-    #: Whether the call is executed all the same.
+    #: Whether the call is executed nevertheless.
     executed: bool
     options: dict[str, Any]
 
     @classmethod
     def of(cls, number: int, given: dict[str, Any]) -> Fault:
-        """Read a fault as the control API takes it."""
+        """Read a fault from a control call."""
         kind = given["do"]
         if kind not in KINDS:
             raise ValueError(f"there is no fault `{kind}`: there are {', '.join(KINDS)}")
@@ -67,30 +67,30 @@ class Fault:
         )
 
     def matches(self, method: str, path: str, text: str) -> bool:
-        """Whether it is about this call."""
+        """Whether it applies to this call."""
         return self.method in (None, method) and self.route.fullmatch(path) is not None and self.words in text
 
 
 class Faults:
-    """The faults that wait for a call."""
+    """The active faults."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start without faults."""
         self._numbers = itertools.count(1)
         self._waiting: list[Fault] = []
 
     def add(self, given: dict[str, Any]) -> int:
-        """Queue a fault, and return its number."""
+        """Add a fault, and return its number."""
         fault = Fault.of(next(self._numbers), given)
         self._waiting.append(fault)
         return fault.number
 
     def lift(self, number: int | None) -> None:
-        """Take back one fault, or all."""
+        """Remove one fault, or all."""
         self._waiting = [fault for fault in self._waiting if number not in (None, fault.number)]
 
     def take(self, method: str, path: str, text: str) -> Fault | None:
-        """Take the fault that hits this call, if there is one."""
+        """Take the fault that applies to this call, if there is one."""
         for fault in self._waiting:
             if not fault.matches(method, path, text):
                 continue
@@ -106,7 +106,7 @@ class Faults:
 
 
 def cut(request: web.Request) -> None:
-    """End a connection with a TCP reset, as a dying machine or a middlebox does."""
+    """End a connection with a TCP reset, as a crashing machine or a middlebox does."""
     transport = request.transport
     if transport is None:
         return

@@ -14,16 +14,16 @@ from .sessions import Connection, Session
 from .world import World
 
 _KNOWN_INTENTS = (1 << 26) - 1
-#: Privileged intents by the setting that allows them.
+#: Privileged intents by the setting that grants them.
 _PRIVILEGED = {"members": 1 << 1, "presences": 1 << 8, "message_content": 1 << 15}
-#: Closing with one of these ends the session, not only the connection.
+#: Client close codes that end the session as well as the connection.
 _ENDS_SESSION = (1000, 1001)
-#: What the server says when a session is over for good.
+#: Server close codes that end the session.
 _FATAL = (4004, 4007, 4009, 4010, 4011, 4012, 4013, 4014)
 
 
 class Closing(Exception):
-    """The connection is to be closed with a code."""
+    """The connection must be closed with a code."""
 
     def __init__(self, code: int) -> None:
         """Close with ``code``."""
@@ -32,7 +32,7 @@ class Closing(Exception):
 
 
 class Gateway:
-    """All sessions, and the WebSocket that they are opened through."""
+    """All sessions, and the WebSocket endpoint that serves them."""
 
     def __init__(self, world: World, url: str) -> None:
         """Serve at ``url``."""
@@ -44,15 +44,15 @@ class Gateway:
         #: Whether new connections are refused.
         self.refuses = False
         self.counts = {"connections": 0, "identifies": 0, "resumes": 0, "resumes_refused": 0, "heartbeats": 0}
-        #: The codes that clients have closed with; 1006 is a connection that just ended.
+        #: The codes that clients have closed with; 1006 is a connection that ended without one.
         self.closed_with: list[int] = []
-        #: The codes that the server has closed with by itself.
+        #: The codes that the server closed with because of an error of a client.
         self.refused_with: list[int] = []
         #: The intents of the last IDENTIFY.
         self.intents = 0
 
     def information(self) -> dict[str, Any]:
-        """Answer ``GET /gateway/bot``."""
+        """Build the response to ``GET /gateway/bot``."""
         settings = self._world.settings
         return {
             "url": self._url,
@@ -66,7 +66,7 @@ class Gateway:
         }
 
     def state(self) -> dict[str, Any]:
-        """Tell what the control API says of sessions."""
+        """Describe the sessions for the control API."""
         return {
             **self.counts,
             "connected": sum(session.connection is not None for session in self.sessions.values()),
@@ -77,7 +77,7 @@ class Gateway:
         }
 
     def act(self, given: dict[str, Any]) -> None:
-        """Do to the connections what the control API asks for."""
+        """Perform an action of the control API on the connections."""
         match given["do"]:
             case "close":
                 code = int(given["code"])
@@ -113,7 +113,7 @@ class Gateway:
         self._world.changes.happened()
 
     def tell(self, event: str, payload: Any) -> None:
-        """Send an event as it is, whatever it is, to all sessions."""
+        """Send any event to all sessions, unchecked."""
         for session in self.sessions.values():
             session.dispatch(event, payload)
 
@@ -135,7 +135,7 @@ class Gateway:
             if client.session is not None and closing.code in _FATAL:
                 self._forget(client.session)
             connection.close(closing.code)
-            # What is queued goes out before the close; then the client answers it.
+            # Queued payloads are sent before the close, which the client then answers.
             async for _ in socket:
                 pass
         finally:
@@ -156,7 +156,7 @@ class Gateway:
         self._world.changes.happened()
 
     def begin(self, connection: Connection, intents: int) -> Session:
-        """Open a session, and send what a client gets first."""
+        """Start a session, and send its initial events."""
         for session in tuple(self.sessions.values()):
             if session.expired:
                 self._forget(session)
@@ -187,7 +187,7 @@ class Gateway:
         return session
 
     def allow_identify(self) -> bool:
-        """Count an IDENTIFY. Returns whether it may be answered now."""
+        """Count an IDENTIFY. Returns whether it may succeed now."""
         settings = self._world.settings
         now = time.monotonic()
         too_soon = bool(self._identified) and now - self._identified[0] < settings.identify_interval
@@ -195,7 +195,7 @@ class Gateway:
         if too_soon:
             return False
         if settings.identify_remaining <= 0:
-            # Discord ends all sessions and resets the token of who does this.
+            # Discord ends all sessions and resets the token in this case.
             raise Closing(4004)
         settings.identify_remaining -= 1
         return True
@@ -222,7 +222,7 @@ class Gateway:
 
 
 class Client:
-    """One client's side of a connection, command by command."""
+    """The protocol of one connection, command by command."""
 
     def __init__(self, gateway: Gateway, world: World, connection: Connection) -> None:
         """Serve a client that has just connected."""
@@ -233,7 +233,7 @@ class Client:
         self.session: Session | None = None
 
     async def converse(self, socket: web.WebSocketResponse, version: str) -> None:
-        """Say HELLO, then take commands until the client goes."""
+        """Send HELLO, then execute commands until the client disconnects."""
         interval = int(self._world.settings.heartbeat_interval * 1000)
         self._connection.send({"op": 10, "d": {"heartbeat_interval": interval}, "s": None, "t": None})
         if version != "10":
@@ -311,7 +311,7 @@ class Client:
             self.session = session
             raise Closing(4007)
         if session.connection is not None:
-            # The client came back before its old connection was seen to end.
+            # The client reconnected before the server noticed that its old connection ended.
             session.connection.close(4000)
         session.attach(self._connection)
         if not session.replay(sequence):
@@ -332,7 +332,7 @@ class Client:
             raise Closing(4004)
 
     def _members(self, data: dict[str, Any]) -> None:
-        """Answer REQUEST_GUILD_MEMBERS, in one chunk."""
+        """Respond to REQUEST_GUILD_MEMBERS in one chunk."""
         world = self._world
         guild = world.guilds.get(int(data["guild_id"]))
         if guild is None or self.session is None:
@@ -358,6 +358,6 @@ class Client:
 
 
 def application_flags(world: World) -> int:
-    """Say by the application's flags which privileged intents it was given (the limited kind)."""
+    """Encode the granted privileged intents as application flags (the limited kind)."""
     settings = world.settings
     return settings.presences << 13 | settings.members << 15 | settings.message_content << 19

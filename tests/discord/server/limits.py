@@ -23,7 +23,7 @@ _TEN_MINUTES = 600.0
 
 @dataclass
 class Bucket:
-    """How many calls a route takes in how many seconds, for each channel, guild or webhook."""
+    """A number of calls to a route per number of seconds, for each channel, guild or webhook."""
 
     method: str | None
     route: re.Pattern[str]
@@ -32,10 +32,10 @@ class Bucket:
 
 
 class Limits:
-    """What the server allows, and what has been used of it."""
+    """The rate limits and their use."""
 
     def __init__(self, settings: Settings) -> None:
-        """Start without buckets of its own."""
+        """Start without limits for routes."""
         self._settings = settings
         self._buckets: list[Bucket] = []
         self._used: dict[tuple[int, str], deque[float]] = {}
@@ -43,17 +43,17 @@ class Limits:
         self._invalid: deque[float] = deque()
 
     def add(self, given: dict[str, Any]) -> None:
-        """Limit a route from now on."""
+        """Add a limit for a route."""
         route = pattern(given.get("route", "/channels/*/messages"))
         self._buckets.append(Bucket(given.get("method"), route, int(given["limit"]), float(given["per"])))
 
     def lift(self) -> None:
-        """Take back all of them."""
+        """Remove all limits for routes."""
         self._buckets.clear()
         self._used.clear()
 
     def take(self, method: str, path: str) -> tuple[dict[str, str], web.Response | None]:
-        """Count a call. Returns the headers of its answer, or the refusal in its place."""
+        """Count a call. Returns the headers of its response, or the 429 in its place."""
         now = time.monotonic()
         if (most := self._settings.global_limit) > 0:
             _forget(self._all, now - 1.0)
@@ -73,7 +73,7 @@ class Limits:
         return _headers(method, path, 50, 49, 1.0), None
 
     def count(self, status: int) -> None:
-        """Count an answer, if it is one of those that a ban is for."""
+        """Count a response that contributes to a ban."""
         if status in (401, 403, 429):
             self._invalid.append(time.monotonic())
 
@@ -85,12 +85,12 @@ class Limits:
 
     @property
     def banned(self) -> bool:
-        """Whether the address has made too many of them."""
+        """Whether the address has made too many invalid requests."""
         return self.invalid >= self._settings.invalid_limit
 
 
 def limited(wait: float, scope: str, method: str, path: str, *, limit: int = 5) -> web.Response:
-    """Refuse a call for now, with all that Discord says about it."""
+    """Build a 429 with the headers and body that Discord sends."""
     wait = max(wait, 0.001)
     headers = {"Retry-After": str(math.ceil(wait)), "X-RateLimit-Scope": scope, "Via": "1.1 google"}
     if scope == "global":
@@ -102,7 +102,7 @@ def limited(wait: float, scope: str, method: str, path: str, *, limit: int = 5) 
 
 
 def ban() -> web.Response:
-    """Refuse a banned address, as the network in front of Discord does: not in JSON."""
+    """Build the response for a banned address, which comes from the network in front of Discord and is not JSON."""
     page = "<html><title>Access denied | Error 1015</title>You are being rate limited</html>"
     return web.Response(text=page, status=429, content_type="text/html", headers={"Retry-After": "3600"})
 

@@ -1,4 +1,4 @@
-"""What people do in Discord: nothing here asks for a token or a permission."""
+"""The actions of people in Discord, without checks of tokens or permissions."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ _LINK = 5
 
 
 def found_guild(world: World, name: str) -> tuple[Guild, int]:
-    """Make a guild with the bot in it. Returns it, and the bot's role."""
+    """Create a guild that the bot is in. Returns it and the bot's role."""
     guild = world.create_guild(name)
     bot_role = next(role.id for role in guild.roles.values() if role.managed)
     return guild, bot_role
 
 
 def open_channel(world: World, guild_id: int, name: str, kind: str) -> Channel:
-    """Make a channel in a guild."""
+    """Create a channel in a guild."""
     if kind not in CHANNEL_TYPES:
         raise ValueError(f"there is no channel type `{kind}`: there are {', '.join(CHANNEL_TYPES)}")
     return world.create_channel(guild_id, name, type=CHANNEL_TYPES[kind])
 
 
 def is_born(world: World, name: str, *, bot: bool) -> User:
-    """Make somebody, called ``name`` and known as ``name`` in lower case."""
+    """Create a user with the display name ``name``, and its lower case as user name."""
     return world.make_user(name.lower().replace(" ", "_"), global_name=name, bot=bot)
 
 
 def joins(world: World, user_id: int, guild_id: int | None) -> None:
-    """Make sure that somebody is a member of a guild."""
+    """Ensure that a user is a member of a guild."""
     if guild_id is not None and user_id not in world.get_guild(guild_id).members:
         world.add_member(guild_id, user_id, announce=True)
 
 
 def says(world: World, given: dict[str, Any]) -> Message:
-    """Say something in a channel."""
+    """Send a message to a channel."""
     channel = world.get_channel(int(given["channel_id"]))
     user_id = int(given["user_id"])
     joins(world, user_id, channel.guild_id)
@@ -75,14 +75,14 @@ def says(world: World, given: dict[str, Any]) -> Message:
 
 
 def unfurls(world: World, channel_id: int, message_id: int) -> None:
-    """Let Discord add a preview of a link: an update of a message that nobody edited."""
+    """Add a link preview as Discord does: an update of a message that nobody edited."""
     message = world.get_message(channel_id, message_id)
     message.embeds = [{"type": "link", "url": "https://example.org/", "title": "Example"}]
     world.emit("MESSAGE_UPDATE", dict(serializers.message_payload(world, message)))
 
 
 def types(world: World, channel_id: int, user_id: int) -> None:
-    """Begin to type."""
+    """Send a typing notice."""
     channel = world.get_channel(channel_id)
     joins(world, user_id, channel.guild_id)
     event: dict[str, Any] = {
@@ -98,7 +98,7 @@ def types(world: World, channel_id: int, user_id: int) -> None:
 
 
 def start_thread(world: World, message: Message, name: str, owner_id: int, archive_after: int = 1440) -> Channel:
-    """Start a thread from a message, which then carries it."""
+    """Start a thread from a message."""
     thread = world.create_thread(
         message.channel_id,
         name,
@@ -110,7 +110,7 @@ def start_thread(world: World, message: Message, name: str, owner_id: int, archi
     message.flags |= HAS_THREAD
     world.announce_thread_create(thread)
     world.emit("MESSAGE_UPDATE", dict(serializers.message_payload(world, message)))
-    # Discord's own first message in such a thread says nothing and points at where it started.
+    # Discord's first message in such a thread is empty and refers to the original message.
     starter = world.prepare_message(thread.id, message.author_id, "-", message_type=MessageType.THREAD_STARTER_MESSAGE)
     starter.content = ""
     starter.reference = {"type": 0, "channel_id": str(message.channel_id), "message_id": str(message.id)}
@@ -119,7 +119,7 @@ def start_thread(world: World, message: Message, name: str, owner_id: int, archi
 
 
 def opens_thread(world: World, given: dict[str, Any]) -> tuple[Channel, Message | None]:
-    """Open a thread: from a message, by itself, or as a post in a forum."""
+    """Open a thread: from a message, without one, or as a post in a forum."""
     parent = world.get_channel(int(given["channel_id"]))
     user_id, name = int(given["user_id"]), given["name"]
     joins(world, user_id, parent.guild_id)
@@ -133,7 +133,7 @@ def opens_thread(world: World, given: dict[str, Any]) -> tuple[Channel, Message 
 
 
 def posts(world: World, forum: Channel, user_id: int, name: str, content: str) -> tuple[Channel, Message]:
-    """Post in a forum: a thread, and a first message with the same id."""
+    """Create a forum post: a thread, and a first message with the same id."""
     thread = world.create_thread(forum.id, name, user_id, broadcast=False)
     world.announce_thread_create(thread)
     message = world.prepare_message(thread.id, user_id, content)
@@ -144,12 +144,12 @@ def posts(world: World, forum: Channel, user_id: int, name: str, content: str) -
 
 
 def archives(world: World, thread_id: int, *, archived: bool, locked: bool) -> None:
-    """Archive a thread, or open it again."""
+    """Archive or unarchive a thread."""
     world.edit_channel(thread_id, {}, thread_metadata={"archived": archived, "locked": locked})
 
 
 def command(world: World, name: str, guild_id: int | None) -> dict[str, Any] | None:
-    """Find a slash command as somebody in a guild, or in a direct chat, would."""
+    """Find a slash command as a user in a guild, or in a direct chat, would."""
     return world.find_command(name, guild_id)
 
 
@@ -186,7 +186,7 @@ def uses(world: World, channel_id: int, user_id: int, used: dict[str, Any], opti
 
 
 def clicks(world: World, channel_id: int, user_id: int, message_id: int, custom_id: str) -> Interaction:
-    """Press a button that is there and can be pressed."""
+    """Press a button that exists and is enabled."""
     channel = world.get_channel(channel_id)
     joins(world, user_id, channel.guild_id)
     message = world.get_message(channel_id, message_id)
@@ -208,7 +208,7 @@ def clicks(world: World, channel_id: int, user_id: int, message_id: int, custom_
 
 
 def buttons(message: Message) -> list[dict[str, Any]]:
-    """List the buttons of a message that answer to the bot."""
+    """List the buttons of a message that send an interaction to the bot."""
     return [
         component
         for component in walk_components(message.components)
@@ -217,7 +217,7 @@ def buttons(message: Message) -> list[dict[str, Any]]:
 
 
 def permits(world: World, channel_id: int, allow: list[str], deny: list[str]) -> None:
-    """Set what the bot may and may not do in a channel, beside what its roles say."""
+    """Set the bot's permission overwrites in a channel."""
     channel = world.get_channel(channel_id)
     target = world.get_channel(channel.permission_channel_id())
     world.set_overwrite(
@@ -232,7 +232,7 @@ def permits(world: World, channel_id: int, allow: list[str], deny: list[str]) ->
 
 
 def kicks(world: World, guild_id: int) -> None:
-    """Remove the bot from a guild, which goes on without it."""
+    """Remove the bot from a guild."""
     guild = world.get_guild(guild_id)
     guild.members.pop(world.bot_user.id, None)
     world.emit("GUILD_DELETE", {"id": str(guild_id)})

@@ -1,4 +1,4 @@
-"""The REST API: who calls, what goes wrong on demand, what is allowed, and then the route."""
+"""The REST API: authorization, faults, rate limits, and then the route."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .limits import Limits, ban, limited
 from .routes import Routes
 from .world import World
 
-#: The calls that are kept to be asked for.
+#: How many calls are kept.
 _KEPT = 100_000
-#: Routes whose address is their authorization.
+#: Routes whose path is their authorization.
 _OPEN = ("/interactions/", "/webhooks/")
 
 
 class Upload:
-    """A file of a request, as SimCord reads it."""
+    """An uploaded file, in the form that SimCord reads."""
 
     def __init__(self, part: str, filename: str, data: bytes) -> None:
-        """Take the file of the form's part ``part``."""
+        """Wrap the file of the form's part ``part``."""
         self.part = part
         self.filename = filename
         self.size = len(data)
@@ -43,7 +43,7 @@ class Rest:
     """Answers ``/api/v10/...``."""
 
     def __init__(self, world: World, routes: Routes, faults: Faults) -> None:
-        """Answer with what ``routes`` say, but for what ``faults`` spoil."""
+        """Respond with ``routes``, except where ``faults`` interfere."""
         self._world = world
         self._routes = routes
         self._faults = faults
@@ -53,7 +53,7 @@ class Rest:
         self.calls: deque[dict[str, Any]] = deque(maxlen=_KEPT)
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        """Answer one call, and write down that it was made."""
+        """Respond to a call, and record it."""
         method, path = request.method, "/" + request.match_info["path"].rstrip("/")
         query = dict(request.query)
         call: dict[str, Any] = {"method": method, "path": path, "query": query, "body": None, "files": []}
@@ -133,7 +133,7 @@ class Rest:
         return wire.answer(answer, headers=headers)
 
     async def _read(self, request: web.Request) -> tuple[Any, list[Upload]]:
-        """Read a body: JSON, or a form with the JSON in it and files."""
+        """Read a body: JSON, or a form with JSON and files."""
         if request.content_type.startswith("multipart/"):
             return await self._read_form(request)
         text = await request.text()
@@ -164,7 +164,7 @@ class Rest:
 
 
 def _copy(body: Any) -> Any:
-    """Copy as much of a body as a route may change, so that what was called stays on record."""
+    """Copy the parts of a body that a route may change, so that the record stays as sent."""
     if not isinstance(body, dict):
         return body
     copied = dict(body)
@@ -174,7 +174,7 @@ def _copy(body: Any) -> Any:
 
 
 async def _spoil(request: web.Request, call: dict[str, Any], fault: Fault) -> web.StreamResponse:
-    """End a call as the fault says, whether it was executed or not."""
+    """End a call as the fault demands, whether it was executed or not."""
     if fault.kind == "error":
         status = int(fault.options["status"])
         if fault.options.get("html"):

@@ -1,4 +1,4 @@
-"""The routes that SimCord has not, or has differently from Discord."""
+"""The routes that SimCord lacks or implements differently from Discord."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def _route(method: str, template: str) -> Callable[[Handler], Handler]:
 
 
 class Routes:
-    """Finds who answers a call."""
+    """Finds the handler of a call."""
 
     def __init__(self, world: World, gateway: Gateway) -> None:
-        """Answer from ``world``."""
+        """Serve from ``world``."""
         self._world = world
         self._gateway = gateway
 
     def call(self, method: str, path: str, query: dict[str, str], body: Any, files: list[Any]) -> Any:
-        """Execute a call and return what its answer's body says; ``None`` is no body.
+        """Execute a call and return the body of its response; ``None`` is no body.
 
-        Raises :class:`BackendError`, which is Discord's refusal.
+        Raises :class:`BackendError` for an error that Discord responds with.
         """
         world = self._world
         if method == "GET" and path == "/gateway":
@@ -79,7 +79,7 @@ class Routes:
 
 @_route("POST", r"/channels/{channel_id}/messages")
 def send_message(world: World, context: RequestContext) -> Any:
-    """Send a message, unless one with the same nonce was sent a moment ago."""
+    """Send a message, unless one with the same nonce was sent recently."""
     channel = world.get_channel(context.int_arg("channel_id"))
     body = context.body()
     nonce = _nonce(body)
@@ -106,7 +106,7 @@ def send_message(world: World, context: RequestContext) -> Any:
 
 @_route("GET", r"/channels/{channel_id}/messages")
 def history(world: World, context: RequestContext) -> Any:
-    """List messages, newest first; with ``after``, the oldest ones that came after it."""
+    """List messages, newest first; with ``after``, the oldest ones after it."""
     channel_id = context.int_arg("channel_id")
     context.require_channel_permissions(channel_id)
     if not channel_accessible(world, channel_id, world.bot_user.id, history=True):
@@ -171,7 +171,7 @@ def thread_from_message(world: World, context: RequestContext) -> Any:
 
 @_route("POST", r"/interactions/{interaction_id}/{token}/callback")
 def answer_interaction(world: World, context: RequestContext) -> Any:
-    """Give the first answer to an interaction; its body comes only where it is asked for."""
+    """Set the first response to an interaction; its body is returned only on request."""
     data = context.body().get("data")
     if isinstance(data, dict):
         _check_length(data)
@@ -183,7 +183,7 @@ def answer_interaction(world: World, context: RequestContext) -> Any:
 @_route("POST", r"/webhooks/{webhook_id}/{token}")
 @_route("PATCH", r"/webhooks/{webhook_id}/{token}/messages/{message_id}")
 def follow_up(world: World, context: RequestContext) -> Any:
-    """Answer in an interaction's name: another message, or an edit of one."""
+    """Send or edit a message with an interaction's token."""
     _check_length(context.body())
     _clean_mentions(context.body())
     return _simcord(context)
@@ -192,7 +192,7 @@ def follow_up(world: World, context: RequestContext) -> Any:
 @_route("GET", r"/applications/@me")
 @_route("GET", r"/oauth2/applications/@me")
 def application(world: World, context: RequestContext) -> Any:
-    """Describe the application, with the privileged intents it was given."""
+    """Describe the application, including its privileged intents."""
     return {
         **router.dispatch(world, "GET", "/oauth2/applications/@me"),
         "flags": application_flags(world),
@@ -235,7 +235,7 @@ def replace_commands(world: World, context: RequestContext) -> Any:
 @_route("POST", r"/applications/{application_id}/commands")
 @_route("POST", r"/applications/{application_id}/guilds/{guild_id}/commands")
 def add_command(world: World, context: RequestContext) -> Any:
-    """Add a command, or replace the one of the same name."""
+    """Add a command, or replace the one with the same name."""
     scope = _scope(world, context)
     command = _command(context.body())
     key = (command["name"], command.get("type", 1))
@@ -292,7 +292,7 @@ def _scope(world: World, context: RequestContext) -> int | None:
 
 
 def _command(given: Any) -> dict[str, Any]:
-    """Check what Discord checks first about a command, and drop what SimCord does not know."""
+    """Validate a command as Discord does, and drop the fields that SimCord does not know."""
     name = given.get("name", "")
     if not _COMMAND_NAME.fullmatch(name) or name != name.lower():
         text = "Command name is invalid"
@@ -304,7 +304,7 @@ def _command(given: Any) -> dict[str, Any]:
 
 
 def _open_thread(world: World, channel: Channel) -> None:
-    """Take an archived thread out of the archive, as talking in it does; not one that is locked."""
+    """Unarchive a thread, as a message in it does, unless it is locked."""
     metadata = channel.thread_metadata
     if metadata is None or not metadata.archived:
         return
@@ -315,7 +315,7 @@ def _open_thread(world: World, channel: Channel) -> None:
 
 
 def _present(given: Any) -> Any:
-    """Leave out nulls, which mean to Discord that a field is not there."""
+    """Drop nulls, which Discord treats as absent fields."""
     if isinstance(given, dict):
         return {key: _present(value) for key, value in given.items() if value is not None}
     return [_present(each) for each in given] if isinstance(given, list) else given
@@ -358,7 +358,7 @@ def _check_length(body: dict[str, Any]) -> None:
 
 
 def _check_reference(world: World, channel_id: int, body: dict[str, Any]) -> None:
-    """Refuse a reply to a message that is gone, or send it as no reply, as the client wishes."""
+    """Reject a reply to a deleted message, or send it without the reference, as the client chooses."""
     reference = body.get("message_reference")
     if not isinstance(reference, dict):
         body.pop("message_reference", None)
@@ -386,7 +386,7 @@ def _check_reference(world: World, channel_id: int, body: dict[str, Any]) -> Non
 
 
 def _clean_mentions(body: dict[str, Any]) -> None:
-    """Accept empty lists of ids beside ``parse``, and nulls, as Discord does and SimCord does not."""
+    """Drop nulls and empty id lists beside ``parse``: Discord accepts them, but SimCord does not."""
     mentions = body.get("allowed_mentions")
     if isinstance(mentions, dict):
         body["allowed_mentions"] = {

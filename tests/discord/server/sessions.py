@@ -1,4 +1,4 @@
-"""Gateway sessions: what is numbered, kept and replayed, and the connections they speak through."""
+"""Gateway sessions, whose events are numbered, kept and replayed, and the connections that carry them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from simcord import intents as gates
 from .faults import cut
 from .world import World
 
-#: Payloads this long are compressed for clients that asked for it in IDENTIFY.
+#: Payloads of at least this length are compressed if the client asked for it in IDENTIFY.
 _WORTH_COMPRESSING = 1024
 
 
 class Connection:
-    """One WebSocket, with everything sent in order and nobody waiting for it."""
+    """One WebSocket with an outgoing queue: payloads are sent in order, and senders do not wait."""
 
     def __init__(self, request: web.Request, socket: web.WebSocketResponse) -> None:
-        """Begin to write what is queued."""
+        """Start the task that writes the queue."""
         self._request = request
         self._socket = socket
         self._queue: asyncio.Queue[bytes | str | int] = asyncio.Queue()
@@ -61,12 +61,12 @@ class Connection:
         self._queue.put_nowait(code)
 
     def abort(self) -> None:
-        """Cut the connection."""
+        """Cut the connection with a TCP reset."""
         self.ended()
         cut(self._request)
 
     def ended(self) -> None:
-        """Write nothing more: the connection is gone."""
+        """Stop writing, as the connection is gone."""
         self.closed = True
         self._writer.cancel()
 
@@ -87,10 +87,10 @@ class Connection:
 
 
 class Session:
-    """What a client identified for; outlives its connections."""
+    """An identified client's session, which outlives its connections."""
 
     def __init__(self, world: World, intents: int) -> None:
-        """Begin a session that nothing was sent in."""
+        """Start a session without events."""
         self.id = uuid.uuid4().hex
         self.intents = discord.Intents._from_value(intents)
         self.connection: Connection | None = None
@@ -101,7 +101,7 @@ class Session:
         self._sent: deque[tuple[int, str]] = deque(maxlen=world.settings.replay_limit)
 
     def attach(self, connection: Connection) -> None:
-        """Speak through ``connection`` from now on."""
+        """Send through ``connection`` from now on."""
         self.connection = connection
 
     def detach(self, connection: Connection) -> None:
@@ -112,12 +112,12 @@ class Session:
 
     @property
     def expired(self) -> bool:
-        """Whether nobody came back in time."""
+        """Whether the client has stayed away for longer than the session's lifetime."""
         alone = time.monotonic() - self.left
         return self.connection is None and alone > self._world.settings.session_lifetime
 
     def feed(self, event: str, payload: Mapping[str, Any]) -> None:
-        """Send an event, as far as the intents let it through."""
+        """Send an event if the intents allow it."""
         gate = gates.required_intent(event, payload)
         if gate is not None and not getattr(self.intents, gate):
             return
@@ -129,7 +129,7 @@ class Session:
         self.dispatch(event, payload)
 
     def dispatch(self, event: str, payload: Any) -> None:
-        """Give an event its number, keep it for a RESUME, and send it if there is a connection."""
+        """Number an event, keep it for a RESUME, and send it if there is a connection."""
         self.sequence += 1
         text = json.dumps({"op": 0, "t": event, "s": self.sequence, "d": payload})
         self._sent.append((self.sequence, text))
@@ -137,7 +137,7 @@ class Session:
             self.connection.send_text(text)
 
     def replay(self, after: int) -> bool:
-        """Send again what came after ``after``. Returns whether all of it was still there."""
+        """Send the events after ``after`` again. Returns whether all of them were still kept."""
         if self.connection is None or (self._sent and self._sent[0][0] > after + 1):
             return False
         for sequence, text in self._sent:
@@ -146,13 +146,13 @@ class Session:
         return True
 
     def _censored(self, event: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Blank what a client without the MESSAGE_CONTENT intent may not read."""
+        """Remove the content that a client without the MESSAGE_CONTENT intent may not read."""
         bot = self._world.bot_user.id
         if event in ("MESSAGE_CREATE", "MESSAGE_UPDATE"):
             payload = copy.deepcopy(dict(payload))
             gates.censor_message(payload, bot, backend=self._world)
         elif event == "INTERACTION_CREATE" and isinstance(payload.get("message"), dict):
             payload = copy.deepcopy(dict(payload))
-            # The message that carries the pressed button is the bot's own.
+            # The message with the pressed button is the bot's own.
             gates.censor_message(payload["message"], bot, backend=self._world, exempt_root=True)
         return payload

@@ -1,4 +1,4 @@
-"""What a person sees of a channel."""
+"""The visible state of channels."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from simcord.backend.models import Interaction, Message
 from .people import buttons
 from .world import SUPPRESS_EMBEDS, World
 
-#: LOADING, the flag of a message that says "is thinking".
+#: LOADING, the flag of a message that shows "is thinking".
 _LOADING = 1 << 7
 
 
 def channel(world: World, channel_id: int, viewer: int | None) -> list[dict[str, Any]]:
-    """List the messages of a channel, oldest first: all of them, or those that ``viewer`` sees."""
+    """List the messages of a channel, oldest first: all, or those visible to ``viewer``."""
     messages = sorted(world.messages.get(channel_id, {}).values(), key=lambda each: each.id)
     return [message(world, each) for each in messages if viewer is None or each.visible_to(viewer)]
 
@@ -67,13 +67,13 @@ def message(world: World, shown: Message) -> dict[str, Any]:
 
 
 def interaction(world: World, record: Interaction) -> dict[str, Any]:
-    """Describe how an interaction stands."""
+    """Describe the state of an interaction."""
     return {
         "interaction_id": str(record.id),
         "acknowledged": record.responded,
         "response": None if record.response_kind is None else str(record.response_kind),
         "message_id": None if record.message_id is None else str(record.message_id),
         "ephemeral": record.ephemeral,
-        # To the person: "This interaction failed".
+        # The person sees "This interaction failed".
         "failed": not record.responded and world.now_iso() >= (record.initial_response_deadline or ""),
     }

@@ -1,4 +1,4 @@
-"""What strict clients require: fields that SimCord leaves out, and the exact form of an answer."""
+"""Details that strict clients require: fields that SimCord leaves out, and the exact form of responses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _GUILD = {
 
 
 def guild(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete a guild, as GUILD_CREATE and ``GET /guilds/{id}`` carry it."""
+    """Complete a guild, as GUILD_CREATE and ``GET /guilds/{id}`` contain it."""
     return {**_GUILD, **payload}
 
 
 def partial_guild(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Cut a guild down to what ``GET /users/@me/guilds`` lists."""
+    """Reduce a guild to what ``GET /users/@me/guilds`` lists."""
     kept = {key: payload[key] for key in ("id", "name", "icon", "banner", "features")}
     return {**kept, "owner": False, "permissions": "0"}
 
@@ -34,6 +34,6 @@ def command(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answer(body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Answer in JSON, named as Discord names it: discord.py reads nothing that says a charset too."""
+    """Respond in JSON without a charset in the content type, which discord.py does not accept."""
     data = json.dumps(body).encode()
     return web.Response(body=data, status=status, headers=headers, content_type="application/json")

@@ -21,14 +21,14 @@ from . import wire
 from .changes import Changes
 from .settings import Settings
 
-#: SUPPRESS_EMBEDS, the flag of a message without previews of its links.
+#: SUPPRESS_EMBEDS, the flag of a message without link previews.
 SUPPRESS_EMBEDS = 1 << 2
 #: HAS_THREAD, the flag of a message that a thread was started from.
 HAS_THREAD = 1 << 5
 
 
 class WallClock(Clock):
-    """The time of day, and what a test has shifted it by."""
+    """The time of day with an offset that a test sets."""
 
     def now(self) -> datetime.datetime:
         """Return the shifted time of day."""
@@ -36,7 +36,7 @@ class WallClock(Clock):
 
 
 class Cdn(CdnStore):
-    """Files, at addresses of this server that look like those of Discord's CDN."""
+    """Files at URLs of this server that look like those of Discord's CDN."""
 
     def __init__(self, base: str) -> None:
         """Serve files below ``base``."""
@@ -46,11 +46,11 @@ class Cdn(CdnStore):
     def store_attachment(
         self, attachment_id: int, channel_id: int, filename: str, data: bytes, description: str | None
     ) -> dict[str, Any]:
-        """Keep a file, and return the attachment object that names it."""
+        """Store a file, and return its attachment object."""
         stored = super().store_attachment(attachment_id, channel_id, filename, data, description)
         path = f"/attachments/{channel_id}/{attachment_id}/{filename}"
         self._blobs[path] = self._blobs.pop(stored["url"])
-        # Discord signs these addresses; the query is part of them.
+        # Discord signs these URLs with query parameters.
         signature = hashlib.sha256(path.encode()).hexdigest()
         stored["url"] = stored["proxy_url"] = f"{self._base}{path}?ex=7fffffff&is=0&hm={signature}"
         if description is None:
@@ -63,7 +63,7 @@ class Sent:
     """A message that was sent with a nonce."""
 
     message: Message
-    #: ``time.monotonic()``, plus what the test shifted the clock by.
+    #: ``time.monotonic()`` plus the test's clock offset.
     at: float
 
 
@@ -71,36 +71,36 @@ class World(Backend):
     """SimCord's backend, with the additions of this server."""
 
     def __init__(self, base: str) -> None:
-        """Make an empty Discord with one application in it, served at ``base``."""
+        """Create an empty Discord with one application, served at ``base``."""
         self.changes = Changes()
         self.settings = Settings()
-        #: The nonce of the message that is being sent.
+        #: The nonce of the message that is being created.
         self.nonce_in_hand: str | int | None = None
         #: Earlier messages by nonce, for ``enforce_nonce``.
         self.sent: dict[str, Sent] = {}
         #: Nonces by message.
         self.nonces: dict[int, str | int] = {}
-        #: All texts a message has had, once it was edited.
+        #: All texts that an edited message has had.
         self.versions: dict[int, list[str]] = {}
-        #: How often the bot has said that it types, by channel.
+        #: How often the bot has sent a typing notice, by channel.
         self.typing: dict[int, int] = {}
-        #: People who take no direct messages.
+        #: Users who accept no direct messages.
         self.closed_dms: set[int] = set()
         super().__init__(clock=WallClock())
         self.base = base
         self.token = f"{secrets.token_urlsafe(18)}.test.{secrets.token_urlsafe(24)}"
         self.cdn = Cdn(f"{base}/cdn")
-        # SimCord keeps everything that ever crossed it; this server keeps its own, bounded, record.
+        # SimCord keeps all traffic; this server keeps a bounded record of its own.
         self.http_requests = deque(maxlen=0)  # type: ignore[assignment]
         self.transcript = deque(maxlen=0)  # type: ignore[assignment]
 
     @property
     def now(self) -> float:
-        """Seconds that only grow, shifted as the clock is."""
+        """Monotonic seconds with the test's clock offset."""
         return time.monotonic() + self.clock.elapsed
 
     def emit(self, event: str, payload: Mapping[str, Any]) -> None:
-        """Tell all sessions of an event, if the bot is where it happens."""
+        """Send an event to all sessions, if the bot may see it."""
         if not self._reaches(event, payload):
             return
         if event == "MESSAGE_CREATE" and self.nonce_in_hand is not None:
@@ -124,7 +124,7 @@ class World(Backend):
         return channel_id is None or channel_accessible(self, int(channel_id), self.bot_user.id)
 
     def edit_message(self, channel_id: int, message_id: int, fields: dict[str, Any]) -> Message:
-        """Change a message, and remember what it said before."""
+        """Change a message, and keep its earlier texts."""
         before = self.get_message(channel_id, message_id).content
         message = super().edit_message(channel_id, message_id, fields)
         if message.content != before:
@@ -132,7 +132,7 @@ class World(Backend):
         return message
 
     def new_interaction(self, type: int, channel_id: int, user_id: int, guild_id: int | None) -> Interaction:
-        """Open an interaction with the lifetimes of the settings."""
+        """Create an interaction with the lifetimes of the settings."""
         record = super().new_interaction(type, channel_id, user_id, guild_id)
         record.expires_at = self.iso_after(self.settings.interaction_lifetime)
         record.initial_response_deadline = self.iso_after(self.settings.interaction_deadline)

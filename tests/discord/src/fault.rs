@@ -1,63 +1,63 @@
-//! What goes wrong with REST calls.
+//! Failures of REST calls.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-/// Whose rate limit it is.
+/// The scope of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The bot's, on this route.
+    /// The bot on this route.
     User,
-    /// Everybody's, on this resource.
+    /// Everybody on this resource.
     Shared,
-    /// The bot's, on all routes.
+    /// The bot on all routes.
     Global,
 }
 
-/// Something that goes wrong with calls of one route: once, unless [`times`](Self::times) says
-/// otherwise. Faults of one route happen in the order in which they were given.
+/// A failure of calls to one route: once, unless [`times`](Self::times) says otherwise. Faults of one route happen in the
+/// order in which they were added.
 #[derive(Clone, Debug)]
-#[must_use = "a fault happens once it is given to `DiscordServer::fault`"]
+#[must_use = "a fault has no effect until it is passed to `DiscordServer::fault`"]
 pub struct Fault(Map<String, Value>);
 
 impl Fault {
-    /// About calls of `method` to `route`, the path below `/api/v10`, in which `*` is one segment and
-    /// `**` is anything: `/channels/*/messages`.
-    pub fn on(method: &str, route: &str) -> Aim {
-        Aim(Map::from_iter([("method".to_owned(), json!(method)), ("route".to_owned(), json!(route))]))
+    /// Selects calls of `method` to `route`, the path below `/api/v10`, in which `*` matches one segment and `**` anything:
+    /// `/channels/*/messages`.
+    pub fn on(method: &str, route: &str) -> FaultTarget {
+        FaultTarget(Map::from_iter([("method".to_owned(), json!(method)), ("route".to_owned(), json!(route))]))
     }
 
-    /// About all calls.
-    pub fn on_everything() -> Aim {
-        Aim(Map::new())
+    /// Selects all calls.
+    pub fn on_everything() -> FaultTarget {
+        FaultTarget(Map::new())
     }
 
-    /// Happens that often.
+    /// Sets how many calls it affects.
     ///
     /// # Panics
-    /// When that is never.
+    /// If that is zero.
     pub fn times(self, times: u32) -> Self {
         assert!(times > 0, "a fault happens at least once");
         self.with("times", json!(times))
     }
 
-    /// Happens until it is lifted.
+    /// Affects all calls until it is removed.
     pub fn always(self) -> Self {
         self.with("times", json!(0))
     }
 
-    /// Lets so many calls pass first.
+    /// Lets this many calls pass first.
     pub fn after(self, calls: u32) -> Self {
         self.with("skip", json!(calls))
     }
 
-    /// Happens only to calls with these words in their JSON.
+    /// Affects only calls whose JSON contains this text.
     pub fn saying(self, words: &str) -> Self {
         self.with("words", json!(words))
     }
 
-    /// Happens this long after the call came.
+    /// Happens this long after the call arrived.
     pub fn late(self, delay: Duration) -> Self {
         self.with("delay", json!(delay.as_secs_f64()))
     }
@@ -72,13 +72,13 @@ impl Fault {
     }
 }
 
-/// Which calls a fault is about; what happens to them is its method.
+/// The calls that a fault affects; its methods say how.
 #[derive(Clone, Debug)]
-#[must_use = "say what happens to these calls"]
-pub struct Aim(Map<String, Value>);
+#[must_use = "choose how these calls fail"]
+pub struct FaultTarget(Map<String, Value>);
 
-impl Aim {
-    /// 429, with the headers and body that Discord sends. Not executed.
+impl FaultTarget {
+    /// Not executed; a 429 with the headers and body that Discord sends.
     pub fn rate_limited(self, retry_after: Duration, scope: Scope) -> Fault {
         let scope = match scope {
             Scope::User => "user",
@@ -88,47 +88,47 @@ impl Aim {
         self.fault("rate_limit").with("retry_after", json!(retry_after.as_secs_f64())).with("scope", json!(scope))
     }
 
-    /// An error of Discord's, such as 403 with the code 50013. Not executed.
+    /// Not executed; an error of Discord, such as 403 with the code 50013.
     pub fn refused(self, status: u16, code: u32, message: &str) -> Fault {
         self.failed(status).with("code", json!(code)).with("message", json!(message))
     }
 
-    /// A status such as 500. Not executed.
+    /// Not executed; a status such as 500.
     pub fn failed(self, status: u16) -> Fault {
         self.fault("error").with("status", json!(status))
     }
 
-    /// A status such as 502, with the page of the network in front of Discord. Executed all the same.
+    /// Executed; a status such as 502, with the HTML page of the network in front of Discord.
     pub fn failed_after_executing(self, status: u16) -> Fault {
         self.failed(status).with("executed", json!(true)).with("html", json!(true))
     }
 
-    /// The call is executed, and the connection is cut before the answer.
+    /// Executed; the connection is cut before the response.
     pub fn executed_then_dropped(self) -> Fault {
         self.fault("drop")
     }
 
-    /// The connection is cut before anything happens.
+    /// Not executed; the connection is cut.
     pub fn reset(self) -> Fault {
         self.fault("reset")
     }
 
-    /// The call is executed, and answered this much later.
+    /// Executed and answered after this time.
     pub fn delayed(self, delay: Duration) -> Fault {
         self.fault("delay").late(delay)
     }
 
-    /// The call is executed at once, and answered this much later.
+    /// Executed at once; the response is sent after this time.
     pub fn answered_late(self, pause: Duration) -> Fault {
         self.fault("delay").with("pause", json!(pause.as_secs_f64()))
     }
 
-    /// The call is executed and never answered.
+    /// Executed; no response.
     pub fn executed_then_silent(self) -> Fault {
         self.fault("hang")
     }
 
-    /// The call is neither executed nor answered.
+    /// Not executed; no response.
     pub fn silent(self) -> Fault {
         self.fault("hang").with("executed", json!(false))
     }

@@ -1,34 +1,33 @@
-//! What goes wrong with the Gateway.
+//! Actions and state of the Gateway.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Something that the Gateway does.
+/// An action of the Gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gateway {
-    /// Closes all connections with this code. One that means it (4004, 4007, 4009 to 4014) ends the
-    /// sessions too.
+pub enum GatewayAction {
+    /// Closes all connections with this code. The codes 4004, 4007 and 4009 to 4014 end the sessions too.
     Close(u16),
     /// Cuts all connections with a TCP reset. The sessions can be resumed.
     Abort,
     /// Asks all clients to reconnect and resume.
     Reconnect,
-    /// Says that the session is invalid; whether it can be resumed all the same.
+    /// Reports an invalid session.
     InvalidSession {
-        /// Whether it can.
+        /// Whether the session can still be resumed.
         resumable: bool,
     },
-    /// Forgets all sessions: nothing more reaches them, and a RESUME is refused.
+    /// Forgets all sessions: they get no more events, and a RESUME fails.
     Forget,
-    /// Whether heartbeats of the connections that are there are acknowledged.
+    /// Sets whether heartbeats of the existing connections are acknowledged.
     Acknowledges(bool),
-    /// Whether events reach the connections that are there. What did not is replayed on a RESUME.
+    /// Sets whether the existing connections get events. A RESUME replays what they missed.
     Dispatches(bool),
-    /// Whether new connections are refused.
+    /// Sets whether new connections are refused.
     Refuses(bool),
 }
 
-impl Gateway {
+impl GatewayAction {
     pub(crate) fn into_value(self) -> Value {
         match self {
             Self::Close(code) => json!({ "do": "close", "code": code }),
@@ -46,23 +45,23 @@ impl Gateway {
 /// What clients have done at the Gateway so far.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Sessions {
-    /// Sessions with a connection, now.
+    /// The current sessions with a connection.
     pub connected: usize,
-    /// Sessions, now: those that could be resumed too.
+    /// The current sessions, including those that can be resumed.
     pub sessions: usize,
-    /// Connections there have been.
+    /// All connections so far.
     pub connections: usize,
-    /// Sessions there have been.
+    /// All sessions so far.
     pub identifies: usize,
-    /// RESUMEs that succeeded.
+    /// Successful RESUMEs.
     pub resumes: usize,
-    /// RESUMEs that were refused.
+    /// Failed RESUMEs.
     pub resumes_refused: usize,
     /// Heartbeats, acknowledged or not.
     pub heartbeats: usize,
-    /// The codes that clients have closed with; 1006 is a connection that just ended.
+    /// The codes that clients have closed with; 1006 is a connection that ended without one.
     pub closed_with: Vec<u16>,
-    /// The codes that the server closed with because of what a client did.
+    /// The codes that the server closed with because of an error of a client.
     pub refused_with: Vec<u16>,
     /// The intents of the last session.
     pub intents: u64,

@@ -1,17 +1,14 @@
-//! A Discord for tests: REST API v10 and Gateway on a port of its own, people to talk to, and
-//! everything that can go wrong, on demand.
+//! A Discord for tests: REST API v10 and Gateway on a port of its own, with people to talk to and failures on demand.
 //!
-//! The Discord inside is [SimCord](https://pypi.org/project/simcord), a Python package; `server/`
-//! gives it an HTTP and a WebSocket front and adds what it leaves out. [`DiscordServer::start`] runs
-//! that as a process, which ends with the test. `README.md` beside this crate tells what the server
-//! keeps to and where it differs from Discord.
+//! The Discord inside is [SimCord](https://pypi.org/project/simcord), a Python package; `server/` adds HTTP, a WebSocket,
+//! and what SimCord leaves out. [`DiscordServer::start`] runs it as a process that ends with the test. The README of this
+//! crate describes what the server implements and where it differs from Discord.
 //!
-//! Nothing here is part of the product, and nothing here knows it: what is tested gets
-//! [`DiscordServer::api_url`] and [`DiscordServer::token`], and a test asserts what a person
-//! [sees](Person::sees).
+//! Nothing here depends on the product: the program under test gets [`DiscordServer::api_url`] and
+//! [`DiscordServer::token`], and a test asserts what a person [sees](Person::sees).
 //!
-//! To add something that a person does: a function in `server/people.py`, its name in
-//! `server/control.py`, and a method of [`Person`]. To add a route: `server/routes.py`.
+//! To add an action of people, write a function in `server/people.py`, add its name to `server/control.py`, and add a
+//! method to [`Person`]. Routes are in `server/routes.py`.
 
 mod control;
 mod fault;
@@ -22,7 +19,7 @@ mod server;
 mod view;
 
 pub use fault::{Fault, Scope};
-pub use gateway::{Gateway, Sessions};
+pub use gateway::{GatewayAction, Sessions};
 pub use person::Person;
 pub use place::{Channel, Guild};
 pub use server::{DiscordServer, PATIENCE, python};

@@ -1,4 +1,4 @@
-//! What people do.
+//! The actions of people.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     view::{Interaction, Message},
 };
 
-/// Somebody who talks: a person, or another bot. Joins the guilds it talks in.
+/// A person, or another bot. Joins the guilds it writes in.
 #[derive(Clone, Debug)]
 pub struct Person {
     pub(crate) control: Control,
@@ -19,29 +19,28 @@ pub struct Person {
 }
 
 impl Person {
-    /// The id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The user name: what the person is called, in lower case.
+    /// The user name: the display name in lower case, with underscores for spaces.
     #[must_use]
     pub fn username(&self) -> &str {
         &self.username
     }
 
-    /// Says something.
+    /// Sends a message.
     pub async fn says(&self, channel: &Channel, content: &str) -> Message {
         self.message(channel, json!({ "content": content })).await
     }
 
-    /// Says something to the bot, in a channel.
+    /// Sends a message that mentions the bot to a channel.
     pub async fn mentions(&self, channel: &Channel, content: &str) -> Message {
         self.says(channel, &format!("{} {content}", self.bot_mention)).await
     }
 
-    /// Says something to the bot, in the direct chat.
+    /// Sends a message to the direct chat with the bot.
     pub async fn dm(&self, content: &str) -> Message {
         self.says(&self.direct().await, content).await
     }
@@ -57,24 +56,24 @@ impl Person {
         self.message(&self.place_of(to), json!({ "content": content, "reply_to": to.id })).await
     }
 
-    /// Says something with files: names and what is in them.
+    /// Sends a message with files, given as names and contents.
     pub async fn sends_files(&self, channel: &Channel, content: &str, files: &[(&str, &[u8])]) -> Message {
         let files: Vec<Value> =
             files.iter().map(|(name, data)| json!({ "name": name, "hex": hexadecimal(data) })).collect();
         self.message(channel, json!({ "content": content, "files": files })).await
     }
 
-    /// Sends a sticker, and no text.
+    /// Sends a sticker without text.
     pub async fn sends_sticker(&self, channel: &Channel, name: &str) -> Message {
         self.message(channel, json!({ "sticker": name })).await
     }
 
-    /// Says something through a webhook of the channel.
+    /// Sends a message through a webhook of the channel.
     pub async fn posts_by_webhook(&self, channel: &Channel, content: &str) -> Message {
         self.message(channel, json!({ "content": content, "webhook": true })).await
     }
 
-    /// Changes a message.
+    /// Edits a message.
     pub async fn edits(&self, message: &Message, content: &str) -> Message {
         let given = json!({ "channel_id": message.channel_id, "message_id": message.id, "content": content });
         self.control.post("edit", &given).await
@@ -91,22 +90,22 @@ impl Person {
         self.reaction(message, emoji, false).await;
     }
 
-    /// Takes a reaction back.
-    pub async fn takes_back(&self, message: &Message, emoji: &str) {
+    /// Removes a reaction.
+    pub async fn removes_reaction(&self, message: &Message, emoji: &str) {
         self.reaction(message, emoji, true).await;
     }
 
-    /// Begins to type.
+    /// Sends a typing notice.
     pub async fn types(&self, channel: &Channel) {
         self.control.act("typing", &json!({ "channel_id": channel.id, "user_id": self.id })).await;
     }
 
-    /// Opens a thread beside a channel's talk.
+    /// Opens a thread in a channel, without a message to start from.
     pub async fn opens_thread(&self, channel: &Channel, name: &str) -> Channel {
         self.thread(json!({ "channel_id": channel.id, "name": name })).await
     }
 
-    /// Opens a thread that only its members see; the bot has to be let in by `manage_threads`.
+    /// Opens a private thread; the bot needs `manage_threads` to see it.
     pub async fn opens_private_thread(&self, channel: &Channel, name: &str) -> Channel {
         self.thread(json!({ "channel_id": channel.id, "name": name, "private": true })).await
     }
@@ -116,7 +115,7 @@ impl Person {
         self.thread(json!({ "channel_id": message.channel_id, "message_id": message.id, "name": name })).await
     }
 
-    /// Posts in a forum. The post is a thread.
+    /// Creates a forum post, which is a thread.
     pub async fn posts(&self, forum: &Channel, title: &str, content: &str) -> Channel {
         self.thread(json!({ "channel_id": forum.id, "name": title, "content": content })).await
     }
@@ -124,7 +123,7 @@ impl Person {
     /// Uses a slash command, as soon as it is registered.
     ///
     /// # Panics
-    /// When it is not in time, or takes other options.
+    /// If it is not registered in time, or has other options.
     pub async fn slash(&self, channel: &Channel, command: &str, options: Value) -> Interaction {
         let given = json!({
             "channel_id": channel.id,
@@ -136,10 +135,10 @@ impl Person {
         self.control.post("slash", &given).await
     }
 
-    /// Presses the button of a message that has this label or custom id.
+    /// Presses the button of a message with this label or custom id.
     ///
     /// # Panics
-    /// When there is none that can be pressed.
+    /// If there is no such button that is enabled.
     pub async fn clicks(&self, message: &Message, button: &str) -> Interaction {
         let found = message.buttons.iter().find(|each| each.label == button || each.custom_id == button);
         let found = found.unwrap_or_else(|| panic!("no button `{button}`: {:?}", message.buttons));
@@ -152,12 +151,12 @@ impl Person {
         self.control.post("click", &given).await
     }
 
-    /// Takes no direct messages any more, or again.
+    /// Stops accepting direct messages, or accepts them again.
     pub async fn closes_dms(&self, closed: bool) {
         self.control.act("close_dms", &json!({ "user_id": self.id, "closed": closed })).await;
     }
 
-    /// What the person sees of a channel, oldest first.
+    /// The messages that this person sees in a channel, oldest first.
     pub async fn sees(&self, channel: &Channel) -> Vec<Message> {
         crate::server::messages(&self.control, channel, Some(&self.id)).await
     }
@@ -193,7 +192,7 @@ impl Person {
 fn hexadecimal(data: &[u8]) -> String {
     use std::fmt::Write;
     data.iter().fold(String::with_capacity(data.len() * 2), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes any text");
+        write!(text, "{byte:02x}").expect("writing to a string succeeds");
         text
     })
 }

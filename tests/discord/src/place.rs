@@ -1,10 +1,10 @@
-//! Where people talk.
+//! The places where people talk.
 
 use serde_json::json;
 
 use crate::control::{Control, id};
 
-/// A server of people, in Discord's words a guild, with the bot in it.
+/// A Discord server, called guild in the API, that the bot is in.
 #[derive(Clone, Debug)]
 pub struct Guild {
     pub(crate) control: Control,
@@ -13,7 +13,6 @@ pub struct Guild {
 }
 
 impl Guild {
-    /// Its id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -25,22 +24,22 @@ impl Guild {
         &self.bot_role
     }
 
-    /// Opens a text channel.
+    /// Creates a text channel.
     pub async fn channel(&self, name: &str) -> Channel {
         self.open(name, "text").await
     }
 
-    /// Opens a forum.
+    /// Creates a forum.
     pub async fn forum(&self, name: &str) -> Channel {
         self.open(name, "forum").await
     }
 
-    /// Opens an announcement channel.
+    /// Creates an announcement channel.
     pub async fn announcements(&self, name: &str) -> Channel {
         self.open(name, "announcement").await
     }
 
-    /// Removes the bot.
+    /// Removes the bot from the guild.
     pub async fn kicks_the_bot(&self) {
         self.control.act("kick", &json!({ "guild_id": self.id })).await;
     }
@@ -60,25 +59,22 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Its id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Takes permissions from the bot here (`view_channel`, `send_messages`,
-    /// `send_messages_in_threads`, `read_message_history`, `add_reactions`, `attach_files`, …), and
-    /// gives back those that an earlier call took.
+    /// Denies the bot these permissions here (`view_channel`, `send_messages`, `send_messages_in_threads`,
+    /// `read_message_history`, `add_reactions`, `attach_files`, …), in place of those that an earlier call denied.
     pub async fn denies(&self, permissions: &[&str]) {
         self.control.act("permissions", &json!({ "channel_id": self.id, "deny": permissions })).await;
     }
 
-    /// Archives a thread; a locked one cannot be opened by talking in it.
+    /// Archives the thread; a message in it unarchives it unless it is `locked`.
     pub async fn is_archived(&self, locked: bool) {
         self.control.act("archive", &json!({ "channel_id": self.id, "locked": locked })).await;
     }
 
-    /// Deletes the channel.
     pub async fn is_deleted(&self) {
         self.control.act("delete_channel", &json!({ "channel_id": self.id })).await;
     }

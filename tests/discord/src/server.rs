@@ -17,16 +17,16 @@ use tokio::{
 use crate::{
     control::{Control, id},
     fault::Fault,
-    gateway::{Gateway, Sessions},
+    gateway::{GatewayAction, Sessions},
     person::Person,
     place::{Channel, Guild},
     view::{Call, Interaction, Message},
 };
 
-/// How long a test waits for what must happen: far above what it takes.
+/// How long a test waits for what must happen: far longer than it takes.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A Discord of one test's own, with one bot in it. Ends when it is dropped.
+/// A Discord server for one test, with one bot. Dropping it ends it.
 #[derive(Debug)]
 pub struct DiscordServer {
     control: Control,
@@ -35,7 +35,7 @@ pub struct DiscordServer {
     token: String,
     application_id: String,
     bot_id: String,
-    // The server ends with its standard input: also when the test's process is killed.
+    // The server ends with its standard input, even when the test's process is killed.
     _input: ChildStdin,
     _process: Child,
 }
@@ -54,7 +54,7 @@ struct Information {
 }
 
 #[derive(Deserialize)]
-struct Seen {
+struct VisibleChannel {
     messages: Vec<Message>,
     typing: u64,
 }
@@ -65,14 +65,14 @@ struct Revision {
 }
 
 impl DiscordServer {
-    /// Starts one on a free port.
+    /// Starts a server on a free port.
     ///
     /// # Panics
-    /// When Python and its packages are not there: run the tests with `cargo xtask test`.
+    /// If Python or its packages are missing: run the tests with `cargo xtask test`.
     pub async fn start() -> Self {
         let python = python();
         let mut process = Command::new(&python)
-            // -B: nothing is written beside the sources.
+            // -B: no bytecode files beside the sources.
             .args(["-B", "-m", "server"])
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
             .stdin(Stdio::piped())
@@ -93,25 +93,23 @@ impl DiscordServer {
         Self { control, url, gateway_url, token, application_id, bot_id, _input: input, _process: process }
     }
 
-    /// What stands for `https://discord.com`: the REST API is at `/api/v10` below it.
+    /// The base URL in place of `https://discord.com`: the REST API is at `/api/v10` below it.
     #[must_use]
     pub fn api_url(&self) -> &str {
         &self.url
     }
 
-    /// The Gateway, which `/gateway/bot` names too.
+    /// The Gateway's URL, as in `/gateway/bot`.
     #[must_use]
     pub fn gateway_url(&self) -> &str {
         &self.gateway_url
     }
 
-    /// The bot's token.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// The application's id.
     #[must_use]
     pub fn application_id(&self) -> &str {
         &self.application_id
@@ -129,36 +127,36 @@ impl DiscordServer {
         format!("<@{}>", self.bot_id)
     }
 
-    /// Somebody new.
+    /// Creates a person.
     pub async fn person(&self, name: &str) -> Person {
-        self.somebody(name, false).await
+        self.create_person(name, false).await
     }
 
-    /// Another bot.
+    /// Creates another bot.
     pub async fn another_bot(&self, name: &str) -> Person {
-        self.somebody(name, true).await
+        self.create_person(name, true).await
     }
 
-    /// Many new people, each with a direct chat with the bot.
+    /// Creates many people, each with a direct chat with the bot.
     pub async fn crowd(&self, people: usize) -> Vec<(Person, Channel)> {
         let answers: Vec<Value> = self.control.post("crowd", &json!({ "people": people })).await;
         answers
             .iter()
             .map(|answer| {
                 let channel = Channel { control: self.control.clone(), id: id(answer, "channel_id") };
-                (self.known(id(answer, "user_id"), String::new()), channel)
+                (self.person_handle(id(answer, "user_id"), String::new()), channel)
             })
             .collect()
     }
 
-    /// Everybody says `content` in their channel, `messages` times. A `{}` in it is the message's
-    /// number. Far faster than one by one.
+    /// Everybody sends `content` to their channel, `messages` times. A `{}` in it is replaced by the message's number. Far
+    /// faster than single calls.
     pub async fn all_say(&self, crowd: &[(Person, Channel)], messages: usize, content: &str) {
         self.control.act("flood", &json!({ "from": speakers(crowd), "messages": messages, "content": content })).await;
     }
 
-    /// Everybody says `content` in their channel, and again as soon as the bot has said something there, for
-    /// `warm_up` and then for `time`. Gives the waits of those who asked and were answered within `time`.
+    /// Everybody sends `content` to their channel, and again as soon as the bot has answered there, for `warm_up` and then
+    /// for `time`. Returns the waits of questions that were both asked and answered within `time`.
     pub async fn converse(
         &self,
         crowd: &[(Person, Channel)],
@@ -176,7 +174,7 @@ impl DiscordServer {
         waits.into_iter().map(|wait| Duration::from_secs_f64(wait / 1000.0)).collect()
     }
 
-    /// A new guild, with the bot in it.
+    /// Creates a guild that the bot is in.
     pub async fn guild(&self, name: &str) -> Guild {
         let answer: Value = self.control.post("guild", &json!({ "name": name })).await;
         Guild { control: self.control.clone(), id: id(&answer, "guild_id"), bot_role: id(&answer, "bot_role_id") }
@@ -188,81 +186,79 @@ impl DiscordServer {
         Channel { control: self.control.clone(), id: id.to_owned() }
     }
 
-    /// Makes something go wrong with REST calls. Gives its number, to [`lift`](Self::lift) it.
+    /// Makes REST calls fail. Returns the fault's number for [`remove_fault`](Self::remove_fault).
     ///
     /// # Panics
-    /// When the server gives none.
+    /// If the server returns no number.
     pub async fn fault(&self, fault: Fault) -> u64 {
         let answer: Value = self.control.post("fault", &fault.into_value()).await;
         answer["fault"].as_u64().expect("a fault has a number")
     }
 
-    /// Takes back one fault.
-    pub async fn lift(&self, fault: u64) {
+    /// Removes one fault.
+    pub async fn remove_fault(&self, fault: u64) {
         self.control.act("lift", &json!({ "fault": fault })).await;
     }
 
-    /// Takes back all faults.
-    pub async fn lift_all(&self) {
+    /// Removes all faults.
+    pub async fn clear_faults(&self) {
         self.control.act("lift", &json!({})).await;
     }
 
-    /// From now on, `method` on `route` (as in [`Fault::on`]) takes `limit` calls in `per`, for each
-    /// channel or guild; more get 429.
+    /// Limits `method` on `route` (as in [`Fault::on`]) to `limit` calls per `per`, for each channel or guild; more get a
+    /// 429.
     pub async fn limits(&self, method: &str, route: &str, limit: u32, per: Duration) {
         let given = json!({ "method": method, "route": route, "limit": limit, "per": per.as_secs_f64() });
         self.control.act("rate_limit", &given).await;
     }
 
-    /// Makes the Gateway do something.
-    pub async fn gateway(&self, action: Gateway) {
+    /// Performs an action of the Gateway.
+    pub async fn gateway(&self, action: GatewayAction) {
         self.control.act("gateway", &action.into_value()).await;
     }
 
-    /// Sends an event that nothing here makes, to whoever is connected: one that cannot be read, one of a
-    /// kind that is not known yet.
+    /// Sends an arbitrary event to all connected clients, such as a malformed one or one of an unknown kind.
     pub async fn event(&self, name: &str, data: &Value) {
         self.control.act("event", &json!({ "name": name, "data": data })).await;
     }
 
-    /// Changes settings; `README.md` lists them.
+    /// Changes settings, which `server/settings.py` lists.
     ///
     /// # Panics
-    /// When there is no such setting.
+    /// If there is no such setting.
     pub async fn set(&self, settings: Value) {
         self.control.act("settings", &settings).await;
     }
 
-    /// Lets time pass for everything that has a lifetime here: interactions, their tokens, nonces.
+    /// Advances the clock for everything that has a lifetime: interactions, their tokens, nonces.
     pub async fn advance(&self, time: Duration) {
         self.control.act("clock", &json!({ "advance": time.as_secs_f64() })).await;
     }
 
-    /// Resets the bot's token: all sessions end, and the token that was is worth nothing. Gives the
-    /// new one.
+    /// Resets the bot's token: all sessions end, and the old token becomes invalid. Returns the new one.
     pub async fn reset_token(&self) -> String {
         let answer: Value = self.control.post("token", &json!({})).await;
         id(&answer, "token")
     }
 
-    /// Everything that is in a channel, oldest first; what only one person sees too.
+    /// All messages in a channel, oldest first, including ephemeral ones.
     pub async fn visible(&self, channel: &Channel) -> Vec<Message> {
         messages(&self.control, channel, None).await
     }
 
-    /// What the bot has said in a channel, oldest first.
-    pub async fn said(&self, channel: &Channel) -> Vec<String> {
+    /// The texts of the bot's messages in a channel, oldest first.
+    pub async fn bot_texts(&self, channel: &Channel) -> Vec<String> {
         let visible = self.visible(channel).await;
         visible.into_iter().filter(|message| message.ours && !message.loading).map(|message| message.content).collect()
     }
 
-    /// How often the bot has said in a channel that it types.
+    /// How often the bot has sent a typing notice to a channel.
     pub async fn typing(&self, channel: &Channel) -> u64 {
-        let seen: Seen = self.control.get("visible", &[("channel_id", channel.id())]).await;
+        let seen: VisibleChannel = self.control.get("visible", &[("channel_id", channel.id())]).await;
         seen.typing
     }
 
-    /// A preview of a link comes to a message: an update that is no edit.
+    /// Adds a link preview to a message: an update that is not an edit.
     pub async fn unfurls(&self, message: &Message) {
         let given = json!({ "channel_id": message.channel_id, "message_id": message.id });
         self.control.act("unfurl", &given).await;
@@ -273,14 +269,13 @@ impl DiscordServer {
         self.control.get("calls", &[]).await
     }
 
-    /// The calls of `method` whose path ends so.
+    /// The calls of `method` whose path ends with `path_end`.
     pub async fn calls_to(&self, method: &str, path_end: &str) -> Vec<Call> {
         let mut calls = self.calls().await;
         calls.retain(|call| call.method == method && call.path.ends_with(path_end));
         calls
     }
 
-    /// Forgets the calls so far.
     pub async fn forget_calls(&self) {
         self.control.act("forget_calls", &json!({})).await;
     }
@@ -290,12 +285,12 @@ impl DiscordServer {
         self.control.get("sessions", &[]).await
     }
 
-    /// How an interaction stands now.
+    /// The current state of an interaction.
     pub async fn interaction(&self, interaction: &Interaction) -> Interaction {
         self.control.get("interaction", &[("interaction_id", &interaction.id)]).await
     }
 
-    /// The commands that are registered: in a guild, or everywhere.
+    /// The names of the registered commands of a guild, or of the global ones.
     pub async fn commands(&self, guild: Option<&Guild>) -> Vec<String> {
         match guild {
             Some(guild) => self.control.get("commands", &[("guild_id", guild.id())]).await,
@@ -306,16 +301,16 @@ impl DiscordServer {
     /// The requests in the last ten minutes that count towards a ban: 401, 403, 429.
     ///
     /// # Panics
-    /// When the server does not say.
+    /// If the server does not return it.
     pub async fn invalid_requests(&self) -> u64 {
         let answer: Value = self.control.get("info", &[]).await;
         answer["invalid_requests"].as_u64().expect("the server counts them")
     }
 
-    /// Asks `what` again after every change until it gives something.
+    /// Evaluates `what` again after every change until it returns `Some`.
     ///
     /// # Panics
-    /// When it has not after [`PATIENCE`].
+    /// If it does not within [`PATIENCE`].
     pub async fn until<T>(&self, about: &str, mut what: impl AsyncFnMut() -> Option<T>) -> T {
         let started = Instant::now();
         loop {
@@ -330,41 +325,40 @@ impl DiscordServer {
         }
     }
 
-    /// Waits until there are sessions with a connection, one or more.
+    /// Waits until at least one session has a connection.
     pub async fn until_connected(&self) -> Sessions {
         self.until("a client is connected", async || Some(self.sessions().await).filter(|now| now.connected > 0)).await
     }
 
-    /// Waits until the bot has said so many things in a channel, and gives them.
-    pub async fn until_said(&self, channel: &Channel, number: usize) -> Vec<String> {
+    /// Waits until the bot has sent this many messages to a channel, and returns their texts.
+    pub async fn until_bot_texts(&self, channel: &Channel, number: usize) -> Vec<String> {
         let about = format!("{number} messages of the bot");
-        self.until(&about, async || Some(self.said(channel).await).filter(|said| said.len() >= number)).await
+        self.until(&about, async || Some(self.bot_texts(channel).await).filter(|texts| texts.len() >= number)).await
     }
 
-    async fn somebody(&self, name: &str, bot: bool) -> Person {
+    async fn create_person(&self, name: &str, bot: bool) -> Person {
         let answer: Value = self.control.post("person", &json!({ "name": name, "bot": bot })).await;
-        self.known(id(&answer, "user_id"), id(&answer, "username"))
+        self.person_handle(id(&answer, "user_id"), id(&answer, "username"))
     }
 
-    fn known(&self, id: String, username: String) -> Person {
+    fn person_handle(&self, id: String, username: String) -> Person {
         Person { control: self.control.clone(), id, username, bot_mention: self.bot_mention() }
     }
 }
 
-/// Who speaks where, as the control API takes it.
+/// People and their channels, in the format of the control API.
 fn speakers(crowd: &[(Person, Channel)]) -> Vec<Value> {
     crowd.iter().map(|(person, channel)| json!({ "user_id": person.id(), "channel_id": channel.id() })).collect()
 }
 
-/// The Python with the packages of `requirements.txt`: `$REJOINDER_PYTHON`, or the one that
-/// `cargo xtask test` has made.
+/// The Python with the packages of `requirements.txt`: `$REJOINDER_PYTHON`, or the one that `cargo xtask test` installs.
 ///
 /// # Panics
-/// When there is neither.
+/// If there is neither.
 #[must_use]
 pub fn python() -> PathBuf {
-    let made = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/counterparts/python/bin/python");
-    let python = env::var_os("REJOINDER_PYTHON").map_or_else(made, PathBuf::from);
+    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/counterparts/python/bin/python");
+    let python = env::var_os("REJOINDER_PYTHON").map_or_else(installed, PathBuf::from);
     assert!(python.is_file(), "{} is missing: run `cargo xtask test`", python.display());
     python
 }
@@ -372,6 +366,6 @@ pub fn python() -> PathBuf {
 pub(crate) async fn messages(control: &Control, channel: &Channel, viewer: Option<&str>) -> Vec<Message> {
     let mut query = vec![("channel_id", channel.id())];
     query.extend(viewer.map(|viewer| ("viewer", viewer)));
-    let seen: Seen = control.get("visible", &query).await;
+    let seen: VisibleChannel = control.get("visible", &query).await;
     seen.messages
 }

@@ -1,8 +1,8 @@
-//! serenity connects, leaves and comes back.
+//! serenity connects, leaves and reconnects.
 
 use std::collections::HashSet;
 
-use rejoinder_discord_server::{DiscordServer, Gateway};
+use rejoinder_discord_server::{DiscordServer, GatewayAction};
 use serde_json::json;
 use serenity::all::{Event, GatewayIntents};
 
@@ -52,11 +52,11 @@ async fn what_was_said_while_a_client_was_cut_off_is_replayed() {
     let ada = server.person("Ada").await;
     let judge = Judge::connects(&server).await;
 
-    server.gateway(Gateway::Dispatches(false)).await;
+    server.gateway(GatewayAction::Dispatches(false)).await;
     for number in 0..3 {
         ada.says(&channel, &format!("missed {number}")).await;
     }
-    server.gateway(Gateway::Abort).await;
+    server.gateway(GatewayAction::Abort).await;
 
     for number in 0..3 {
         assert_eq!(judge.hears().await.content, format!("missed {number}"));
@@ -75,9 +75,9 @@ async fn what_was_said_before_a_new_session_is_only_in_the_history() {
     let before = ada.says(&channel, "before").await;
     assert_eq!(judge.hears().await.content, "before");
 
-    server.gateway(Gateway::Forget).await;
+    server.gateway(GatewayAction::Forget).await;
     ada.says(&channel, "missed").await;
-    server.gateway(Gateway::Abort).await;
+    server.gateway(GatewayAction::Abort).await;
     judge.sees("a new READY", |event| matches!(event, Event::Ready(_)).then_some(())).await;
     ada.says(&channel, "after").await;
 
@@ -94,10 +94,10 @@ async fn a_client_follows_a_request_to_reconnect_and_an_invalid_session() {
     let server = DiscordServer::start().await;
     let judge = Judge::connects(&server).await;
 
-    server.gateway(Gateway::Reconnect).await;
+    server.gateway(GatewayAction::Reconnect).await;
     judge.sees("RESUMED", |event| matches!(event, Event::Resumed(_)).then_some(())).await;
 
-    server.gateway(Gateway::InvalidSession { resumable: false }).await;
+    server.gateway(GatewayAction::InvalidSession { resumable: false }).await;
     judge.sees("a new READY", |event| matches!(event, Event::Ready(_)).then_some(())).await;
     assert_eq!(server.sessions().await.identifies, 2);
 }
@@ -109,7 +109,7 @@ async fn a_client_whose_heartbeats_are_not_acknowledged_comes_back() {
     server.set(json!({ "heartbeat_interval": 0.2 })).await;
     let judge = Judge::connects(&server).await;
 
-    server.gateway(Gateway::Acknowledges(false)).await;
+    server.gateway(GatewayAction::Acknowledges(false)).await;
 
     let anew = |event| matches!(event, Event::Resumed(_) | Event::Ready(_)).then_some(());
     judge.sees("a new connection", anew).await;
@@ -123,7 +123,7 @@ async fn a_client_that_asks_for_a_privileged_intent_without_having_it_is_sent_aw
     let _judge = Judge::connects_with(&server, GatewayIntents::all()).await;
 
     let refused = async || Some(server.sessions().await.refused_with).filter(|codes| !codes.is_empty());
-    assert_eq!(server.until("it is sent away", refused).await, [4014]);
+    assert_eq!(server.until("the close code", refused).await, [4014]);
 }
 
 #[tokio::test]

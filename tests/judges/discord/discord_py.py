@@ -1,4 +1,4 @@
-"""A bot on discord.py, for the server to be judged by: API_URL GATEWAY_URL TOKEN GUILD_ID."""
+"""A bot on discord.py that tests the server. Arguments: API_URL GATEWAY_URL TOKEN GUILD_ID."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ API_URL, GATEWAY_URL, TOKEN, GUILD_ID = sys.argv[1:]
 
 
 class Buttons(discord.ui.View):
-    """A question with one answer."""
+    """A question with one button."""
 
     @discord.ui.button(label="Yes")
     async def yes(self, interaction: discord.Interaction, button: discord.ui.Button) -> None:
-        """Take the answer."""
+        """Replace the question by the answer."""
         await interaction.response.edit_message(content=f"You said {button.label}", view=None)
 
 
 class Bot(discord.Client):
-    """Does what it is told, each thing a part of the API."""
+    """A bot that executes the commands in messages, each of which tests a part of the API."""
 
     def __init__(self) -> None:
-        """Ask for what is written."""
+        """Request the message content intent."""
         intents = discord.Intents.default()
         intents.message_content = True
         super().__init__(intents=intents)
@@ -39,7 +39,7 @@ class Bot(discord.Client):
         await self.tree.sync(guild=discord.Object(int(GUILD_ID)))
 
     async def on_message(self, message: discord.Message) -> None:
-        """Answer a person."""
+        """Execute the command in a person's message."""
         if message.author.bot or not message.content:
             return
         if message.guild is not None:
@@ -69,7 +69,7 @@ bot = Bot()
 
 @bot.tree.command(name="ask", description="Ask", guild=discord.Object(int(GUILD_ID)))
 async def ask(interaction: discord.Interaction, text: str) -> None:
-    """Answer a command, after thinking."""
+    """Defer the response to a command, then answer it."""
     await interaction.response.defer()
     await interaction.followup.send(f"{text} Yes.")
 

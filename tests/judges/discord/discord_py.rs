@@ -1,4 +1,4 @@
-//! discord.py, the most used client library, holds a conversation with the server.
+//! discord.py, the most popular client library, has a conversation with the server.
 
 use std::{path::Path, process::Stdio};
 
@@ -24,7 +24,7 @@ async fn discord_py_holds_a_conversation() {
     server.until_connected().await;
 
     ada.slash(&channel, "ask", json!({ "text": "are you there?" })).await;
-    assert_eq!(server.until_said(&channel, 1).await, ["are you there? Yes."]);
+    assert_eq!(server.until_bot_texts(&channel, 1).await, ["are you there? Yes."]);
 
     let asked = ada.mentions(&channel, "buttons").await;
     let question = server
@@ -44,18 +44,18 @@ async fn discord_py_holds_a_conversation() {
         let mut files = server.visible(&channel).await.into_iter().filter(|message| message.ours);
         files.find_map(|message| message.attachments.first().cloned())
     };
-    let file = server.until("the file comes back", sent_back).await;
+    let file = server.until("the returned file", sent_back).await;
     assert_eq!((file.name.as_str(), file.size), ("back.txt", 5));
 
     let message = ada.says(&channel, "thread").await;
     let thread = server.channel(&message.id);
-    assert_eq!(server.until_said(&thread, 1).await, ["in the thread"]);
+    assert_eq!(server.until_bot_texts(&thread, 1).await, ["in the thread"]);
 
     channel.denies(&["send_messages"]).await;
     ada.dm("forbidden").await;
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["Forbidden 50013"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["Forbidden 50013"]);
 
     ada.dm("bye").await;
-    let status = judge.wait().await.expect("it ends");
+    let status = judge.wait().await.expect("discord.py ends");
     assert!(status.success(), "discord.py ended with {status}");
 }

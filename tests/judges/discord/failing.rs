@@ -1,8 +1,8 @@
-//! Faults, as serenity sees them.
+//! Faults as serenity sees them.
 
 use std::time::{Duration, Instant};
 
-use rejoinder_discord_server::{DiscordServer, Fault, Gateway, Scope};
+use rejoinder_discord_server::{DiscordServer, Fault, GatewayAction, Scope};
 use serenity::{
     Error,
     all::{CreateMessage, Nonce},
@@ -17,7 +17,7 @@ fn once(content: &str) -> CreateMessage {
     CreateMessage::new().content(content).nonce(Nonce::String("a-nonce".to_owned())).enforce_nonce(true)
 }
 
-/// The error of a call that was not answered.
+/// Checks that a call got no response.
 fn unanswered<T: std::fmt::Debug>(result: &Result<T, Error>) {
     assert!(matches!(result, Err(Error::Http(HttpError::Request(_)))), "{result:?}");
 }
@@ -33,7 +33,7 @@ async fn a_rate_limit_says_how_long_and_for_what() {
         server.fault(Fault::on("POST", MESSAGES).rate_limited(Duration::from_millis(1500), scope)).await;
 
         let request = http.post(&url).header("Authorization", format!("Bot {}", server.token()));
-        let response = request.json(&serde_json::json!({ "content": "hi" })).send().await.expect("it is answered");
+        let response = request.json(&serde_json::json!({ "content": "hi" })).send().await.expect("there is a response");
 
         assert_eq!(response.status(), 429);
         let header = |name: &str| response.headers().get(name).map(|value| value.to_str().expect("text").to_owned());
@@ -74,11 +74,11 @@ async fn what_was_executed_before_the_connection_was_cut_is_found_by_its_nonce()
     for fault in faults {
         server.fault(fault).await;
         assert!(send(&http, &channel, once("hi")).await.is_err());
-        assert_eq!(server.said(&channel).await, ["hi"]);
+        assert_eq!(server.bot_texts(&channel).await, ["hi"]);
     }
 
-    send(&http, &channel, once("hi")).await.expect("it is found");
-    assert_eq!(server.said(&channel).await, ["hi"]);
+    send(&http, &channel, once("hi")).await.expect("the earlier message is returned");
+    assert_eq!(server.bot_texts(&channel).await, ["hi"]);
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn faults_count_their_calls() {
 
     let outage = server.fault(Fault::on_everything().failed(503).always()).await;
     assert_eq!(statuses(3).await, [503, 503, 503]);
-    server.lift(outage).await;
+    server.remove_fault(outage).await;
     assert_eq!(statuses(1).await, [200]);
 }
 
@@ -133,13 +133,13 @@ async fn a_fault_hits_only_the_words_that_it_is_for() {
     let say = async |content: &str| send(&http, &channel, CreateMessage::new().content(content)).await;
     server.fault(Fault::on("POST", MESSAGES).refused(400, 50035, "Invalid Form Body").saying("part 2").always()).await;
 
-    say("part 1").await.expect("it is sent");
+    say("part 1").await.expect("the message is sent");
     for _ in 0..2 {
         assert_eq!(refusal(say("this is part 2 of it").await), (400, 50035));
     }
-    say("part 3").await.expect("it is sent");
+    say("part 3").await.expect("the message is sent");
 
-    assert_eq!(server.said(&channel).await, ["part 1", "part 3"]);
+    assert_eq!(server.bot_texts(&channel).await, ["part 1", "part 3"]);
 }
 
 #[tokio::test]
@@ -150,24 +150,24 @@ async fn an_answer_can_be_late_or_never_come() {
     let late = Duration::from_millis(300);
     server.fault(Fault::on("POST", MESSAGES).delayed(late)).await;
     let started = Instant::now();
-    send(&http, &channel, CreateMessage::new().content("late")).await.expect("it is answered");
+    send(&http, &channel, CreateMessage::new().content("late")).await.expect("there is a response");
     assert!(started.elapsed() >= late);
 
     server.fault(Fault::on("POST", MESSAGES).answered_late(late)).await;
     let started = Instant::now();
     let waiting = send(&http, &channel, CreateMessage::new().content("seen before"));
     let (answer, seen) = tokio::join!(waiting, async {
-        server.until_said(&channel, 2).await;
+        server.until_bot_texts(&channel, 2).await;
         started.elapsed()
     });
-    answer.expect("it is answered");
+    answer.expect("there is a response");
     assert!(seen < late && started.elapsed() >= late, "{seen:?}, {:?}", started.elapsed());
 
     server.fault(Fault::on("POST", MESSAGES).executed_then_silent()).await;
     let waiting = send(&http, &channel, CreateMessage::new().content("silence"));
-    let executed = server.until_said(&channel, 3);
+    let executed = server.until_bot_texts(&channel, 3);
     tokio::select! {
-        answer = waiting => panic!("it was answered: {answer:?}"),
+        answer = waiting => panic!("unexpected response: {answer:?}"),
         said = executed => assert_eq!(said, ["late", "seen before", "silence"]),
     }
 }
@@ -181,14 +181,14 @@ async fn permissions_are_lost_in_the_middle_of_a_conversation() {
     let ada = server.person("Ada").await;
     let http = http(&server);
     let say = async |channel| send(&http, channel, CreateMessage::new().content("hi")).await;
-    say(&channel).await.expect("it may talk");
+    say(&channel).await.expect("the bot may send messages");
 
     channel.denies(&["send_messages"]).await;
     assert_eq!(refusal(say(&channel).await), (403, 50013));
     channel.denies(&["view_channel"]).await;
     assert_eq!(refusal(say(&channel).await), (403, 50001));
     channel.denies(&[]).await;
-    say(&channel).await.expect("it may talk again");
+    say(&channel).await.expect("the bot may send messages again");
     guild.kicks_the_bot().await;
     assert_eq!(refusal(say(&channel).await), (403, 50001));
     channel.is_deleted().await;
@@ -225,13 +225,13 @@ async fn an_archived_thread_is_opened_by_talking_unless_it_is_locked() {
     let http = http(&server);
     let say = async || send(&http, &thread, CreateMessage::new().content("hi")).await;
     let archived = async || match http.get_channel(number(thread.id()).into()).await {
-        Ok(serenity::all::Channel::Guild(thread)) => thread.thread_metadata.expect("it is a thread").archived,
+        Ok(serenity::all::Channel::Guild(thread)) => thread.thread_metadata.expect("the channel is a thread").archived,
         other => panic!("no thread: {other:?}"),
     };
 
     thread.is_archived(false).await;
     assert!(archived().await);
-    say().await.expect("it is sent");
+    say().await.expect("the message is sent");
     assert!(!archived().await);
 
     channel.denies(&["manage_threads"]).await;
@@ -274,7 +274,7 @@ async fn who_makes_too_many_invalid_requests_is_banned() {
 #[tokio::test]
 async fn a_server_that_is_away_refuses_the_gateway_too() {
     let server = DiscordServer::start().await;
-    server.gateway(Gateway::Refuses(true)).await;
+    server.gateway(GatewayAction::Refuses(true)).await;
 
     let connected = tokio_tungstenite::connect_async(format!("{}/?v=10&encoding=json", server.gateway_url())).await;
 
@@ -287,14 +287,14 @@ async fn a_message_is_looked_for_by_its_number() {
     let server = DiscordServer::start().await;
     let channel = server.guild("Home").await.channel("general").await;
     let http = http(&server);
-    let sent = send(&http, &channel, once("hi")).await.expect("it is sent");
+    let sent = send(&http, &channel, once("hi")).await.expect("the message is sent");
     let place = number(channel.id()).into();
 
-    let read = http.get_message(place, sent.id).await.expect("it is there");
+    let read = http.get_message(place, sent.id).await.expect("the message is read");
     assert_eq!(read.content, "hi");
-    assert!(read.nonce.is_none(), "Discord does not promise it");
+    assert!(read.nonce.is_none(), "Discord does not promise a nonce");
 
     server.set(serde_json::json!({ "nonce_in_history": true })).await;
-    let read = http.get_message(place, sent.id).await.expect("it is there");
+    let read = http.get_message(place, sent.id).await.expect("the message is read");
     assert!(matches!(read.nonce, Some(Nonce::String(nonce)) if nonce == "a-nonce"));
 }

@@ -1,4 +1,4 @@
-//! serenity is asked by commands and buttons.
+//! serenity gets commands and button presses.
 
 use std::time::Duration;
 
@@ -69,15 +69,15 @@ async fn a_command_is_deferred_and_answered() {
     assert_eq!(command.data.options[0].value.as_str(), Some("why?"));
     assert_eq!(command.user.id.get(), number(ada.id()));
 
-    acknowledges(&judge, command.id.get(), &command.token, json!({ "type": 5 })).await.expect("it is acknowledged");
+    acknowledges(&judge, command.id.get(), &command.token, json!({ "type": 5 })).await.expect("an acknowledgement");
     let thinking = server.visible(&channel).await;
     assert!(thinking[0].loading && server.interaction(&used).await.acknowledged);
     let again = acknowledges(&judge, command.id.get(), &command.token, json!({ "type": 5 })).await;
     assert_eq!(refusal(again), (400, 40060));
 
-    answers(&judge, &command.token, "because").await.expect("it is answered");
-    answers(&judge, &command.token, "because of this").await.expect("and again, in place");
-    assert_eq!(server.said(&channel).await, ["because of this"]);
+    answers(&judge, &command.token, "because").await.expect("there is a response");
+    answers(&judge, &command.token, "because of this").await.expect("the answer is edited");
+    assert_eq!(server.bot_texts(&channel).await, ["because of this"]);
 }
 
 #[tokio::test]
@@ -109,11 +109,11 @@ async fn an_interaction_can_be_answered_for_fifteen_minutes() {
 
     ada.slash(&channel, "ask", json!({ "text": "why?" })).await;
     let command = asks(&judge).await;
-    acknowledges(&judge, command.id.get(), &command.token, json!({ "type": 5 })).await.expect("it is acknowledged");
+    acknowledges(&judge, command.id.get(), &command.token, json!({ "type": 5 })).await.expect("an acknowledgement");
     server.advance(Duration::from_mins(15)).await;
 
     assert_eq!(refusal(answers(&judge, &command.token, "because").await), (404, 10015));
-    send(&judge.http, &channel, CreateMessage::new().content("because")).await.expect("the channel takes it");
+    send(&judge.http, &channel, CreateMessage::new().content("because")).await.expect("the message is sent");
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn an_ephemeral_answer_is_seen_by_one_person() {
     ada.slash(&channel, "ask", json!({ "text": "why?" })).await;
     let command = asks(&judge).await;
     let response = json!({ "type": 4, "data": { "content": "between us", "flags": 64 } });
-    acknowledges(&judge, command.id.get(), &command.token, response).await.expect("it is answered");
+    acknowledges(&judge, command.id.get(), &command.token, response).await.expect("there is a response");
 
     let seen = ada.sees(&channel).await;
     assert_eq!((seen[0].content.as_str(), seen[0].ephemeral_to.as_deref()), ("between us", Some(ada.id())));
@@ -144,14 +144,14 @@ async fn a_button_is_pressed_and_taken_away() {
     judge.http.set_application_id(number(server.application_id()).into());
     let button = CreateButton::new("pick:1").label("Yes").style(ButtonStyle::Primary);
     let question = CreateMessage::new().content("Sure?").components(vec![CreateActionRow::Buttons(vec![button])]);
-    send(&judge.http, &channel, question).await.expect("it is sent");
+    send(&judge.http, &channel, question).await.expect("the message is sent");
 
     let used = ada.clicks(&server.visible(&channel).await[0], "Yes").await;
     let component = pressed(&judge).await;
     assert_eq!(component.data.custom_id, "pick:1");
-    acknowledges(&judge, component.id.get(), &component.token, json!({ "type": 6 })).await.expect("it is acknowledged");
+    acknowledges(&judge, component.id.get(), &component.token, json!({ "type": 6 })).await.expect("an acknowledgement");
     let edit = json!({ "content": "Sure? Yes.", "components": [] });
-    judge.http.edit_original_interaction_response(&component.token, &edit, vec![]).await.expect("it is edited");
+    judge.http.edit_original_interaction_response(&component.token, &edit, vec![]).await.expect("an edit");
 
     let shown = &server.visible(&channel).await[0];
     assert_eq!((shown.content.as_str(), shown.buttons.len()), ("Sure? Yes.", 0));

@@ -1,4 +1,4 @@
-//! serenity listens and talks.
+//! serenity receives and sends messages.
 
 use std::time::Duration;
 
@@ -54,18 +54,18 @@ async fn a_nonce_gives_the_earlier_message_for_two_minutes() {
     let channel = server.guild("Home").await.channel("general").await;
     let http = http(&server);
 
-    let first = send(&http, &channel, with_nonce("once", "a-nonce")).await.expect("it is sent");
-    let again = send(&http, &channel, with_nonce("once", "a-nonce")).await.expect("it is found");
+    let first = send(&http, &channel, with_nonce("once", "a-nonce")).await.expect("the message is sent");
+    let again = send(&http, &channel, with_nonce("once", "a-nonce")).await.expect("the earlier message is returned");
     assert_eq!(again.id, first.id);
     assert!(matches!(first.nonce, Some(Nonce::String(nonce)) if nonce == "a-nonce"));
 
     server.advance(Duration::from_secs(121)).await;
-    let later = send(&http, &channel, with_nonce("once", "a-nonce")).await.expect("it is sent");
+    let later = send(&http, &channel, with_nonce("once", "a-nonce")).await.expect("the message is sent");
     assert_ne!(later.id, first.id);
 
     let unenforced = text("twice").nonce(Nonce::String("a-nonce".to_owned()));
-    send(&http, &channel, unenforced).await.expect("it is sent");
-    assert_eq!(server.said(&channel).await, ["once", "once", "twice"]);
+    send(&http, &channel, unenforced).await.expect("the message is sent");
+    assert_eq!(server.bot_texts(&channel).await, ["once", "once", "twice"]);
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn the_history_goes_forward_from_a_message_and_backward() {
     };
 
     assert_eq!(read(GetMessages::new().limit(3)).await, "654");
-    // The oldest after it, not the newest: so a reader that goes on from the last one misses nothing.
+    // The oldest messages after it, not the newest, so that a reader that continues from the last one misses none.
     assert_eq!(read(GetMessages::new().after(number(&said[1].id)).limit(3)).await, "432");
     assert_eq!(read(GetMessages::new().before(number(&said[5].id)).limit(3)).await, "432");
     let too_many: Result<Vec<serenity::all::Message>, _> =
@@ -111,19 +111,19 @@ async fn a_message_is_edited_reacted_to_and_deleted() {
     let theirs = ada.says(&channel, "hello").await;
     let http = http(&server);
 
-    let mut ours = send(&http, &channel, text("one")).await.expect("it is sent");
-    ours.edit(&http, EditMessage::new().content("two")).await.expect("it is edited");
+    let mut ours = send(&http, &channel, text("one")).await.expect("the message is sent");
+    ours.edit(&http, EditMessage::new().content("two")).await.expect("the message is edited");
     let thumb = ReactionType::Unicode("👍".to_owned());
     let (place, id) = (number(channel.id()).into(), number(&theirs.id).into());
-    http.create_reaction(place, id, &thumb).await.expect("it is reacted to");
-    http.create_reaction(place, id, &thumb).await.expect("and again, which changes nothing");
+    http.create_reaction(place, id, &thumb).await.expect("the reaction is added");
+    http.create_reaction(place, id, &thumb).await.expect("a repeated reaction succeeds");
 
     let visible = server.visible(&channel).await;
     assert_eq!(visible[1].versions, ["one", "two"]);
     assert!(visible[1].edited);
     assert_eq!(visible[0].reactions.iter().map(|each| (&*each.emoji, each.ours)).collect::<Vec<_>>(), [("👍", true)]);
 
-    ours.delete(&http).await.expect("it is deleted");
+    ours.delete(&http).await.expect("the message is deleted");
     assert_eq!(server.visible(&channel).await.len(), 1);
     let gone = ours.edit(&http, EditMessage::new().content("three")).await;
     assert_eq!(refusal(gone), (404, 10008));
@@ -170,7 +170,7 @@ async fn a_reply_to_a_deleted_message_is_refused_or_sent_as_it_wishes() {
     let reply = async |fail| http.send_message(number(channel.id()).into(), vec![], &body(fail)).await;
 
     assert_eq!(refusal(reply(true).await), (400, 50035));
-    assert_eq!(reply(false).await.expect("it is sent").kind, MessageType::Regular);
+    assert_eq!(reply(false).await.expect("the message is sent").kind, MessageType::Regular);
 }
 
 #[tokio::test]
@@ -182,9 +182,9 @@ async fn mentions_notify_nobody_unless_they_may() {
     let http = http(&server);
     let content = format!("@everyone and <@{}>", ada.id());
 
-    send(&http, &channel, text(&content)).await.expect("it is sent");
+    send(&http, &channel, text(&content)).await.expect("the message is sent");
     let quiet = text(&content).allowed_mentions(CreateAllowedMentions::new());
-    send(&http, &channel, quiet).await.expect("it is sent");
+    send(&http, &channel, quiet).await.expect("the message is sent");
 
     let visible = server.visible(&channel).await;
     assert_eq!((visible[1].pings_everyone, visible[1].pings.as_slice()), (true, [ada.id().to_owned()].as_slice()));
@@ -208,7 +208,7 @@ async fn threads_and_forum_posts_are_channels_of_their_own() {
     assert_eq!(refusal(twice), (400, 160_004));
     assert_eq!(thread.id.get(), number(&asked.id));
     let thread = server.channel(&thread.id.to_string());
-    send(&judge.http, &thread, text("in it")).await.expect("it is sent");
+    send(&judge.http, &thread, text("in it")).await.expect("the message is sent");
     ada.says(&thread, "thanks").await;
 
     let in_thread = judge
@@ -218,7 +218,7 @@ async fn threads_and_forum_posts_are_channels_of_their_own() {
         })
         .await;
     assert_eq!(in_thread, number(thread.id()));
-    assert_eq!(server.said(&thread).await, ["in it"]);
+    assert_eq!(server.bot_texts(&thread).await, ["in it"]);
     assert_eq!(server.visible(&channel).await[0].thread.as_deref(), Some(thread.id()));
 
     let post = ada.posts(&forum, "How?", "How does it work?").await;
@@ -232,7 +232,7 @@ async fn people_reply_edit_react_type_and_delete() {
     let channel = server.guild("Home").await.channel("general").await;
     let ada = server.person("Ada").await;
     let judge = Judge::connects(&server).await;
-    let ours = send(&judge.http, &channel, text("a question")).await.expect("it is sent");
+    let ours = send(&judge.http, &channel, text("a question")).await.expect("the message is sent");
     let question = server.visible(&channel).await.remove(0);
 
     let reply = ada.replies(&question, "an answer").await;
@@ -253,7 +253,7 @@ async fn people_reply_edit_react_type_and_delete() {
     let unseen = ada.says(&channel, "https://example.org").await;
     server.unfurls(&unseen).await;
     let (_, edited) = judge.sees("the preview", update).await;
-    assert!(!edited, "a preview is no edit");
+    assert!(!edited, "a preview must not count as an edit");
 
     ada.reacts(&question, "🎉").await;
     let reacted = |event| match event {
@@ -261,8 +261,8 @@ async fn people_reply_edit_react_type_and_delete() {
         _ => None,
     };
     assert_eq!(judge.sees("the reaction", reacted).await, (ours.id, ReactionType::Unicode("🎉".to_owned())));
-    ada.takes_back(&question, "🎉").await;
-    judge.sees("its end", |event| matches!(event, Event::ReactionRemove(_)).then_some(())).await;
+    ada.removes_reaction(&question, "🎉").await;
+    judge.sees("the reaction's removal", |event| matches!(event, Event::ReactionRemove(_)).then_some(())).await;
 
     ada.deletes(&reply).await;
     let deleted = |event| match event {
@@ -287,10 +287,10 @@ async fn files_go_up_and_come_down() {
         ("notes.txt", 11, Some("text/plain"))
     );
     assert!(file.url.starts_with(server.api_url()));
-    assert_eq!(file.download().await.expect("it is fetched"), b"their notes");
+    assert_eq!(file.download().await.expect("the file is downloaded"), b"their notes");
 
     let ours = CreateMessage::new().add_file(CreateAttachment::bytes(b"our notes".as_slice(), "ours.txt"));
-    send(&judge.http, &channel, ours).await.expect("it is sent");
+    send(&judge.http, &channel, ours).await.expect("the message is sent");
     let [shown] = &server.visible(&channel).await[1].attachments[..] else { panic!("one file") };
     assert_eq!((shown.name.as_str(), shown.size), ("ours.txt", 9));
 
@@ -313,8 +313,8 @@ async fn buttons_previews_and_typing_are_seen() {
     ]);
     let message = text("https://example.org").components(vec![row]).flags(serenity::all::MessageFlags::SUPPRESS_EMBEDS);
 
-    http.broadcast_typing(number(channel.id()).into()).await.expect("it types");
-    send(&http, &channel, message).await.expect("it is sent");
+    http.broadcast_typing(number(channel.id()).into()).await.expect("the typing notice is sent");
+    send(&http, &channel, message).await.expect("the message is sent");
 
     assert_eq!(server.typing(&channel).await, 1);
     let shown = &server.visible(&channel).await[0];

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""aiogram holds a conversation with the people of a double, and is refused as it expects to be."""
+"""aiogram has a conversation with the people of a double, and gets the errors that it expects."""
 
 import asyncio
 
@@ -84,7 +84,7 @@ async def reacted(reaction, bot):
 
 
 def in_thread(work, *arguments, **more):
-    """What people do blocks, and the client must go on meanwhile."""
+    """Runs a blocking control call in a thread, so that the client continues meanwhile."""
     return asyncio.to_thread(work, *arguments, **more)
 
 
@@ -114,7 +114,7 @@ async def people_talk():
     await in_thread(ada.says, "", file={"kind": "sticker", "text": "webp"})
     await in_thread(ada.hears, "A sticker")
 
-    # In a group with privacy mode, a mention comes and chatter does not.
+    # In a group with privacy mode, the bot gets a mention but no other messages.
     forum = (await in_thread(do, "chats", kind="forum", title="Family"))["id"]
     topic = (await in_thread(do, "topics", chat=forum, name="Trips"))["thread"]
     name = (await in_thread(look, "bot"))["username"]

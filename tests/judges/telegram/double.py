@@ -1,4 +1,4 @@
-"""The people of a double, led over its `/__control`."""
+"""The people of a double, controlled through its `/__control`."""
 
 import json
 import os
@@ -12,7 +12,7 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def do(path, **body):
-    """Does something; see the README for what."""
+    """Performs an action; the README lists them."""
     return _ask("POST", path, body)
 
 
@@ -25,7 +25,7 @@ def look(path, **query):
 
 
 def heard(chat, text):
-    """Waits until the bot has said this."""
+    """Waits until the bot has sent this text."""
     return look("heard", chat=chat, text=text)
 
 
@@ -44,13 +44,13 @@ def _ask(method, path, body):
 
 
 def equal(found, wanted):
-    """An assertion that says both, and that `python -O` does not remove."""
+    """An assertion that shows both values, and that `python -O` does not remove."""
     if found != wanted:
         raise AssertionError(f"found {found!r}, wanted {wanted!r}")
 
 
 class Everybody:
-    """A person, with the verbs that a conversation needs."""
+    """A person with the actions that a conversation needs."""
 
     def __init__(self, name, **more):
         self.id = do("people", name=name, **more)["id"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""python-telegram-bot holds a conversation with the people of a double, and is refused as it expects to be."""
+"""python-telegram-bot has a conversation with the people of a double, and gets the errors that it expects."""
 
 import asyncio
 
@@ -66,7 +66,7 @@ async def reacted(update, context):
 
 
 def in_thread(work, *arguments, **more):
-    """What people do blocks, and the client must go on meanwhile."""
+    """Runs a blocking control call in a thread, so that the client continues meanwhile."""
     return asyncio.to_thread(work, *arguments, **more)
 
 
@@ -190,7 +190,7 @@ async def main():
         ada = await people_talk()
         await bot_calls(application.bot, ada)
         await errors_are_theirs(application.bot, ada)
-        # The poll that is under way is ended by another's, as the server does it.
+        # Another poll ends the pending one with a conflict, as the server does.
         async with Bot(TOKEN, base_url=f"{URL}/bot") as other:
             await other.get_updates(timeout=0)
         while not any(isinstance(error, Conflict) for error in failures):

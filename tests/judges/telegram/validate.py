@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads logs of the double and says what aiogram's models, which are generated from the Bot API's page, find wrong:
-in what the bot called, in what the double answered and in what it pushed to a webhook.
+"""Validates logs of the double with aiogram's models, which are generated from the Bot API's page:
+the bot's calls, the double's responses, and the updates that it pushed to a webhook.
 
 usage: validate.py LOG...
 
-Prints one line for each problem and ends with 1 when there is one, or when a log holds no call at all.
+Prints one line per problem. Exits with 1 if there is a problem, or a log without a call.
 """
 
 import json
@@ -24,7 +24,7 @@ RESULTS = {name: TypeAdapter(method.__returning__) for name, method in METHODS.i
 
 
 def decoded(value):
-    """In anything but JSON, objects and lists are written as texts."""
+    """Decodes an object or a list that is sent as a string, as in all encodings but JSON."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
             return json.loads(value)
@@ -36,13 +36,13 @@ def decoded(value):
 def found(error):
     for one in error.errors():
         place = ".".join(map(str, one["loc"]))
-        # A model wants a file where the wire has `attach://name`.
+        # The model requires a file where the request contains `attach://name`.
         if "InputFile" not in place:
             yield f"{place}: {one['msg']}"
 
 
 def unknown_fields(given, model, place):
-    """What a model does not have, at any depth: the models themselves let it pass."""
+    """Yields the fields that the model lacks, at any depth: the models themselves accept unknown fields."""
     if isinstance(given, list) and isinstance(model, list):
         for at, (one, known) in enumerate(zip(given, model)):
             yield from unknown_fields(one, known, f"{place}.{at}")
@@ -61,7 +61,7 @@ def problems_of_request(method, params):
         yield "there is no such method"
         return
     params = {key: decoded(value) for key, value in params.items()}
-    # What stands for a file is looked at by the server.
+    # References to files are checked by the server.
     try:
         read = model.model_validate(params)
     except ValidationError as error:
@@ -91,7 +91,7 @@ def problems(line):
         return
     method = entry["method"]
     error = entry.get("error")
-    # What was refused may well be wrong: that is what it was refused for.
+    # A rejected call may be invalid, so it is not checked.
     if error is None or error["error_code"] not in (400, 404):
         for problem in problems_of_request(method, entry["params"]):
             yield f"{method} <- {problem}"

@@ -1,22 +1,22 @@
-//! An agent that does what it is told.
+//! An agent that obeys the turn's first word.
 
 use rejoinder_core::{
     Attachment, Reply, SharedClock,
     conformance::scripted::{Gate, Script, ScriptedAgent},
 };
 
-/// An agent that does what the first word says, with the rest:
+/// An agent that obeys the first word of a turn, applied to the rest of its text:
 ///
-/// | word | what it does |
+/// | Word | Action |
 /// | --- | --- |
-/// | `say` | answers with it |
-/// | `react` | reacts with it |
-/// | `stay` | is silent |
-/// | `begin` | streams it, waits at the gate, and answers with it "and that is all." |
-/// | `wait` | waits at the gate, and answers the same |
-/// | `send` | sends a file: its media type and its address |
+/// | `say` | answers with the rest |
+/// | `react` | reacts with the rest, an emoji |
+/// | `stay` | stays silent |
+/// | `begin` | streams the rest, waits at the gate, and answers with the rest and "and that is all." |
+/// | `wait` | the same without streaming |
+/// | `send` | sends a file; the rest is its media type and its URL |
 ///
-/// Anything else it says back.
+/// It repeats any other text.
 #[must_use]
 pub fn obedient(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
@@ -35,9 +35,9 @@ pub fn obedient(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     })
 }
 
-/// A reply with the file of this media type at this address.
-fn file(told: &str) -> Reply {
-    let (media_type, url) = told.split_once(' ').expect("a media type and an address");
+/// A reply with a file; `arguments` is its media type and its URL.
+fn file(arguments: &str) -> Reply {
+    let (media_type, url) = arguments.split_once(' ').expect("a media type and a URL");
     let name = if media_type.starts_with("image/") { "cat.png" } else { "cat.txt" };
     let file = Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url: url.to_owned() };
     Reply { text: "Here it is.".to_owned(), attachments: vec![file] }

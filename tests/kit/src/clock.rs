@@ -1,4 +1,4 @@
-//! A clock that can be set forward.
+//! A clock that can be advanced.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
@@ -8,17 +8,17 @@ use std::{
 use async_trait::async_trait;
 use rejoinder_core::{Clock, SystemClock, Timestamp};
 
-/// The machine's clock, with a lead: for tests against servers that live by the machine's.
+/// The system clock plus an offset: for tests against servers that use the system clock.
 #[derive(Debug, Default)]
 pub struct LeadingClock(AtomicI64);
 
 impl LeadingClock {
-    /// Sets it forward. Whoever sleeps goes on sleeping.
+    /// Moves the clock forward. Does not wake sleepers.
     ///
     /// # Panics
-    /// When that is longer than a clock can tell.
+    /// When the milliseconds of `time` do not fit an `i64`.
     pub fn advance(&self, time: Duration) {
-        let millis = i64::try_from(time.as_millis()).expect("not that long");
+        let millis = i64::try_from(time.as_millis()).expect("the duration fits an i64");
         self.0.fetch_add(millis, Ordering::SeqCst);
     }
 }

@@ -1,4 +1,4 @@
-//! A gateway around one adapter.
+//! A gateway around one adapter, with a real core and a real database.
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use rejoinder_core::{
     AgentName, AgentRuntime, AgentTurn, ChannelAdapter, ChannelHealth, Engine, Intake, Parts, Policy, Settings,
     SharedClock, Store, SystemClock, TurnId,
     conformance::{
-        refusing::{Refuses, Refusing},
+        rejecting::{RejectingLayer, Rejection},
         scripted::{Gate, ScriptedAgent},
     },
 };
@@ -15,73 +15,72 @@ use tempfile::TempDir;
 
 use crate::{PATIENCE, obedient, settings, until};
 
-/// Makes an agent on a clock, which waits at a gate.
-type Employ = dyn Fn(SharedClock, &Gate) -> ScriptedAgent + Send + Sync;
+/// Creates the agent from the clock and the gate at which it waits.
+type CreateAgent = dyn Fn(SharedClock, &Gate) -> ScriptedAgent + Send + Sync;
 
-/// What a gateway is made of beside its adapter. Outlives it, so that another one can be started on the same database.
+/// The parts of a gateway beside its adapter. It outlives the gateway, so that another can start on the same database.
 pub struct Setup {
     clock: SharedClock,
-    employ: Box<Employ>,
+    create_agent: Box<CreateAgent>,
     policy: Policy,
     change: Box<dyn Fn(&mut Settings) + Send + Sync>,
-    refuses: Option<Refuses>,
+    rejection: Option<Rejection>,
     directory: TempDir,
 }
 
 impl Setup {
-    /// A new database, the machine's clock, the [obedient](crate::obedient) agent, and the usual
-    /// [settings](crate::settings).
+    /// A new database, the system clock, the [obedient](crate::obedient) agent and the default [settings](crate::settings).
     ///
     /// # Panics
-    /// When there is no room for a directory.
+    /// When no temporary directory can be created.
     #[must_use]
     pub fn new() -> Self {
         Self {
             clock: Arc::new(SystemClock),
-            employ: Box::new(obedient),
+            create_agent: Box::new(obedient),
             policy: Policy::default(),
             change: Box::new(|_| {}),
-            refuses: None,
-            directory: tempfile::tempdir().expect("a directory"),
+            rejection: None,
+            directory: tempfile::tempdir().expect("a temporary directory"),
         }
     }
 
-    /// On another clock.
+    /// Replaces the clock.
     #[must_use]
     pub fn clock(mut self, clock: SharedClock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// With another agent.
+    /// Replaces the agent.
     #[must_use]
-    pub fn agent(mut self, employ: impl Fn(SharedClock, &Gate) -> ScriptedAgent + Send + Sync + 'static) -> Self {
-        self.employ = Box::new(employ);
+    pub fn agent(mut self, create_agent: impl Fn(SharedClock, &Gate) -> ScriptedAgent + Send + Sync + 'static) -> Self {
+        self.create_agent = Box::new(create_agent);
         self
     }
 
-    /// With another policy, to which the usual ladder is added.
+    /// Replaces the policy; the ladder of [`settings`](crate::settings) is added to it.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// With other settings.
+    /// Changes the settings at each start.
     #[must_use]
     pub fn settings(mut self, change: impl Fn(&mut Settings) + Send + Sync + 'static) -> Self {
         self.change = Box::new(change);
         self
     }
 
-    /// With a store that refuses this much of the first thing that is said.
+    /// Makes the store reject the first event, as `rejection` says.
     #[must_use]
-    pub const fn refusing(mut self, refuses: Refuses) -> Self {
-        self.refuses = Some(refuses);
+    pub const fn rejecting(mut self, rejection: Rejection) -> Self {
+        self.rejection = Some(rejection);
         self
     }
 
-    /// Where everything is.
+    /// The directory with the gateway's data.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.directory.path().to_owned()
@@ -90,7 +89,7 @@ impl Setup {
     /// Opens the database.
     ///
     /// # Panics
-    /// When a gateway has it, or it is broken.
+    /// When a gateway uses it, or it is broken.
     pub async fn store(&self) -> SqliteStore {
         SqliteStore::open(OpenOptions::new(self.directory.path().join("test.db"))).await.expect("a database")
     }
@@ -104,11 +103,9 @@ impl Default for Setup {
 
 /// A running gateway.
 pub struct Gateway<A> {
-    /// Its channel.
     pub adapter: Arc<A>,
-    /// Its agent, `main`.
+    /// The agent named `main`.
     pub agent: Arc<ScriptedAgent>,
-    /// Its database.
     pub store: Arc<dyn Store>,
     engine: Engine,
     gate: Gate,
@@ -116,44 +113,45 @@ pub struct Gateway<A> {
 }
 
 impl<A: ChannelAdapter> Gateway<A> {
-    /// Starts it.
+    /// Starts a gateway.
     ///
     /// # Panics
-    /// When the database does not open.
+    /// When the database cannot be opened.
     pub async fn start(setup: Setup, adapter: Arc<A>) -> Self {
         let (store, gate): (Arc<dyn Store>, _) = (Arc::new(setup.store().await), Gate::default());
-        let agent = Arc::new((setup.employ)(Arc::clone(&setup.clock), &gate));
-        let engine = engine(&setup, &store, setup.refuses, vec![Arc::clone(&adapter) as _], &agent, adapter.channel());
+        let agent = Arc::new((setup.create_agent)(Arc::clone(&setup.clock), &gate));
+        let engine =
+            engine(&setup, &store, setup.rejection, vec![Arc::clone(&adapter) as _], &agent, adapter.channel());
         let engine = engine.await;
         Self { adapter, agent, store, engine, gate, setup }
     }
 
-    /// Stops it, and starts it again without its channel.
+    /// Restarts the engine without the channel.
     ///
     /// # Panics
     /// When the store does not work.
-    pub async fn loses_its_channel(&mut self) {
+    pub async fn restart_without_channel(&mut self) {
         self.engine.stop(Duration::ZERO).await;
         let channel = self.adapter.channel().clone();
         self.engine = engine(&self.setup, &self.store, None, Vec::new(), &self.agent, &channel).await;
     }
 
-    /// Its way in, for what answers without a channel.
+    /// Returns the intake of any channel, for routes that serve channels that are not configured.
     pub fn intakes(&self) -> impl Fn(&rejoinder_core::ChannelId) -> Intake + Send + Sync + 'static + use<A> {
         let engine = self.engine.clone();
         move |channel| engine.intake(channel)
     }
 
-    /// Where everything of it is.
+    /// The directory with the gateway's data.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.setup.folder()
     }
 
-    /// Waits until the channel's health is as it should be; gives it.
+    /// Waits until `holds` is true of the channel's health, and returns the health. `about` describes the condition.
     ///
     /// # Panics
-    /// When it is not in time.
+    /// When that takes longer than [`PATIENCE`].
     pub async fn until_health(&self, about: &str, holds: impl Fn(&ChannelHealth) -> bool) -> ChannelHealth {
         let waiting = async {
             loop {
@@ -165,20 +163,20 @@ impl<A: ChannelAdapter> Gateway<A> {
             }
         };
         let waited = tokio::time::timeout(PATIENCE, waiting).await;
-        waited.unwrap_or_else(|_| panic!("in vain: {about}; it is {:?}", self.adapter.health()))
+        waited.unwrap_or_else(|_| panic!("waited in vain for health: {about}; it is {:?}", self.adapter.health()))
     }
 
-    /// Returns once the channel has heard from its platform.
+    /// Waits until the channel has heard from its platform and has no problem.
     pub async fn until_live(&self) {
-        self.until_health("it hears", |health| health.inbound_at.is_some() && health.problem.is_none()).await;
+        self.until_health("it is live", |health| health.inbound_at.is_some() && health.problem.is_none()).await;
     }
 
-    /// Returns once the agent was given so many turns; gives the latest.
+    /// Waits until the agent was given so many turns, and returns the latest.
     ///
     /// # Panics
-    /// When it was not in time.
-    pub async fn agent_has(&self, turns: usize) -> AgentTurn {
-        tokio::time::timeout(PATIENCE, self.agent.given(turns)).await.expect("the agent is given a turn");
+    /// When that takes longer than [`PATIENCE`].
+    pub async fn until_agent_has(&self, turns: usize) -> AgentTurn {
+        tokio::time::timeout(PATIENCE, self.agent.wait_for_runs(turns)).await.expect("the agent is given a turn");
         self.turns().pop().expect("a turn")
     }
 
@@ -188,65 +186,65 @@ impl<A: ChannelAdapter> Gateway<A> {
         self.agent.runs().into_iter().map(|run| run.turn).collect()
     }
 
-    /// What the agent was told so far.
+    /// The texts of the turns that the agent was given so far.
     #[must_use]
-    pub fn told(&self) -> Vec<String> {
+    pub fn agent_texts(&self) -> Vec<String> {
         self.turns().into_iter().map(|turn| turn.text).collect()
     }
 
-    /// Lets the agent end one thing that it began.
-    pub fn agent_goes_on(&self) {
-        self.gate.lets_one_through();
+    /// Lets one waiting run of the agent through the gate.
+    pub fn release_agent(&self) {
+        self.gate.release_one();
     }
 
-    /// Returns once nothing is owed and nothing waits to be sent.
+    /// Waits until no turn is open and no delivery is pending.
     ///
     /// # Panics
-    /// When something is in the end.
-    pub async fn settles(&self) {
+    /// When that takes longer than [`PATIENCE`].
+    pub async fn until_settled(&self) {
         until("nothing is owed", async || {
-            let backlog = self.store.backlog().await.expect("a store that can be read");
+            let backlog = self.store.backlog().await.expect("the store can be read");
             (backlog.open, backlog.pending_deliveries) == (0, 0)
         })
         .await;
     }
 
-    /// How many attempts to send what a turn is owed have ended.
+    /// How many delivery attempts of a turn have ended.
     ///
     /// # Panics
     /// When there is no such turn.
-    pub async fn tried(&self, turn: TurnId) -> usize {
-        let dossier = self.store.dossier(turn).await.expect("a store that can be read").expect("a turn");
+    pub async fn attempt_count(&self, turn: TurnId) -> usize {
+        let dossier = self.store.dossier(turn).await.expect("the store can be read").expect("a turn");
         dossier.attempts.iter().filter(|attempt| attempt.result.is_some()).count()
     }
 
-    /// How many turns no way of answering was left for.
+    /// The number of undeliverable turns.
     ///
     /// # Panics
-    /// When the store does not work.
+    /// When the store cannot be read.
     pub async fn undeliverable(&self) -> u64 {
-        self.store.backlog().await.expect("a store that can be read").undeliverable
+        self.store.backlog().await.expect("the store can be read").undeliverable
     }
 
-    /// Ends it within `drain`, and checks nothing.
-    pub async fn ends(&self, drain: Duration) {
+    /// Stops the engine within `drain`, and checks nothing.
+    pub async fn stop_engine(&self, drain: Duration) {
         self.engine.stop(drain).await;
     }
 
-    /// Stops it; nothing is lost, and what it was made of can be started again.
-    pub async fn down(self) -> Setup {
+    /// Stops the gateway and returns its setup, with which it can start again. Checks nothing.
+    pub async fn shut_down(self) -> Setup {
         self.engine.stop(Duration::ZERO).await;
         self.store.close().await;
-        Setup { refuses: None, ..self.setup }
+        Setup { rejection: None, ..self.setup }
     }
 
-    /// Stops it; nothing is owed, and nothing waits to be sent.
+    /// Waits until no turn is open and no delivery is pending, then stops the gateway.
     ///
     /// # Panics
-    /// When something is, or could not be delivered.
+    /// When that takes longer than [`PATIENCE`], or a turn is undeliverable.
     pub async fn stop(self) {
-        self.settles().await;
-        assert_eq!(self.undeliverable().await, 0, "something could not be delivered");
+        self.until_settled().await;
+        assert_eq!(self.undeliverable().await, 0, "a turn is undeliverable");
         self.engine.stop(Duration::from_secs(5)).await;
     }
 }
@@ -254,7 +252,7 @@ impl<A: ChannelAdapter> Gateway<A> {
 async fn engine(
     setup: &Setup,
     store: &Arc<dyn Store>,
-    refuses: Option<Refuses>,
+    rejection: Option<Rejection>,
     channels: Vec<Arc<dyn ChannelAdapter>>,
     agent: &Arc<ScriptedAgent>,
     channel: &rejoinder_core::ChannelId,
@@ -262,11 +260,11 @@ async fn engine(
     let mut settings = settings(channel, &setup.policy);
     (setup.change)(&mut settings);
     let parts = Parts {
-        store: Refusing::perhaps(Arc::clone(store), refuses),
+        store: RejectingLayer::wrap_if_set(Arc::clone(store), rejection),
         clock: Arc::clone(&setup.clock),
         channels,
         agents: HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]),
         settings,
     };
-    Engine::start(parts).await.expect("a store that works")
+    Engine::start(parts).await.expect("the engine starts")
 }

@@ -1,25 +1,25 @@
-//! What the gateway of an adapter's test is set to.
+//! The settings of the gateway in an adapter's test.
 
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
 };
 
-use rejoinder_core::{Cause, ChannelId, ChatKind, Ladder, Policies, Policy, Question, Rung, Settings, Words};
+use rejoinder_core::{Cause, ChannelId, ChatKind, Ladder, Policies, Policy, Question, Rung, Settings, Templates};
 
-/// What is said to a silent agent's question in a direct chat. In a group there is a question with choices.
+/// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
 pub const SILENT: &str = "I have nothing to say to that.";
-/// What is said when an agent fails, or a platform refuses its answer.
+/// The text sent when the agent fails, or the platform refuses its answer.
 pub const FAILED: &str = "Sorry.";
-/// What is said to what cannot be read.
+/// The text sent when a message cannot be read.
 pub const CANNOT_READ: &str = "I could not read that.";
-/// What stands before what may be a second copy.
+/// The label before a message that may be a second copy.
 pub const LABEL: &str = "(This may be a second copy.)";
-/// What `/help` says.
+/// The answer to `/help`.
 pub const HELP: &str = "Ask me.";
 
-/// Settings of a gateway with one channel, which is told of reactions and open to everybody, and an agent `main`.
-/// Policies are `policy` with a ladder.
+/// Settings of a gateway with an agent `main` and one channel, which is open to everyone and reports reactions. The
+/// policies are `policy` with a ladder.
 #[must_use]
 pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
     let with_ladder = |silent: Rung| {
@@ -33,7 +33,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
     };
     let direct = with_ladder(Rung::Say("silent".to_owned()));
     let group = with_ladder(Rung::Clarify("what_next".to_owned()));
-    let words = [
+    let templates = [
         ("silent", SILENT),
         ("failed", FAILED),
         ("unreadable", CANNOT_READ),
@@ -43,7 +43,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         ("help", HELP),
     ]
     .into_iter()
-    .fold(Words::default(), |words, (name, text)| words.with_template("", name, text));
+    .fold(Templates::default(), |templates, (name, text)| templates.with_template("", name, text));
     let question = Question {
         text: "Which of these?".to_owned(),
         choices: vec!["say more".to_owned(), "say less".to_owned()],
@@ -53,10 +53,10 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         default_agent: "main".into(),
         channel_agents: HashMap::new(),
         access: HashMap::new(),
-        tells_reactions: HashSet::from([channel.clone()]),
+        reaction_channels: HashSet::from([channel.clone()]),
         max_attachment: 1 << 20,
         policies: Policies::new(direct).with(channel.platform(), ChatKind::Group, group),
-        words: words.with_question("what_next", question),
+        templates: templates.with_question("what_next", question),
         max_concurrent_turns: 64,
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,

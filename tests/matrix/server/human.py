@@ -1,4 +1,4 @@
-"""A person with a client that encrypts: matrix-nio. One command a line on standard input, one answer a line."""
+"""A person whose client encrypts, with matrix-nio: one command per line of standard input, one response per line."""
 
 import asyncio
 import json
@@ -27,13 +27,13 @@ from nio.crypto import Sas, decrypt_attachment
 
 
 def keeps_its_word(sas: Sas, key: str) -> bool:
-    """Whether the key is the one that the other side has bound itself to before."""
+    """Check that the key matches the commitment that the other side made before."""
     said = key + Api.to_canonical_json(sas.start_verification().content)
     return sas.commitment == b64encode(sha256(said.encode()).digest()).decode().rstrip("=")
 
 
-# Where 0.26 is not as https://spec.matrix.org/latest/client-server-api/#sas-verification has it: it takes the
-# hexadecimal digits of a hash, and calls the codes that it makes by the name of those before them.
+# Two deviations of 0.26 from https://spec.matrix.org/latest/client-server-api/#sas-verification: it compares the
+# hexadecimal digest of the hash, and it announces its message authentication codes under the name of an older method.
 Sas._check_commitment = keeps_its_word
 Sas._mac_normal = "hkdf-hmac-sha256.v2"
 Sas._mac_v1 = [Sas._mac_normal]
@@ -97,7 +97,7 @@ class Human:
         return {"event_id": response.event_id}
 
     async def forge(self, room: str, event: dict) -> dict:
-        """Encrypts an event as it is given, with fields that clients leave to the homeserver."""
+        """Encrypt an event as given, with fields that clients normally leave to the homeserver."""
         content = self.client.olm.group_encrypt(room, dict(event))
         method, path, data = Api.room_send(self.client.access_token, room, "m.room.encrypted", content, uuid4())
         response = await self.client._send(RoomSendResponse, method, path, data, (room,))
@@ -141,12 +141,12 @@ class Human:
         return {"text": data.decode()}
 
     async def forgets_the_room_key(self, room: str) -> dict:
-        """The next message is encrypted with a new key."""
+        """Encrypt the next message with a new key."""
         self.client.olm.outbound_group_sessions.pop(room, None)
         return {}
 
     async def room_key(self, room: str) -> dict:
-        """The session with which the next message is encrypted."""
+        """Return the session that encrypts the next message."""
         session = self.client.olm.outbound_group_sessions.get(room)
         return {"session": session.id if session else None}
 
@@ -155,14 +155,14 @@ class Human:
         return {"seen": self.seen[room]}
 
     async def verify(self, user: str) -> dict:
-        """Verifies the one device of somebody: the emoji that their client shows."""
+        """Verify the only device of a user. Returns the emoji that their client shows."""
         if self.client.should_query_keys:
             await self.client.keys_query()
         (device,) = self.client.device_store[user].values()
         await self.client.start_key_verification(device)
         await self.until(lambda: any(sas.established_sas for sas in self.client.key_verifications.values()))
         (sas,) = self.client.key_verifications.values()
-        # get_emoji() of 0.26 takes these for bytes to be cut up again: they are the emoji's numbers already.
+        # get_emoji() of 0.26 treats these as bytes to be split, but they already are the numbers of the emoji.
         numbers = sas.established_sas.bytes(sas._extra_info).emoji_indices
         shown = [sas.emoji[number][0] for number in numbers]
         await self.client.confirm_short_auth_string(sas.transaction_id)
@@ -170,7 +170,7 @@ class Human:
         return {"shown": shown, "verified": device.verified}
 
     async def start_to_verify(self, device: str) -> dict:
-        """Asks another device of the same account to verify this one."""
+        """Ask another device of the same account to verify this one."""
         self.client.olm.users_for_key_query.add(self.client.user_id)
         await self.client.keys_query()
         await self.client.start_key_verification(self.client.device_store[self.client.user_id][device])
@@ -206,7 +206,7 @@ async def main() -> None:
         task = loop.create_task(answer(json.loads(line)))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
-    # The input has ended: so has the test.
+    # The input has ended, and so has the test.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Synapse, for as long as its standard input is open: also when the test's process is killed."""
+"""Run Synapse until its standard input ends, which also happens when the test's process is killed."""
 
 import os
 import sys

@@ -14,47 +14,44 @@ use tokio::sync::OnceCell;
 
 use crate::{Human, PATIENCE, Person, Proxy, client, person, python};
 
-/// What a homeserver is started with.
+/// The configuration of a homeserver.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How many messages an account may send per second in the long run.
+    /// The sustained rate of messages per account and second.
     pub messages_per_second: f64,
-    /// How many it may send at once.
+    /// How many messages an account may send in a burst.
     pub burst: u32,
 }
 
 impl Default for Settings {
-    /// No limits.
+    /// Practically no limits.
     fn default() -> Self {
         Self { messages_per_second: 10_000.0, burst: 10_000 }
     }
 }
 
 impl Settings {
-    /// Those that Synapse has when nobody configures it.
+    /// Synapse's default limits.
     #[must_use]
-    pub const fn as_synapse_comes() -> Self {
+    pub const fn synapse_defaults() -> Self {
         Self { messages_per_second: 0.2, burst: 10 }
     }
 }
 
-/// An account.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Its user id.
     pub user: String,
-    /// Its password.
     pub password: String,
 }
 
-/// A homeserver. Ends when it is dropped.
+/// A homeserver. Dropping it stops it.
 #[derive(Debug)]
 pub struct Homeserver {
     url: String,
     started: Option<Started>,
 }
 
-/// What is ours of a homeserver that this process has started.
+/// The resources of a homeserver that this process has started.
 #[derive(Debug)]
 struct Started {
     folder: TempDir,
@@ -62,8 +59,8 @@ struct Started {
 }
 
 impl Homeserver {
-    /// The one of all tests that need nothing special: the one at `REJOINDER_HOMESERVER`, which `cargo xtask test`
-    /// starts for all test processes; without that variable, one that this process starts and that ends with it.
+    /// The homeserver that tests share: the one at `REJOINDER_HOMESERVER`, which `cargo xtask test` starts for all test
+    /// processes; without that variable, one that this process starts and that ends with it.
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<Homeserver> = OnceCell::const_new();
         let find = async || match std::env::var("REJOINDER_HOMESERVER") {
@@ -73,12 +70,12 @@ impl Homeserver {
         SHARED.get_or_init(find).await
     }
 
-    /// Starts one on a free port.
+    /// Starts a homeserver on a free port.
     ///
     /// # Panics
-    /// When Python and its packages are not there: run the tests with `cargo xtask test`.
+    /// If Python or its packages are missing: run the tests with `cargo xtask test`.
     pub async fn start(settings: Settings) -> Self {
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("a folder is created");
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|listener| listener.local_addr())
             .expect("there is a free port")
@@ -86,24 +83,24 @@ impl Homeserver {
         write_configuration(folder.path(), port, settings);
         let started = Some(Started { folder, process: None });
         let mut homeserver = Self { url: format!("http://127.0.0.1:{port}"), started };
-        homeserver.start_again().await;
+        homeserver.restart().await;
         homeserver
     }
 
-    /// Starts it again after [`stop`](Self::stop), with what it had.
+    /// Starts it again after [`stop`](Self::stop), with its data.
     ///
     /// # Panics
-    /// When it does not come up, or another process has started it.
-    pub async fn start_again(&mut self) {
-        let Started { folder, process: running } = self.started.as_mut().expect("it was started here");
+    /// If it does not start, or was started by another process.
+    pub async fn restart(&mut self) {
+        let Started { folder, process: running } = self.started.as_mut().expect("this process has started it");
         let folder = folder.path();
-        let output = fs::File::create(folder.join("output.log")).expect("a log can be written");
+        let output = fs::File::create(folder.join("output.log")).expect("the log is created");
         let mut process = Command::new(python())
             .args(["-B", "-m", "server.synapse", "-c"])
             .arg(folder.join("homeserver.yaml"))
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .stdin(Stdio::piped())
-            .stdout(output.try_clone().expect("a file handle can be copied"))
+            .stdout(output.try_clone().expect("the file handle is duplicated"))
             .stderr(output)
             .spawn()
             .unwrap_or_else(|error| panic!("Python does not start: {error}: run `cargo xtask test`"));
@@ -121,74 +118,74 @@ impl Homeserver {
         }
     }
 
-    /// Stops it, as a crash would.
+    /// Stops it without a shutdown, as a crash would.
     ///
     /// # Panics
-    /// When it does not end, or another process has started it.
+    /// If it does not end, or was started by another process.
     pub fn stop(&mut self) {
-        let started = self.started.as_mut().expect("it was started here");
+        let started = self.started.as_mut().expect("this process has started it");
         if let Some((mut process, input)) = started.process.take() {
             drop(input);
-            process.wait().expect("a process of ours can be waited for");
+            process.wait().expect("the process is waited for");
         }
     }
 
-    /// Its client API.
+    /// The base URL of the client API.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// A new account, whose name begins with `name`.
+    /// Registers a new account whose name begins with `name`.
     ///
     /// # Panics
-    /// When it is not made.
+    /// If the registration fails.
     pub async fn account(&self, name: &str) -> Account {
         let (account, _) = self.register(name).await;
         account
     }
 
-    /// A new account with a device: the account and the device's access token.
+    /// Registers a new account with a device; returns the account and the device's access token.
     pub async fn account_with_token(&self, name: &str) -> (Account, String) {
         self.register(name).await
     }
 
-    /// Another client of an account.
+    /// Logs in another client of an account.
     ///
     /// # Panics
-    /// When it is not let in.
+    /// If the login fails.
     pub async fn log_in(&self, account: &Account) -> Person {
         let identifier = json!({ "type": "m.id.user", "user": account.user });
         let body = json!({ "type": "m.login.password", "identifier": identifier, "password": account.password });
         let url = format!("{}/_matrix/client/v3/login", self.url);
         let answer = person::call(&client(), "POST", &url, None, Some(&body)).await;
-        let token = answer["access_token"].as_str().expect("whoever logs in is given a token").to_owned();
+        let token = answer["access_token"].as_str().expect("a login returns a token").to_owned();
         Person::new(&self.url, account.user.clone(), token)
     }
 
-    /// Brings an account into a room that it was invited to.
+    /// Joins a room that the account of `token` was invited to.
     pub async fn join(&self, token: &str, room: &str) {
         let url = format!("{}/_matrix/client/v3/rooms/{room}/join", self.url);
         person::call(&client(), "POST", &url, Some(token), Some(&json!({}))).await;
     }
 
-    /// Somebody new, who speaks in the open.
+    /// Registers a new person without encryption.
     pub async fn person(&self, name: &str) -> Person {
         let (account, token) = self.register(name).await;
         Person::new(&self.url, account.user, token)
     }
 
-    /// Somebody new, who encrypts.
+    /// Registers a new person whose client encrypts.
     pub async fn human(&self, name: &str) -> Human {
         self.human_by(name, &self.url).await
     }
 
-    /// Another client of an account, which encrypts.
+    /// Logs in another client of an account, with encryption.
     pub async fn human_of(&self, account: &Account) -> Human {
         Human::start(&self.url, account.clone()).await
     }
 
-    /// As [`human`](Self::human), by way of a proxy.
+    /// As [`human`](Self::human), through a proxy.
     pub async fn human_through(&self, name: &str, proxy: &Proxy) -> Human {
         self.human_by(name, proxy.url()).await
     }
@@ -198,7 +195,7 @@ impl Homeserver {
         Human::start(url, account).await
     }
 
-    /// A way to it that can fail.
+    /// Starts a proxy to it, which can fail.
     pub async fn proxy(&self) -> Proxy {
         Proxy::start(&self.url).await
     }
@@ -211,7 +208,7 @@ impl Homeserver {
             json!({ "username": name, "password": password, "auth": auth, "initial_device_display_name": "test" });
         let path = "/_matrix/client/v3/register";
         let answer: Value = person::call(&client(), "POST", &format!("{}{path}", self.url), None, Some(&body)).await;
-        let field = |key: &str| answer[key].as_str().expect("registration gives it").to_owned();
+        let field = |key: &str| answer[key].as_str().expect("the registration returns it").to_owned();
         (Account { user: field("user_id"), password }, field("access_token"))
     }
 }
@@ -219,7 +216,7 @@ impl Homeserver {
 impl Drop for Homeserver {
     fn drop(&mut self) {
         if let Some((mut process, _)) = self.started.as_mut().and_then(|started| started.process.take()) {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = process.kill();
             let _ = process.wait();
         }
@@ -251,7 +248,7 @@ fn write_configuration(folder: &Path, port: u16, settings: Settings) {
         "suppress_key_server_warning": true,
         "url_preview_enabled": false,
         "presence": { "enabled": false },
-        // Who asks again wants to know what is new.
+        // No cached responses: a repeated sync must return new events.
         "caches": { "sync_response_cache_duration": "0s" },
         "rc_message": { "per_second": settings.messages_per_second, "burst_count": settings.burst },
         "rc_registration": none,
@@ -268,7 +265,7 @@ fn write_configuration(folder: &Path, port: u16, settings: Settings) {
         "root": { "level": "WARNING", "handlers": ["file"] },
         "disable_existing_loggers": false,
     });
-    let write = |name: &str, text: String| fs::write(folder.join(name), text).expect("a file can be written");
+    let write = |name: &str, text: String| fs::write(folder.join(name), text).expect("the file is written");
     // JSON is YAML.
     write("homeserver.yaml", configuration.to_string());
     write("log.yaml", log.to_string());

@@ -1,4 +1,4 @@
-//! Somebody whose client encrypts.
+//! A person whose client encrypts.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::{Account, PATIENCE, python, view, view::Message};
 
-/// Somebody whose client encrypts. Ends when it is dropped.
+/// A person whose client encrypts, in a process that ends when this is dropped.
 #[derive(Debug)]
 pub struct Human {
     user: String,
@@ -52,46 +52,45 @@ impl Human {
         human
     }
 
-    /// Their user id.
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// A new encrypted direct chat with `other`, who is invited.
+    /// Creates an encrypted direct chat and invites `other`; returns the room's id.
     ///
     /// # Panics
-    /// When it is not made.
+    /// If the room is not created.
     pub async fn direct(&self, other: &str) -> String {
         let created = self.does("create", json!({ "invite": [other] })).await;
         created["room"].as_str().expect("a new room has an id").to_owned()
     }
 
-    /// Waits until their client knows that somebody is in a room.
+    /// Waits until their client knows that `user` has joined the room.
     pub async fn until_joined(&self, room: &str, user: &str) {
         self.does("until_joined", json!({ "room": room, "user": user })).await;
     }
 
-    /// Says something: gives the event's id.
+    /// Sends a message; returns the event's id.
     pub async fn says(&self, room: &str, text: &str) -> String {
         self.sends(room, "m.room.message", &json!({ "msgtype": "m.text", "body": text })).await
     }
 
-    /// Says something to somebody in particular.
+    /// Sends a message that mentions a user.
     pub async fn mentions(&self, room: &str, user: &str, text: &str) -> String {
         let mentions = json!({ "user_ids": [user] });
         let content = json!({ "msgtype": "m.text", "body": text, "m.mentions": mentions });
         self.sends(room, "m.room.message", &content).await
     }
 
-    /// Says something in reply to an event.
+    /// Replies to an event.
     pub async fn replies(&self, room: &str, to: &str, text: &str) -> String {
         let relation = json!({ "m.in_reply_to": { "event_id": to } });
         let content = json!({ "msgtype": "m.text", "body": text, "m.relates_to": relation });
         self.sends(room, "m.room.message", &content).await
     }
 
-    /// Changes what was said.
+    /// Edits a message.
     pub async fn edits(&self, room: &str, event: &str, text: &str) -> String {
         let new = json!({ "msgtype": "m.text", "body": text });
         let relation = json!({ "rel_type": "m.replace", "event_id": event });
@@ -100,32 +99,31 @@ impl Human {
         self.sends(room, "m.room.message", &content).await
     }
 
-    /// Takes back what was said.
+    /// Redacts an event.
     pub async fn redacts(&self, room: &str, event: &str) {
         self.does("redact", json!({ "room": room, "event_id": event })).await;
     }
 
-    /// Encrypts an event as it is given, with fields that only the homeserver may say: gives its id. Something must
-    /// have been said before.
+    /// Encrypts an event as given, with fields that only the homeserver may set; returns its id. A message must have been
+    /// sent before.
     ///
     /// # Panics
-    /// When it is not taken.
+    /// If it is not accepted.
     pub async fn forges(&self, room: &str, event: &Value) -> String {
         let sent = self.does("forge", json!({ "room": room, "event": event })).await;
         sent["event_id"].as_str().expect("what was sent has an id").to_owned()
     }
 
-    /// Invites somebody.
     pub async fn invites(&self, room: &str, user: &str) {
         self.does("invite", json!({ "room": room, "user": user })).await;
     }
 
-    /// Comes into a room that they were invited to.
+    /// Joins a room that they were invited to.
     pub async fn joins(&self, room: &str) {
         self.does("join", json!({ "room": room })).await;
     }
 
-    /// Puts an emoji on an event.
+    /// Reacts to an event with an emoji.
     pub async fn reacts(&self, room: &str, event: &str, emoji: &str) -> String {
         let relation = json!({ "rel_type": "m.annotation", "event_id": event, "key": emoji });
         self.sends(room, "m.reaction", &json!({ "m.relates_to": relation })).await
@@ -134,25 +132,25 @@ impl Human {
     /// Sends an encrypted file.
     ///
     /// # Panics
-    /// When it is not taken.
+    /// If it is not accepted.
     pub async fn attaches(&self, room: &str, name: &str, text: &str) -> String {
         let sent = self.does("attach", json!({ "room": room, "name": name, "text": text })).await;
         sent["event_id"].as_str().expect("what was sent has an id").to_owned()
     }
 
-    /// What is in the encrypted file of a message.
+    /// The content of the encrypted file of a message.
     ///
     /// # Panics
-    /// When it cannot be opened.
+    /// If it cannot be decrypted.
     pub async fn opens(&self, message: &Message) -> String {
         let opened = self.does("open", json!({ "content": message.content })).await;
         opened["text"].as_str().expect("a file has a text").to_owned()
     }
 
-    /// Verifies the one device of somebody: the emoji that both of them must see.
+    /// Verifies the only device of a user; returns the emoji that both sides must show.
     ///
     /// # Panics
-    /// When they do not agree.
+    /// If the verification fails.
     pub async fn verifies(&self, user: &str) -> Vec<String> {
         let verified = self.does("verify", json!({ "user": user })).await;
         assert_eq!(verified["verified"], true, "{verified}");
@@ -162,26 +160,26 @@ impl Human {
     /// Asks another device of their own account to verify this one.
     ///
     /// # Panics
-    /// When it cannot be asked.
+    /// If the request fails.
     pub async fn starts_to_verify(&self, device: &str) {
         self.does("start_to_verify", json!({ "device": device })).await;
     }
 
-    /// Encrypts what they say next with a new key.
+    /// Makes their next message use a new key.
     pub async fn forgets_the_room_key(&self, room: &str) {
         self.does("forgets_the_room_key", json!({ "room": room })).await;
     }
 
-    /// The id of the key with which what they say in a room is encrypted.
+    /// The id of the session that encrypts their messages in a room.
     ///
     /// # Panics
-    /// When they have said nothing there yet.
+    /// If they have not sent a message there yet.
     pub async fn room_key(&self, room: &str) -> String {
         let key = self.does("room_key", json!({ "room": room })).await;
-        key["session"].as_str().expect("what was said was encrypted").to_owned()
+        key["session"].as_str().expect("a message was sent in the room").to_owned()
     }
 
-    /// Waits until somebody has said so many things in a room, and gives them as they read then.
+    /// Waits until `user` has sent this many messages to a room, and returns them in their current version.
     pub async fn until_hears(&self, room: &str, user: &str, number: usize) -> Vec<Message> {
         self.until_sees(room, |messages| {
             let theirs: Vec<Message> = messages.iter().filter(|message| message.sender == user).cloned().collect();
@@ -190,7 +188,7 @@ impl Human {
         .await
     }
 
-    /// Waits until `find` finds something in what they see.
+    /// Waits until `find` returns `Some` for the messages they see.
     pub async fn until_sees<T>(&self, room: &str, mut find: impl FnMut(&[Message]) -> Option<T>) -> T {
         let mut after = 0;
         loop {
@@ -203,9 +201,9 @@ impl Human {
         }
     }
 
-    /// What somebody has said in a room up to now: everything that was there when this was asked.
+    /// The texts of the messages of `user` in a room, including everything sent before this call.
     pub async fn hears(&self, room: &str, user: &str) -> Vec<String> {
-        // Their client sees things in order: once it sees this, it has seen all before.
+        // Their client processes events in order: once it sees this one, it has seen all earlier ones.
         let mark = self.sends(room, "org.example.mark", &json!({})).await;
         self.does("until_seen", json!({ "room": room, "event_id": mark })).await;
         let messages = self.until_sees(room, |messages| Some(messages.to_vec())).await;
@@ -220,12 +218,12 @@ impl Human {
     async fn does(&self, what: &str, mut command: Value) -> Value {
         let number = self.numbers.fetch_add(1, Ordering::SeqCst);
         (command["number"], command["do"]) = (json!(number), json!(what));
-        writeln!(self.input.lock().unwrap_or_else(PoisonError::into_inner), "{command}").expect("the process lives");
+        writeln!(self.input.lock().unwrap_or_else(PoisonError::into_inner), "{command}").expect("the process runs");
         let mut answers = self.answers.clone();
         let find = |answers: &Vec<Value>| answers.iter().any(|answer| answer["number"] == number);
         let answered = tokio::time::timeout(PATIENCE, answers.wait_for(find)).await;
-        let answers = answered.unwrap_or_else(|_| panic!("waited in vain: {what}")).expect("the process lives");
-        let answer = answers.iter().find(|answer| answer["number"] == number).expect("it was found");
+        let answers = answered.unwrap_or_else(|_| panic!("waited in vain: {what}")).expect("the process runs");
+        let answer = answers.iter().find(|answer| answer["number"] == number).expect("the answer was received");
         assert!(answer["failed"].is_null(), "{what}: {}", answer["failed"]);
         answer["done"].clone()
     }
@@ -233,7 +231,7 @@ impl Human {
 
 impl Drop for Human {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,15 +1,14 @@
-//! A Matrix for tests: a real homeserver, people to talk to, and a way to it on which everything can go wrong.
+//! A Matrix for tests: a real homeserver, people to talk to, and a proxy that fails on demand.
 //!
-//! The homeserver is [Synapse](https://pypi.org/project/matrix-synapse) with a database of its own, run as a
-//! process that ends with the test. A [`Person`] speaks the client API in the open; a [`Human`] is
-//! [matrix-nio](https://pypi.org/project/matrix-nio), which encrypts with an implementation of its own. What is
-//! tested is led through a [`Proxy`], which loses answers, limits and refuses on demand.
+//! The homeserver is [Synapse](https://pypi.org/project/matrix-synapse) with a database of its own, in a process that ends
+//! with the test. A [`Person`] uses the client API without encryption; a [`Human`] is
+//! [matrix-nio](https://pypi.org/project/matrix-nio), an independent implementation with encryption. The program under test
+//! connects through a [`Proxy`], which loses responses, limits and rejects calls on demand.
 //!
-//! Nothing here is part of the product, and nothing here knows it: a test asserts what a person
-//! [sees](Person::sees).
+//! Nothing here depends on the product: a test asserts what a person [sees](Person::sees).
 //!
-//! To add something that a person does: a method of [`Person`], which is one call of the client API. To add
-//! something that an encrypting person does: a method in `server/human.py`, and one of [`Human`].
+//! To add an action of a person, write a method of [`Person`], which is one call of the client API. An action of an
+//! encrypting person is a method in `server/human.py` and one of [`Human`].
 
 mod homeserver;
 mod human;
@@ -25,7 +24,7 @@ pub use person::Person;
 pub use proxy::{Call, Fault, Proxy};
 pub use view::Message;
 
-/// How long a test waits for what must happen: far above what it takes.
+/// How long a test waits for what must happen: far longer than it takes.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The Python with the packages of the tests.
@@ -35,5 +34,5 @@ fn python() -> OsString {
 }
 
 fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().expect("a client without options can be made")
+    reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().expect("an HTTP client")
 }

@@ -1,4 +1,4 @@
-//! One homeserver for many test processes: prints its address, and ends with its standard input.
+//! One homeserver for many test processes: prints its URL, and ends with its standard input.
 
 use std::io::{Read as _, Write as _};
 

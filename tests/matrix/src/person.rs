@@ -1,4 +1,4 @@
-//! Somebody who speaks the client API in the open.
+//! A person who uses the client API without encryption.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{PATIENCE, client, view, view::Message};
 
-/// Somebody.
+/// A person whose client does not encrypt.
 #[derive(Debug)]
 pub struct Person {
     client: reqwest::Client,
@@ -27,69 +27,62 @@ impl Person {
         Self { client: client(), base, user, token, sent: AtomicU64::new(0) }
     }
 
-    /// Their user id.
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// Their access token.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// A new direct chat with `other`, who is invited.
+    /// Creates a direct chat and invites `other`; returns the room's id.
     pub async fn direct(&self, other: &str) -> String {
         let given = json!({ "preset": "trusted_private_chat", "is_direct": true, "invite": [other] });
         self.create(&given).await
     }
 
-    /// A new room, to which everybody in `others` is invited.
+    /// Creates a room and invites `others`; returns the room's id.
     pub async fn room(&self, name: &str, others: &[&str]) -> String {
         self.create(&json!({ "preset": "private_chat", "name": name, "invite": others })).await
     }
 
-    /// A new room.
+    /// Creates a room from the body of `createRoom`; returns its id.
     ///
     /// # Panics
-    /// When it is not made.
+    /// If the room is not created.
     pub async fn create(&self, given: &Value) -> String {
         let created = self.call("POST", "/createRoom", Some(given)).await;
         created["room_id"].as_str().expect("a new room has an id").to_owned()
     }
 
-    /// Invites somebody.
     pub async fn invite(&self, room: &str, user: &str) {
         self.call("POST", &format!("/rooms/{room}/invite"), Some(&json!({ "user_id": user }))).await;
     }
 
-    /// Comes into a room.
     pub async fn join(&self, room: &str) {
         self.call("POST", &format!("/rooms/{room}/join"), Some(&json!({}))).await;
     }
 
-    /// Puts somebody out of a room.
     pub async fn kick(&self, room: &str, user: &str) {
         self.call("POST", &format!("/rooms/{room}/kick"), Some(&json!({ "user_id": user }))).await;
     }
 
-    /// Puts somebody out of a room for good.
     pub async fn bans(&self, room: &str, user: &str) {
         self.call("POST", &format!("/rooms/{room}/ban"), Some(&json!({ "user_id": user }))).await;
     }
 
-    /// Leaves a room.
     pub async fn leaves(&self, room: &str) {
         self.call("POST", &format!("/rooms/{room}/leave"), Some(&json!({}))).await;
     }
 
-    /// Says something about a room as a whole.
+    /// Sets a state event of a room, with an empty state key.
     pub async fn sets(&self, room: &str, kind: &str, content: &Value) {
         self.call("PUT", &format!("/rooms/{room}/state/{kind}"), Some(content)).await;
     }
 
-    /// From now on whoever has less power may say nothing in a room; everybody has 0, and who made it 100.
+    /// Sets the power level that messages in a room require. Members have 0, its creator has 100.
     pub async fn lets_speak_from(&self, room: &str, power: u32) {
         let path = format!("/rooms/{room}/state/m.room.power_levels");
         let mut levels = self.call("GET", &path, None).await;
@@ -97,44 +90,44 @@ impl Person {
         self.call("PUT", &path, Some(&levels)).await;
     }
 
-    /// Upgrades a room: gives the id of the one that takes its place.
+    /// Upgrades a room; returns the id of its replacement.
     ///
     /// # Panics
-    /// When it is not upgraded.
+    /// If the upgrade fails.
     pub async fn upgrade(&self, room: &str, version: &str) -> String {
         let given = json!({ "new_version": version });
         let upgraded = self.call("POST", &format!("/rooms/{room}/upgrade"), Some(&given)).await;
-        upgraded["replacement_room"].as_str().expect("there is another room").to_owned()
+        upgraded["replacement_room"].as_str().expect("the upgrade returns a room").to_owned()
     }
 
-    /// Who is in a room.
+    /// The user ids of a room's members.
     ///
     /// # Panics
-    /// When they do not know the room.
+    /// If this person is not in the room.
     pub async fn members(&self, room: &str) -> Vec<String> {
         let members = self.call("GET", &format!("/rooms/{room}/joined_members"), None).await;
         let joined = members["joined"].as_object().expect("a room has members");
         joined.keys().cloned().collect()
     }
 
-    /// Says something: gives the event's id.
+    /// Sends a message; returns the event's id.
     pub async fn says(&self, room: &str, text: &str) -> String {
         self.sends(room, &json!({ "msgtype": "m.text", "body": text })).await
     }
 
-    /// Says something to somebody in particular.
+    /// Sends a message that mentions a user.
     pub async fn mentions(&self, room: &str, user: &str, text: &str) -> String {
         let mentions = json!({ "user_ids": [user] });
         self.sends(room, &json!({ "msgtype": "m.text", "body": text, "m.mentions": mentions })).await
     }
 
-    /// Says something in reply to an event.
+    /// Replies to an event.
     pub async fn replies(&self, room: &str, to: &str, text: &str) -> String {
         let relation = json!({ "m.in_reply_to": { "event_id": to } });
         self.sends(room, &json!({ "msgtype": "m.text", "body": text, "m.relates_to": relation })).await
     }
 
-    /// Says something to somebody in a thread.
+    /// Sends a message that mentions a user to a thread.
     pub async fn says_in_thread(&self, room: &str, thread: &str, user: &str, text: &str) -> String {
         let relation = json!({ "rel_type": "m.thread", "event_id": thread });
         let mentions = json!({ "user_ids": [user] });
@@ -142,7 +135,7 @@ impl Person {
         self.sends(room, &content).await
     }
 
-    /// Changes what was said.
+    /// Edits a message.
     pub async fn edits(&self, room: &str, event: &str, text: &str) -> String {
         let new = json!({ "msgtype": "m.text", "body": text });
         let relation = json!({ "rel_type": "m.replace", "event_id": event });
@@ -151,36 +144,36 @@ impl Person {
             .await
     }
 
-    /// Sends a message.
+    /// Sends a message with this content.
     pub async fn sends(&self, room: &str, content: &Value) -> String {
         self.send(room, "m.room.message", content).await
     }
 
-    /// Sends an event of any kind.
+    /// Sends an event of any type.
     pub async fn sends_event(&self, room: &str, kind: &str, content: &Value) -> String {
         self.send(room, kind, content).await
     }
 
-    /// Puts an emoji on an event.
+    /// Reacts to an event with an emoji.
     pub async fn reacts(&self, room: &str, event: &str, emoji: &str) -> String {
         let relation = json!({ "rel_type": "m.annotation", "event_id": event, "key": emoji });
         self.send(room, "m.reaction", &json!({ "m.relates_to": relation })).await
     }
 
-    /// Takes back what was said.
+    /// Redacts an event.
     pub async fn redacts(&self, room: &str, event: &str) {
         let number = self.sent.fetch_add(1, Ordering::SeqCst);
         self.call("PUT", &format!("/rooms/{room}/redact/{event}/{number}"), Some(&json!({}))).await;
     }
 
-    /// Sends a file: gives the event's id.
+    /// Sends a file; returns the event's id.
     pub async fn attaches(&self, room: &str, name: &str, media_type: &str, bytes: &[u8]) -> String {
         let url = self.uploads(name, media_type, bytes).await;
         let info = json!({ "mimetype": media_type, "size": bytes.len() });
         self.sends(room, &json!({ "msgtype": "m.file", "body": name, "url": url, "info": info })).await
     }
 
-    /// Shows a picture, with words.
+    /// Sends a picture with a caption.
     pub async fn shows(&self, room: &str, name: &str, bytes: &[u8], words: &str) -> String {
         let url = self.uploads(name, "image/png", bytes).await;
         let info = json!({ "mimetype": "image/png", "size": bytes.len() });
@@ -188,7 +181,7 @@ impl Person {
         self.sends(room, &content).await
     }
 
-    /// Brings a file to the homeserver: gives its address.
+    /// Uploads a file; returns its `mxc` URI.
     async fn uploads(&self, name: &str, media_type: &str, bytes: &[u8]) -> Value {
         let url = self.base.replace("/client/v3", "/media/v3/upload");
         let sent = self
@@ -199,41 +192,41 @@ impl Person {
             .body(bytes.to_vec())
             .send()
             .await
-            .expect("the homeserver answers");
-        let uploaded: Value = sent.json().await.expect("it answers JSON");
+            .expect("the homeserver responds");
+        let uploaded: Value = sent.json().await.expect("the response is JSON");
         uploaded["content_uri"].clone()
     }
 
-    /// The bytes behind an `mxc` address.
+    /// The content of an `mxc` URI.
     ///
     /// # Panics
-    /// When they are not there.
+    /// If it cannot be downloaded.
     pub async fn opens(&self, mxc: &str) -> Vec<u8> {
         let path = mxc.trim_start_matches("mxc://");
         let url = format!("{}/media/download/{path}", self.base.replace("/client/v3", "/client/v1"));
-        let sent = self.client.get(url).bearer_auth(&self.token).send().await.expect("the homeserver answers");
+        let sent = self.client.get(url).bearer_auth(&self.token).send().await.expect("the homeserver responds");
         assert!(sent.status().is_success(), "no such file: {}", sent.status());
-        sent.bytes().await.expect("it gives the file").to_vec()
+        sent.bytes().await.expect("the file is downloaded").to_vec()
     }
 
-    /// All that is in a room, as it reads now.
+    /// All messages in a room in their current version.
     pub async fn sees(&self, room: &str) -> Vec<Message> {
         view::messages(&self.events(room).await)
     }
 
-    /// What somebody has said in a room.
+    /// The texts of the messages of `user` in a room.
     pub async fn hears(&self, room: &str, user: &str) -> Vec<String> {
         let messages = self.sees(room).await;
         messages.into_iter().filter(|message| message.sender == user).map(|message| message.text).collect()
     }
 
-    /// Waits until somebody has said so many things in a room, and gives them.
+    /// Waits until `user` has sent this many messages to a room, and returns their texts.
     pub async fn until_hears(&self, room: &str, user: &str, number: usize) -> Vec<String> {
         let about = format!("{number} messages of {user}");
         self.until(&about, async || Some(self.hears(room, user).await).filter(|heard| heard.len() >= number)).await
     }
 
-    /// Waits until somebody is in a room.
+    /// Waits until `user` has joined a room.
     pub async fn until_joined(&self, room: &str, user: &str) {
         let path = format!("/rooms/{room}/joined_members");
         let is_in = async || {
@@ -243,7 +236,7 @@ impl Person {
         self.until("somebody joins", is_in).await;
     }
 
-    /// The event up to which somebody has read a room.
+    /// The event of the last read receipt of `user` in a room.
     pub async fn read_by(&self, room: &str, user: &str) -> Option<String> {
         let synced = self.sync(None, 0).await;
         let events = synced["rooms"]["join"][room]["ephemeral"]["events"].as_array().cloned().unwrap_or_default();
@@ -252,11 +245,11 @@ impl Person {
         receipts["content"].as_object()?.iter().find_map(read)
     }
 
-    /// Says something in every room, and again as soon as `other` has answered there, for `length` after `warm_up`:
+    /// Sends `text` to every room, and again as soon as `other` has answered there, for `length` after `warm_up`. Returns
     /// how long each answer took.
     ///
     /// # Panics
-    /// When nobody answers.
+    /// If there is no answer.
     pub async fn converse(
         &self,
         rooms: &[String],
@@ -265,7 +258,7 @@ impl Person {
         warm_up: Duration,
         length: Duration,
     ) -> Vec<Duration> {
-        // Answers that were there before are no answers to this.
+        // Starts from the current position, so that earlier answers are not counted.
         let news = async |since: Value| self.sync(since.as_str(), 1000).await;
         let now = self.sync(None, 0).await["next_batch"].clone();
         let begun = Instant::now();
@@ -303,17 +296,17 @@ impl Person {
         waits
     }
 
-    /// Uses up the keys with which others begin to encrypt to a device: how many there were.
+    /// Uses up the one-time keys of a device; returns how many there were.
     ///
     /// # Panics
-    /// When the homeserver gives none.
+    /// If the homeserver rejects the claim.
     pub async fn uses_up_keys(&self, user: &str, device: &str) -> usize {
         let mut claimed_before = HashSet::new();
         loop {
             let given = json!({ "one_time_keys": { user: { device: "signed_curve25519" } } });
             let claimed = self.call("POST", "/keys/claim", Some(&given)).await;
             let keys = claimed["one_time_keys"][user][device].as_object().cloned().unwrap_or_default();
-            // The last one is given again and again: it is the one for when there are no others.
+            // The fallback key is returned repeatedly once the one-time keys are used up.
             let is_last = keys.values().all(|key| key["fallback"] == true);
             if is_last || keys.keys().all(|key| !claimed_before.insert(key.clone())) {
                 return claimed_before.len();
@@ -321,14 +314,14 @@ impl Person {
         }
     }
 
-    /// The devices of somebody.
+    /// The ids of a user's devices.
     pub async fn devices_of(&self, user: &str) -> Vec<String> {
         let found = self.call("POST", "/keys/query", Some(&json!({ "device_keys": { user: [] } }))).await;
         let devices = found["device_keys"][user].as_object().cloned().unwrap_or_default();
         devices.keys().cloned().collect()
     }
 
-    /// Whether a device is signed by the account that it belongs to, as far as everybody can see.
+    /// Whether a device is signed by its account, according to the public keys.
     pub async fn sees_signed(&self, user: &str, device: &str) -> bool {
         let found = self.call("POST", "/keys/query", Some(&json!({ "device_keys": { user: [] } }))).await;
         let signatures = &found["device_keys"][user][device]["signatures"][user];
@@ -336,7 +329,7 @@ impl Person {
         keys.keys().any(|key| signatures[key].is_string())
     }
 
-    /// Who types in a room now.
+    /// The user ids of those who are typing in a room.
     pub async fn typing(&self, room: &str) -> Vec<String> {
         let synced = self.sync(None, 0).await;
         let events = synced["rooms"]["join"][room]["ephemeral"]["events"].as_array().cloned().unwrap_or_default();
@@ -345,10 +338,10 @@ impl Person {
         typing.and_then(|users| serde_json::from_value(users).ok()).unwrap_or_default()
     }
 
-    /// Asks `what` again, as things happen, until it gives something.
+    /// Evaluates `what` again after each sync until it returns `Some`.
     ///
     /// # Panics
-    /// When it has not after [`PATIENCE`].
+    /// If it does not within [`PATIENCE`].
     pub async fn until<T>(&self, about: &str, mut what: impl AsyncFnMut() -> Option<T>) -> T {
         let started = Instant::now();
         let mut since = None;
@@ -394,7 +387,7 @@ impl Person {
     }
 }
 
-/// Calls the homeserver; patient with limits.
+/// Calls the homeserver, and retries after rate limits.
 pub(crate) async fn call(
     client: &reqwest::Client,
     method: &str,
@@ -411,7 +404,7 @@ pub(crate) async fn call(
         if let Some(body) = body {
             request = request.json(body);
         }
-        let response = request.send().await.unwrap_or_else(|error| panic!("the homeserver does not answer: {error}"));
+        let response = request.send().await.unwrap_or_else(|error| panic!("the homeserver does not respond: {error}"));
         let status = response.status();
         let answer: Value = response.json().await.unwrap_or_default();
         if status.as_u16() == 429 {

@@ -1,4 +1,4 @@
-//! A way to the homeserver on which everything can go wrong.
+//! A proxy in front of the homeserver that fails on demand.
 
 use std::{
     io,
@@ -24,73 +24,72 @@ use tokio::{
 
 use crate::{PATIENCE, client};
 
-/// The largest body that is passed on.
-const MOST: usize = 64 << 20;
+/// The largest body that is forwarded, in bytes.
+const MAX_BODY: usize = 64 << 20;
 
-/// What goes wrong with a call.
+/// How a call fails.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// It is not passed on; this is the answer.
+    /// Not forwarded; this is the response.
     Answer {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// The body.
+        /// Sent as JSON.
         body: Value,
     },
-    /// It is passed on, and this is the answer.
+    /// Forwarded; this is the response.
     AnswerAfter {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// The body.
+        /// Sent as JSON.
         body: Value,
     },
-    /// It is passed on, and the answer is lost.
+    /// Forwarded; the connection ends without a response.
     LoseAnswer,
-    /// It is passed on, and the answer comes this much later.
+    /// Forwarded; the response is sent after this time.
     SlowAnswer(Duration),
-    /// It is passed on, and nobody answers.
+    /// Forwarded; no response.
     KeepAnswer,
-    /// It is said to be done, and passed on when [`Proxy::release`] is called.
+    /// Answered as a success at once, and forwarded only by [`Proxy::release`].
     Hold,
-    /// It is not passed on, and nobody answers.
+    /// Not forwarded; no response.
     Stall,
-    /// It is not passed on, and the connection ends.
+    /// Not forwarded; the connection ends without a response.
     Reset,
 }
 
-/// A call that was made.
+/// A recorded call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Its method.
     pub method: String,
-    /// Its path and query.
+    /// The path and query.
     pub path: String,
-    /// Its body; null when it is no JSON.
+    /// The request body; null if it is not JSON.
     pub body: Value,
-    /// The answer's status; 0 when nobody answered.
+    /// The status of the response; 0 if there was none.
     pub status: u16,
-    /// The answer; null when it is no JSON.
+    /// The response body; null if it is not JSON.
     pub answer: Value,
 }
 
 struct Rule {
     method: String,
     path: String,
-    words: String,
+    body_text: String,
     fault: Fault,
     first: usize,
     times: usize,
 }
 
 impl Rule {
-    fn is_for(&self, call: &Held) -> bool {
+    fn is_for(&self, call: &HeldCall) -> bool {
         (self.method.is_empty() || self.method == call.method.as_str())
             && call.path.contains(&self.path)
-            && String::from_utf8_lossy(&call.body).contains(&self.words)
+            && String::from_utf8_lossy(&call.body).contains(&self.body_text)
     }
 }
 
-struct Held {
+struct HeldCall {
     method: Method,
     path: String,
     headers: HeaderMap,
@@ -100,7 +99,7 @@ struct Held {
 #[derive(Default)]
 struct Inner {
     rules: Vec<Rule>,
-    held: Vec<Held>,
+    held: Vec<HeldCall>,
 }
 
 struct Shared {
@@ -116,8 +115,8 @@ impl Shared {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What goes wrong with a call, if anything.
-    fn fault(&self, call: &Held) -> Option<Fault> {
+    /// Takes the fault of a call, if one applies.
+    fn fault(&self, call: &HeldCall) -> Option<Fault> {
         let mut inner = self.inner();
         let rule = inner.rules.iter_mut().find(|rule| rule.times > 0 && rule.is_for(call))?;
         if rule.first > 0 {
@@ -128,10 +127,10 @@ impl Shared {
         Some(rule.fault.clone())
     }
 
-    async fn pass_on(&self, held: &Held) -> Result<(StatusCode, HeaderMap, Bytes), reqwest::Error> {
+    async fn forward(&self, held: &HeldCall) -> Result<(StatusCode, HeaderMap, Bytes), reqwest::Error> {
         let mut headers = held.headers.clone();
         headers.remove(header::HOST);
-        // What is recorded must be readable.
+        // Without compression, so that recorded responses are readable.
         headers.remove(header::ACCEPT_ENCODING);
         let url = format!("{}{}", self.upstream, held.path);
         let sent =
@@ -141,7 +140,7 @@ impl Shared {
     }
 }
 
-/// A way to the homeserver. Ends when it is dropped.
+/// A proxy in front of the homeserver. Dropping it stops it.
 pub struct Proxy {
     url: String,
     shared: Arc<Shared>,
@@ -169,69 +168,69 @@ impl Proxy {
         Self { url: format!("http://{address}"), shared, task }
     }
 
-    /// What stands for the homeserver's address.
+    /// The base URL in place of the homeserver's.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// From now on the next `times` calls of `method` (any, when empty) whose path has `path` in it go wrong.
-    pub fn fails(&self, method: &str, path: &str, times: usize, fault: Fault) {
-        self.fails_with(method, path, "", 0, times, fault);
+    /// Makes the next `times` calls of `method` (any, if empty) whose path contains `path` fail.
+    pub fn fail(&self, method: &str, path: &str, times: usize, fault: Fault) {
+        self.add_rule(method, path, "", 0, times, fault);
     }
 
-    /// As [`fails`](Self::fails), after so many calls that go well.
-    pub fn fails_after(&self, first: usize, method: &str, path: &str, times: usize, fault: Fault) {
-        self.fails_with(method, path, "", first, times, fault);
+    /// As [`fail`](Self::fail), after the first `first` matching calls succeed.
+    pub fn fail_after(&self, first: usize, method: &str, path: &str, times: usize, fault: Fault) {
+        self.add_rule(method, path, "", first, times, fault);
     }
 
-    /// As [`fails`](Self::fails), for calls whose body has `words` in it.
-    pub fn fails_on(&self, words: &str, method: &str, path: &str, times: usize, fault: Fault) {
-        self.fails_with(method, path, words, 0, times, fault);
+    /// As [`fail`](Self::fail), for calls whose body contains `body_text`.
+    pub fn fail_on(&self, body_text: &str, method: &str, path: &str, times: usize, fault: Fault) {
+        self.add_rule(method, path, body_text, 0, times, fault);
     }
 
-    fn fails_with(&self, method: &str, path: &str, words: &str, first: usize, times: usize, fault: Fault) {
-        let (method, path, words) = (method.to_owned(), path.to_owned(), words.to_owned());
-        self.shared.inner().rules.push(Rule { method, path, words, fault, first, times });
+    fn add_rule(&self, method: &str, path: &str, body_text: &str, first: usize, times: usize, fault: Fault) {
+        let (method, path, body_text) = (method.to_owned(), path.to_owned(), body_text.to_owned());
+        self.shared.inner().rules.push(Rule { method, path, body_text, fault, first, times });
     }
 
-    /// From now on nobody gets through: connections end, and new ones are refused.
-    pub fn closes(&self) {
+    /// Closes all connections and refuses new ones.
+    pub fn close(&self) {
         self.shared.is_open.send_replace(false);
     }
 
-    /// Takes back [`closes`](Self::closes).
-    pub fn opens(&self) {
+    /// Undoes [`close`](Self::close).
+    pub fn reopen(&self) {
         self.shared.is_open.send_replace(true);
     }
 
-    /// Nothing goes wrong any more.
-    pub fn heals(&self) {
+    /// Removes all faults.
+    pub fn clear_faults(&self) {
         self.shared.inner().rules.clear();
     }
 
-    /// Passes on what was held.
+    /// Forwards the held calls.
     ///
     /// # Panics
-    /// When the homeserver does not take it.
+    /// If the homeserver rejects one.
     pub async fn release(&self) {
         let held = std::mem::take(&mut self.shared.inner().held);
         for held in held {
-            let (status, ..) = self.shared.pass_on(&held).await.expect("the homeserver answers");
-            assert!(status.is_success(), "what was held is refused: {status}");
+            let (status, ..) = self.shared.forward(&held).await.expect("the homeserver responds");
+            assert!(status.is_success(), "a held call was rejected: {status}");
         }
     }
 
-    /// The calls so far that were answered.
+    /// The recorded calls so far.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.shared.calls.borrow().clone()
     }
 
-    /// Waits until there is a call like this, and gives all calls so far.
+    /// Waits until there is a call for which `is_it` holds, and returns all calls so far.
     ///
     /// # Panics
-    /// When there is none after [`PATIENCE`].
+    /// If there is none within [`PATIENCE`].
     pub async fn until(&self, about: &str, mut is_it: impl FnMut(&Call) -> bool) -> Vec<Call> {
         let mut calls = self.shared.calls.subscribe();
         let waiting = calls.wait_for(|calls| calls.iter().any(&mut is_it));
@@ -248,7 +247,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Listens while the way is open. It ends when the test aborts it.
+/// Listens while the proxy is open, until the task is aborted.
 async fn serve(shared: Arc<Shared>, address: SocketAddr, mut listener: TcpListener) {
     let mut is_open = shared.is_open.subscribe();
     loop {
@@ -257,16 +256,16 @@ async fn serve(shared: Arc<Shared>, address: SocketAddr, mut listener: TcpListen
             _ = axum::serve(listener, router) => {}
             _ = is_open.wait_for(|open| !open) => {}
         }
-        // A socket that is bound and does not listen keeps the port, and the system refuses for us.
+        // A bound socket that does not listen keeps the port, and the system refuses connections to it.
         let holder = loop {
             match bound(address) {
                 Ok(holder) => break holder,
                 Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
             }
         };
-        // Who could open it is gone only when this task is.
+        // An error means that the sender is gone, and then this task ends too.
         let _ = is_open.wait_for(|open| *open).await;
-        listener = holder.listen(1024).expect("the port is ours");
+        listener = holder.listen(1024).expect("the port is still bound");
     }
 }
 
@@ -277,7 +276,7 @@ fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Answers a call, or ends its connection once the way is closed.
+/// Responds to a call, or ends its connection when the proxy is closed.
 async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let mut is_open = shared.is_open.subscribe();
     tokio::select! {
@@ -290,10 +289,10 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
 async fn answered(shared: Arc<Shared>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let body = to_bytes(body, MOST).await.unwrap_or_default();
-    let held = Held { method: parts.method, path, headers: parts.headers, body };
+    let body = to_bytes(body, MAX_BODY).await.unwrap_or_default();
+    let held = HeldCall { method: parts.method, path, headers: parts.headers, body };
     let json = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap_or_default();
-    let record = |held: &Held, status: u16, answer: Value| {
+    let record = |held: &HeldCall, status: u16, answer: Value| {
         let (method, path) = (held.method.to_string(), held.path.clone());
         let call = Call { method, path, body: json(&held.body), status, answer };
         shared.calls.send_modify(|calls| calls.push(call));
@@ -317,7 +316,7 @@ async fn answered(shared: Arc<Shared>, request: Request) -> Response {
             record(&held, 0, Value::Null);
             broken()
         }
-        fault => match shared.pass_on(&held).await {
+        fault => match shared.forward(&held).await {
             Err(error) => answer(502, error.to_string()),
             Ok((status, headers, bytes)) => {
                 record(&held, status.as_u16(), json(&bytes));
@@ -348,7 +347,7 @@ fn answer(status: u16, body: String) -> Response {
     response
 }
 
-/// No answer: the connection ends before the first byte of one.
+/// Ends the connection before the first byte of a response.
 fn broken() -> Response {
     Response::new(Body::from_stream(stream::once(async { Err::<Bytes, _>(std::io::Error::other("broken")) })))
 }
@@ -357,8 +356,8 @@ fn broken() -> Response {
 mod tests {
     use super::*;
 
-    /// A way to a server that says "hello" to everything, and how often that was asked.
-    async fn way() -> (Proxy, watch::Receiver<usize>) {
+    /// A proxy to a server that responds "hello", and the number of calls that the server got.
+    async fn proxy() -> (Proxy, watch::Receiver<usize>) {
         let asked = watch::Sender::new(0);
         let (listener, counted) =
             (TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port"), asked.subscribe());
@@ -374,32 +373,32 @@ mod tests {
 
     #[tokio::test]
     async fn a_reset_is_a_call_that_was_not_passed_on() {
-        let ((way, asked), client) = (way().await, client());
-        way.fails("GET", "/a", 2, Fault::Reset);
+        let ((proxy, asked), client) = (proxy().await, client());
+        proxy.fail("GET", "/a", 2, Fault::Reset);
         for _ in 0..2 {
-            let error = client.get(format!("{}/a", way.url())).send().await.expect_err("it is not answered");
+            let error = client.get(format!("{}/a", proxy.url())).send().await.expect_err("there is no response");
             assert!(!error.is_connect(), "{error:?}");
         }
         assert_eq!(*asked.borrow(), 0);
-        let answer = client.get(format!("{}/a", way.url())).send().await.expect("it is answered");
+        let answer = client.get(format!("{}/a", proxy.url())).send().await.expect("there is a response");
         assert_eq!(answer.text().await.expect("a text"), "hello");
     }
 
     #[tokio::test]
     async fn a_lost_answer_is_no_answer_at_all() {
-        let ((way, asked), client) = (way().await, client());
-        way.fails("GET", "/a", 1, Fault::LoseAnswer);
-        client.get(format!("{}/a", way.url())).send().await.expect_err("it is not answered");
+        let ((proxy, asked), client) = (proxy().await, client());
+        proxy.fail("GET", "/a", 1, Fault::LoseAnswer);
+        client.get(format!("{}/a", proxy.url())).send().await.expect_err("there is no response");
         assert_eq!(*asked.borrow(), 1);
     }
 
     #[tokio::test]
     async fn an_answer_can_be_another_one_or_late() {
-        let ((way, asked), client) = (way().await, client());
+        let ((proxy, asked), client) = (proxy().await, client());
         let late = Duration::from_millis(200);
-        way.fails("GET", "/a", 1, Fault::AnswerAfter { status: 502, body: "Bad Gateway".into() });
-        way.fails("GET", "/a", 1, Fault::SlowAnswer(late));
-        let get = async || client.get(format!("{}/a", way.url())).send().await.expect("it is answered");
+        proxy.fail("GET", "/a", 1, Fault::AnswerAfter { status: 502, body: "Bad Gateway".into() });
+        proxy.fail("GET", "/a", 1, Fault::SlowAnswer(late));
+        let get = async || client.get(format!("{}/a", proxy.url())).send().await.expect("there is a response");
         assert_eq!(get().await.status(), 502);
         assert_eq!(*asked.borrow(), 1);
         let begun = std::time::Instant::now();
@@ -408,24 +407,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_way_that_is_closed_refuses_and_is_found_again() {
-        let ((way, asked), client) = (way().await, client());
-        way.fails("GET", "/stalls", 1, Fault::Stall);
-        let stalled = tokio::spawn(client.get(format!("{}/stalls", way.url())).send());
-        way.until("it stalls", |call| call.path == "/stalls").await;
-        way.closes();
-        stalled.await.expect("it ends").expect_err("a call under way ends");
+    async fn a_proxy_that_is_closed_refuses_and_is_found_again() {
+        let ((proxy, asked), client) = (proxy().await, client());
+        proxy.fail("GET", "/stalls", 1, Fault::Stall);
+        let stalled = tokio::spawn(client.get(format!("{}/stalls", proxy.url())).send());
+        proxy.until("the stalled call", |call| call.path == "/stalls").await;
+        proxy.close();
+        stalled.await.expect("the task ends").expect_err("a call under way ends");
         // The listener closes a moment later.
         let refused = loop {
-            match client.get(way.url()).send().await {
+            match client.get(proxy.url()).send().await {
                 Err(error) if error.is_connect() => break error,
-                other => assert!(other.is_err(), "somebody got through"),
+                other => assert!(other.is_err(), "a call succeeded"),
             }
         };
         assert!(format!("{refused:?}").contains("refused"), "{refused:?}");
         assert_eq!(*asked.borrow(), 0);
-        way.opens();
-        while client.get(way.url()).send().await.is_err() {}
+        proxy.reopen();
+        while client.get(proxy.url()).send().await.is_err() {}
         assert_eq!(*asked.borrow(), 1);
     }
 }

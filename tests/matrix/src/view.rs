@@ -2,33 +2,30 @@
 
 use serde_json::Value;
 
-/// A message, as it reads now.
+/// A message in its current version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its id.
+    /// The event id.
     pub id: String,
-    /// Who sent it.
+    /// The user id of the sender.
     pub sender: String,
-    /// What it says.
     pub text: String,
-    /// What it says as HTML.
+    /// The formatted body.
     pub html: Option<String>,
-    /// The thread it is in.
+    /// The id of its thread's root event.
     pub thread: Option<String>,
-    /// The message that it replies to.
+    /// The id of the event that it replies to.
     pub replies_to: Option<String>,
-    /// The emoji on it, each with who put it there.
+    /// The emoji reactions, each with the user id of the sender.
     pub reactions: Vec<(String, String)>,
-    /// Whether it came encrypted.
+    /// Whether it arrived encrypted.
     pub is_encrypted: bool,
-    /// How often it was changed.
     pub edits: usize,
-    /// Its content as it was sent.
+    /// The content as originally sent.
     pub content: Value,
 }
 
-/// The messages of a room, from all its events in order: changed as they were changed, without what was taken
-/// back.
+/// Derives the messages of a room from all its events, in order, with edits applied and without redacted messages.
 pub(crate) fn messages(events: &[Value]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for event in events {

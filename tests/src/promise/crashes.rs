@@ -1,84 +1,81 @@
-//! The process ends at a named step of a turn's way, as `kill -9` would end it there: design §9, as a table.
+//! The process ends at a named step of a turn, as with `kill -9`: design §9, as a table.
 
 use std::sync::{Arc, Mutex};
 
-use super::{Pace, Platform, Said, WHOLE, finds, words};
+use super::{Pace, Platform, SentMessage, WHOLE, texts, wait_for_text};
 use crate::{Gate, Gateway, Script, ScriptedAgent};
 
-/// What makes the process end.
+/// The environment variable that names the crash point.
 const CRASH_AT: &str = "REJOINDER_CRASH_AT";
-/// Nobody is told that it takes longer, and a turn that is with the agent at several crashes is not given up: it is not
-/// what is looked at here.
+/// No deferral, and a turn that several crashes interrupt is not given up: neither is the subject here.
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 10\n";
 const QUIET: &str = "streaming = \"off\"";
 const STREAMING: &str = "streaming = \"edit\"";
 const FAILED: &str = "Sorry, I could not finish that. Please try again.";
 
 /// A step at which the process ends.
-struct Step {
+struct CrashStep {
     point: &'static str,
-    /// How often the agent may be given the turn.
+    /// How often the agent may be called for the turn.
     runs: usize,
-    /// Whether the answer may have arrived without the gateway's knowing.
+    /// Whether the answer may have arrived without the gateway knowing.
     may_have_arrived: bool,
 }
 
-const fn step(point: &'static str, runs: usize) -> Step {
-    Step { point, runs, may_have_arrived: false }
+const fn step(point: &'static str, runs: usize) -> CrashStep {
+    CrashStep { point, runs, may_have_arrived: false }
 }
 
-/// The steps of every turn, in their order.
-const STEPS: [Step; 8] = [
-    // It is received, and not committed.
+/// The steps of every turn, in order.
+const STEPS: [CrashStep; 8] = [
+    // The event is received, but not committed.
     step("received:1", 1),
-    // It is committed, and the platform was not told.
+    // The event is committed, but not acknowledged to the platform.
     step("accepted:1", 1),
     step("run_started:1", 1),
     step("run_ended:1", 2),
     // The outcome is about to be claimed.
     step("before_commit:1", 2),
-    // It is claimed, and not sent.
+    // The claim is committed, but not sent.
     step("after_commit:1", 1),
-    // It is about to be sent.
+    // The attempt is stored, but not sent.
     step("attempt_started:1", 1),
-    // It is sent, and that is not written down.
-    Step { point: "attempt_ended:1", runs: 1, may_have_arrived: true },
+    // The message is sent, but its receipt is not stored.
+    CrashStep { point: "attempt_ended:1", runs: 1, may_have_arrived: true },
 ];
 
-/// The steps of the first draft of an answer that grows.
-const DRAFT_STEPS: [Step; 4] = [
-    Step { point: "draft_claimed:1", runs: 2, may_have_arrived: true },
-    Step { point: "draft_attempt_started:1", runs: 2, may_have_arrived: true },
-    Step { point: "draft_attempt_ended:1", runs: 2, may_have_arrived: true },
-    Step { point: "draft_noted:1", runs: 2, may_have_arrived: true },
+/// The steps of the first draft of a streamed answer.
+const DRAFT_STEPS: [CrashStep; 4] = [
+    CrashStep { point: "draft_claimed:1", runs: 2, may_have_arrived: true },
+    CrashStep { point: "draft_attempt_started:1", runs: 2, may_have_arrived: true },
+    CrashStep { point: "draft_attempt_ended:1", runs: 2, may_have_arrived: true },
+    CrashStep { point: "draft_noted:1", runs: 2, may_have_arrived: true },
 ];
 
-/// The process ends at each step of a turn's way, one after the other: nothing is lost, and each question is answered
-/// once, whole.
+/// The process ends at each step of a turn in sequence: nothing is lost, and each question is answered once and completely.
 pub async fn a_crash_at_any_step_loses_nothing_and_answers_once<P: Platform>(place: P::Place) {
     let agent = ScriptedAgent::replying(WHOLE).await;
-    goes_through::<P>(&STEPS, place, QUIET, &agent, &Gates::default()).await;
+    crash_at_each::<P>(&STEPS, place, QUIET, &agent, &Gates::default()).await;
 }
 
-/// As [`a_crash_at_any_step_loses_nothing_and_answers_once`], with an answer that is shown while it is written: no draft
-/// is left beside it.
+/// As [`a_crash_at_any_step_loses_nothing_and_answers_once`] with a streamed answer: no draft is left beside it.
 pub async fn a_crash_at_any_step_leaves_no_draft_behind<P: Platform>(place: P::Place) {
     let written = || WHOLE.split_inclusive(' ').fold(Script::replies(WHOLE), Script::streaming);
     let agent = ScriptedAgent::start(move |_, _| written()).await;
-    goes_through::<P>(&STEPS, place, STREAMING, &agent, &Gates::default()).await;
+    crash_at_each::<P>(&STEPS, place, STREAMING, &agent, &Gates::default()).await;
 }
 
-/// The process ends at each step of the first draft: one message stands.
+/// The process ends at each step of the first draft: one message remains.
 pub async fn a_crash_while_the_answer_grows_leaves_one<P: Platform>(pace: Pace, at: P::Place) {
     let gates = Gates::default();
     let agent = {
         let gates = gates.clone();
         ScriptedAgent::start(move |_, _| pace.script(&gates.gate())).await
     };
-    goes_through::<P>(&DRAFT_STEPS, at, STREAMING, &agent, &gates).await;
+    crash_at_each::<P>(&DRAFT_STEPS, at, STREAMING, &agent, &gates).await;
 }
 
-/// What an agent waits for until the process has ended: a gate for each question.
+/// Holds the agent until the process has ended: a gate for each question.
 #[derive(Clone, Default)]
 struct Gates(Arc<Mutex<Gate>>);
 
@@ -87,62 +84,69 @@ impl Gates {
         self.0.lock().expect("never poisoned").clone()
     }
 
-    /// The next question waits.
+    /// Makes the agent wait at the next question.
     fn close(&self) {
         *self.0.lock().expect("never poisoned") = Gate::default();
     }
 }
 
-/// Asks a question for each of the steps, at which the process ends; then it is started again.
-async fn goes_through<P: Platform>(steps: &[Step], place: P::Place, keys: &str, agent: &ScriptedAgent, gates: &Gates) {
+/// Asks a question for each step. The process ends at that step and is started again.
+async fn crash_at_each<P: Platform>(
+    steps: &[CrashStep],
+    place: P::Place,
+    keys: &str,
+    agent: &ScriptedAgent,
+    gates: &Gates,
+) {
     let platform = P::at(place).await;
     let mut gateway = platform.gateway(keys).config(&agent.section()).config(PATIENT).start().await;
     let ada = platform.person().await;
-    // So that nothing but a question passes a step, the gateway has met everybody before.
-    gates.gate().opens();
+    // An exchange before the first crash, so that only questions pass the crash points afterwards.
+    gates.gate().open();
     platform.says(&ada, "we meet").await;
-    finds(&platform, &ada, WHOLE).await;
-    rests(&platform, &gateway).await;
+    wait_for_text(&platform, &ada, WHOLE).await;
+    until_settled_and_acknowledged(&platform, &gateway).await;
 
     let mut wrong = Vec::new();
     for step in steps {
-        let (before, runs) = (platform.hears(&ada).await.len(), agent.calls().len());
+        let (before, runs) = (platform.messages_of(&ada).await.len(), agent.calls().len());
         gateway.stop().await;
         gates.close();
         gateway.spawn(&[(CRASH_AT, step.point)]);
-        gateway.is_ready().await;
+        gateway.until_ready().await;
         platform.says(&ada, "hello").await;
-        gateway.has_crashed().await;
-        gates.gate().opens();
-        platform.has_crashed().await;
+        gateway.until_crashed().await;
+        gates.gate().open();
+        platform.after_crash().await;
         gateway.restart().await;
-        let is_answered = |said: &[Said]| said[before.min(said.len())..].iter().any(|it| it.words.ends_with(WHOLE));
+        let is_answered =
+            |messages: &[SentMessage]| messages[before.min(messages.len())..].iter().any(|it| it.text.ends_with(WHOLE));
         let about = format!("the answer after a crash at {}", step.point);
-        platform.until(&ada, &about, |said| is_answered(said).then_some(())).await;
-        rests(&platform, &gateway).await;
+        platform.until(&ada, &about, |messages| is_answered(messages).then_some(())).await;
+        until_settled_and_acknowledged(&platform, &gateway).await;
 
-        let said = platform.hears(&ada).await.split_off(before);
+        let messages = platform.messages_of(&ada).await.split_off(before);
         let runs = agent.calls().len() - runs;
-        // What is shown of an answer may have arrived at any step.
+        // A draft may have arrived at any step.
         let may_have_arrived = step.may_have_arrived || keys == STREAMING;
         let most = if may_have_arrived && !P::SHOWS_ONCE { 2 } else { 1 };
-        let answered = super::is_answered_once::<P>(&said, WHOLE);
-        if answered.is_err() || said.len() > most || runs > step.runs {
-            wrong.push(format!("{}: {:?}, and the agent ran {runs} times", step.point, words(&said)));
+        let answered = super::check_answered_once::<P>(&messages, WHOLE);
+        if answered.is_err() || messages.len() > most || runs > step.runs {
+            wrong.push(format!("{}: {:?}, and the agent ran {runs} times", step.point, texts(&messages)));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(gateway.undeliverable(), 0);
 }
 
-/// Waits until nothing is owed, and the platform knows what was taken in.
-async fn rests<P: Platform>(platform: &P, gateway: &Gateway) {
-    gateway.settles().await;
-    platform.is_acknowledged().await;
+/// Waits until nothing is owed, and the platform knows which events were accepted.
+async fn until_settled_and_acknowledged<P: Platform>(platform: &P, gateway: &Gateway) {
+    gateway.until_settled().await;
+    platform.until_acknowledged().await;
 }
 
-/// Of an answer in several parts the process ends when the second one is about to be sent, or has arrived: it goes on
-/// there, and no part is sent twice.
+/// The process ends when the second part of an answer is about to be sent or has arrived: sending resumes there, and no
+/// part is sent twice.
 pub async fn a_crash_between_two_parts_sends_no_part_twice<P: Platform>(point: &str) {
     const PARTS: usize = 3;
     let paragraph = |part: usize| format!("Paragraph {part}. {}", "word ".repeat(P::PARAGRAPH / 5 - 3));
@@ -151,39 +155,39 @@ pub async fn a_crash_between_two_parts_sends_no_part_twice<P: Platform>(point: &
     let mut gateway = platform.gateway(QUIET).config(&agent.section()).config(PATIENT).prepare();
 
     gateway.spawn(&[(CRASH_AT, point)]);
-    gateway.is_ready().await;
+    gateway.until_ready().await;
     let ada = platform.person().await;
     platform.says(&ada, "tell me all").await;
-    gateway.has_crashed().await;
+    gateway.until_crashed().await;
     gateway.restart().await;
-    finds(&platform, &ada, &format!("Paragraph {PARTS}.")).await;
-    rests(&platform, &gateway).await;
+    wait_for_text(&platform, &ada, &format!("Paragraph {PARTS}.")).await;
+    until_settled_and_acknowledged(&platform, &gateway).await;
 
-    let said = platform.hears(&ada).await;
-    assert_eq!(said.len(), PARTS, "{:?}", words(&said));
-    for (said, part) in said.iter().zip(1..) {
-        assert!(said.words.contains(&format!("Paragraph {part}.")), "{:?} is not part {part}", said.words);
+    let messages = platform.messages_of(&ada).await;
+    assert_eq!(messages.len(), PARTS, "{:?}", texts(&messages));
+    for (message, part) in messages.iter().zip(1..) {
+        assert!(message.text.contains(&format!("Paragraph {part}.")), "{:?} is not part {part}", message.text);
     }
 }
 
-/// A turn that ends the process each time is given up after `max_runs`, and answered.
+/// A turn that crashes the process every time is given up after `max_runs`, and answered with the fallback.
 pub async fn a_poisonous_turn_is_quarantined_and_answered<P: Platform>() {
     let (platform, agent) = (P::new().await, ScriptedAgent::replying("never seen").await);
     let mut gateway = platform.gateway(QUIET).config(&agent.section()).prepare();
 
     gateway.spawn(&[(CRASH_AT, "run_started:1")]);
-    gateway.is_ready().await;
+    gateway.until_ready().await;
     let ada = platform.person().await;
     platform.says(&ada, "poison").await;
-    gateway.has_crashed().await;
+    gateway.until_crashed().await;
     for _ in 0..2 {
         gateway.spawn(&[(CRASH_AT, "run_started:1")]);
-        gateway.has_crashed().await;
+        gateway.until_crashed().await;
     }
     gateway.restart().await;
-    finds(&platform, &ada, FAILED).await;
-    rests(&platform, &gateway).await;
+    wait_for_text(&platform, &ada, FAILED).await;
+    until_settled_and_acknowledged(&platform, &gateway).await;
 
-    assert_eq!(words(&platform.hears(&ada).await), [FAILED]);
+    assert_eq!(texts(&platform.messages_of(&ada).await), [FAILED]);
     assert!(agent.calls().is_empty());
 }

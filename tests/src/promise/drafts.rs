@@ -1,22 +1,22 @@
-//! Answers that can be read while they are written: what is shown of them is sent too.
+//! Streamed answers: drafts are durable messages too.
 
-use super::{BEGINNING, Calls, DEFERRAL, Platform, Trouble, WHOLE, assert_answered_once, finds, words};
+use super::{BEGINNING, Calls, DEFERRAL, Failure, Platform, WHOLE, assert_answered_once, texts, wait_for_text};
 use crate::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, eventually};
 
-/// Drafts are on unless they are switched off.
+/// The default.
 const STREAMING: &str = "streaming = \"edit\"";
-/// Who takes longer than this is told so.
+/// Sends a deferral after one second.
 const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\n";
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n";
 
 /// How an agent writes its answer.
 #[derive(Clone, Copy, Debug)]
 pub enum Pace {
-    /// All at once, and at once it is done: there may be no draft.
+    /// Completes at once: there may be no draft.
     AtOnce,
-    /// All at once, and it is done when the gate is open: the first draft is the whole answer.
+    /// Streams everything in one piece and completes when the gate opens: the first draft is the whole answer.
     Quick,
-    /// In two pieces, the second one when the gate is open.
+    /// Streams the beginning, and the rest when the gate opens.
     Slow,
 }
 
@@ -36,8 +36,8 @@ impl Pace {
     }
 }
 
-/// An agent that answers all at once when the gate is open.
-async fn late(gate: &Gate) -> ScriptedAgent {
+/// An agent that replies in one piece when the gate opens.
+async fn gated_agent(gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
     ScriptedAgent::start(move |_, _| Script::replies(WHOLE).waiting(&gate)).await
 }
@@ -46,48 +46,48 @@ fn between<P: Platform>(platform: &P, agent: &ScriptedAgent, guard: &str) -> Gat
     platform.gateway(STREAMING).config(&agent.section()).config(guard)
 }
 
-/// Waits until somebody is answered and nothing is owed, and checks that there is one answer.
-async fn is_answered_once<P: Platform>(platform: &P, person: &P::Person, gateway: &Gateway) {
-    finds(platform, person, WHOLE).await;
-    gateway.settles().await;
-    assert_answered_once::<P>(&platform.hears(person).await, WHOLE);
+/// Waits until the person is answered and nothing is owed, and checks that there is one answer.
+async fn expect_one_answer<P: Platform>(platform: &P, person: &P::Person, gateway: &Gateway) {
+    wait_for_text(platform, person, WHOLE).await;
+    gateway.until_settled().await;
+    assert_answered_once::<P>(&platform.messages_of(person).await, WHOLE);
 }
 
-/// The response to the first draft is lost: one message stands.
+/// The response to the first draft is lost: one message remains.
 pub async fn a_draft_whose_response_is_lost_leaves_one<P: Platform>(pace: Pace, at: P::Place) {
     let (platform, gate) = (P::at(at).await, Gate::default());
     let agent = pace.agent(&gate).await;
     let gateway = between(&platform, &agent, PATIENT).start().await;
     let ada = platform.person().await;
 
-    platform.fails(Calls::Sending(BEGINNING), Trouble::Lost, Some(1)).await;
+    platform.fail_calls(Calls::Sending(BEGINNING), Failure::Lost, Some(1)).await;
     platform.says(&ada, "hello").await;
-    finds(&platform, &ada, BEGINNING).await;
-    gate.opens();
+    wait_for_text(&platform, &ada, BEGINNING).await;
+    gate.open();
 
-    is_answered_once(&platform, &ada, &gateway).await;
+    expect_one_answer(&platform, &ada, &gateway).await;
 }
 
-/// The process is killed when the first draft has arrived, and before it knows: one message stands.
+/// The process is killed when the first draft has arrived, but before it has the response: one message remains.
 pub async fn a_process_killed_before_it_noted_its_draft_leaves_one<P: Platform>(pace: Pace, at: P::Place) {
     let (platform, gate) = (P::at(at).await, Gate::default());
     let agent = pace.agent(&gate).await;
     let mut gateway = between(&platform, &agent, PATIENT).start().await;
     let ada = platform.person().await;
 
-    platform.fails(Calls::Sending(BEGINNING), Trouble::Silence, Some(1)).await;
+    platform.fail_calls(Calls::Sending(BEGINNING), Failure::Silence, Some(1)).await;
     platform.says(&ada, "hello").await;
-    finds(&platform, &ada, BEGINNING).await;
+    wait_for_text(&platform, &ada, BEGINNING).await;
     gateway.kill();
-    platform.heals().await;
-    gate.opens();
+    platform.clear_faults().await;
+    gate.open();
     gateway.restart().await;
 
-    is_answered_once(&platform, &ada, &gateway).await;
+    expect_one_answer(&platform, &ada, &gateway).await;
 }
 
-/// A deferral is on the screen when the agent begins to write: its message becomes what is written, and then the
-/// answer; no second one comes.
+/// A deferral is shown when the agent begins to stream: its message is edited to the draft and then to the answer, and no
+/// second message appears.
 pub async fn a_deferral_grows_into_the_answer<P: Platform>(place: P::Place) {
     let (platform, begin, end) = (P::at(place).await, Gate::default(), Gate::default());
     let agent = {
@@ -99,57 +99,57 @@ pub async fn a_deferral_grows_into_the_answer<P: Platform>(place: P::Place) {
     let ada = platform.person().await;
 
     platform.says(&ada, "hello").await;
-    let deferral = finds(&platform, &ada, DEFERRAL).await;
-    // Which message is the deferral is written down after it was sent.
+    let deferral = wait_for_text(&platform, &ada, DEFERRAL).await;
+    // The deferral's receipt is stored only after it was sent.
     let turn = gateway.only_turn();
-    eventually("it is written down", async || gateway.explain(&turn).contains(&deferral.id).then_some(())).await;
-    begin.opens();
-    let draft = finds(&platform, &ada, BEGINNING).await;
-    let meanwhile = platform.hears(&ada).await;
-    end.opens();
-    let answer = finds(&platform, &ada, WHOLE).await;
-    gateway.settles().await;
+    eventually("its receipt is stored", async || gateway.explain(&turn).contains(&deferral.id).then_some(())).await;
+    begin.open();
+    let draft = wait_for_text(&platform, &ada, BEGINNING).await;
+    let meanwhile = platform.messages_of(&ada).await;
+    end.open();
+    let answer = wait_for_text(&platform, &ada, WHOLE).await;
+    gateway.until_settled().await;
 
-    assert_eq!(words(&meanwhile).len(), 1, "a second message: {:#?}", words(&meanwhile));
+    assert_eq!(texts(&meanwhile).len(), 1, "a second message: {:#?}", texts(&meanwhile));
     assert_eq!((&draft.id, &answer.id), (&deferral.id, &deferral.id));
-    assert_eq!(words(&platform.hears(&ada).await), [WHOLE]);
+    assert_eq!(texts(&platform.messages_of(&ada).await), [WHOLE]);
 }
 
-/// The response to a deferral is lost: when the answer is there, one message stands.
+/// The response to a deferral is lost: when the answer is sent, one message remains.
 pub async fn a_deferral_whose_response_is_lost_leaves_one<P: Platform>() {
     let (platform, gate) = (P::new().await, Gate::default());
-    let agent = late(&gate).await;
+    let agent = gated_agent(&gate).await;
     let gateway = between(&platform, &agent, SOON).start().await;
     let ada = platform.person().await;
 
-    platform.fails(Calls::Sending(DEFERRAL), Trouble::Lost, Some(1)).await;
+    platform.fail_calls(Calls::Sending(DEFERRAL), Failure::Lost, Some(1)).await;
     platform.says(&ada, "hello").await;
-    finds(&platform, &ada, DEFERRAL).await;
-    // It is sent again: what that becomes is on the screen when the answer is ready.
+    wait_for_text(&platform, &ada, DEFERRAL).await;
+    // Waits for the retried deferral to be acknowledged before the answer is ready.
     let turn = gateway.only_turn();
-    eventually("it is sent again", async || gateway.explain(&turn).contains("acknowledged").then_some(())).await;
-    gate.opens();
+    eventually("a repeated send", async || gateway.explain(&turn).contains("acknowledged").then_some(())).await;
+    gate.open();
 
-    is_answered_once(&platform, &ada, &gateway).await;
+    expect_one_answer(&platform, &ada, &gateway).await;
 }
 
-/// The process is killed when the deferral has arrived, and before it knows: when the answer is there, one message
-/// stands.
+/// The process is killed when the deferral has arrived, but before it has the response: when the answer is sent, one
+/// message remains.
 pub async fn a_process_killed_before_it_noted_its_deferral_leaves_one<P: Platform>() {
     let (platform, gate) = (P::new().await, Gate::default());
-    let agent = late(&gate).await;
+    let agent = gated_agent(&gate).await;
     let mut gateway = between(&platform, &agent, SOON).start().await;
     let ada = platform.person().await;
 
-    platform.fails(Calls::Sending(DEFERRAL), Trouble::Silence, Some(1)).await;
+    platform.fail_calls(Calls::Sending(DEFERRAL), Failure::Silence, Some(1)).await;
     platform.says(&ada, "hello").await;
-    finds(&platform, &ada, DEFERRAL).await;
+    wait_for_text(&platform, &ada, DEFERRAL).await;
     gateway.kill();
-    platform.heals().await;
+    platform.clear_faults().await;
     gateway.restart().await;
     let turn = gateway.only_turn();
-    eventually("it is sent again", async || gateway.explain(&turn).contains("acknowledged").then_some(())).await;
-    gate.opens();
+    eventually("a repeated send", async || gateway.explain(&turn).contains("acknowledged").then_some(())).await;
+    gate.open();
 
-    is_answered_once(&platform, &ada, &gateway).await;
+    expect_one_answer(&platform, &ada, &gateway).await;
 }

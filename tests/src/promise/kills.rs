@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::future::join_all;
 
-use super::{Calls, Platform, Said, Trouble, finds, is_answered_once, words};
+use super::{Calls, Failure, Platform, SentMessage, check_answered_once, texts, wait_for_text};
 use crate::{Script, ScriptedAgent};
 
 const PEOPLE: usize = 4;
@@ -15,13 +15,13 @@ const PEOPLE: usize = 4;
 /// How often the process is killed.
 const KILLS: usize = 25;
 
-/// The longest that it lives after people have written.
+/// The longest that it runs after people have written.
 const LIFE: Duration = Duration::from_millis(400);
 
-/// How long an agent takes for a word.
+/// How long an agent takes per word.
 const WORD: Duration = Duration::from_millis(20);
 
-/// An answer whose first word is like no other, so that what was shown of it is known.
+/// An answer whose first word is unique to its question, so that a draft of it is recognised.
 fn answer(question: &str) -> String {
     format!("{} is what was asked and this is what is said", question.replace(' ', "-"))
 }
@@ -30,12 +30,12 @@ fn question(kill: usize, person: usize) -> String {
     format!("question {kill} {}", person % 2)
 }
 
-/// Every other person has an agent that answers all at once; that of the others takes its time.
+/// Every other person's agent streams its answer in one piece; for the others it streams word by word.
 async fn agent() -> ScriptedAgent {
     ScriptedAgent::start(|call, _| {
-        let answer = answer(&call.told());
+        let answer = answer(&call.last_message());
         let whole = Script::replies(&answer);
-        if call.told().ends_with('0') {
+        if call.last_message().ends_with('0') {
             return whole.streaming(&answer).taking(WORD);
         }
         answer.split_inclusive(' ').fold(whole, |script, word| script.streaming(word).taking(WORD))
@@ -43,79 +43,79 @@ async fn agent() -> ScriptedAgent {
     .await
 }
 
-/// Waits until everybody has heard the answer to what they asked before a kill.
-async fn all_are_answered<P: Platform>(platform: &P, people: &[P::Person], kill: usize) {
+/// Waits until each person sees the answer to the question that they asked before a kill.
+async fn until_all_answered<P: Platform>(platform: &P, people: &[P::Person], kill: usize) {
     for (n, person) in people.iter().enumerate() {
         let answer = answer(&question(kill, n));
-        let found = |said: &[Said]| said.iter().any(|it| it.words.ends_with(&answer)).then_some(());
+        let found = |messages: &[SentMessage]| messages.iter().any(|it| it.text.ends_with(&answer)).then_some(());
         platform.until(person, &answer, found).await;
     }
 }
 
-/// A moment within `most`.
-fn moment(most: Duration) -> Duration {
+/// A random duration up to `most`.
+fn random_duration(most: Duration) -> Duration {
     let number = RandomState::new().hash_one(());
     most.mul_f64(f64::from(u32::try_from(number % 1000).expect("a small number")) / 1000.0)
 }
 
-/// People write, agents answer word by word, and the process is killed again and again, at random moments: in the end
-/// everybody has one answer to each question, and nothing beside it that does not say that it was sent again.
+/// People write, agents answer word by word, and the process is killed repeatedly at random moments. Eventually each person
+/// has one answer to each question, and beside it only labelled copies.
 pub async fn killed_again_and_again_while_answers_grow<P: Platform>(keys: &str) {
     let (platform, agent) = (P::new().await, agent().await);
     let mut gateway = platform
         .gateway(keys)
         .config(&agent.section())
-        // A turn that is with the agent at every kill would be given up: it is not what is looked at here.
+        // Keeps a turn that is interrupted by every kill from being given up: not the subject here.
         .config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 100\n")
         .start()
         .await;
     let people = join_all((0..PEOPLE).map(|_| platform.person())).await;
-    // What is missed in a chat that was never heard of cannot be read back everywhere.
+    // Not every platform lets a bot read back what it missed in a chat that it does not know yet.
     let all_ask = async |kill: usize| {
         join_all(people.iter().enumerate().map(async |(n, person)| platform.says(person, &question(kill, n)).await))
             .await;
     };
     all_ask(0).await;
-    all_are_answered(&platform, &people, 0).await;
-    // What was sent has arrived before the gateway knows, as in life.
-    platform.fails(Calls::Sending(""), Trouble::Slow, None).await;
+    until_all_answered(&platform, &people, 0).await;
+    // From here on a message arrives before the gateway gets the response, as with a real platform.
+    platform.fail_calls(Calls::Sending(""), Failure::Slow, None).await;
 
     for kill in 1..=KILLS {
         all_ask(kill).await;
-        tokio::time::sleep(moment(LIFE)).await;
+        tokio::time::sleep(random_duration(LIFE)).await;
         gateway.kill();
         gateway.restart().await;
     }
-    all_are_answered(&platform, &people, KILLS).await;
-    gateway.settles().await;
+    until_all_answered(&platform, &people, KILLS).await;
+    gateway.until_settled().await;
 
     let mut wrong = Vec::new();
     for (n, person) in people.iter().enumerate() {
-        let mut said = platform.hears(person).await;
+        let mut messages = platform.messages_of(person).await;
         for kill in 0..=KILLS {
             let answer = answer(&question(kill, n));
             let first = answer.split(' ').next().expect("an answer has words");
             let (about, others) =
-                said.into_iter().partition::<Vec<_>, _>(|it| it.words.split([' ', '\n']).any(|word| word == first));
-            said = others;
-            wrong.extend(is_answered_once::<P>(&about, &answer).err());
+                messages.into_iter().partition::<Vec<_>, _>(|it| it.text.split([' ', '\n']).any(|word| word == first));
+            messages = others;
+            wrong.extend(check_answered_once::<P>(&about, &answer).err());
         }
-        if !said.is_empty() {
-            wrong.push(format!("beside the answers: {:#?}", words(&said)));
+        if !messages.is_empty() {
+            wrong.push(format!("beside the answers: {:#?}", texts(&messages)));
         }
     }
     assert!(
         wrong.is_empty(),
-        "{} of {} answers are not as they should be: {wrong:#?}",
+        "{} of {} questions are not answered exactly once: {wrong:#?}",
         wrong.len(),
         PEOPLE * (KILLS + 1)
     );
     assert_eq!(gateway.undeliverable(), 0);
 }
 
-/// People write several messages at a time, and the process is killed in the middle of it, again and again: every message
-/// is answered, in order. Where what is sent twice is seen twice, an answer that was cut off as it was sent and as it was
-/// sent again is held for the operator to see.
+/// People write several messages at a time, and the process is repeatedly killed while it works on them: every message is
+/// answered, in order. Where the platform shows duplicates, an answer that was interrupted both times it was sent becomes a
+/// dead letter for the operator.
 pub async fn killed_again_and_again_every_message_is_answered<P: Platform>(place: P::Place, keys: &str) {
     const CROWD: usize = 8;
     const ROUNDS: usize = 5;
@@ -124,15 +124,15 @@ pub async fn killed_again_and_again_every_message_is_answered<P: Platform>(place
     let mut gateway = platform
         .gateway(keys)
         .config(&agent.section())
-        // A turn that is with the agent at every kill would be given up: it is not what is looked at here.
+        // Keeps a turn that is interrupted by every kill from being given up: not the subject here.
         .config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 10\n")
         .start()
         .await;
     let people = join_all((0..CROWD).map(|_| platform.person())).await;
-    // What is missed in a chat that was never heard of cannot be read back everywhere.
+    // Not every platform lets a bot read back what it missed in a chat that it does not know yet.
     join_all(people.iter().map(|person| platform.says(person, "we meet"))).await;
     for person in &people {
-        finds(&platform, person, "we meet").await;
+        wait_for_text(&platform, person, "we meet").await;
     }
 
     let question = |round: usize, message: usize| format!("round {round} question {message}");
@@ -142,35 +142,35 @@ pub async fn killed_again_and_again_every_message_is_answered<P: Platform>(place
             let question = question(round, message);
             join_all(people.iter().map(|person| platform.says(person, &question))).await;
         }
-        agent.called(before + CROWD).await;
+        agent.until_called(before + CROWD).await;
         gateway.kill();
-        platform.has_crashed().await;
+        platform.after_crash().await;
         gateway.restart().await;
     }
     for person in &people {
-        finds(&platform, person, &question(ROUNDS - 1, MESSAGES - 1)).await;
+        wait_for_text(&platform, person, &question(ROUNDS - 1, MESSAGES - 1)).await;
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let held = gateway.undeliverable();
     let mut unanswered = 0;
     for person in &people {
-        let said = platform.hears(person).await;
+        let messages = platform.messages_of(person).await;
         let questions = (0..ROUNDS).flat_map(|round| (0..MESSAGES).map(move |message| question(round, message)));
-        let answers = std::iter::once("we meet".to_owned()).chain(questions).map(|said| format!("echo {said}"));
+        let answers = std::iter::once("we meet".to_owned()).chain(questions).map(|text| format!("echo {text}"));
         if P::SHOWS_ONCE {
-            assert_eq!(words(&said), answers.collect::<Vec<_>>());
+            assert_eq!(texts(&messages), answers.collect::<Vec<_>>());
         } else {
             for answer in answers {
-                let about: Vec<_> = said.iter().filter(|it| it.words.ends_with(&answer)).cloned().collect();
-                let plain = about.iter().filter(|it| it.words == answer).count();
-                assert!(plain <= 1, "`{answer}` was sent twice without a word: {:#?}", words(&said));
+                let about: Vec<_> = messages.iter().filter(|it| it.text.ends_with(&answer)).cloned().collect();
+                let plain = about.iter().filter(|it| it.text == answer).count();
+                assert!(plain <= 1, "`{answer}` was sent twice without a label: {:#?}", texts(&messages));
                 unanswered += usize::from(about.is_empty());
             }
         }
     }
-    // The platform shows more than the gateway can know: one that is held may have arrived.
-    assert!(unanswered <= held, "{unanswered} are unanswered, and only {held} are held");
-    assert!(!P::SHOWS_ONCE || held == 0, "{held} are held");
-    assert!(held < CROWD * MESSAGES, "most of it is answered");
+    // The gateway may not know that a message arrived, so a dead letter may be on the platform.
+    assert!(unanswered <= held, "{unanswered} are unanswered, and only {held} are dead letters");
+    assert!(!P::SHOWS_ONCE || held == 0, "{held} are dead letters");
+    assert!(held < CROWD * MESSAGES, "{held} dead letters are too many");
 }

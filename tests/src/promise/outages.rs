@@ -1,75 +1,76 @@
-//! The platform is away, and comes back.
+//! The platform is unavailable and recovers.
 
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
-use super::{Calls, Platform, Said, Trouble, finds, is_answered_once, words};
+use super::{Calls, Failure, Platform, SentMessage, check_answered_once, texts, wait_for_text};
 use crate::{Gate, GatewayBuilder, Script, ScriptedAgent, eventually};
 
 /// How many people write.
 const PEOPLE: usize = 20;
 
-/// How many times as fast time passes for a gateway whose platform is away.
+/// The factor by which the gateway's clock runs faster while its platform is unavailable.
 const FASTER: u32 = 5;
 
-/// How long it is away, for the gateway: pauses between tries have grown by then.
+/// How long the platform is unavailable, by the gateway's clock: long enough for the retry backoff to grow.
 const AWAY: Duration = Duration::from_secs(20);
 
-/// "At once", as we see it: far less than such a pause, and far more than sending takes.
+/// The limit for "at once", by our clock: far below the backoff, far above the time that sending takes.
 const AT_ONCE: Duration = Duration::from_millis(1500);
 
-/// How long an answer may take once a gateway is ready: far less than it leaves a platform alone that refuses it.
+/// How long an answer may take once a gateway is ready: far below the backoff for a platform that rejects the token.
 const SOON: Duration = Duration::from_secs(8);
 
-/// An outage.
+/// A period in which calls to the platform fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Outage {
-    /// The calls that go wrong.
+    /// The calls that fail.
     pub calls: Calls,
-    /// What goes wrong with them.
-    pub trouble: Trouble,
-    /// How many messages at its beginning arrive all the same.
+    /// How they fail.
+    pub failure: Failure,
+    /// How many messages arrive at its beginning although the platform reports an error.
     pub arrive: u32,
-    /// How long it lasts, for the gateway.
+    /// Its duration by the gateway's clock.
     pub lasts: Duration,
-    /// How many times as fast time passes for the gateway.
+    /// The factor by which the gateway's clock runs faster.
     pub faster: u32,
 }
 
 impl Default for Outage {
-    /// Three seconds in which every message gets a 502.
+    /// Every message gets a 502 for three seconds.
     fn default() -> Self {
-        let (calls, trouble) = (Calls::Sending(""), Trouble::BadGateway);
-        Self { calls, trouble, arrive: 0, lasts: Duration::from_secs(3), faster: 1 }
+        let (calls, failure) = (Calls::Sending(""), Failure::BadGateway);
+        Self { calls, failure, arrive: 0, lasts: Duration::from_secs(3), faster: 1 }
     }
 }
 
 impl Outage {
-    /// Twenty seconds, which pass ten times as fast.
+    /// Twenty seconds, on a clock that runs ten times as fast.
     #[must_use]
     pub fn long() -> Self {
         Self { lasts: Duration::from_secs(20), faster: 10, ..Self::default() }
     }
 }
 
-/// Twenty people write, and what is sent to them goes wrong for a while: each is answered, once; what is seen twice
-/// says that it was sent again.
+/// Twenty people write, and sending to them fails for a while: each is answered once, and copies are labelled.
 pub async fn twenty_people_are_answered_after_an_outage<P: Platform>(outage: Outage, keys: &str) {
     let mut wrong = Vec::new();
-    for (n, said) in heard_after::<P>(outage, keys).await.iter().enumerate() {
-        wrong.extend(is_answered_once::<P>(said, &answer(n)).err());
+    for (n, messages) in messages_after::<P>(outage, keys).await.iter().enumerate() {
+        wrong.extend(check_answered_once::<P>(messages, &answer(n)).err());
     }
     assert!(wrong.is_empty(), "{} of {PEOPLE} are answered, once: {wrong:#?}", PEOPLE - wrong.len());
 }
 
-/// As [`twenty_people_are_answered_after_an_outage`], where the operator wants no label: nobody sees one, and no
-/// more is seen twice than has arrived without being acknowledged.
+/// As [`twenty_people_are_answered_after_an_outage`], with labels switched off: nobody sees a label, and there are no more
+/// copies than messages that arrived without acknowledgement.
 pub async fn twenty_people_are_answered_without_a_label<P: Platform>(outage: Outage, keys: &str) {
-    let heard = heard_after::<P>(outage, keys).await;
-    let is_answered =
-        |(n, said): &(usize, &Vec<Said>)| !said.is_empty() && said.iter().all(|it| it.words == answer(*n));
-    let wrong: Vec<_> = heard.iter().enumerate().filter(|it| !is_answered(it)).map(|(_, said)| words(said)).collect();
+    let heard = messages_after::<P>(outage, keys).await;
+    let is_answered = |(n, messages): &(usize, &Vec<SentMessage>)| {
+        !messages.is_empty() && messages.iter().all(|it| it.text == answer(*n))
+    };
+    let wrong: Vec<_> =
+        heard.iter().enumerate().filter(|it| !is_answered(it)).map(|(_, messages)| texts(messages)).collect();
     assert!(wrong.is_empty(), "{} of {PEOPLE} are answered: {wrong:#?}", PEOPLE - wrong.len());
     let copies = heard.iter().map(Vec::len).sum::<usize>() - PEOPLE;
     let arrived = usize::try_from(outage.arrive).expect("a number of messages");
@@ -80,113 +81,114 @@ fn answer(n: usize) -> String {
     format!("echo question {n}")
 }
 
-/// What each of twenty people has heard when an outage is over and nothing is owed any more.
-async fn heard_after<P: Platform>(outage: Outage, keys: &str) -> Vec<Vec<Said>> {
+/// What each of twenty people sees when an outage is over and nothing is owed any more.
+async fn messages_after<P: Platform>(outage: Outage, keys: &str) -> Vec<Vec<SentMessage>> {
     let (platform, gate) = (P::new().await, Gate::default());
     let agent = {
         let gate = gate.clone();
-        ScriptedAgent::start(move |call, _| Script::replies(&format!("echo {}", call.told())).waiting(&gate)).await
+        ScriptedAgent::start(move |call, _| Script::replies(&format!("echo {}", call.last_message())).waiting(&gate))
+            .await
     };
-    let gateway = patient(&platform, &agent, keys, outage.faster).start().await;
+    let gateway = without_soft_deadline(&platform, &agent, keys, outage.faster).start().await;
     let people = join_all((0..PEOPLE).map(|_| platform.person())).await;
 
     join_all(people.iter().enumerate().map(async |(n, person)| platform.says(person, &format!("question {n}")).await))
         .await;
-    agent.called(PEOPLE).await;
+    agent.until_called(PEOPLE).await;
     if outage.arrive > 0 {
-        platform.fails(Calls::Sending(""), Trouble::DoneAndBadGateway, Some(outage.arrive)).await;
+        platform.fail_calls(Calls::Sending(""), Failure::DoneAndBadGateway, Some(outage.arrive)).await;
     }
-    platform.fails(outage.calls, outage.trouble, None).await;
-    gate.opens();
-    passes(outage.lasts / outage.faster).await;
-    platform.heals().await;
-    gateway.settles().await;
+    platform.fail_calls(outage.calls, outage.failure, None).await;
+    gate.open();
+    let_time_pass(outage.lasts / outage.faster).await;
+    platform.clear_faults().await;
+    gateway.until_settled().await;
 
-    join_all(people.iter().map(|person| platform.hears(person))).await
+    join_all(people.iter().map(|person| platform.messages_of(person))).await
 }
 
-/// What others do while the platform is away.
+/// What happens while the platform is unavailable.
 #[derive(Clone, Copy, Debug)]
 pub enum Meanwhile {
-    /// Nobody says anything: the first that succeeds is the gateway's asking for what is new.
+    /// No other message arrives: the first call that succeeds is the gateway's poll or sync.
     Silence,
-    /// Somebody asks: the first that is sent is the answer to that.
+    /// Somebody else asks: the first call that succeeds may be the answer to that question.
     Question,
 }
 
-/// An answer is owed while connections are refused. When the platform is back it goes at once, whatever the pauses
-/// between tries have grown to.
+/// An answer is owed while connections are refused. It is sent as soon as the platform is back, however long the backoff
+/// has become.
 pub async fn what_waits_goes_when_the_platform_is_back<P: Platform>(meanwhile: Meanwhile, keys: &str) {
     let (platform, gate) = (P::new().await, Gate::default());
-    let agent = holding(&gate).await;
-    let gateway = patient(&platform, &agent, keys, FASTER).start().await;
+    let agent = gated_agent(&gate).await;
+    let gateway = without_soft_deadline(&platform, &agent, keys, FASTER).start().await;
     let (ada, bob) = (platform.person().await, platform.person().await);
 
     platform.says(&ada, "hello").await;
-    agent.called(1).await;
-    platform.goes_away().await;
-    gate.opens();
+    agent.until_called(1).await;
+    platform.disconnect().await;
+    gate.open();
     if matches!(meanwhile, Meanwhile::Question) {
         platform.says(&bob, "are you there?").await;
     }
-    passes(AWAY / FASTER).await;
-    let before = platform.hears(&ada).await;
-    platform.comes_back().await;
+    let_time_pass(AWAY / FASTER).await;
+    let before = platform.messages_of(&ada).await;
+    platform.reconnect().await;
     let back = Instant::now();
-    finds(&platform, &ada, "The first.").await;
+    wait_for_text(&platform, &ada, "The first.").await;
     let waited = back.elapsed();
 
-    gateway.settles().await;
-    assert_eq!(before, [], "it was not away");
-    assert!(waited < AT_ONCE, "it went {:?} after the platform was back, as the gateway sees it", waited * FASTER);
-    assert_eq!(words(&platform.hears(&ada).await), ["The first."]);
+    gateway.until_settled().await;
+    assert_eq!(before, [], "sent while the platform was unavailable");
+    assert!(waited < AT_ONCE, "sent {:?} after the platform was back, by the gateway's clock", waited * FASTER);
+    assert_eq!(texts(&platform.messages_of(&ada).await), ["The first."]);
 }
 
-/// An answer is owed while the account's token is refused. When it is mended and the gateway is started again, the
-/// answer goes at once.
-pub async fn what_waits_goes_when_the_token_is_mended<P: Platform>(keys: &str) {
+/// An answer is owed while the account's token is rejected. It is sent at once when the gateway restarts with a valid
+/// token.
+pub async fn a_waiting_answer_is_sent_when_the_token_is_restored<P: Platform>(keys: &str) {
     let (platform, gate) = (P::new().await, Gate::default());
-    let agent = holding(&gate).await;
-    let mut gateway = patient(&platform, &agent, keys, 1).start().await;
+    let agent = gated_agent(&gate).await;
+    let mut gateway = without_soft_deadline(&platform, &agent, keys, 1).start().await;
     let ada = platform.person().await;
 
     platform.says(&ada, "hello").await;
-    agent.called(1).await;
-    platform.revokes_the_token().await;
-    gate.opens();
+    agent.until_called(1).await;
+    platform.revoke_token().await;
+    gate.open();
     let turn = gateway.only_turn();
-    eventually("it is refused", async || gateway.explain(&turn).contains("401").then_some(())).await;
+    eventually("the token is rejected", async || gateway.explain(&turn).contains("401").then_some(())).await;
     gateway.stop().await;
-    platform.mends_the_token().await;
+    platform.restore_token().await;
     gateway.restart().await;
     let ready = Instant::now();
-    finds(&platform, &ada, "The first.").await;
+    wait_for_text(&platform, &ada, "The first.").await;
     let waited = ready.elapsed();
 
-    gateway.settles().await;
-    assert!(waited < SOON, "it went {waited:?} after the gateway was ready");
-    assert_eq!(words(&platform.hears(&ada).await), ["The first."]);
+    gateway.until_settled().await;
+    assert!(waited < SOON, "sent {waited:?} after the gateway was ready");
+    assert_eq!(texts(&platform.messages_of(&ada).await), ["The first."]);
 }
 
-/// Says "The first." to the first question once the gate is open, and the others back.
-async fn holding(gate: &Gate) -> ScriptedAgent {
+/// Replies "The first." to the first question once the gate is open, and echoes the others.
+async fn gated_agent(gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
     ScriptedAgent::start(move |call, number| match number {
         0 => Script::replies("The first.").waiting(&gate),
-        _ => Script::replies(&format!("echo {}", call.told())),
+        _ => Script::replies(&format!("echo {}", call.last_message())),
     })
     .await
 }
 
-/// A gateway that tells nobody that it takes longer.
-fn patient<P: Platform>(platform: &P, agent: &ScriptedAgent, keys: &str, faster: u32) -> GatewayBuilder {
+/// A gateway without a soft deadline.
+fn without_soft_deadline<P: Platform>(platform: &P, agent: &ScriptedAgent, keys: &str, faster: u32) -> GatewayBuilder {
     let builder = platform.gateway(keys).config(&agent.section());
     let builder = builder.config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n");
     if faster > 1 { builder.time_passes_faster(faster) } else { builder }
 }
 
-/// Returns when this time has passed.
-async fn passes(time: Duration) {
+/// Waits for this much real time.
+async fn let_time_pass(time: Duration) {
     let begun = Instant::now();
     eventually("time passes", async || (begun.elapsed() >= time).then_some(())).await;
 }

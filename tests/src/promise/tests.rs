@@ -1,17 +1,17 @@
-//! The tests that every platform has, as macros: a scenario of this module each.
+//! The tests that every platform runs, as macros: each calls a scenario of this module.
 
-/// The tests of what a person sees when sending goes wrong, for a type that implements
-/// [`Platform`](crate::promise::Platform). What differs by place is tested in each of `places`.
+/// Tests of what a person sees when sending fails, for a type that implements [`Platform`](crate::promise::Platform). Those
+/// that depend on the place run in each of `places`.
 #[macro_export]
 macro_rules! promise_tests {
     ($platform:ident, places: [$($place:expr),+]) => {
         const QUIET: &str = "streaming = \"off\"";
         const STREAMING: &str = "streaming = \"edit\"";
 
-        /// D8, D10, E8, H2: three seconds in which messages get no good answer.
+        /// D8, D10, E8, H2: sending messages fails for three seconds.
         #[rstest::rstest]
         #[case::bad_gateway($crate::promise::Outage::default())]
-        #[case::reset($crate::promise::Outage { trouble: $crate::promise::Trouble::Reset, ..Default::default() })]
+        #[case::reset($crate::promise::Outage { failure: $crate::promise::Failure::Reset, ..Default::default() })]
         #[case::some_arrive($crate::promise::Outage { arrive: 5, ..Default::default() })]
         #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
         async fn three_seconds_without_sending_cost_nobody_an_answer(
@@ -21,15 +21,15 @@ macro_rules! promise_tests {
             $crate::promise::twenty_people_are_answered_after_an_outage::<$platform>(outage, keys).await;
         }
 
-        /// D8, D10, E8, H2: twenty seconds in which nothing gets a good answer.
+        /// D8, D10, E8, H2: all calls fail for twenty seconds.
         #[rstest::rstest]
-        #[case::bad_gateway($crate::promise::Trouble::BadGateway)]
-        #[case::reset($crate::promise::Trouble::Reset)]
+        #[case::bad_gateway($crate::promise::Failure::BadGateway)]
+        #[case::reset($crate::promise::Failure::Reset)]
         #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
         async fn twenty_seconds_without_the_platform_cost_nobody_an_answer(
-            #[case] trouble: $crate::promise::Trouble,
+            #[case] failure: $crate::promise::Failure,
         ) {
-            let outage = $crate::promise::Outage { calls: $crate::promise::Calls::All, trouble, ..$crate::promise::Outage::long() };
+            let outage = $crate::promise::Outage { calls: $crate::promise::Calls::All, failure, ..$crate::promise::Outage::long() };
             $crate::promise::twenty_people_are_answered_after_an_outage::<$platform>(outage, QUIET).await;
         }
 
@@ -44,8 +44,8 @@ macro_rules! promise_tests {
 
         /// D10, H3.
         #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-        async fn what_waits_goes_when_the_token_is_mended() {
-            $crate::promise::what_waits_goes_when_the_token_is_mended::<$platform>(QUIET).await;
+        async fn a_waiting_answer_is_sent_when_the_token_is_restored() {
+            $crate::promise::a_waiting_answer_is_sent_when_the_token_is_restored::<$platform>(QUIET).await;
         }
 
         /// B10, D7, E8.
@@ -120,8 +120,9 @@ macro_rules! promise_tests {
     };
 }
 
-/// The tests of a process that ends at any step, for a type that implements [`Platform`](crate::promise::Platform): the
-/// grid in each of `places`, drafts in each of `drafts_in`, kills under load in each of `kills_in`, and a long answer at the steps of `between_parts`.
+/// Tests of a process that ends at any step, for a type that implements [`Platform`](crate::promise::Platform): all steps
+/// in each of `places`, drafts in each of `drafts_in`, kills under load in each of `kills_in`, and a multi-part answer at
+/// each crash point of `between_parts`.
 #[macro_export]
 macro_rules! crash_tests {
     (
@@ -140,7 +141,7 @@ macro_rules! crash_tests {
             $crate::promise::a_crash_at_any_step_loses_nothing_and_answers_once::<$platform>(place).await;
         }
 
-        /// B13, D1: the same with an answer that is shown while it is written.
+        /// B13, D1: the same with a streamed answer.
         #[rstest::rstest]
         #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
         async fn a_crash_at_any_step_leaves_no_draft_behind(
@@ -149,7 +150,7 @@ macro_rules! crash_tests {
             $crate::promise::a_crash_at_any_step_leaves_no_draft_behind::<$platform>(place).await;
         }
 
-        /// B13, D1: design §9 for what is shown of an answer.
+        /// B13, D1: design §9 for drafts.
         #[rstest::rstest]
         #[case::quick($crate::promise::Pace::Quick)]
         #[case::slow($crate::promise::Pace::Slow)]

@@ -1,4 +1,4 @@
-//! What the bot called, for assertions and for a log.
+//! Records the bot's calls for assertions and for a log.
 
 use std::{
     collections::VecDeque,
@@ -16,46 +16,44 @@ use crate::{
     error::{Answer, ApiError},
 };
 
-/// One call of a method, or one download (`method` is `file` then).
+/// A method call, or a download (then `method` is `file`).
 #[derive(Debug, Clone, Serialize)]
 pub struct Call {
-    /// As the Bot API writes it, whatever the call did: `sendMessage`.
+    /// The method in the Bot API's spelling, whatever the spelling of the call: `sendMessage`.
     pub method: String,
-    /// As they came: in anything but JSON, every value is a text.
+    /// The parameters as sent; unless the body was JSON, every value is a string.
     pub params: Value,
     /// The chat that the parameters name.
     pub chat: Option<i64>,
-    /// When it came.
+    /// When it arrived.
     #[serde(skip)]
     pub at: Instant,
-    /// What was done; nothing while it waits, or when it was not executed.
+    /// The result of its execution.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// What a fault did to it.
+    /// The name of the fault that affected it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<&'static str>,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Not executed: still waiting, or stopped by a fault.
     None,
-    /// Executed, with this result, which a fault may have kept from the caller.
+    /// Executed with this result, which a fault may have withheld from the caller.
     Result(Value),
-    /// Refused.
     Error(ApiError),
 }
 
 impl Call {
-    /// Whether it was executed.
     #[must_use]
     pub fn succeeded(&self) -> bool {
         matches!(self.outcome, Outcome::Result(_))
     }
 
-    /// What it was refused with.
+    /// The error that it was rejected with.
     #[must_use]
     pub fn error(&self) -> Option<&ApiError> {
         match &self.outcome {
@@ -65,12 +63,12 @@ impl Call {
     }
 }
 
-/// All calls, oldest first.
+/// All recorded calls, oldest first.
 #[derive(Debug)]
 pub(crate) struct Calls {
     keep: bool,
     kept: VecDeque<Call>,
-    /// The number of the oldest that is kept.
+    /// The number of the oldest call that is kept.
     first: usize,
     log: Option<LineWriter<File>>,
     total: u64,
@@ -82,9 +80,9 @@ impl Default for Calls {
     }
 }
 
-/// Where a call stands in the log.
+/// The number of a recorded call; `None` when calls are not kept.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place(Option<usize>);
+pub(crate) struct CallNumber(Option<usize>);
 
 impl Calls {
     pub(crate) fn keep(&mut self, keep: bool) {
@@ -99,13 +97,13 @@ impl Calls {
         self.kept.clear();
     }
 
-    /// Writes each from now on to a file too.
+    /// Also appends each further call to a file.
     pub(crate) fn log_to(&mut self, file: &Path) -> io::Result<()> {
         self.log = Some(LineWriter::new(File::options().create(true).append(true).open(file)?));
         Ok(())
     }
 
-    /// Whether somebody wants to see calls.
+    /// Whether calls are recorded at all.
     pub(crate) fn wanted(&self) -> bool {
         self.keep || self.log.is_some()
     }
@@ -118,10 +116,10 @@ impl Calls {
         self.kept.iter()
     }
 
-    pub(crate) fn began(&mut self, method: &str, params: impl FnOnce() -> Value, chat: Option<i64>) -> Place {
+    pub(crate) fn began(&mut self, method: &str, params: impl FnOnce() -> Value, chat: Option<i64>) -> CallNumber {
         self.total += 1;
         if !self.keep {
-            return Place(None);
+            return CallNumber(None);
         }
         let outcome = Outcome::None;
         self.kept.push_back(Call {
@@ -132,31 +130,31 @@ impl Calls {
             outcome,
             fault: None,
         });
-        Place(Some(self.first + self.kept.len() - 1))
+        CallNumber(Some(self.first + self.kept.len() - 1))
     }
 
-    pub(crate) fn faulted(&mut self, place: Place, fault: &'static str) {
-        if let Some(call) = self.at(place) {
+    pub(crate) fn faulted(&mut self, number: CallNumber, fault: &'static str) {
+        if let Some(call) = self.at(number) {
             call.fault = Some(fault);
         }
     }
 
-    pub(crate) fn ended(&mut self, place: Place, method: &str, params: impl FnOnce() -> Value, answer: &Answer) {
+    pub(crate) fn ended(&mut self, number: CallNumber, method: &str, params: impl FnOnce() -> Value, answer: &Answer) {
         if let Some(log) = &mut self.log {
             let mut line = json!({ "at": unix_millis(), "method": method, "params": params() });
             match answer {
                 Ok(result) => line["result"] = result.clone(),
                 Err(error) => line["error"] = json!(error),
             }
-            // A log that cannot be written is missed by who reads it; the calls go on.
+            // A failure to write the log does not affect the call.
             let _ = writeln!(log, "{line}");
         }
-        self.settle(place, answer);
+        self.settle(number, answer);
     }
 
-    /// As [`Calls::ended`], for the transcript only.
-    pub(crate) fn settle(&mut self, place: Place, answer: &Answer) {
-        if let Some(call) = self.at(place) {
+    /// As [`Calls::ended`], without writing to the log.
+    pub(crate) fn settle(&mut self, number: CallNumber, answer: &Answer) {
+        if let Some(call) = self.at(number) {
             call.outcome = match answer {
                 Ok(result) => Outcome::Result(result.clone()),
                 Err(error) => Outcome::Error(error.clone()),
@@ -164,14 +162,14 @@ impl Calls {
         }
     }
 
-    /// Writes what a webhook was sent to the log.
+    /// Writes an update that is pushed to the webhook to the log.
     pub(crate) fn pushed(&mut self, update: &str) {
         if let Some(log) = &mut self.log {
             let _ = writeln!(log, "{{\"at\":{},\"update\":{update}}}", unix_millis());
         }
     }
 
-    fn at(&mut self, Place(number): Place) -> Option<&mut Call> {
+    fn at(&mut self, CallNumber(number): CallNumber) -> Option<&mut Call> {
         self.kept.get_mut(number?.checked_sub(self.first)?)
     }
 }

@@ -1,12 +1,12 @@
-//! The double over HTTP, for programs that are not written in Rust: what [`Person`](crate::Person),
-//! [`Group`](crate::Group) and [`TelegramDouble`](crate::TelegramDouble) do, under `/__control`. The README
-//! beside this crate lists it.
+//! The double over HTTP, for programs that are not written in Rust: the functions of [`Person`](crate::Person),
+//! [`Group`](crate::Group) and [`TelegramDouble`](crate::TelegramDouble) under `/__control`, which the README of this crate
+//! lists.
 //!
-//! To add one: a function that takes a body or a query, and a line in [`routes`].
+//! To add one, write a function that takes a body or a query, and add a line to [`routes`].
 
 mod failures;
-mod looks;
 mod people;
+mod queries;
 
 use std::sync::Arc;
 
@@ -20,20 +20,20 @@ use serde_json::{Value, json};
 
 use crate::shared::Shared;
 
-/// What a control call gives: 400 with what is wrong about it, or a result.
-type Controlled = Result<Json<Value>, Wrong>;
+/// The result of a control call, or a 400 with the reason.
+type ControlResult = Result<Json<Value>, ControlError>;
 
-/// What is wrong with a control call.
-struct Wrong(String);
+/// Why a control call is invalid.
+struct ControlError(String);
 
-impl IntoResponse for Wrong {
+impl IntoResponse for ControlError {
     fn into_response(self) -> Response {
         (StatusCode::BAD_REQUEST, Json(json!({ "error": self.0 }))).into_response()
     }
 }
 
-fn wrong<T>(what: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong(what.into()))
+fn control_error<T>(what: impl Into<String>) -> Result<T, ControlError> {
+    Err(ControlError(what.into()))
 }
 
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
@@ -48,22 +48,22 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
         .route("/deletions", post(people::delete))
         .route("/presses", post(people::press))
         .route("/reactions", post(people::react))
-        .route("/standings", post(people::stand))
+        .route("/standings", post(people::set_membership))
         .route("/migrations", post(people::migrate))
         .route("/updates", post(people::update))
         .route("/settings", post(failures::set))
-        .route("/faults", post(failures::add).delete(failures::heal))
-        .route("/outages", post(failures::fail).delete(failures::lift))
+        .route("/faults", post(failures::add).delete(failures::clear_faults))
+        .route("/outages", post(failures::start_outage).delete(failures::end_outage))
         .route("/closings", post(failures::close))
         .route("/expirations", post(failures::expire))
-        .route("/bot", get(looks::bot))
-        .route("/state", get(looks::state))
-        .route("/calls", get(looks::calls).delete(looks::forget))
-        .route("/visible", get(looks::visible))
-        .route("/drafts", get(looks::drafts))
-        .route("/typing", get(looks::typing))
-        .route("/files", get(looks::file))
-        .route("/callbacks", get(looks::callback))
-        .route("/heard", get(looks::heard))
+        .route("/bot", get(queries::bot))
+        .route("/state", get(queries::state))
+        .route("/calls", get(queries::calls).delete(queries::forget))
+        .route("/visible", get(queries::visible))
+        .route("/drafts", get(queries::drafts))
+        .route("/typing", get(queries::typing))
+        .route("/files", get(queries::file))
+        .route("/callbacks", get(queries::callback))
+        .route("/heard", get(queries::heard))
         .with_state(shared)
 }

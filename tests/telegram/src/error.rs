@@ -1,22 +1,22 @@
-//! What a call is refused with.
+//! Errors that calls are rejected with.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// An error as the Bot API answers it (<https://core.telegram.org/bots/api#making-requests>).
+/// An error of the Bot API (<https://core.telegram.org/bots/api#making-requests>).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApiError {
-    /// The HTTP status too.
+    /// Also the HTTP status.
     #[serde(rename = "error_code")]
     pub code: u16,
     /// With its prefix: `Bad Request: chat not found`.
     pub description: String,
-    /// `retry_after`, `migrate_to_chat_id`.
+    /// `retry_after` or `migrate_to_chat_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
 }
 
-/// What a call gives.
+/// The result of a call.
 pub(crate) type Answer = Result<Value, ApiError>;
 
 impl ApiError {
@@ -26,45 +26,45 @@ impl ApiError {
         Self { code, description: description.into(), parameters: None }
     }
 
-    /// 400, with `Bad Request: ` before `what`.
+    /// 400 with the prefix `Bad Request: `.
     #[must_use]
     pub fn bad_request(what: impl AsRef<str>) -> Self {
         Self::new(400, format!("Bad Request: {}", what.as_ref()))
     }
 
-    /// 403, with `Forbidden: ` before `what`.
+    /// 403 with the prefix `Forbidden: `.
     #[must_use]
     pub fn forbidden(what: impl AsRef<str>) -> Self {
         Self::new(403, format!("Forbidden: {}", what.as_ref()))
     }
 
-    /// 409, with `Conflict: ` before `what`.
+    /// 409 with the prefix `Conflict: `.
     #[must_use]
     pub fn conflict(what: impl AsRef<str>) -> Self {
         Self::new(409, format!("Conflict: {}", what.as_ref()))
     }
 
-    /// 429 with `retry_after`, in seconds.
+    /// 429 with `retry_after` in seconds.
     #[must_use]
     pub fn too_many(retry_after: u64) -> Self {
         Self::new(429, format!("Too Many Requests: retry after {retry_after}"))
             .with(json!({ "retry_after": retry_after }))
     }
 
-    /// 400 of a group that is a supergroup now.
+    /// 400 for a group that has become a supergroup.
     #[must_use]
     pub fn migrated(to: i64) -> Self {
         Self::bad_request("group chat was upgraded to a supergroup chat").with(json!({ "migrate_to_chat_id": to }))
     }
 
-    /// With these parameters.
+    /// Adds parameters.
     #[must_use]
     pub fn with(mut self, parameters: Value) -> Self {
         self.parameters = Some(parameters);
         self
     }
 
-    /// The body of the answer.
+    /// The body of the response.
     pub(crate) fn to_body(&self) -> Value {
         let mut body = Map::new();
         body.insert("ok".to_owned(), Value::Bool(false));

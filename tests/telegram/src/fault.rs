@@ -1,4 +1,4 @@
-//! What goes wrong, on demand.
+//! Faults: failures on demand.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
 
-/// Something that goes wrong with the next calls.
+/// A failure of the next matching calls.
 ///
 /// ```
 /// # use rejoinder_telegram_double::Fault;
@@ -14,41 +14,41 @@ use crate::error::ApiError;
 /// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Fault {
-    /// What.
+    /// What happens.
     pub effect: Effect,
-    /// Only calls of this method, in any case; downloads are `file`.
+    /// Applies only to this method, in any case; downloads are `file`.
     #[serde(default)]
     pub method: Option<String>,
-    /// Only calls that name this chat.
+    /// Applies only to calls with this chat id.
     #[serde(default)]
     pub chat: Option<i64>,
-    /// Only calls with these words in their `text`.
+    /// Applies only to calls whose `text` contains this.
     #[serde(default)]
     pub words: Option<String>,
-    /// So often; none is forever.
+    /// How many calls it affects; `None` is unlimited.
     #[serde(default = "once")]
     pub times: Option<u32>,
 }
 
-/// What a fault does.
+/// The effect of a fault.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Executed; the connection is closed instead of an answer.
+    /// Executed; the connection closes without a response.
     LostAnswer,
     /// Not executed; the connection is reset.
     Reset,
-    /// Not executed; this HTTP status.
+    /// Not executed; responds with this HTTP status.
     ErrorBefore(u16),
-    /// Executed; this HTTP status.
+    /// Executed; responds with this HTTP status.
     ErrorAfter(u16),
-    /// Executed so many milliseconds later.
+    /// Executed after this many milliseconds.
     Late(u64),
-    /// Executed, and answered so many milliseconds later.
+    /// Executed at once; responds after this many milliseconds.
     SlowAnswer(u64),
-    /// Not executed; this error.
+    /// Not executed; responds with this error.
     Refuse(ApiError),
-    /// Not executed and not answered, until the faults are lifted.
+    /// Not executed; no response until the faults are removed.
     Stall,
 }
 
@@ -62,7 +62,7 @@ impl Fault {
         Self { effect, method: None, chat: None, words: None, times: once() }
     }
 
-    /// Executed; the connection is closed instead of an answer.
+    /// Executed; the connection closes without a response.
     #[must_use]
     pub fn lost_answer() -> Self {
         Self::new(Effect::LostAnswer)
@@ -74,77 +74,77 @@ impl Fault {
         Self::new(Effect::Reset)
     }
 
-    /// Not executed; answered with this HTTP status.
+    /// Not executed; responds with this HTTP status.
     #[must_use]
     pub fn error_before(status: u16) -> Self {
         Self::new(Effect::ErrorBefore(status))
     }
 
-    /// Executed; answered with this HTTP status.
+    /// Executed; responds with this HTTP status.
     #[must_use]
     pub fn error_after(status: u16) -> Self {
         Self::new(Effect::ErrorAfter(status))
     }
 
-    /// Executed so much later.
+    /// Executed after this time.
     #[must_use]
     pub fn late(time: Duration) -> Self {
         Self::new(Effect::Late(millis(time)))
     }
 
-    /// Executed at once, answered so much later.
+    /// Executed at once; responds after this time.
     #[must_use]
     pub fn slow_answer(time: Duration) -> Self {
         Self::new(Effect::SlowAnswer(millis(time)))
     }
 
-    /// Refused with this error.
+    /// Rejected with this error.
     #[must_use]
     pub fn refuse(error: ApiError) -> Self {
         Self::new(Effect::Refuse(error))
     }
 
-    /// Refused with 429, to be retried after so many seconds.
+    /// Rejected with a 429 and this `retry_after` in seconds.
     #[must_use]
     pub fn too_many(retry_after: u64) -> Self {
         Self::refuse(ApiError::too_many(retry_after))
     }
 
-    /// Never answered, until the faults are lifted.
+    /// No response until the faults are removed.
     #[must_use]
     pub fn stall() -> Self {
         Self::new(Effect::Stall)
     }
 
-    /// Only for this method.
+    /// Restricts it to this method.
     #[must_use]
     pub fn on(mut self, method: &str) -> Self {
         self.method = Some(method.to_owned());
         self
     }
 
-    /// Only for calls that name this chat.
+    /// Restricts it to calls with this chat id.
     #[must_use]
     pub fn in_chat(mut self, chat: i64) -> Self {
         self.chat = Some(chat);
         self
     }
 
-    /// Only for calls with these words in their text.
+    /// Restricts it to calls whose text contains this.
     #[must_use]
     pub fn saying(mut self, words: &str) -> Self {
         self.words = Some(words.to_owned());
         self
     }
 
-    /// So often, then never again.
+    /// Limits how many calls it affects.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Until the faults are lifted.
+    /// Affects all calls until the faults are removed.
     #[must_use]
     pub fn forever(mut self) -> Self {
         self.times = None;
@@ -163,7 +163,7 @@ fn millis(time: Duration) -> u64 {
 }
 
 impl Effect {
-    /// How the call log calls it.
+    /// Its name in the call log.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::LostAnswer => "lost_answer",
@@ -178,7 +178,7 @@ impl Effect {
     }
 }
 
-/// The faults that wait.
+/// The active faults.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
 
@@ -193,7 +193,7 @@ impl Faults {
         self.0.clear();
     }
 
-    /// The first that hits this call; it counts.
+    /// Takes the effect of the first fault that matches this call, and counts it.
     pub(crate) fn take(&mut self, method: &str, chat: Option<i64>, text: &str) -> Option<Effect> {
         let at = self.0.iter().position(|fault| fault.hits(method, chat, text))?;
         let fault = &mut self.0[at];
@@ -206,7 +206,6 @@ impl Faults {
         Some(effect)
     }
 
-    /// How many wait.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,5 +1,5 @@
-//! Updates on their way to a webhook: in order within a chat, several chats at once, again and again until
-//! they are taken (<https://core.telegram.org/bots/api#setwebhook>).
+//! Pushes updates to the webhook: in order within a chat, several chats concurrently, with retries until they are accepted
+//! (<https://core.telegram.org/bots/api#setwebhook>).
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,13 +13,13 @@ use crate::{clock::unix_seconds, shared::Shared, world::update::Update};
 
 const SECRET: &str = "x-telegram-bot-api-secret-token";
 
-/// How long an answer may take.
+/// How long a response may take.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The longest pause that a webhook may ask for.
+/// The longest accepted `Retry-After`.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(1);
 
-/// One update and where it goes.
+/// An update and its destination.
 struct Push {
     hook: u64,
     url: String,
@@ -27,7 +27,7 @@ struct Push {
     update: Update,
 }
 
-/// What came of it.
+/// The result of a push.
 struct Pushed {
     hook: u64,
     update: Update,
@@ -39,7 +39,7 @@ struct Failure {
     retry_after: Option<Duration>,
 }
 
-/// Runs as long as the server does.
+/// Runs as long as the server.
 pub(crate) async fn push_all(shared: Arc<Shared>, http: Client) {
     let mut under_way = JoinSet::new();
     loop {
@@ -73,7 +73,7 @@ async fn send(http: Client, push: Push) -> Pushed {
     }
     let failure = match request.body(update.body.to_string()).send().await {
         Ok(response) if response.status().is_success() => {
-            // Read to the end, so that the connection can be used again.
+            // Reads the body, so that the connection can be reused.
             let _ = response.bytes().await;
             None
         }

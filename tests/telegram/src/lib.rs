@@ -1,16 +1,14 @@
 //! A Telegram Bot API server for tests.
 //!
-//! It keeps to what <https://core.telegram.org/bots/api> says and to what the server is known to do: long
-//! polls that wake, updates that come again until they are confirmed, 409s, entities, topics, reactions,
-//! files, limits, webhooks with retries. It fails on demand ([`Fault`], [`Outage`]), shows what people see
-//! ([`VisibleMessage`]), and remembers every call ([`Call`]).
+//! It follows <https://core.telegram.org/bots/api> and the known behaviour of the server: long polls that wake, updates
+//! that repeat until they are confirmed, 409s, entities, topics, reactions, files, rate limits, webhooks with retries. It
+//! fails on demand ([`Fault`], [`Outage`]), shows what people see ([`VisibleMessage`]), and records every call ([`Call`]).
 //!
-//! It never talks to Telegram, and it never repairs a call: what the real server refuses is refused.
+//! It never contacts Telegram, and never repairs a call: what the real server rejects is rejected.
 //!
-//! A test leads people by their handles ([`Person`], [`Group`]); other programs do the same over HTTP
-//! (`/__control`, see the README beside this crate). To add a method, see `methods.rs`; to add something that
-//! people do, `world/people.rs`, then a verb of [`Person`] and a path in `control.rs`. The judges in `judges/`
-//! say whether it is true to the real one.
+//! A test controls people through their handles ([`Person`], [`Group`]); other programs do so over HTTP (`/__control`, see
+//! the README of this crate). To add a method, see `methods.rs`. To add an action of people, extend `world/people.rs`, add
+//! a method to [`Person`] and a path in `control.rs`. The judges in `judges/` check that it behaves like the real server.
 //!
 //! ```
 //! # use rejoinder_telegram_double::{Fault, TelegramDouble};
@@ -18,7 +16,7 @@
 //! let telegram = TelegramDouble::start().await;
 //! let ada = telegram.person("Ada");
 //! telegram.fault(Fault::lost_answer().on("sendMessage"));
-//! // Start what is tested with `telegram.url()` and `telegram.token()`, then:
+//! Start the program under test with `telegram.url()` and `telegram.token()`, then:
 //! ada.says("ping");
 //! ada.hears("pong").await;
 //! # }
@@ -27,12 +25,12 @@
 mod calls;
 mod clock;
 mod control;
-mod door;
 mod double;
 mod error;
 mod fault;
 mod hook;
 mod limits;
+mod listener;
 mod methods;
 mod params;
 mod people;
@@ -51,4 +49,4 @@ pub use people::{Group, Person, Press};
 pub use shared::{Outage, PATIENCE};
 pub use text::Entity;
 pub use view::{Button, Draft, TypingNotice, View, VisibleMessage};
-pub use world::{chat::ChatKind, chat::Standing, user::Bot};
+pub use world::{chat::ChatKind, chat::Membership, user::Bot};

@@ -1,4 +1,4 @@
-//! How often a bot may write (<https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>).
+//! Rate limits (<https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>).
 
 use std::{
     collections::VecDeque,
@@ -9,36 +9,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
 
-/// So many in so long a time.
+/// A number of messages per time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// How many.
     pub count: usize,
-    /// In so many seconds.
+    /// The window in seconds.
     pub seconds: f64,
 }
 
-/// What is allowed; an edit counts as a message.
+/// The rate limits; an edit counts as a message.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// To any one chat.
+    /// Per chat.
     pub chat: Option<Rate>,
-    /// To any one group, besides.
+    /// Additionally per group.
     pub group: Option<Rate>,
-    /// By the bot altogether.
+    /// For the whole bot.
     pub bot: Option<Rate>,
 }
 
 impl Default for Limits {
-    /// None: nothing is refused.
+    /// No limits.
     fn default() -> Self {
         Self { chat: None, group: None, bot: None }
     }
 }
 
 impl Limits {
-    /// The documented ones: one a second to a chat, twenty a minute to a group, thirty a second in all.
+    /// The documented limits: one per second to a chat, twenty per minute to a group, thirty per second in total.
     #[must_use]
     pub fn documented() -> Self {
         let rate = |count, seconds| Some(Rate { count, seconds });
@@ -50,28 +49,28 @@ impl Limits {
     }
 }
 
-/// What was sent lately, and until when nothing may be sent.
+/// The recent messages, and an explicit limit.
 #[derive(Debug, Default)]
 pub(crate) struct Spent {
     sent: VecDeque<Instant>,
     closed_until: Option<Instant>,
 }
 
-/// The most that is looked back at.
+/// How many messages are remembered.
 const KEPT: usize = 1000;
 
 impl Spent {
-    /// Nothing may be sent for so long.
+    /// Allows no messages for this long.
     pub(crate) fn close(&mut self, time: Duration, now: Instant) {
         self.closed_until = Some(now + time);
     }
 
-    /// How long until one more may be sent, when it may not be now.
+    /// How long until another message is allowed, or `None` if it is allowed now.
     pub(crate) fn wait(&self, rates: &[Option<Rate>], now: Instant) -> Option<Duration> {
         let closed = self.closed_until.map(|until| until.saturating_duration_since(now));
         let by_rate = rates.iter().flatten().filter_map(|rate| {
             let window = Duration::from_secs_f64(rate.seconds);
-            // The one that must have left the window.
+            // The message that must leave the window first.
             let hinders = self.sent.len().checked_sub(rate.count).and_then(|at| self.sent.get(at))?;
             Some((*hinders + window).saturating_duration_since(now))
         });
@@ -86,7 +85,7 @@ impl Spent {
     }
 }
 
-/// The refusal for a wait: whole seconds, at least one.
+/// The error for a wait, in whole seconds and at least one.
 pub(crate) fn refusal(wait: Duration) -> ApiError {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     ApiError::too_many(seconds.max(1))

@@ -10,18 +10,17 @@ use rejoinder_telegram_double::{TOKEN, TelegramDouble};
 
 /// A Telegram Bot API server for tests, on 127.0.0.1.
 ///
-/// It prints its address when it listens, and ends with an interrupt. What people do
-/// is said under /__control.
+/// Prints its address once it listens, and runs until it is interrupted. People are controlled under /__control.
 #[derive(Parser)]
 #[command(name = "telegram-double", version)]
 struct Arguments {
-    /// Where to listen; 0 is a free port.
+    /// Port to listen on; 0 picks a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// The token that is taken.
+    /// The bot's token.
     #[arg(long, default_value = TOKEN)]
     token: String,
-    /// Write every call and its result to this file, as JSON lines.
+    /// Append every call and its result to this file, as JSON lines.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Keep no calls in memory.

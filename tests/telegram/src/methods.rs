@@ -1,7 +1,7 @@
 //! The methods of the Bot API.
 //!
-//! To add one: a function from the world and the parameters to an answer in the module of its kind, and a
-//! line in [`find`]. What it returns must be what aiogram's model of it takes (`judges/validate.py`).
+//! To add one, write a function from the world and the parameters to an answer in the module of its kind, and add a line to
+//! [`find`]. Its result must satisfy aiogram's model (`judges/validate.py`).
 
 mod callback;
 mod chats;
@@ -19,31 +19,31 @@ use serde_json::Value;
 
 use crate::{error::Answer, params::Params, world::World};
 
-pub(crate) use self::{media::Kind, updates::Poll};
+pub(crate) use self::{media::MediaKind, updates::Poll};
 
-/// A method that answers at once.
+/// A method that responds immediately.
 type Method = fn(&mut World, &Params) -> Answer;
 
-/// What a name stands for.
+/// What a method name refers to.
 #[derive(Clone, Copy)]
-pub(crate) enum Known {
-    /// With its name as it is written.
+pub(crate) enum MethodKind {
+    /// The method and its canonical name.
     Method(&'static str, Method),
-    /// It waits for updates.
+    /// Waits for updates, so it is handled separately.
     GetUpdates,
 }
 
-/// A method by its name, in any case.
-pub(crate) fn find(name: &str) -> Option<Known> {
+/// Finds a method by its name, in any case.
+pub(crate) fn find(name: &str) -> Option<MethodKind> {
     if name.eq_ignore_ascii_case("getUpdates") {
-        return Some(Known::GetUpdates);
+        return Some(MethodKind::GetUpdates);
     }
     let (name, method) = METHODS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-    Some(Known::Method(name, *method))
+    Some(MethodKind::Method(name, *method))
 }
 
 const METHODS: [(&str, Method); 34] = [
-    // The ones that are called most come first.
+    // The most frequent methods come first.
     ("sendMessage", send::message),
     ("sendChatAction", chats::action),
     ("editMessageText", edit::text),
@@ -80,13 +80,13 @@ const METHODS: [(&str, Method); 34] = [
     ("forwardMessage", send::forward),
 ];
 
-#[expect(clippy::unnecessary_wraps, reason = "the shape of a method")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a method")]
 fn me(world: &mut World, _: &Params) -> Answer {
     Ok(world.bot.profile(world.privacy, world.private_topics))
 }
 
-/// Most methods answer so.
-#[expect(clippy::unnecessary_wraps, reason = "the shape of a method")]
+/// The answer of most methods.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a method")]
 fn done() -> Answer {
     Ok(Value::Bool(true))
 }

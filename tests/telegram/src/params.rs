@@ -1,4 +1,4 @@
-//! What a call carries, however it was written: JSON, a form, a query, multipart
+//! The parameters of a call in any encoding: JSON, form, query or multipart
 //! (<https://core.telegram.org/bots/api#making-requests>).
 
 use std::{borrow::Cow, collections::HashMap};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 
-/// A file in a call.
+/// An uploaded file.
 #[derive(Debug, Clone)]
 pub(crate) struct Upload {
     pub(crate) name: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Upload {
     pub(crate) bytes: Bytes,
 }
 
-/// Parameters as they were written: in anything but JSON every value is a text.
+/// Parameters as sent; unless the body was JSON, every value is a string.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
     values: Map<String, Value>,
@@ -28,10 +28,10 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// Reads them from the query and the body.
+    /// Reads the query and the body.
     ///
     /// # Errors
-    /// 400 when the body is not what it says it is, 413 when it is too large.
+    /// 400 if the body is malformed, 413 if it is too large.
     pub(crate) async fn read(request: Request) -> Result<Self, ApiError> {
         let mut params = Self::default();
         if request.uri().query().is_some() {
@@ -76,8 +76,8 @@ impl Params {
 
     async fn read_multipart(&mut self, request: Request) -> Result<(), ApiError> {
         let bad = || ApiError::bad_request("can't parse multipart form data");
-        // To the end: what stands behind the last part is not asked for, and a connection with something left in
-        // it cannot be used again.
+        // Reads the whole body first: the parser leaves the epilogue unread, and a connection with unread data cannot be
+        // reused.
         let (headers, extensions) = (request.headers().clone(), request.extensions().clone());
         let mut whole = Request::new(Bytes::from_request(request, &()).await.map_err(|_| too_large())?.into());
         (*whole.headers_mut(), *whole.extensions_mut()) = (headers, extensions);
@@ -96,8 +96,8 @@ impl Params {
         Ok(())
     }
 
-    /// As they are kept for the transcript: a file is named, and its bytes are not there. `attach://` where
-    /// it was a part of that name, as a client could have written it.
+    /// The parameters for the transcript, without the content of files. A file in a part without an `attach://` reference
+    /// gets one.
     pub(crate) fn record(&self) -> Value {
         let mut values = self.values.clone();
         let attached = Value::Object(values.clone()).to_string();
@@ -118,7 +118,7 @@ impl Params {
         self.files.get(key)
     }
 
-    /// A text, or what can be written as one.
+    /// The value as a string, converted if necessary.
     pub(crate) fn text(&self, key: &str) -> Option<Cow<'_, str>> {
         match self.values.get(key)? {
             Value::String(text) => Some(Cow::Borrowed(text)),
@@ -135,10 +135,10 @@ impl Params {
         self.values.get(key).is_some_and(flag)
     }
 
-    /// An object or array, also when it was written as a text; `None` when it is not there or empty.
+    /// An object or array, also when it is sent as a string; `None` if absent or empty.
     ///
     /// # Errors
-    /// 400, naming it as `what`.
+    /// 400 that names it as `what`.
     pub(crate) fn json(&self, key: &str, what: &str) -> Result<Option<Value>, ApiError> {
         match self.values.get(key) {
             None | Some(Value::Null) => Ok(None),

@@ -1,6 +1,6 @@
-//! People and groups, as a test leads them.
+//! Handles for people and groups.
 
-#![expect(clippy::must_use_candidate, reason = "what people do is done for what comes of it, not for its id")]
+#![expect(clippy::must_use_candidate, reason = "people act for the effect, and the returned id is often not needed")]
 
 use std::{fmt, sync::Arc, time::Instant};
 
@@ -8,18 +8,18 @@ use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    methods::Kind,
+    methods::MediaKind,
     shared::{PATIENCE, Shared},
     text::{Entity, Formatted},
     view::{Button, View, VisibleMessage},
     world::{
         ANONYMOUS, World,
-        chat::{ChatKind, Standing},
+        chat::{ChatKind, Membership},
         message::{Author, Content, NewMessage},
     },
 };
 
-/// Somebody, in one chat: at first the private one with the bot.
+/// A person in one chat, by default their private chat with the bot.
 ///
 /// ```
 /// # use rejoinder_telegram_double::TelegramDouble;
@@ -39,12 +39,12 @@ pub struct Person {
     thread: Option<i64>,
 }
 
-/// Which button somebody presses.
+/// Which button to press.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Press {
-    /// By its place, counted from 0 along the rows.
+    /// By its index from 0, row by row.
     Index(usize),
-    /// By what it sends, or else by what it says.
+    /// By its callback data, or else by its text.
     Data(String),
 }
 
@@ -60,20 +60,20 @@ impl From<&str> for Press {
     }
 }
 
-/// A file that somebody sends.
+/// A file to send.
 #[derive(Debug, Clone)]
-pub(crate) struct Sent<'a> {
-    pub(crate) kind: Kind,
+pub(crate) struct OutgoingFile<'a> {
+    pub(crate) kind: MediaKind,
     pub(crate) name: Option<&'a str>,
     pub(crate) media_type: Option<&'a str>,
     pub(crate) bytes: &'a [u8],
     pub(crate) caption: &'a str,
-    /// What it says it has, when that is more than is there.
+    /// The declared size, if it differs from that of `bytes`.
     pub(crate) size: Option<u64>,
 }
 
-impl<'a> Sent<'a> {
-    pub(crate) fn new(kind: Kind, bytes: &'a [u8]) -> Self {
+impl<'a> OutgoingFile<'a> {
+    pub(crate) fn new(kind: MediaKind, bytes: &'a [u8]) -> Self {
         Self { kind, name: None, media_type: None, bytes, caption: "", size: None }
     }
 }
@@ -93,25 +93,25 @@ impl Person {
         Self { shared, id, chat: id, thread: None }
     }
 
-    /// The user id, which is also the private chat's.
+    /// The user id, which is also the private chat's id.
     #[must_use]
     pub fn id(&self) -> i64 {
         self.id
     }
 
-    /// The chat that this handle speaks in.
+    /// The chat that this handle acts in.
     #[must_use]
     pub fn chat(&self) -> i64 {
         self.chat
     }
 
-    /// The topic that this handle speaks in.
+    /// The topic that this handle acts in.
     #[must_use]
     pub fn thread(&self) -> Option<i64> {
         self.thread
     }
 
-    /// The same person, in this group.
+    /// The same person in this group.
     #[must_use]
     pub fn at(&self, group: &Group) -> Self {
         self.at_chat(group.id)
@@ -121,34 +121,33 @@ impl Person {
         Self { chat, thread: None, ..self.clone() }
     }
 
-    /// The same person, in this topic of the chat.
+    /// The same person in this topic of the chat.
     #[must_use]
     pub fn topic(&self, thread: i64) -> Self {
         Self { thread: Some(thread), ..self.clone() }
     }
 
-    /// Opens a topic in the chat; gives its thread id.
+    /// Opens a topic in the chat; returns its thread id.
     pub fn opens_topic(&self, name: &str) -> i64 {
         self.shared.lock().add_topic(self.chat, self.id, name)
     }
 
-    /// Writes a text; commands, mentions and links in it are marked. Gives the message's id, as all that
-    /// sends does.
+    /// Sends a text; commands, mentions and links in it are detected. Returns the message's id, as all sending methods do.
     pub fn says(&self, text: &str) -> i64 {
         self.says_marked(text, Vec::new())
     }
 
-    /// Writes a text with these entities, besides what is found in it.
+    /// Sends a text with these entities and the detected ones.
     pub fn says_marked(&self, text: &str, entities: Vec<Entity>) -> i64 {
         self.posts(Content::text(Formatted::typed(text, entities)), None, None)
     }
 
-    /// Answers a message.
+    /// Replies to a message.
     pub fn replies(&self, message: i64, text: &str) -> i64 {
         self.posts(Content::text(Formatted::typed(text, Vec::new())), Some(message), None)
     }
 
-    /// Answers a message, quoting this part of it.
+    /// Replies to a message and quotes a part of it.
     pub fn quotes(&self, message: i64, quote: &str, text: &str) -> i64 {
         let content = Content::text(Formatted::typed(text, Vec::new()));
         let quote = json!({ "text": quote, "position": 0, "is_manual": true });
@@ -161,26 +160,26 @@ impl Person {
     /// Changes a message's text or caption.
     ///
     /// # Panics
-    /// When there is no such message.
+    /// If there is no such message.
     pub fn edits(&self, message: i64, text: &str) {
         self.shared.lock().edits(self.chat, message, Formatted::typed(text, Vec::new()));
     }
 
-    /// Takes a message away; the bot is not told.
+    /// Deletes a message; the bot gets no update.
     pub fn deletes(&self, message: i64) {
         self.shared.lock().removes(self.chat, message);
     }
 
-    /// Presses a button; gives the callback query's id.
+    /// Presses a button; returns the callback query's id.
     ///
     /// # Panics
-    /// When the message has no such button.
+    /// If the message has no such button.
     pub fn presses(&self, message: i64, button: impl Into<Press>) -> String {
-        self.tries_to_press(message, &button.into()).unwrap_or_else(|why| panic!("{why}"))
+        self.try_press(message, &button.into()).unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// As [`Person::presses`]; says why it cannot.
-    pub(crate) fn tries_to_press(&self, message: i64, press: &Press) -> Result<String, String> {
+    /// As [`Person::presses`], with an error instead of a panic.
+    pub(crate) fn try_press(&self, message: i64, press: &Press) -> Result<String, String> {
         let mut world = self.shared.lock();
         let seen = View::of(&world).message(self.chat, message);
         let seen = seen.ok_or_else(|| format!("there is no message {message} in the chat {}", self.chat))?;
@@ -197,10 +196,10 @@ impl Person {
         Ok(world.presses(self.id, self.chat, message, data))
     }
 
-    /// Puts an emoji under a message, instead of the one before; none takes it away.
+    /// Replaces the reaction to a message; an empty `emoji` removes it.
     ///
     /// # Panics
-    /// When there is no such message.
+    /// If there is no such message.
     pub fn reacts(&self, message: i64, emoji: &str) {
         let emoji: &[&str] = if emoji.is_empty() { &[] } else { &[emoji] };
         self.shared.lock().reacts(self.id, self.chat, message, emoji);
@@ -208,16 +207,16 @@ impl Person {
 
     /// Sends a photo; the caption may be empty.
     pub fn sends_photo(&self, bytes: &[u8], caption: &str) -> i64 {
-        self.sends_file(&Sent { caption, ..Sent::new(Kind::Photo, bytes) })
+        self.sends_file(&OutgoingFile { caption, ..OutgoingFile::new(MediaKind::Photo, bytes) })
     }
 
-    /// Sends several photos at once: as many messages, of one album, with the caption on the first.
+    /// Sends several photos as an album: one message each, with the caption on the first.
     pub fn sends_album(&self, photos: &[&[u8]], caption: &str) -> Vec<i64> {
         let album = self.shared.lock().next_id().to_string();
         let send = |(at, bytes): (usize, &&[u8])| {
             let caption = if at == 0 { caption } else { "" };
             let mut world = self.shared.lock();
-            let content = content(&mut world, &Sent { caption, ..Sent::new(Kind::Photo, bytes) });
+            let content = content(&mut world, &OutgoingFile { caption, ..OutgoingFile::new(MediaKind::Photo, bytes) });
             let mut new = self.new_message(content);
             new.album = Some(album.clone());
             world.posts(self.chat, new)
@@ -227,47 +226,49 @@ impl Person {
 
     /// Sends a file; the caption may be empty.
     pub fn sends_document(&self, name: &str, media_type: &str, bytes: &[u8], caption: &str) -> i64 {
-        let sent = Sent::new(Kind::Document, bytes);
-        self.sends_file(&Sent { name: Some(name), media_type: Some(media_type), caption, ..sent })
+        let sent = OutgoingFile::new(MediaKind::Document, bytes);
+        self.sends_file(&OutgoingFile { name: Some(name), media_type: Some(media_type), caption, ..sent })
     }
 
-    /// Sends a file that says it has so many bytes.
+    /// Sends a file with this declared size.
     pub fn sends_large_document(&self, name: &str, size: u64) -> i64 {
-        self.sends_file(&Sent { name: Some(name), size: Some(size), ..Sent::new(Kind::Document, b"large") })
+        self.sends_file(&OutgoingFile {
+            name: Some(name),
+            size: Some(size),
+            ..OutgoingFile::new(MediaKind::Document, b"large")
+        })
     }
 
     /// Sends a voice message.
     pub fn sends_voice(&self, bytes: &[u8]) -> i64 {
-        self.sends_file(&Sent { media_type: Some("audio/ogg"), ..Sent::new(Kind::Voice, bytes) })
+        self.sends_file(&OutgoingFile { media_type: Some("audio/ogg"), ..OutgoingFile::new(MediaKind::Voice, bytes) })
     }
 
-    /// Sends a sticker that stands for an emoji.
+    /// Sends a sticker with this emoji.
     pub fn sends_sticker(&self, emoji: &str) -> i64 {
-        let mut content = content(&mut self.shared.lock(), &Sent::new(Kind::Sticker, b"webp"));
+        let mut content = content(&mut self.shared.lock(), &OutgoingFile::new(MediaKind::Sticker, b"webp"));
         if let Some(sticker) = content.fields.get_mut("sticker") {
             sticker["emoji"] = emoji.into();
         }
         self.posts(content, None, None)
     }
 
-    /// Shares a place.
     pub fn sends_location(&self, latitude: f64, longitude: f64) -> i64 {
         let place = json!({ "latitude": latitude, "longitude": longitude });
         self.posts(Content::field("location", place), None, None)
     }
 
-    /// Shares somebody's number.
     pub fn sends_contact(&self, name: &str, phone: &str) -> i64 {
         let contact = json!({ "first_name": name, "phone_number": phone });
         self.posts(Content::field("contact", contact), None, None)
     }
 
-    /// Sends a message with these fields of the Bot API's `Message` besides the usual ones.
+    /// Sends a message with these additional fields of the Bot API's `Message`.
     pub fn sends(&self, fields: Map<String, Value>) -> i64 {
         self.posts(Content { fields, ..Content::default() }, None, None)
     }
 
-    pub(crate) fn sends_file(&self, sent: &Sent<'_>) -> i64 {
+    pub(crate) fn sends_file(&self, sent: &OutgoingFile<'_>) -> i64 {
         let mut world = self.shared.lock();
         let content = content(&mut world, sent);
         world.posts(self.chat, self.new_message(content))
@@ -285,56 +286,55 @@ impl Person {
         new
     }
 
-    /// Blocks the bot: it may not write any more.
+    /// Blocks the bot.
     pub fn blocks(&self) {
-        self.shared.lock().stands(self.id, self.id, Standing::Kicked);
+        self.shared.lock().set_membership(self.id, self.id, Membership::Kicked);
     }
 
-    /// Lets the bot write again.
+    /// Unblocks the bot.
     pub fn unblocks(&self) {
-        self.shared.lock().stands(self.id, self.id, Standing::Member);
+        self.shared.lock().set_membership(self.id, self.id, Membership::Member);
     }
 
-    /// All that is in the chat now, oldest first.
+    /// All messages in the chat, oldest first.
     #[must_use]
     pub fn sees(&self) -> Vec<VisibleMessage> {
         View::of(&self.shared.lock()).visible(self.chat)
     }
 
-    /// Waits until the bot's message with exactly this text is in the chat.
+    /// Waits for a message of the bot with exactly this text.
     ///
     /// # Panics
-    /// When it is not within [`PATIENCE`]; the message says what is there.
+    /// If there is none within [`PATIENCE`], listing the messages.
     pub async fn hears(&self, text: &str) -> VisibleMessage {
         self.finds(text, |message| message.ours && message.text == text).await
     }
 
-    /// Waits for the message that comes after `message`, and gives when it came. Looks at nothing else: for
-    /// crowds that count.
+    /// Waits for the message after `message` and returns its time. Reads nothing else, for benchmarks with crowds.
     ///
     /// # Panics
-    /// When there is none within [`PATIENCE`].
-    pub async fn gets_next(&self, message: i64) -> Instant {
+    /// If there is none within [`PATIENCE`].
+    pub async fn next_after(&self, message: i64) -> Instant {
         let changed = Arc::clone(&self.shared.lock().chat(self.chat).changed);
-        let look = |view: View<'_>| view.arrived(self.chat, message + 1);
-        let found = self.shared.wait(&changed, PATIENCE, look).await;
+        let find = |view: View<'_>| view.arrived(self.chat, message + 1);
+        let found = self.shared.wait(&changed, PATIENCE, find).await;
         found.unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain for what comes after message {message}"))
     }
 
-    /// Waits until a message of the chat is as `wanted`; gives the latest that is.
+    /// Waits for a message for which `wanted` holds; returns the latest.
     ///
     /// # Panics
-    /// When none is within [`PATIENCE`]; the message says what is there.
+    /// If there is none within [`PATIENCE`], listing the messages.
     pub async fn finds(&self, about: &str, mut wanted: impl FnMut(&VisibleMessage) -> bool) -> VisibleMessage {
         let changed = Arc::clone(&self.shared.lock().chat(self.chat).changed);
-        let look = |view: View<'_>| view.visible(self.chat).into_iter().rev().find(|message| wanted(message));
-        let found = self.shared.wait(&changed, PATIENCE, look).await;
+        let find = |view: View<'_>| view.visible(self.chat).into_iter().rev().find(|message| wanted(message));
+        let found = self.shared.wait(&changed, PATIENCE, find).await;
         found.unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain for `{about}`; there is {:#?}", self.sees()))
     }
 }
 
-fn content(world: &mut World, sent: &Sent<'_>) -> Content {
-    let &Sent { kind, name, media_type, bytes, caption, size } = sent;
+fn content(world: &mut World, sent: &OutgoingFile<'_>) -> Content {
+    let &OutgoingFile { kind, name, media_type, bytes, caption, size } = sent;
     let file = world.add_file(kind.folder(), name, media_type, Bytes::copy_from_slice(bytes));
     file.size = size.unwrap_or(file.size);
     let shown = kind.show(file);
@@ -359,21 +359,20 @@ impl Group {
         Self { shared, id }
     }
 
-    /// The chat's id.
     #[must_use]
     pub fn id(&self) -> i64 {
         self.id
     }
 
-    /// A new topic; gives its thread id.
+    /// Adds a topic; returns its thread id.
     pub fn topic(&self, name: &str) -> i64 {
         self.shared.lock().add_topic(self.id, ANONYMOUS, name)
     }
 
-    /// A post of the channel itself.
+    /// Posts as the channel itself.
     ///
     /// # Panics
-    /// When it is not a channel.
+    /// If it is not a channel.
     pub fn posts(&self, text: &str) -> i64 {
         let mut world = self.shared.lock();
         assert_eq!(world.chat(self.id).kind, ChatKind::Channel, "only a channel posts by itself");
@@ -381,32 +380,32 @@ impl Group {
         world.posts(self.id, NewMessage::new(Author::Channel, content))
     }
 
-    /// The bot is thrown out.
+    /// Removes the bot from the group.
     pub fn kicks(&self) {
-        self.bot_is(Standing::Kicked);
+        self.set_membership(Membership::Kicked);
     }
 
-    /// The bot is a member.
+    /// Makes the bot a member.
     pub fn admits(&self) {
-        self.bot_is(Standing::Member);
+        self.set_membership(Membership::Member);
     }
 
-    /// The bot is an administrator.
+    /// Makes the bot an administrator.
     pub fn promotes(&self) {
-        self.bot_is(Standing::Administrator);
+        self.set_membership(Membership::Administrator);
     }
 
-    fn bot_is(&self, standing: Standing) {
-        self.shared.lock().stands(self.id, ANONYMOUS, standing);
+    fn set_membership(&self, membership: Membership) {
+        self.shared.lock().set_membership(self.id, ANONYMOUS, membership);
     }
 
-    /// Only these emoji may be used here.
+    /// Allows only these emoji as reactions.
     pub fn allows_reactions(&self, emoji: &[&str]) {
         let emoji = emoji.iter().map(|it| (*it).to_owned()).collect();
         self.shared.lock().chat_mut(self.id).available_reactions = Some(emoji);
     }
 
-    /// All that is in the group now, oldest first.
+    /// All messages in the group, oldest first.
     #[must_use]
     pub fn visible(&self) -> Vec<VisibleMessage> {
         View::of(&self.shared.lock()).visible(self.id)

@@ -1,4 +1,4 @@
-//! The Bot API over HTTP: which call it is, what goes wrong with it, and its answer.
+//! The Bot API over HTTP: finds the method, applies faults, and responds.
 
 use std::{
     fmt::Write as _,
@@ -21,27 +21,31 @@ use tokio::{
 };
 
 use crate::{
-    calls::Place,
+    calls::CallNumber,
     control,
-    door::Line,
     error::{Answer, ApiError},
     fault::Effect,
-    methods::{self, Known, Poll},
+    listener::ConnectionHandle,
+    methods::{self, MethodKind, Poll},
     params::Params,
     shared::Shared,
 };
 
-/// The largest request, in bytes: a file and what is around it.
+/// The largest request in bytes: a file and its multipart envelope.
 const MAX_BODY: usize = 60 << 20;
 
-/// Every path of the server.
+/// All paths of the server.
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
     let limit = DefaultBodyLimit::max(MAX_BODY);
     let api = Router::new().fallback(serve).with_state(Arc::clone(&shared));
     Router::new().nest("/__control", control::routes(shared)).fallback_service(api).layer(limit)
 }
 
-async fn serve(State(shared): State<Arc<Shared>>, ConnectInfo(line): ConnectInfo<Line>, request: Request) -> Response {
+async fn serve(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(connection): ConnectInfo<ConnectionHandle>,
+    request: Request,
+) -> Response {
     if shared.is_unavailable() {
         return status(503);
     }
@@ -55,11 +59,11 @@ async fn serve(State(shared): State<Arc<Shared>>, ConnectInfo(line): ConnectInfo
         },
     };
     let Some((token, name)) = rest.split_once('/') else { return error(&ApiError::new(404, "Not Found")) };
-    if !shared.takes(token) {
+    if !shared.accepts_token(token) {
         return error(&ApiError::new(401, "Unauthorized"));
     }
     if download {
-        return Exchange { shared: &shared, line: &line, name: "file" }.download(name).await;
+        return Exchange { shared: &shared, connection: &connection, name: "file" }.download(name).await;
     }
     let params = match Params::read(request).await {
         Ok(params) => params,
@@ -67,14 +71,16 @@ async fn serve(State(shared): State<Arc<Shared>>, ConnectInfo(line): ConnectInfo
     };
     let name = name.trim_end_matches('/');
     match methods::find(name) {
-        Some(Known::Method(name, method)) => {
-            let exchange = Exchange { shared: &shared, line: &line, name };
+        Some(MethodKind::Method(name, method)) => {
+            let exchange = Exchange { shared: &shared, connection: &connection, name };
             exchange.run(&params, |world| method(world, &params)).await
         }
-        Some(Known::GetUpdates) => Exchange { shared: &shared, line: &line, name: "getUpdates" }.poll(&params).await,
+        Some(MethodKind::GetUpdates) => {
+            Exchange { shared: &shared, connection: &connection, name: "getUpdates" }.poll(&params).await
+        }
         None => {
             let missing = ApiError::new(404, "Not Found: method not found");
-            Exchange { shared: &shared, line: &line, name }.run(&params, |_| Err(missing)).await
+            Exchange { shared: &shared, connection: &connection, name }.run(&params, |_| Err(missing)).await
         }
     }
 }
@@ -82,12 +88,12 @@ async fn serve(State(shared): State<Arc<Shared>>, ConnectInfo(line): ConnectInfo
 /// One call on one connection.
 struct Exchange<'a> {
     shared: &'a Shared,
-    line: &'a Line,
+    connection: &'a ConnectionHandle,
     name: &'a str,
 }
 
-/// What is left of a fault once a call may be executed.
-enum After {
+/// What a fault does to the response.
+enum ResponseEffect {
     Answer,
     Slow(Duration),
     Lose,
@@ -95,114 +101,114 @@ enum After {
 }
 
 impl Exchange<'_> {
-    /// A call that is answered at once.
+    /// A call that responds immediately.
     async fn run(self, params: &Params, execute: impl FnOnce(&mut crate::world::World) -> Answer) -> Response {
-        let healed = pin!(self.shared.signals.healed.notified());
-        let (place, effect) = {
+        let faults_cleared = pin!(self.shared.signals.faults_cleared.notified());
+        let (number, effect) = {
             let mut world = self.shared.lock();
             let chat = world.named_chat(params);
-            let place = world.calls.began(self.name, || params.record(), chat);
+            let number = world.calls.began(self.name, || params.record(), chat);
             match world.faults.take(self.name, chat, &params.text("text").unwrap_or_default()) {
-                // Nearly always: all under one lock.
+                // The common case, under a single lock.
                 None => {
                     let answer = execute(&mut world);
-                    world.calls.ended(place, self.name, || params.record(), &answer);
+                    world.calls.ended(number, self.name, || params.record(), &answer);
                     world.signals.changed.notify_waiters();
                     drop(world);
                     return respond(&answer);
                 }
                 Some(effect) => {
-                    world.calls.faulted(place, effect.name());
+                    world.calls.faulted(number, effect.name());
                     world.signals.changed.notify_waiters();
-                    (place, effect)
+                    (number, effect)
                 }
             }
         };
-        let after = match self.before(effect, place, params, healed).await {
+        let after = match self.before(effect, number, params, faults_cleared).await {
             Ok(after) => after,
             Err(stopped) => return stopped,
         };
         let answer = {
             let mut world = self.shared.lock();
             let answer = execute(&mut world);
-            self.ended(&mut world, place, params, &answer);
+            self.ended(&mut world, number, params, &answer);
             answer
         };
         self.after(after, || respond(&answer)).await
     }
 
-    fn ended(&self, world: &mut crate::world::World, place: Place, params: &Params, answer: &Answer) {
-        world.calls.ended(place, self.name, || params.record(), answer);
+    fn ended(&self, world: &mut crate::world::World, number: CallNumber, params: &Params, answer: &Answer) {
+        world.calls.ended(number, self.name, || params.record(), answer);
         world.signals.changed.notify_waiters();
     }
 
-    /// What a fault does before the call is executed.
+    /// Applies the part of a fault that comes before the execution.
     ///
-    /// `healed` is from before the fault was taken, so that a stall cannot miss its end.
+    /// `faults_cleared` was created before the fault was taken, so that a stall cannot miss its end.
     async fn before(
         &self,
         effect: Effect,
-        place: Place,
+        number: CallNumber,
         params: &Params,
-        healed: Pin<&mut Notified<'_>>,
-    ) -> Result<After, Response> {
+        faults_cleared: Pin<&mut Notified<'_>>,
+    ) -> Result<ResponseEffect, Response> {
         match effect {
-            Effect::LostAnswer => Ok(After::Lose),
-            Effect::ErrorAfter(code) => Ok(After::Status(code)),
-            Effect::SlowAnswer(millis) => Ok(After::Slow(Duration::from_millis(millis))),
+            Effect::LostAnswer => Ok(ResponseEffect::Lose),
+            Effect::ErrorAfter(code) => Ok(ResponseEffect::Status(code)),
+            Effect::SlowAnswer(millis) => Ok(ResponseEffect::Slow(Duration::from_millis(millis))),
             Effect::Late(millis) => {
                 sleep(Duration::from_millis(millis)).await;
-                Ok(After::Answer)
+                Ok(ResponseEffect::Answer)
             }
             Effect::ErrorBefore(code) => Err(status(code)),
             Effect::Reset => {
-                self.line.reset();
+                self.connection.reset();
                 Err(status(500))
             }
             Effect::Refuse(refused) => {
-                self.ended(&mut self.shared.lock(), place, params, &Err(refused.clone()));
+                self.ended(&mut self.shared.lock(), number, params, &Err(refused.clone()));
                 Err(error(&refused))
             }
             Effect::Stall => {
-                healed.await;
-                self.line.close();
+                faults_cleared.await;
+                self.connection.close();
                 Err(status(500))
             }
         }
     }
 
-    /// What a fault does once the call was executed.
-    async fn after(&self, after: After, respond: impl FnOnce() -> Response) -> Response {
+    /// Applies the part of a fault that comes after the execution.
+    async fn after(&self, after: ResponseEffect, respond: impl FnOnce() -> Response) -> Response {
         match after {
-            After::Answer => respond(),
-            After::Slow(time) => {
+            ResponseEffect::Answer => respond(),
+            ResponseEffect::Slow(time) => {
                 sleep(time).await;
                 respond()
             }
-            After::Lose => {
-                self.line.close();
+            ResponseEffect::Lose => {
+                self.connection.close();
                 status(500)
             }
-            After::Status(code) => status(code),
+            ResponseEffect::Status(code) => status(code),
         }
     }
 
     /// `getUpdates`: waits for the first update.
     async fn poll(self, params: &Params) -> Response {
-        let healed = pin!(self.shared.signals.healed.notified());
-        let (place, effect) = {
+        let faults_cleared = pin!(self.shared.signals.faults_cleared.notified());
+        let (number, effect) = {
             let mut world = self.shared.lock();
-            let place = world.calls.began(self.name, || params.record(), None);
+            let number = world.calls.began(self.name, || params.record(), None);
             let effect = world.faults.take(self.name, None, "");
             if let Some(effect) = &effect {
-                world.calls.faulted(place, effect.name());
+                world.calls.faulted(number, effect.name());
             }
             world.signals.changed.notify_waiters();
-            (place, effect)
+            (number, effect)
         };
         let after = match effect {
-            None => After::Answer,
-            Some(effect) => match self.before(effect, place, params, healed).await {
+            None => ResponseEffect::Answer,
+            Some(effect) => match self.before(effect, number, params, faults_cleared).await {
                 Ok(after) => after,
                 Err(stopped) => return stopped,
             },
@@ -216,7 +222,7 @@ impl Exchange<'_> {
             if world.calls.wanted() {
                 let parsed = |update: &Arc<str>| serde_json::from_str::<Value>(update).expect("updates are JSON");
                 let answer = updates.as_ref().map(|them| them.iter().map(parsed).collect()).map_err(Clone::clone);
-                self.ended(&mut world, place, params, &answer);
+                self.ended(&mut world, number, params, &answer);
             }
         }
         let answer = || match &updates {
@@ -228,33 +234,33 @@ impl Exchange<'_> {
 
     async fn updates(&self, params: &Params) -> Result<Vec<Arc<str>>, ApiError> {
         let poll = Poll::begin(&mut self.shared.lock(), params)?;
-        let end = Instant::now() + poll.patience;
+        let end = Instant::now() + poll.timeout;
         loop {
-            let mut told = pin!(self.shared.signals.poll.notified());
-            told.as_mut().enable();
-            let updates = poll.look(&self.shared.lock())?;
-            if !updates.is_empty() || self.shared.is_unavailable() || timeout_at(end, told).await.is_err() {
+            let mut notified = pin!(self.shared.signals.poll.notified());
+            notified.as_mut().enable();
+            let updates = poll.updates(&self.shared.lock())?;
+            if !updates.is_empty() || self.shared.is_unavailable() || timeout_at(end, notified).await.is_err() {
                 return Ok(updates);
             }
         }
     }
 
-    /// The bytes of a file.
+    /// Downloads a file.
     async fn download(self, path: &str) -> Response {
         let params = Params::of(json!({ "path": path }));
-        let healed = pin!(self.shared.signals.healed.notified());
-        let (place, effect) = {
+        let faults_cleared = pin!(self.shared.signals.faults_cleared.notified());
+        let (number, effect) = {
             let mut world = self.shared.lock();
-            let place = world.calls.began(self.name, || params.record(), None);
+            let number = world.calls.began(self.name, || params.record(), None);
             let effect = world.faults.take(self.name, None, "");
             if let Some(effect) = &effect {
-                world.calls.faulted(place, effect.name());
+                world.calls.faulted(number, effect.name());
             }
-            (place, effect)
+            (number, effect)
         };
         let after = match effect {
-            None => After::Answer,
-            Some(effect) => match self.before(effect, place, &params, healed).await {
+            None => ResponseEffect::Answer,
+            Some(effect) => match self.before(effect, number, &params, faults_cleared).await {
                 Ok(after) => after,
                 Err(stopped) => return stopped,
             },
@@ -263,9 +269,9 @@ impl Exchange<'_> {
             let mut world = self.shared.lock();
             let found = world.file_at(path).map(|file| file.bytes.clone());
             let found = found.ok_or_else(|| ApiError::new(404, "Not Found"));
-            let told = found.as_ref().map(|bytes| json!({ "bytes": bytes.len() })).map_err(Clone::clone);
-            // A download is no method, and what judges the log knows methods only.
-            world.calls.settle(place, &told);
+            let result = found.as_ref().map(|bytes| json!({ "bytes": bytes.len() })).map_err(Clone::clone);
+            // Downloads are not written to the log, as its validator knows only methods.
+            world.calls.settle(number, &result);
             world.signals.changed.notify_waiters();
             found
         };
@@ -286,7 +292,7 @@ fn respond(answer: &Answer) -> Response {
 
 fn ok(result: &impl std::fmt::Display) -> Response {
     let mut body = String::with_capacity(512);
-    write!(body, "{{\"ok\":true,\"result\":{result}}}").expect("a text can always be written to");
+    write!(body, "{{\"ok\":true,\"result\":{result}}}").expect("writing to a string succeeds");
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
@@ -295,7 +301,7 @@ pub(crate) fn error(refused: &ApiError) -> Response {
     (code, [(CONTENT_TYPE, "application/json")], Body::from(refused.to_body().to_string())).into_response()
 }
 
-/// An HTTP status as the server writes its own errors.
+/// An error with an HTTP status, in the server's format.
 fn status(code: u16) -> Response {
     let reason = StatusCode::from_u16(code).ok().and_then(|code| code.canonical_reason()).unwrap_or("Error");
     error(&ApiError::new(code, reason))

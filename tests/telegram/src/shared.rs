@@ -1,4 +1,4 @@
-//! What the server, its handles and its webhook worker have in common.
+//! State that the server, its handles and its webhook worker share.
 
 use std::{
     pin::pin,
@@ -14,21 +14,21 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    door::Entry,
+    listener::ListenerState,
     view::View,
     world::{Signals, World},
 };
 
-/// How long something is waited for that must happen: far above what it takes.
+/// How long to wait for what must happen: far longer than it takes.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How the whole server fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outage {
-    /// Connections are refused, and those there were are reset.
+    /// Connections are refused, and existing ones are closed.
     Refuse,
-    /// Every call is answered with 503 and not executed.
+    /// Every call gets a 503 and is not executed.
     Unavailable,
 }
 
@@ -36,27 +36,27 @@ pub enum Outage {
 pub(crate) struct Shared {
     world: Mutex<World>,
     pub(crate) signals: Arc<Signals>,
-    /// The token that was taken at first.
+    /// The initial token.
     pub(crate) token: String,
-    /// The token that is taken now.
+    /// The currently valid token.
     valid: Mutex<String>,
-    entry: watch::Sender<Entry>,
+    listener_state: watch::Sender<ListenerState>,
     unavailable: watch::Sender<bool>,
 }
 
 impl Shared {
     pub(crate) fn new(world: World, signals: Arc<Signals>, token: String) -> Self {
-        let entry = watch::Sender::new(Entry { open: true, all: CancellationToken::new() });
+        let listener_state = watch::Sender::new(ListenerState { is_open: true, connections: CancellationToken::new() });
         let valid = Mutex::new(token.clone());
-        Self { world: Mutex::new(world), signals, token, valid, entry, unavailable: watch::Sender::new(false) }
+        Self { world: Mutex::new(world), signals, token, valid, listener_state, unavailable: watch::Sender::new(false) }
     }
 
-    /// Whether a token is taken.
-    pub(crate) fn takes(&self, token: &str) -> bool {
+    /// Whether a token is valid.
+    pub(crate) fn accepts_token(&self, token: &str) -> bool {
         *self.valid.lock().unwrap_or_else(PoisonError::into_inner) == token
     }
 
-    /// Takes another token from now on, which it gives.
+    /// Replaces the token and returns the new one.
     pub(crate) fn reset_token(&self) -> String {
         let mut valid = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
         let (id, secret) = valid.split_once(':').expect("a token is <id>:<secret>");
@@ -65,67 +65,67 @@ impl Shared {
         valid.clone()
     }
 
-    /// Everything; not to be kept across an await.
+    /// Locks the state; must not be held across an await.
     pub(crate) fn lock(&self) -> MutexGuard<'_, World> {
-        // A test that panicked while it looked changed nothing.
+        // A test that panicked while it held the lock only read.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn entry(&self) -> watch::Receiver<Entry> {
-        self.entry.subscribe()
+    pub(crate) fn listener_state(&self) -> watch::Receiver<ListenerState> {
+        self.listener_state.subscribe()
     }
 
     pub(crate) fn is_unavailable(&self) -> bool {
         *self.unavailable.borrow()
     }
 
-    /// Fails until it is lifted.
-    pub(crate) fn fail(&self, outage: Outage) {
+    /// Begins an outage.
+    pub(crate) fn start_outage(&self, outage: Outage) {
         match outage {
             Outage::Unavailable => drop(self.unavailable.send_replace(true)),
-            Outage::Refuse => self.entry.send_modify(|entry| {
-                entry.open = false;
-                entry.all.cancel();
+            Outage::Refuse => self.listener_state.send_modify(|listener_state| {
+                listener_state.is_open = false;
+                listener_state.connections.cancel();
             }),
         }
-        // Polls under way end too.
+        // Wakes pending polls, so that they end.
         self.signals.poll.notify_waiters();
     }
 
-    /// Works again.
-    pub(crate) fn lift(&self) {
+    /// Ends an outage.
+    pub(crate) fn end_outage(&self) {
         self.unavailable.send_replace(false);
-        self.entry.send_modify(|entry| {
-            if !entry.open {
-                *entry = Entry { open: true, all: CancellationToken::new() };
+        self.listener_state.send_modify(|listener_state| {
+            if !listener_state.is_open {
+                *listener_state = ListenerState { is_open: true, connections: CancellationToken::new() };
             }
         });
     }
 
-    /// No fault waits any more, and what is stalled ends.
-    pub(crate) fn heal(&self) {
+    /// Removes all faults and ends stalled calls.
+    pub(crate) fn clear_faults(&self) {
         self.lock().faults.clear();
-        self.signals.healed.notify_waiters();
+        self.signals.faults_cleared.notify_waiters();
     }
 
-    /// Ends every connection there is.
+    /// Closes all connections.
     pub(crate) fn disconnect(&self) {
-        self.entry.send_modify(|entry| {
-            entry.all.cancel();
-            entry.all = CancellationToken::new();
+        self.listener_state.send_modify(|listener_state| {
+            listener_state.connections.cancel();
+            listener_state.connections = CancellationToken::new();
         });
     }
 
-    /// Waits until a look gives something.
+    /// Waits until `check` returns `Some`.
     ///
     /// # Panics
-    /// When it does not within [`PATIENCE`].
+    /// If it does not within [`PATIENCE`].
     pub(crate) async fn until<T>(&self, about: &str, check: impl FnMut(View<'_>) -> Option<T>) -> T {
         let found = self.wait(&self.signals.changed, PATIENCE, check).await;
         found.unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain: {about}"))
     }
 
-    /// Looks again whenever `changed` tells, for so long.
+    /// Evaluates `check` again on each notification of `changed`, for up to `patience`.
     pub(crate) async fn wait<T>(
         &self,
         changed: &Notify,
@@ -134,12 +134,12 @@ impl Shared {
     ) -> Option<T> {
         let waiting = async {
             loop {
-                let mut told = pin!(changed.notified());
-                told.as_mut().enable();
+                let mut notified = pin!(changed.notified());
+                notified.as_mut().enable();
                 if let Some(found) = check(View::of(&self.lock())) {
                     return found;
                 }
-                told.await;
+                notified.await;
             }
         };
         timeout(patience, waiting).await.ok()

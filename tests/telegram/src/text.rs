@@ -1,4 +1,4 @@
-//! Texts with entities: what `parse_mode` means, what entities may be, what is found in a text.
+//! Texts with entities: `parse_mode`, validation, and detection.
 //!
 //! Lengths and offsets are UTF-16 units throughout (<https://core.telegram.org/bots/api#messageentity>).
 
@@ -14,24 +14,24 @@ use serde_json::{Value, json};
 
 use crate::{error::ApiError, params::Params};
 
-/// What a message may hold, in UTF-16 units after entities were parsed.
+/// The maximum length of a message, in UTF-16 units after parsing entities.
 pub(crate) const MAX_TEXT: usize = 4096;
-/// What a caption may hold.
+/// The maximum length of a caption.
 pub(crate) const MAX_CAPTION: usize = 1024;
 
-/// A text and what marks it.
+/// A text and its entities.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Formatted {
     pub(crate) text: String,
     pub(crate) entities: Vec<Entity>,
 }
 
-/// How long a text is, in UTF-16 units.
+/// The length of a text in UTF-16 units.
 pub(crate) fn utf16(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-/// Collects a text, counting UTF-16 units as it grows.
+/// Collects a text and counts its UTF-16 units.
 #[derive(Default)]
 struct Builder {
     text: String,
@@ -45,7 +45,7 @@ impl Builder {
         self.at += it.len_utf16();
     }
 
-    /// Marks what was pushed since `from`; nothing when that is empty.
+    /// Adds an entity for the text since `from`, unless that is empty.
     fn mark(&mut self, kind: &str, from: usize, set: impl FnOnce(&mut Entity)) {
         if self.at > from {
             let mut entity = Entity::new(kind, from, self.at - from);
@@ -54,12 +54,12 @@ impl Builder {
         }
     }
 
-    /// Links what was pushed since `from`, when `url` leads anywhere.
+    /// Adds a link for the text since `from`, if `url` is valid.
     fn link(&mut self, url: &str, from: usize) {
         match markdown::target(url) {
             Some(markdown::Target::Link(url)) => self.mark("text_link", from, |entity| entity.url = Some(url)),
             Some(markdown::Target::Person(id)) => {
-                // Who that is, is filled in where people are known.
+                // The user's data is filled in later, where users are known.
                 self.mark("text_mention", from, |entity| entity.user = Some(json!({ "id": id })));
             }
             None => (),
@@ -72,12 +72,12 @@ impl Builder {
 }
 
 impl Formatted {
-    /// The text of a bot's call: `parse_mode` if there is one, else the entities under `entities_key`.
+    /// The text of a call, formatted by `parse_mode` if there is one, otherwise by `entities`.
     ///
-    /// White space around the text goes, and what is a link or a mention by itself is marked.
+    /// Trims white space and detects entities.
     ///
     /// # Errors
-    /// 400 when the markup or the entities are wrong.
+    /// 400 if the markup or the entities are invalid.
     pub(crate) fn of_call(text: &str, parse_mode: Option<&str>, entities: Option<&Value>) -> Result<Self, ApiError> {
         let parsed = match parse_mode.map(str::to_ascii_lowercase).as_deref() {
             Some("html") => html::parse(text),
@@ -93,14 +93,14 @@ impl Formatted {
         Ok(formatted)
     }
 
-    /// The text of a call under `text_key`, with `parse_mode` and the entities under `entities_key`.
+    /// As [`Formatted::of_call`], with the text and the entities from parameters.
     pub(crate) fn of_params(params: &Params, text_key: &str, entities_key: &str) -> Result<Self, ApiError> {
         let entities = params.json(entities_key, "entities")?;
         let text = params.text(text_key).unwrap_or_default();
         Self::of_call(&text, params.text("parse_mode").as_deref(), entities.as_ref())
     }
 
-    /// What a person typed: only what is found in it is marked, besides `entities`.
+    /// A text that a person typed, with `entities` and detected entities.
     pub(crate) fn typed(text: &str, entities: Vec<Entity>) -> Self {
         let mut formatted = Self { text: text.to_owned(), entities };
         formatted.complete();
@@ -120,7 +120,7 @@ impl Formatted {
         (!self.entities.is_empty()).then(|| serde_json::to_value(&self.entities).expect("entities are plain data"))
     }
 
-    /// Takes white space off both ends, and entities with it.
+    /// Trims white space, and adjusts the entities.
     fn trim(&mut self) {
         let kept = self.text.trim();
         if kept.len() == self.text.len() {
@@ -137,7 +137,7 @@ impl Formatted {
         self.text = kept.to_owned();
     }
 
-    /// Marks what is found in the text where nothing is marked as a link or code already.
+    /// Adds detected entities outside of links and code.
     fn complete(&mut self) {
         let taken: Vec<_> = self
             .entities

@@ -1,4 +1,4 @@
-//! What can be seen: by a person in a chat, and by a test in the transcript.
+//! What is visible: to a person in a chat, and to a test in the transcript.
 
 use std::time::Instant;
 
@@ -15,38 +15,38 @@ use crate::{
     },
 };
 
-/// A message as it stands in a chat now.
+/// A message as a chat shows it now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VisibleMessage {
-    /// In its chat.
+    /// Unique within its chat.
     pub id: i64,
-    /// Whether the bot wrote it.
+    /// Whether the bot sent it.
     pub ours: bool,
-    /// Who wrote it; the chat's id for a channel's posts.
+    /// The sender's id; the chat's id for a channel's posts.
     pub from: i64,
     /// The text or the caption.
     pub text: String,
-    /// What marks the text.
+    /// Formatting of the text.
     pub entities: Vec<Entity>,
-    /// The message that it answers.
+    /// The id of the message that it replies to.
     pub reply_to: Option<i64>,
-    /// The topic.
+    /// The topic's id.
     pub thread: Option<i64>,
     /// The inline keyboard's rows.
     pub buttons: Vec<Vec<Button>>,
-    /// What it shows besides text: `photo`, `document`, `location`, ...
+    /// The kind of media: `photo`, `document`, `location`, ...
     pub media: Option<String>,
-    /// The album that it is part of.
+    /// The `media_group_id` of its album.
     pub album: Option<String>,
     /// Unix times in seconds.
     pub edits: Vec<i64>,
-    /// The emoji that stand under it.
+    /// All emoji reactions.
     pub reactions: Vec<String>,
-    /// The emoji that the bot put under it.
+    /// The bot's emoji reactions.
     pub our_reactions: Vec<String>,
-    /// Whether a preview of a link may be shown.
+    /// Whether link previews are enabled.
     pub link_preview: bool,
-    /// When it came.
+    /// When it was sent.
     #[serde(skip)]
     pub at: Instant,
 }
@@ -54,51 +54,48 @@ pub struct VisibleMessage {
 /// A button under a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Button {
-    /// What it says.
     pub text: String,
-    /// What pressing it sends to the bot.
+    /// The callback data that a press sends to the bot.
     pub data: Option<String>,
-    /// Where it leads.
     pub url: Option<String>,
 }
 
 /// A draft that the bot streamed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Draft {
-    /// Which one: changes to one are animated.
+    /// The draft's id: changes under the same id are animated.
     pub id: i64,
-    /// The topic.
+    /// The topic's id.
     pub thread: Option<i64>,
-    /// What it says so far.
     pub text: String,
-    /// What marks the text.
+    /// Formatting of the text.
     pub entities: Vec<Entity>,
-    /// When it came.
+    /// When it was sent.
     #[serde(skip)]
     pub at: Instant,
 }
 
-/// A line such as "is typing".
+/// A chat action such as "is typing".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TypingNotice {
     /// `typing`, `upload_photo`, ...
     pub action: String,
-    /// The topic.
+    /// The topic's id.
     pub thread: Option<i64>,
-    /// When it came.
+    /// When it was sent.
     #[serde(skip)]
     pub at: Instant,
     /// Whether it is still shown: less than five seconds old, and no message since.
     pub shown: bool,
 }
 
-/// A look at everything at one moment.
+/// Access to the whole state at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     world: &'a World,
 }
 
-/// How long a notice is shown, in seconds.
+/// How long a chat action is shown, in seconds.
 const NOTICE_SECONDS: u64 = 5;
 
 impl<'a> View<'a> {
@@ -106,7 +103,7 @@ impl<'a> View<'a> {
         Self { world }
     }
 
-    /// A chat's messages, oldest first; none when there is no such chat.
+    /// A chat's messages, oldest first; empty for an unknown chat.
     #[must_use]
     pub fn visible(&self, chat: i64) -> Vec<VisibleMessage> {
         let bot = self.world.bot.id;
@@ -115,38 +112,37 @@ impl<'a> View<'a> {
 
     /// The texts of the bot's messages, oldest first.
     #[must_use]
-    pub fn said(&self, chat: i64) -> Vec<String> {
+    pub fn bot_texts(&self, chat: i64) -> Vec<String> {
         let ours = Author::User(self.world.bot.id);
         let messages = self.chat(chat).into_iter().flat_map(|chat| chat.messages.values());
         let words = |message: &Message| message.content.words().map(|words| words.text.clone()).unwrap_or_default();
         messages.filter(|message| message.author == ours).map(words).collect()
     }
 
-    /// One message.
     #[must_use]
     pub fn message(&self, chat: i64, id: i64) -> Option<VisibleMessage> {
         let chat = self.chat(chat)?;
         Some(visible(chat, chat.messages.get(&id)?, self.world.bot.id))
     }
 
-    /// When a message came.
+    /// When a message was sent.
     pub(crate) fn arrived(self, chat: i64, id: i64) -> Option<Instant> {
         self.world.chats.get(&chat)?.messages.get(&id).map(|message| message.arrived)
     }
 
-    /// The draft that is shown in a chat, if one is.
+    /// The draft that a chat shows now.
     #[must_use]
     pub fn draft(&self, chat: i64, thread: Option<i64>) -> Option<Draft> {
         self.chat(chat)?.drafts.get(&thread).cloned()
     }
 
-    /// Every state of every draft in a chat, the last 200.
+    /// The last 200 states of all drafts in a chat.
     #[must_use]
     pub fn past_drafts(&self, chat: i64) -> Vec<Draft> {
         self.chat(chat).map_or_else(Vec::new, |chat| chat.past_drafts.iter().cloned().collect())
     }
 
-    /// The notices that came in a chat, the last 200.
+    /// The last 200 chat actions in a chat.
     #[must_use]
     pub fn typing(&self, chat: i64) -> Vec<TypingNotice> {
         let notices = self.chat(chat).into_iter().flat_map(|chat| &chat.notices);
@@ -160,7 +156,7 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// Calls of a method, oldest first.
+    /// The calls of a method, oldest first.
     #[must_use]
     pub fn calls(&self, method: &str) -> Vec<Call> {
         self.world.calls.kept().filter(|call| call.method.eq_ignore_ascii_case(method)).cloned().collect()
@@ -178,25 +174,25 @@ impl<'a> View<'a> {
         self.world.calls.total()
     }
 
-    /// Updates that the bot has not confirmed.
+    /// How many updates the bot has not confirmed.
     #[must_use]
     pub fn pending_updates(&self) -> usize {
         self.world.updates.pending()
     }
 
-    /// Faults that wait for a call.
+    /// How many faults still wait for a call.
     #[must_use]
     pub fn pending_faults(&self) -> usize {
         self.world.faults.len()
     }
 
-    /// What a callback query was answered with, if it was.
+    /// The bot's answer to a callback query.
     #[must_use]
     pub fn callback_answer(&self, id: &str) -> Option<Value> {
         self.world.callbacks.get(id)?.answer.clone()
     }
 
-    /// What `getMyCommands` gives without a scope.
+    /// The result of `getMyCommands` without a scope: names and descriptions.
     #[must_use]
     pub fn commands(&self) -> Vec<(String, String)> {
         let listed = self.world.commands.get(&(String::new(), String::new())).and_then(Value::as_array);
@@ -204,7 +200,7 @@ impl<'a> View<'a> {
         listed.into_iter().flatten().map(|it| (text(it, "command"), text(it, "description"))).collect()
     }
 
-    /// The bytes of the file that a message shows: a photo's largest size.
+    /// The content of a message's file: of the largest size for a photo.
     #[must_use]
     pub fn file(&self, chat: i64, message: i64) -> Option<Vec<u8>> {
         let fields = &self.chat(chat)?.messages.get(&message)?.content.fields;

@@ -1,5 +1,5 @@
-//! Everything the server knows. Kept under one lock, which is never held across an await: a call takes it
-//! once, for microseconds, and looks at no more than the chat that it names.
+//! The server's whole state. It is behind one lock, which is never held across an await: a call takes it once, for
+//! microseconds, and reads only the chat that it names.
 
 pub(crate) mod chat;
 pub(crate) mod file;
@@ -35,23 +35,23 @@ use crate::{
     params::{Params, integer},
 };
 
-/// Who writes what nobody in particular did.
+/// The sender of messages without a particular author.
 pub(crate) const ANONYMOUS: i64 = 1_087_968_824;
 
-/// What is told when something changes.
+/// Notifications of changes.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
-    /// Anything.
+    /// Anything changed.
     pub(crate) changed: Notify,
-    /// An update came, or a poll must end.
+    /// An update arrived, or a poll must end.
     pub(crate) poll: Notify,
-    /// An update came, or the webhook is another.
+    /// An update arrived, or the webhook changed.
     pub(crate) hook: Notify,
-    /// The faults were lifted.
-    pub(crate) healed: Notify,
+    /// The faults were removed.
+    pub(crate) faults_cleared: Notify,
 }
 
-/// A button that somebody pressed.
+/// A pressed button.
 #[derive(Debug)]
 pub(crate) struct Callback {
     /// The chat of its message.
@@ -63,7 +63,7 @@ pub(crate) struct Callback {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) bot: Bot,
-    /// Whether the bot hears in groups only what is meant for it.
+    /// Privacy mode: in groups, the bot gets only messages directed at it.
     pub(crate) privacy: bool,
     /// Whether private chats have topics.
     pub(crate) private_topics: bool,
@@ -94,7 +94,7 @@ impl World {
             first_name: "Group".to_owned(),
             username: Some("GroupAnonymousBot".to_owned()),
         };
-        // A server that starts anew does not repeat the updates of an earlier one.
+        // Starts at the current time, so that a restarted server does not repeat update ids.
         let first_update = unix_millis() / 100 % (1 << 30);
         Self {
             users: HashMap::from([(bot.id, bot.to_user()), (ANONYMOUS, anonymous)]),
@@ -118,23 +118,23 @@ impl World {
         }
     }
 
-    /// A number that nothing else here has.
+    /// A number that is unique in this world.
     pub(crate) fn next_id(&mut self) -> i64 {
         self.last_id += 1;
         self.last_id
     }
 
-    /// The chat under `key`: an id, or the `@username` of a public chat.
+    /// The chat that the parameter `key` names: an id, or the `@username` of a public chat.
     ///
     /// # Errors
-    /// 400 when it is not there.
+    /// 400 if there is no such chat.
     pub(crate) fn chat_id(&self, params: &Params, key: &str) -> Result<i64, ApiError> {
         let given = params.text(key).filter(|text| !text.is_empty());
         let given = given.ok_or_else(|| ApiError::bad_request(format!("{key} is empty")))?;
         self.find_chat(&given).ok_or_else(|| ApiError::bad_request("chat not found"))
     }
 
-    /// As [`World::chat_id`], for a transcript: also of a chat that is not there.
+    /// As [`World::chat_id`] for the transcript: returns an id even if there is no such chat.
     pub(crate) fn named_chat(&self, params: &Params) -> Option<i64> {
         params.integer("chat_id").or_else(|| self.find_chat(&params.text("chat_id")?))
     }
@@ -148,22 +148,22 @@ impl World {
         self.chats.contains_key(&id).then_some(id)
     }
 
-    /// The chat that a call writes to, when it may.
+    /// The chat that a call writes to, if the bot may write there.
     ///
     /// # Errors
-    /// As the server says it: not found, blocked, kicked, moved.
+    /// The server's error: not found, blocked, kicked, migrated.
     pub(crate) fn writable(&self, params: &Params) -> Result<i64, ApiError> {
         let id = self.chat_id(params, "chat_id")?;
         self.chat(id).writable()?;
         Ok(id)
     }
 
-    /// A chat that is known to be there.
+    /// A chat that exists.
     pub(crate) fn chat(&self, id: i64) -> &Chat {
         self.chats.get(&id).expect("the chat was looked up")
     }
 
-    /// A chat that is known to be there.
+    /// A chat that exists.
     pub(crate) fn chat_mut(&mut self, id: i64) -> &mut Chat {
         self.chats.get_mut(&id).expect("the chat was looked up")
     }
@@ -179,10 +179,10 @@ impl World {
         self.users.insert(user.id, user);
     }
 
-    /// Refuses what is too much, else counts it.
+    /// Counts a message against the rate limits, or rejects it.
     ///
     /// # Errors
-    /// 429, with the time to wait.
+    /// 429 with the time to wait.
     pub(crate) fn spend(&mut self, chat: i64) -> Result<(), ApiError> {
         let now = Instant::now();
         let Self { chats, limits, spent, .. } = self;
@@ -199,7 +199,7 @@ impl World {
         Ok(())
     }
 
-    /// Puts a message into a chat.
+    /// Adds a message to a chat and returns its id.
     pub(crate) fn add_message(&mut self, chat: i64, new: NewMessage) -> i64 {
         let kept = self.kept_messages;
         let chat = self.chat_mut(chat);
@@ -209,7 +209,7 @@ impl World {
         chat.last_message += 1;
         let id = chat.last_message;
         let NewMessage { author, thread, reply_to, quote, album, content, markup, link_preview } = new;
-        // In a supergroup without topics, an answer belongs to the thread of what it answers.
+        // In a supergroup without topics, a reply belongs to the thread of the message that it replies to.
         let answered = reply_to.filter(|_| chat.kind == ChatKind::Supergroup);
         let thread =
             thread.or_else(|| answered.map(|it| chat.messages.get(&it).and_then(|it| it.thread).unwrap_or(it)));
@@ -230,19 +230,19 @@ impl World {
         };
         chat.messages.insert(id, message);
         let chat = chat.id;
-        self.touched(chat);
+        self.notify_changed(chat);
         id
     }
 
-    /// Tells those who wait for a change.
-    pub(crate) fn touched(&self, chat: i64) {
+    /// Notifies those that wait for a change.
+    pub(crate) fn notify_changed(&self, chat: i64) {
         if let Some(chat) = self.chats.get(&chat) {
             chat.changed.notify_waiters();
         }
         self.signals.changed.notify_waiters();
     }
 
-    /// Hands an update to the bot, when it wants such ones.
+    /// Queues an update if the bot wants its kind; returns whether it does.
     pub(crate) fn push_update(&mut self, kind: &str, chat: i64, payload: &Value) -> bool {
         let pushed = self.updates.push(kind, chat, payload);
         if pushed {
@@ -275,13 +275,13 @@ impl World {
         &mut self.files[number]
     }
 
-    /// By the id that messages carry.
+    /// Finds a file by the `file_id` in messages.
     pub(crate) fn file(&self, id: &str) -> Option<&File> {
         let number: usize = id.get(id.len().checked_sub(12)?..)?.parse().ok()?;
         self.files.get(number).filter(|file| file.id() == id)
     }
 
-    /// By the path that `getFile` gives.
+    /// Finds a file by the path that `getFile` returns.
     pub(crate) fn file_at(&self, path: &str) -> Option<&File> {
         let name = path.rsplit('/').next()?.strip_prefix("file_")?;
         let number: usize = name.split('.').next()?.parse().ok()?;

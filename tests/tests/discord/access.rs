@@ -1,4 +1,4 @@
-//! Who may write.
+//! Who may write to the bot.
 
 use rejoinder_discord_server::{DiscordServer, Message};
 use rejoinder_tests::ScriptedAgent;
@@ -15,17 +15,17 @@ async fn a_stranger_is_told_once_and_runs_no_agent() {
 
     server.all_say(&[(eve.clone(), chat.clone())], 50, "let me in {}").await;
     finds(&server, &chat, "the notice", |message| message.ours && message.content.contains(eve.id())).await;
-    // Events come in order: once another stranger is told, all of hers are in.
+    // Events arrive in order: once another stranger has the notice, all of Eve's were received.
     let mallory = server.person("Mallory").await;
     mallory.dm("me too").await;
-    server.until_said(&mallory.direct().await, 1).await;
+    server.until_bot_texts(&mallory.direct().await, 1).await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await.len(), 1);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await.len(), 1);
     assert!(agent.calls().is_empty());
 }
 
-/// N1: those on the list are let in, by id or by name; others hear nothing once there is a list.
+/// N1: people on the list are admitted, by id or by name; with a list, others get no notice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn those_on_the_list_are_let_in() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -41,13 +41,13 @@ async fn those_on_the_list_are_let_in() {
     hears(&server, &ada.direct().await, "Hello.").await;
     hears(&server, &general, "Hello.").await;
 
-    gateway.settles().await;
-    assert!(server.said(&eve.direct().await).await.is_empty());
-    assert_eq!(server.said(&general).await.len(), 1);
+    gateway.until_settled().await;
+    assert!(server.bot_texts(&eve.direct().await).await.is_empty());
+    assert_eq!(server.bot_texts(&general).await.len(), 1);
     assert_eq!(agent.calls().len(), 2);
 }
 
-/// O2: a flood from a stranger costs those who are let in nothing.
+/// O2: a flood from a stranger does not affect people on the list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_flood_from_a_stranger_runs_no_agent() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -59,11 +59,11 @@ async fn a_flood_from_a_stranger_runs_no_agent() {
     ada.dm("hello").await;
     hears(&server, &ada.direct().await, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// A server's channel is let in as a whole, by its id, threads and all.
+/// A server's channel is admitted as a whole by its id, including its threads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_channel_on_the_list_is_let_in() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -81,12 +81,12 @@ async fn a_channel_on_the_list_is_let_in() {
     hears(&server, &family, "Hello.").await;
     hears(&server, &aside, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 2);
-    assert!(server.said(&others).await.is_empty() && server.said(&ada.direct().await).await.is_empty());
+    assert!(server.bot_texts(&others).await.is_empty() && server.bot_texts(&ada.direct().await).await.is_empty());
 }
 
-/// N1, O2: a stranger's command runs no agent either, and does not look as if somebody thought it over.
+/// N1, O2: a stranger's command runs no agent, and does not keep showing that the bot is thinking.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_strangers_command_is_not_thought_over_for_ever() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -98,11 +98,11 @@ async fn a_strangers_command_is_not_thought_over_for_ever() {
 
     let asked = eve.slash(&general, "ask", json!({ "question": "let me in" })).await;
     server
-        .until("it is acknowledged", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged))
+        .until("an acknowledgement", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged))
         .await;
     let thinks = async || server.visible(&general).await.iter().any(|message: &Message| message.loading);
-    server.until("nobody thinks it over", async || (!thinks().await).then_some(())).await;
+    server.until("no loading message remains", async || (!thinks().await).then_some(())).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(agent.calls().is_empty());
 }

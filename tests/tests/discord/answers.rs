@@ -20,7 +20,7 @@ impl Place {
         }
     }
 
-    /// Says something to the bot there.
+    /// Sends a message that is meant for the bot.
     async fn asks(self, channel: &Channel, person: &Person, words: &str) -> rejoinder_discord_server::Message {
         match self {
             Self::DirectChat => person.says(channel, words).await,
@@ -35,7 +35,7 @@ async fn with_model(more: &str) -> (DiscordServer, ModelServer, Gateway) {
     (server, model, gateway)
 }
 
-/// B10, E8, I3, J1: one message, and the row says which one the platform acknowledged.
+/// B10, E8, I3, J1: one message, and its delivery stores the id that the platform acknowledged.
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_person_is_answered_once(#[values(Place::DirectChat, Place::Server)] place: Place) {
@@ -46,17 +46,17 @@ async fn a_person_is_answered_once(#[values(Place::DirectChat, Place::Server)] p
 
     let asked = place.asks(&channel, &ada, "hello").await;
     let answer = hears(&server, &channel, "Hello, Ada.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    assert_eq!(server.said(&channel).await, ["Hello, Ada."]);
-    assert!(agent.calls()[0].told().ends_with("hello"), "{:?}", agent.calls()[0].told());
+    assert_eq!(server.bot_texts(&channel).await, ["Hello, Ada."]);
+    assert!(agent.calls()[0].last_message().ends_with("hello"), "{:?}", agent.calls()[0].last_message());
     let replied = matches!(place, Place::Server).then_some(asked.id);
     assert_eq!(answer.reply_to, replied);
     let explained = gateway.explain(&gateway.only_turn());
     assert!(explained.contains(&answer.id) && explained.contains("reply"), "{explained}");
 }
 
-/// A1, A2, A3, A7, A13, A20, B6, B7, C1, C4, C5: whatever the agent does, one signal, and nothing of ours in it.
+/// A1, A2, A3, A7, A13, A20, B6, B7, C1, C4, C5: whatever the agent does, there is one signal, without internal error text.
 #[rstest]
 #[case::empty("zebra-empty", SILENT)]
 #[case::marker("zebra-marker", SILENT)]
@@ -76,12 +76,12 @@ async fn whatever_the_agent_does_there_is_one_signal(
 
     place.asks(&channel, &ada, asked).await;
     hears(&server, &channel, words).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    assert_eq!(server.said(&channel).await, [words]);
+    assert_eq!(server.bot_texts(&channel).await, [words]);
 }
 
-/// A11, B14: words and silence are the operator's.
+/// A11, B14: the operator chooses the templates and the response to silence.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn silence_becomes_what_the_operator_says() {
     let ladder = "[guard.ladder.discord.direct]\nsilent = [{ react = \"👌\" }]\n\
@@ -95,11 +95,11 @@ async fn silence_becomes_what_the_operator_says() {
     ada.dm("zebra-boom").await;
     hears(&server, &chat, "Ask the operator.").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, ["Ask the operator."]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, ["Ask the operator."]);
 }
 
-/// A2, A8: a server climbs its own ladder.
+/// A2, A8: servers have a ladder of their own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_to_a_mention_is_a_reaction_where_the_operator_wants_one() {
     let (server, _model, gateway) = with_model("[guard.ladder.discord.group]\nsilent = [{ react = \"👀\" }]\n").await;
@@ -111,15 +111,14 @@ async fn an_empty_answer_to_a_mention_is_a_reaction_where_the_operator_wants_one
     ada.dm("zebra-empty").await;
     hears(&server, &ada.direct().await, SILENT).await;
 
-    gateway.settles().await;
-    assert!(server.said(&general).await.is_empty());
+    gateway.until_settled().await;
+    assert!(server.bot_texts(&general).await.is_empty());
 }
 
 fn reacted(message: &rejoinder_discord_server::Message, emoji: &str) -> bool {
     message.reactions.iter().any(|reaction| reaction.ours && reaction.emoji == emoji)
 }
 
-/// A reaction is an answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_is_the_answer() {
     let server = DiscordServer::start().await;
@@ -128,13 +127,13 @@ async fn a_reaction_is_the_answer() {
     let ada = server.person("Ada").await;
 
     let asked = ada.dm("done?").await;
-    finds(&server, &ada.direct().await, "it", |message| message.id == asked.id && reacted(message, "✅")).await;
+    finds(&server, &ada.direct().await, "✅", |message| message.id == asked.id && reacted(message, "✅")).await;
 
-    gateway.settles().await;
-    assert!(server.said(&ada.direct().await).await.is_empty());
+    gateway.until_settled().await;
+    assert!(server.bot_texts(&ada.direct().await).await.is_empty());
 }
 
-/// K6, K7: a long answer in parts that fit, with its code whole and its words unbroken.
+/// K6, K7: a long answer is split into parts that fit, without breaking code blocks or words.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_long_answer_comes_in_parts_that_fit() {
     let code = (0..200).map(|n| format!("let 🦀_{n} = {n};")).collect::<Vec<_>>().join("\n");
@@ -146,19 +145,19 @@ async fn a_long_answer_comes_in_parts_that_fit() {
 
     ada.dm("code, please").await;
     finds(&server, &chat, "the end", |message| message.ours && message.content.ends_with("That was **all**.")).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    let parts = server.said(&chat).await;
+    let parts = server.bot_texts(&chat).await;
     assert!(parts.len() > 1, "{parts:#?}");
     assert!(parts.iter().all(|part| part.encode_utf16().count() <= 2000), "{parts:#?}");
-    assert!(parts.iter().all(|part| part.matches("```").count() % 2 == 0), "a fence is left open: {parts:#?}");
+    assert!(parts.iter().all(|part| part.matches("```").count() % 2 == 0), "a code fence is not closed: {parts:#?}");
     let read = parts.join("\n");
     for n in 0..200 {
         assert_eq!(read.matches(&format!("let 🦀_{n} = {n};")).count(), 1, "line {n}");
     }
 }
 
-/// The choices of a question are buttons; a press is acknowledged, and a turn of its own.
+/// The choices of a question are buttons. A click is acknowledged, and is a turn of its own.
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_question_has_buttons(#[values(Place::DirectChat, Place::Server)] place: Place) {
@@ -175,13 +174,13 @@ async fn a_question_has_buttons(#[values(Place::DirectChat, Place::Server)] plac
     let press = ada.clicks(&question, "Tell me more").await;
     hears(&server, &channel, "More it is.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let press = server.interaction(&press).await;
     assert!(press.acknowledged && !press.failed, "{press:?}");
-    assert!(agent.calls()[1].told().ends_with("Tell me more"), "{:?}", agent.calls()[1].told());
+    assert!(agent.calls()[1].last_message().ends_with("Tell me more"), "{:?}", agent.calls()[1].last_message());
 }
 
-/// The first pick of who was asked answers a question and closes it.
+/// The first choice by the person who was asked answers a question and closes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_question_is_answered_once() {
     let server = DiscordServer::start().await;
@@ -197,10 +196,10 @@ async fn a_question_is_answered_once() {
     let presses = [others, ada.clicks(&question, "Tell me more").await, ada.clicks(&question, "Try again").await];
     hears(&server, &channel, "More it is.").await;
     let is_closed = |message: &Message| message.id == question.id && message.buttons.is_empty();
-    let closed = finds(&server, &channel, "it is closed", is_closed).await;
+    let closed = finds(&server, &channel, "the closed question", is_closed).await;
 
     assert!(closed.content.ends_with("\n\n✓ Tell me more"), "{closed:?}");
-    gateway.settles().await;
+    gateway.until_settled().await;
     for press in presses {
         let press = server.interaction(&press).await;
         assert!(press.acknowledged && !press.failed, "{press:?}");
@@ -208,7 +207,7 @@ async fn a_question_is_answered_once() {
     assert_eq!(agent.calls().len(), 2);
 }
 
-/// B11, L4: several people at once, each in their own chat.
+/// B11, L4: several people at once, each in a chat of their own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn answers_go_where_the_question_came_from() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -222,13 +221,13 @@ async fn answers_go_where_the_question_came_from() {
     for (n, (_, chat)) in crowd.iter().enumerate() {
         hears(&server, chat, &format!("echo question {n}")).await;
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
     for (_, chat) in &crowd {
-        assert_eq!(server.said(chat).await.len(), 1);
+        assert_eq!(server.bot_texts(chat).await.len(), 1);
     }
 }
 
-/// B1, L4: what is said while the agent works waits its turn.
+/// B1, L4: messages that arrive while the agent works wait for their turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_said_meanwhile_is_answered_in_order() {
     let server = DiscordServer::start().await;
@@ -237,17 +236,17 @@ async fn what_is_said_meanwhile_is_answered_in_order() {
     let ada = server.person("Ada").await;
 
     ada.dm("one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     ada.dm("two").await;
     ada.dm("three").await;
-    release.lets_one_through();
+    release.release_one();
     hears(&server, &ada.direct().await, "echo three").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&ada.direct().await).await, ["first", "echo two", "echo three"]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&ada.direct().await).await, ["first", "echo two", "echo three"]);
 }
 
-/// An edit of what still waits is what the agent is asked; a preview that Discord adds is no edit.
+/// An edit of a waiting message changes what the agent is asked. A link preview that Discord adds is not an edit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_amends_what_waits() {
     let server = DiscordServer::start().await;
@@ -256,21 +255,21 @@ async fn an_edit_amends_what_waits() {
     let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
 
     ada.dm("one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let waiting = ada.dm("tow").await;
     server.unfurls(&waiting).await;
     ada.edits(&waiting, "two").await;
-    // Events come in order: once Bob is answered, the edit is in.
+    // Events arrive in order: once Bob is answered, the edit was received.
     bob.dm("are you there?").await;
     hears(&server, &bob.direct().await, "echo are you there?").await;
-    release.lets_one_through();
+    release.release_one();
     hears(&server, &ada.direct().await, "echo two").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&ada.direct().await).await, ["first", "echo two"]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&ada.direct().await).await, ["first", "echo two"]);
 }
 
-/// An edit of what is answered changes nothing.
+/// An edit of a message that is already answered changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_of_what_is_answered_is_not_answered_again() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -280,16 +279,16 @@ async fn an_edit_of_what_is_answered_is_not_answered_again() {
 
     let asked = ada.dm("one").await;
     hears(&server, &chat, "echo one").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     ada.edits(&asked, "uno").await;
     ada.dm("two").await;
     hears(&server, &chat, "echo two").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, ["echo one", "echo two"]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, ["echo one", "echo two"]);
 }
 
-/// G1: it types while the turn runs, and not any more once it ended.
+/// G1: the bot types while the turn runs, and stops when it ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn typing_ends_with_the_turn() {
     let server = DiscordServer::start().await;
@@ -297,7 +296,7 @@ async fn typing_ends_with_the_turn() {
     let agent = {
         let (held, never) = (held.clone(), never.clone());
         ScriptedAgent::start(move |call, _| {
-            let release = if call.told().contains("Bob") { &never } else { &held };
+            let release = if call.last_message().contains("Bob") { &never } else { &held };
             Script::replies("done").waiting(release)
         })
         .await
@@ -311,21 +310,21 @@ async fn typing_ends_with_the_turn() {
     let (hers, his) = (ada.direct().await, bob.direct().await);
 
     ada.dm("hello").await;
-    server.until("it goes on typing", async || (server.typing(&hers).await >= 3).then_some(())).await;
-    held.lets_one_through();
+    server.until("three typing notices", async || (server.typing(&hers).await >= 3).then_some(())).await;
+    held.release_one();
     hears(&server, &hers, "done").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     let typed = server.typing(&hers).await;
     bob.dm("I am Bob").await;
-    server.until("it types to Bob", async || (server.typing(&his).await >= 3).then_some(())).await;
+    server.until("typing notices for Bob", async || (server.typing(&his).await >= 3).then_some(())).await;
 
-    assert_eq!(server.typing(&hers).await, typed, "it types on although all is said");
-    never.lets_one_through();
+    assert_eq!(server.typing(&hers).await, typed, "it still types after the answer");
+    never.release_one();
     hears(&server, &his, "done").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
-/// Whatever is said, an answer calls nobody, and its previews are the operator's choice.
+/// An answer never pings anybody, and the operator decides about its link previews.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_calls_nobody() {
     let server = DiscordServer::start().await;
@@ -338,11 +337,11 @@ async fn an_answer_calls_nobody() {
     ada.mentions(&general, "call them all").await;
     let answer = finds(&server, &general, "the answer", |message| message.ours && message.content == words).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(!answer.pings_everyone && answer.pings.is_empty() && answer.embeds_suppressed, "{answer:?}");
 }
 
-/// The prompt may be gone by the time there is an answer.
+/// The question may be deleted before its answer is sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_prompt_that_was_deleted_is_answered_all_the_same() {
     let server = DiscordServer::start().await;
@@ -352,11 +351,11 @@ async fn a_prompt_that_was_deleted_is_answered_all_the_same() {
     let ada = server.person("Ada").await;
 
     let asked = ada.mentions(&general, "are you there?").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     ada.deletes(&asked).await;
-    release.lets_one_through();
+    release.release_one();
     hears(&server, &general, "Here.").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&general).await, ["Here."]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&general).await, ["Here."]);
 }

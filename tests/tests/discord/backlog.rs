@@ -1,6 +1,6 @@
-//! What was said while nobody was there.
+//! Messages that were sent while the gateway was down.
 
-use rejoinder_discord_server::{Channel, DiscordServer, Fault, Gateway as Event, Person};
+use rejoinder_discord_server::{Channel, DiscordServer, Fault, GatewayAction, Person};
 use rejoinder_tests::{Gateway, ScriptedAgent};
 use rstest::rstest;
 
@@ -8,7 +8,7 @@ use crate::{between_with, hears};
 
 const QUIET: &str = "streaming = \"off\"";
 
-/// D14: the first start begins at now: nobody is answered who said something before there was a gateway.
+/// D14: the first start does not answer messages from before it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_first_start_answers_nothing_from_before_it() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -21,20 +21,21 @@ async fn the_first_start_answers_nothing_from_before_it() {
     ada.dm("new").await;
     hears(&server, &ada.direct().await, "echo new").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
-    assert!(server.said(&general).await.is_empty());
+    assert!(server.bot_texts(&general).await.is_empty());
 }
 
 async fn begun(server: &DiscordServer, agent: &ScriptedAgent, ada: &Person, chat: &Channel) -> Gateway {
     let gateway = between_with(server, agent, QUIET).start().await;
     ada.says(chat, "hello").await;
     hears(server, chat, "echo hello").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     gateway
 }
 
-/// D4, D9, E1, E6, F5: all of it is answered, in order, once: replayed by Discord, or read back page by page.
+/// D4, D9, E1, E6, F5: all missed messages are answered once and in order, whether Discord replays them or they are read
+/// back page by page.
 #[rstest]
 #[case::replayed(false)]
 #[case::read_back(true)]
@@ -47,18 +48,18 @@ async fn what_was_said_meanwhile_is_answered_in_order(#[case] is_forgotten: bool
     gateway.kill();
     server.all_say(&[(ada, chat.clone())], 110, "{}").await;
     if is_forgotten {
-        server.gateway(Event::Forget).await;
+        server.gateway(GatewayAction::Forget).await;
     }
     gateway.restart().await;
     hears(&server, &chat, "echo 109").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let expected: Vec<_> = (0..110).map(|n| format!("echo {n}")).collect();
-    assert_eq!(server.said(&chat).await[1..], expected);
+    assert_eq!(server.bot_texts(&chat).await[1..], expected);
     assert_eq!(server.sessions().await.identifies, if is_forgotten { 2 } else { 1 });
 }
 
-/// D4: `backfill_max_age` bounds how far back is read.
+/// D4: `backfill_max_age` limits how far back messages are read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_older_than_the_operator_wants_is_not_answered() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -67,28 +68,28 @@ async fn what_is_older_than_the_operator_wants_is_not_answered() {
     let mut gateway = between_with(&server, &agent, keys).own_calendar().start().await;
     ada.says(&chat, "hello").await;
     hears(&server, &chat, "echo hello").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     gateway.stop().await;
-    server.gateway(Event::Forget).await;
+    server.gateway(GatewayAction::Forget).await;
     ada.says(&chat, "too old").await;
     server.advance(std::time::Duration::from_hours(2)).await;
-    gateway.calendar_jumps(2 * 3600);
+    gateway.set_calendar_offset(2 * 3600);
     ada.says(&chat, "new").await;
     gateway.restart().await;
     hears(&server, &chat, "echo new").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, ["echo hello", "echo new"]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, ["echo hello", "echo new"]);
 }
 
-/// D1, D9, E6, F5: people in channels, threads, forums and direct chats go on talking while the gateway is killed,
-/// restarted and cut off: everybody is answered once, in order.
+/// D1, D9, E6, F5: people in channels, threads, forums and direct chats keep writing while the gateway is killed, restarted
+/// and disconnected: each message is answered once, in order.
 #[rstest]
 #[case::resumed(&[])]
-#[case::forgotten(&[Event::Forget])]
+#[case::forgotten(&[GatewayAction::Forget])]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_restart_while_people_talk_loses_nothing(#[case] trouble: &[Event]) {
+async fn a_restart_while_people_talk_loses_nothing(#[case] actions: &[GatewayAction]) {
     const TALK: usize = 24;
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
     let guild = server.guild("Friends").await;
@@ -109,16 +110,16 @@ async fn a_restart_while_people_talk_loses_nothing(#[case] trouble: &[Event]) {
         }
     };
     let restarting = async {
-        agent.called(6).await;
+        agent.until_called(6).await;
         gateway.kill();
-        for event in trouble {
-            server.gateway(*event).await;
+        for action in actions {
+            server.gateway(*action).await;
         }
         gateway.restart().await;
-        agent.called(30).await;
+        agent.until_called(30).await;
         gateway.stop().await;
-        for event in trouble {
-            server.gateway(*event).await;
+        for action in actions {
+            server.gateway(*action).await;
         }
         gateway.restart().await;
     };
@@ -126,18 +127,18 @@ async fn a_restart_while_people_talk_loses_nothing(#[case] trouble: &[Event]) {
 
     for place in places.iter().chain([&chat]) {
         let greeted = usize::from(place.id() == chat.id());
-        let said = server.until_said(place, TALK + greeted).await;
+        let said = server.until_bot_texts(place, TALK + greeted).await;
         let numbers: Vec<_> =
             said[greeted..].iter().map(|text| text.rsplit(' ').next().unwrap().parse::<usize>().unwrap()).collect();
         assert_eq!(numbers, (0..TALK).collect::<Vec<_>>());
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
     for place in &places {
-        assert_eq!(server.said(place).await.len(), TALK);
+        assert_eq!(server.bot_texts(place).await.len(), TALK);
     }
 }
 
-/// D1, F5: what is still to be read when the process dies is read before what Discord replays, which is newer.
+/// D1, F5: a backlog that was not read before a crash is read before the newer events that Discord replays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_was_left_to_be_read_comes_before_what_is_newer() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -145,23 +146,23 @@ async fn what_was_left_to_be_read_comes_before_what_is_newer() {
     let mut gateway = begun(&server, &agent, &ada, &chat).await;
 
     gateway.kill();
-    server.gateway(Event::Forget).await;
+    server.gateway(GatewayAction::Forget).await;
     ada.says(&chat, "one").await;
     server.fault(Fault::on("GET", "/channels/*/messages").failed(503).always()).await;
     gateway.restart().await;
     ada.says(&chat, "two").await;
     let tried = async || (!server.calls_to("GET", "/messages").await.is_empty()).then_some(());
-    server.until("it tries to read what it missed", tried).await;
+    server.until("an attempt to read the backlog", tried).await;
     gateway.kill();
-    server.lift_all().await;
+    server.clear_faults().await;
     gateway.restart().await;
     hears(&server, &chat, "echo two").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, ["echo hello", "echo one", "echo two"]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, ["echo hello", "echo one", "echo two"]);
 }
 
-/// D9: a channel that cannot be read any more holds up no other.
+/// D9: a channel that can no longer be read does not block others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_channel_that_cannot_be_read_is_let_pass() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -170,17 +171,17 @@ async fn a_channel_that_cannot_be_read_is_let_pass() {
     let ada = server.person("Ada").await;
     let mut gateway = between_with(&server, &agent, QUIET).start().await;
     ada.mentions(&general, "hello").await;
-    server.until_said(&general, 1).await;
-    gateway.settles().await;
+    server.until_bot_texts(&general, 1).await;
+    gateway.until_settled().await;
 
     gateway.stop().await;
-    server.gateway(Event::Forget).await;
+    server.gateway(GatewayAction::Forget).await;
     ada.mentions(&closed, "for nobody").await;
     closed.denies(&["view_channel", "read_message_history"]).await;
     ada.mentions(&general, "open").await;
     gateway.restart().await;
-    server.until_said(&general, 2).await;
+    server.until_bot_texts(&general, 2).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 2);
 }

@@ -1,5 +1,5 @@
-//! `kill -9` at every step: nothing is lost, and nobody is answered twice: what may have been sent is sent again as
-//! the same message, which Discord shows once.
+//! `kill -9` at every step: nothing is lost, and nobody is answered twice. A message that may have been sent is sent again
+//! with the same nonce, and Discord shows it once.
 
 use crate::promise::{Discord, Place};
 

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Many conversations at once.
 
 use rejoinder_discord_server::DiscordServer;
 use rejoinder_tests::ScriptedAgent;
@@ -7,7 +7,7 @@ use crate::{between_with, hears};
 
 const CROWD: usize = 400;
 
-/// B11, E4, E6: hundreds of conversations at once are each answered once, while one of them floods.
+/// B11, E4, E6: hundreds of concurrent conversations are each answered once, while one of them floods.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hundreds_at_once_are_each_answered_once() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -22,11 +22,11 @@ async fn hundreds_at_once_are_each_answered_once() {
         hears(&server, chat, "echo two 0").await;
     }
     hears(&server, &eve[0].1, &format!("echo flood {}", CROWD - 1)).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     for (_, chat) in &crowd {
-        assert_eq!(server.said(chat).await, ["echo one 0", "echo two 0"]);
+        assert_eq!(server.bot_texts(chat).await, ["echo one 0", "echo two 0"]);
     }
     let expected: Vec<_> = (0..CROWD).map(|n| format!("echo flood {n}")).collect();
-    assert_eq!(server.said(&eve[0].1).await, expected);
+    assert_eq!(server.bot_texts(&eve[0].1).await, expected);
 }

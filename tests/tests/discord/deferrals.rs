@@ -7,7 +7,7 @@ use crate::{DEFERRAL, LATE, between, hears};
 
 const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\n";
 
-/// A10, B10: the deferral turns into the answer, in place.
+/// A10, B10: the deferral is edited into the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer() {
     let server = DiscordServer::start().await;
@@ -18,15 +18,15 @@ async fn a_deferral_becomes_the_answer() {
 
     ada.dm("hello").await;
     let deferral = hears(&server, &chat, DEFERRAL).await;
-    release.lets_one_through();
+    release.release_one();
     let answer = hears(&server, &chat, "At last.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(answer.id, deferral.id);
-    assert_eq!(server.said(&chat).await, ["At last."]);
+    assert_eq!(server.bot_texts(&chat).await, ["At last."]);
 }
 
-/// A10: a deferral that cannot be edited any more is followed by the answer.
+/// A10: a deferral that can no longer be edited is followed by the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
     let server = DiscordServer::start().await;
@@ -38,15 +38,15 @@ async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
     let asked = ada.mentions(&general, "hello").await;
     let deferral = hears(&server, &general, DEFERRAL).await;
     moderator.deletes(&deferral).await;
-    release.lets_one_through();
+    release.release_one();
     let answer = hears(&server, &general, "At last.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(answer.reply_to, Some(asked.id));
-    assert_eq!(server.said(&general).await, ["At last."]);
+    assert_eq!(server.bot_texts(&general).await, ["At last."]);
 }
 
-/// A9, A10, G2: past both deadlines the deferral becomes the fallback, and the next one is answered.
+/// A9, A10, G2: after both deadlines the deferral becomes the fallback, and the next message is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stall_becomes_the_fallback() {
     let server = DiscordServer::start().await;
@@ -65,11 +65,11 @@ async fn a_stall_becomes_the_fallback() {
     ada.dm("and now?").await;
     hears(&server, &chat, "The next one.").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, [LATE, "The next one."]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, [LATE, "The next one."]);
 }
 
-/// B1: who only waits in line is owed a deferral at most, and the real answer wins.
+/// B1: a turn that waits for another one gets one deferral at most, and then its answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn everybody_in_line_is_told_and_answered() {
     let server = DiscordServer::start().await;
@@ -79,24 +79,24 @@ async fn everybody_in_line_is_told_and_answered() {
     let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
 
     let first = ada.mentions(&general, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let second = bob.mentions(&general, "two").await;
     server
         .until("both are deferred", async || {
-            let said = server.said(&general).await;
+            let said = server.bot_texts(&general).await;
             (said.iter().filter(|text| *text == DEFERRAL).count() == 2).then_some(())
         })
         .await;
-    release.lets_one_through();
+    release.release_one();
     let to_ada = hears(&server, &general, "the first").await;
-    let to_bob = crate::finds(&server, &general, "Bob's", |message| message.content.starts_with("echo")).await;
+    let to_bob = crate::finds(&server, &general, "Bob's answer", |message| message.content.starts_with("echo")).await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&general).await.len(), 2);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&general).await.len(), 2);
     assert_eq!((to_ada.reply_to, to_bob.reply_to), (Some(first.id), Some(second.id)));
 }
 
-/// D1, D3: a deferral is a debt that outlives the process, and is paid in its place.
+/// D1, D3: a debt outlives the process, and its deferral is edited into the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_is_paid_after_a_crash() {
     let server = DiscordServer::start().await;
@@ -108,13 +108,13 @@ async fn a_deferral_is_paid_after_a_crash() {
     ada.dm("hello").await;
     let deferral = hears(&server, &chat, DEFERRAL).await;
     let turn = gateway.only_turn();
-    // Which message is the deferral is written down after it was sent.
-    eventually("it is written down", async || gateway.explain(&turn).contains(&deferral.id).then_some(())).await;
+    // The deferral's receipt is stored only after it was sent.
+    eventually("its receipt is stored", async || gateway.explain(&turn).contains(&deferral.id).then_some(())).await;
     gateway.kill();
     gateway.restart().await;
     let answer = hears(&server, &chat, "echo hello").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(answer.id, deferral.id);
-    assert_eq!(server.said(&chat).await, ["echo hello"]);
+    assert_eq!(server.bot_texts(&chat).await, ["echo hello"]);
 }

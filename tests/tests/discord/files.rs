@@ -1,14 +1,14 @@
-//! Files, and what is no text.
+//! Files and other messages without text.
 
 use rejoinder_discord_server::DiscordServer;
 use rejoinder_tests::{Gateway, Script, ScriptedAgent};
 
 use crate::{discord, hears};
 
-/// The smallest picture there is.
+/// A minimal picture.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
 
-/// A gateway with an agent that can see, and counts.
+/// A gateway with an agent that accepts images and numbers its answers.
 async fn seeing(keys: &str) -> (DiscordServer, ScriptedAgent, Gateway) {
     let server = DiscordServer::start().await;
     let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
@@ -17,7 +17,7 @@ async fn seeing(keys: &str) -> (DiscordServer, ScriptedAgent, Gateway) {
     (server, agent, gateway)
 }
 
-/// K3: pictures reach a model that can see, as pictures, beside what was said with them: one turn.
+/// K3: several pictures and their text reach a multimodal model as one turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn pictures_are_seen() {
     let (server, agent, gateway) = seeing("").await;
@@ -27,14 +27,14 @@ async fn pictures_are_seen() {
     ada.sends_files(&chat, "what are these?", &[("a.png", PNG), ("b.png", PNG), ("c.png", PNG)]).await;
     hears(&server, &chat, "answer 0").await;
 
-    gateway.settles().await;
-    let told = agent.calls()[0].told();
-    assert!(told.contains("what are these?"), "{told}");
-    assert_eq!(told.matches("data:image/").count(), 3, "{told}");
+    gateway.until_settled().await;
+    let text = agent.calls()[0].last_message();
+    assert!(text.contains("what are these?"), "{text}");
+    assert_eq!(text.matches("data:image/").count(), 3, "{text}");
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// K3: a file that is too large costs nobody the text.
+/// K3: a message with a file that is too large is answered without the file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_file_that_is_too_large_costs_nobody_the_text() {
     let (server, agent, gateway) = seeing("max_attachment = \"1 KiB\"").await;
@@ -44,12 +44,12 @@ async fn a_file_that_is_too_large_costs_nobody_the_text() {
     ada.sends_files(&chat, "what is this?", &[("film.mkv", &[7; 5000])]).await;
     hears(&server, &chat, "answer 0").await;
 
-    gateway.settles().await;
-    let told = agent.calls()[0].told();
-    assert!(told.contains("what is this?") && told.contains("film.mkv"), "{told}");
+    gateway.until_settled().await;
+    let text = agent.calls()[0].last_message();
+    assert!(text.contains("what is this?") && text.contains("film.mkv"), "{text}");
 }
 
-/// K3: a text file is read, a sticker is told in words, and what is replied to is quoted.
+/// K3: a text file is inlined, a sticker is described in text, and the message replied to is quoted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_no_text_is_told_in_words() {
     let (server, agent, gateway) = seeing("").await;
@@ -65,9 +65,9 @@ async fn what_is_no_text_is_told_in_words() {
     ada.replies(&said, &format!("{} is that so?", server.bot_mention())).await;
     hears(&server, &general, "answer 2").await;
 
-    gateway.settles().await;
-    let told: Vec<_> = agent.calls().iter().map(rejoinder_tests::Call::told).collect();
-    assert!(told[0].contains("milk, eggs"), "{told:#?}");
-    assert!(told[1].contains("wave"), "{told:#?}");
-    assert!(told[2].contains("is that so?") && told[2].contains("made of cheese"), "{told:#?}");
+    gateway.until_settled().await;
+    let texts: Vec<_> = agent.calls().iter().map(rejoinder_tests::Call::last_message).collect();
+    assert!(texts[0].contains("milk, eggs"), "{texts:#?}");
+    assert!(texts[1].contains("wave"), "{texts:#?}");
+    assert!(texts[2].contains("is that so?") && texts[2].contains("made of cheese"), "{texts:#?}");
 }

@@ -1,4 +1,4 @@
-//! Slash commands: three seconds to notice them, a quarter of an hour to answer them.
+//! Slash commands: three seconds to acknowledge one, a quarter of an hour to answer it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{DEFERRAL, FAILED, SILENT, between, between_with, discord, finds, hears};
 
-/// Patience for an agent that takes a quarter of an hour and more.
+/// Deadlines for an agent that takes more than a quarter of an hour.
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"24h\"\n";
 
 fn callback() -> rejoinder_discord_server::Fault {
@@ -20,10 +20,10 @@ async fn asks(person: &Person, channel: &Channel, question: &str) -> Interaction
     person.slash(channel, "ask", json!({ "question": question })).await
 }
 
-/// Waits until a command is acknowledged, and gives how.
+/// Waits until a command is acknowledged, and returns it.
 async fn acknowledged(server: &DiscordServer, asked: &Interaction) -> Interaction {
     server
-        .until("it is acknowledged", async || Some(server.interaction(asked).await).filter(|it| it.acknowledged))
+        .until("an acknowledgement", async || Some(server.interaction(asked).await).filter(|it| it.acknowledged))
         .await
 }
 
@@ -45,7 +45,7 @@ impl Scene {
         between_with(&self.server, agent, "streaming = \"off\"")
     }
 
-    /// Checks that the answer took the place of the notice that a command is thought over, and is all there is.
+    /// Checks that the answer replaced the command's loading message, and is the bot's only message.
     async fn is_answered_in_place(&self, asked: &Interaction, words: &str) {
         let answer = hears(&self.server, &self.general, words).await;
         let asked = self.server.interaction(asked).await;
@@ -57,7 +57,7 @@ impl Scene {
     }
 }
 
-/// An agent that needs 2.9 of the 3 seconds is not too late: the command was acknowledged long before.
+/// An agent that takes 2.9 of the 3 seconds is not too late, as the command is acknowledged long before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_command_whose_agent_takes_almost_three_seconds_is_answered_in_place() {
     let scene = Scene::set().await;
@@ -67,16 +67,16 @@ async fn a_command_whose_agent_takes_almost_three_seconds_is_answered_in_place()
     let asked = asks(&scene.ada, &scene.general, "how long?").await;
     let waits = tokio::time::sleep(Duration::from_millis(2_900));
     let noticed = acknowledged(&scene.server, &asked).await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     waits.await;
-    release.lets_one_through();
+    release.release_one();
 
     scene.is_answered_in_place(&asked, "At 2.9 s.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(noticed.response.as_deref(), Some("deferred"));
 }
 
-/// A1, A3, B10, C5: whatever the agent does with a command, the notice becomes one answer.
+/// A1, A3, B10, C5: whatever the agent does with a command, the loading message becomes one answer.
 #[rstest]
 #[case::reply("hello", "The model's answer.")]
 #[case::empty("zebra-empty", SILENT)]
@@ -93,11 +93,11 @@ async fn whatever_the_agent_does_a_command_is_answered_in_place(#[case] question
     let asked = asks(&scene.ada, &scene.general, question).await;
 
     scene.is_answered_in_place(&asked, words).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
-/// An acknowledgement that is lost on its way, in whatever way, is made again within the three seconds; that
-/// Discord has it already (40060) is as good.
+/// An acknowledgement that fails in any way is retried within the three seconds; "already acknowledged" (40060) counts as a
+/// success.
 #[rstest]
 #[case::its_answer_is_lost(Fault::on("POST", "/interactions/*/*/callback").executed_then_dropped())]
 #[case::an_error_after_it_was_taken(Fault::on("POST", "/interactions/*/*/callback").failed_after_executing(502))]
@@ -114,11 +114,11 @@ async fn an_acknowledgement_that_is_lost_is_made_again(#[case] fault: Fault) {
     let asked = asks(&scene.ada, &scene.general, "hello").await;
 
     scene.is_answered_in_place(&asked, "Hello.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(gateway.readiness().await.0);
 }
 
-/// A19: a command that cannot be acknowledged at all is answered in its channel.
+/// A19: a command that cannot be acknowledged is answered in its channel.
 #[rstest]
 #[case::too_late(Fault::on("POST", "/interactions/*/*/callback").refused(404, 10062, "Unknown interaction"))]
 #[case::never(callback().always())]
@@ -132,11 +132,11 @@ async fn a_command_that_cannot_be_acknowledged_is_answered_in_the_channel(#[case
     asks(&scene.ada, &scene.general, "hello").await;
     hears(&scene.server, &scene.general, "Hello.").await;
 
-    gateway.settles().await;
-    assert_eq!(scene.server.said(&scene.general).await, ["Hello."]);
+    gateway.until_settled().await;
+    assert_eq!(scene.server.bot_texts(&scene.general).await, ["Hello."]);
 }
 
-/// A10: sixteen minutes later the token is worth nothing: the answer comes in the channel.
+/// A10: after sixteen minutes the interaction token has expired, and the answer is sent to the channel.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_after_sixteen_minutes_comes_in_the_channel() {
     let scene = Scene::set().await;
@@ -145,19 +145,19 @@ async fn an_answer_after_sixteen_minutes_comes_in_the_channel() {
 
     let asked = asks(&scene.ada, &scene.general, "how long?").await;
     acknowledged(&scene.server, &asked).await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     scene.server.advance(Duration::from_mins(16)).await;
-    gateway.calendar_jumps(16 * 60);
-    release.lets_one_through();
+    gateway.set_calendar_offset(16 * 60);
+    release.release_one();
     hears(&scene.server, &scene.general, "At last.").await;
 
-    gateway.settles().await;
-    assert_eq!(scene.server.said(&scene.general).await, ["At last."]);
+    gateway.until_settled().await;
+    assert_eq!(scene.server.bot_texts(&scene.general).await, ["At last."]);
     let sends = scene.server.calls_to("POST", &format!("/channels/{}/messages", scene.general.id())).await;
     assert_eq!(sends.len(), 1, "{sends:?}");
 }
 
-/// A10, B10: a deferral in the place of the notice becomes the answer, also when the token is worth nothing any more.
+/// A10, B10: a deferral in the loading message becomes the answer, even when the interaction token has expired.
 #[rstest]
 #[case::at_once(0)]
 #[case::after_sixteen_minutes(16)]
@@ -171,14 +171,14 @@ async fn a_deferral_in_the_place_of_the_notice_becomes_the_answer(#[case] minute
     let asked = asks(&scene.ada, &scene.general, "how long?").await;
     scene.is_answered_in_place(&asked, DEFERRAL).await;
     scene.server.advance(Duration::from_mins(minutes.into())).await;
-    gateway.calendar_jumps(i64::from(minutes) * 60);
-    release.lets_one_through();
+    gateway.set_calendar_offset(i64::from(minutes) * 60);
+    release.release_one();
 
     scene.is_answered_in_place(&asked, "At last.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
-/// B11: what is asked in private is answered in private, for whoever asked and nobody else.
+/// B11: a private command is answered privately, visible only to the person who asked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_asked_in_private_is_answered_in_private() {
     let scene = Scene::set().await;
@@ -195,12 +195,12 @@ async fn what_is_asked_in_private_is_answered_in_private() {
     });
     let both = both.await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(both.iter().all(|message| message.ephemeral_to.as_deref() == Some(scene.ada.id())));
-    assert!(bob.sees(&scene.general).await.iter().all(|message| !message.ours), "somebody else sees it");
+    assert!(bob.sees(&scene.general).await.iter().all(|message| !message.ours), "somebody else sees the answer");
 }
 
-/// B11, A19: what was asked in private and took too long is said in the direct chat, and not in the channel.
+/// B11, A19: a private answer that takes too long is sent to the direct chat, not to the channel.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_private_answer_after_sixteen_minutes_comes_in_the_direct_chat() {
     let scene = Scene::set().await;
@@ -209,18 +209,18 @@ async fn a_private_answer_after_sixteen_minutes_comes_in_the_direct_chat() {
 
     let asked = scene.ada.slash(&scene.general, "ask", json!({ "question": "how long?", "private": true })).await;
     acknowledged(&scene.server, &asked).await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     scene.server.advance(Duration::from_mins(16)).await;
-    gateway.calendar_jumps(16 * 60);
-    release.lets_one_through();
+    gateway.set_calendar_offset(16 * 60);
+    release.release_one();
     hears(&scene.server, &scene.ada.direct().await, "At last.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let public = scene.server.visible(&scene.general).await;
     assert!(public.iter().all(|message| !message.ours || message.ephemeral_to.is_some()), "{public:#?}");
 }
 
-/// D1: a command that was acknowledged is answered in its place by the process that comes after.
+/// D1: after a crash, the next process answers an acknowledged command in place.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_command_survives_a_crash() {
     let scene = Scene::set().await;
@@ -229,15 +229,15 @@ async fn a_command_survives_a_crash() {
 
     let asked = asks(&scene.ada, &scene.general, "hello").await;
     acknowledged(&scene.server, &asked).await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     gateway.kill();
     gateway.restart().await;
 
     scene.is_answered_in_place(&asked, "echo Ada: hello").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
-/// D1: a crash at any step of a command leaves one answer: in place while Discord knows the command, else in the
+/// D1: a crash at any step of a command leaves one answer: in place if Discord has the acknowledgement, otherwise in the
 /// channel.
 #[rstest]
 #[case::received_before_the_commit("received:1")]
@@ -252,24 +252,24 @@ async fn a_crash_at_any_step_of_a_command_leaves_one_answer(#[case] point: &str)
     let agent = ScriptedAgent::replying("Hello.").await;
     let mut gateway = scene.before(&agent).start().await;
     let (server, general) = (&scene.server, &scene.general);
-    // At its next start it takes its session up again, so that nothing but what is asked then passes these points.
+    // The next start resumes the session, so that only the command passes the crash points.
     scene.ada.mentions(general, "we meet").await;
     hears(server, general, "Hello.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     gateway.stop().await;
 
     gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
-    gateway.is_ready().await;
+    gateway.until_ready().await;
     asks(&scene.ada, general, "hello").await;
-    gateway.has_crashed().await;
+    gateway.until_crashed().await;
     gateway.restart().await;
-    server.until_said(general, 2).await;
+    server.until_bot_texts(general, 2).await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(general).await, ["Hello.", "Hello."]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(general).await, ["Hello.", "Hello."]);
 }
 
-/// B3, D18: the gateway's own commands are settled by their answer.
+/// B3, D18: the gateway's own commands are settled by their responses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn commands_are_the_gateways_own() {
     let scene = Scene::set().await;
@@ -280,7 +280,7 @@ async fn commands_are_the_gateways_own() {
     ada.slash(general, "stop", json!({})).await;
     hears(server, general, "There is nothing to cancel.").await;
     ada.mentions(general, "a long task").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     ada.slash(general, "status", json!({})).await;
     finds(server, general, "the status", |message| message.content.contains("is working on an answer")).await;
     ada.slash(general, "stop", json!({})).await;
@@ -290,13 +290,13 @@ async fn commands_are_the_gateways_own() {
     ada.slash(general, "help", json!({})).await;
     finds(server, general, "the help", |message| message.content.contains("/status")).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
     let loading = server.visible(general).await.into_iter().filter(|message| message.loading).count();
-    assert_eq!(loading, 0, "something is thought over for ever");
+    assert_eq!(loading, 0, "a loading message remains");
 }
 
-/// H4: a limit on everything else does not hold up the acknowledgement.
+/// H4: a global rate limit does not delay acknowledgements.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_global_limit_does_not_hold_up_an_acknowledgement() {
     let scene = Scene::set().await;
@@ -307,7 +307,7 @@ async fn a_global_limit_does_not_hold_up_an_acknowledgement() {
     scene.server.fault(limited.rate_limited(Duration::from_secs(5), rejoinder_discord_server::Scope::Global)).await;
 
     bob.dm("hello").await;
-    eventually("he is refused", async || {
+    eventually("his message is rate limited", async || {
         let sends = scene.server.calls_to("POST", "/messages").await;
         sends.iter().any(|call| call.status == Some(429)).then_some(())
     })
@@ -317,5 +317,5 @@ async fn a_global_limit_does_not_hold_up_an_acknowledgement() {
 
     scene.is_answered_in_place(&asked, "Hello.").await;
     hears(&scene.server, &bob.direct().await, "Hello.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }

@@ -1,4 +1,4 @@
-//! End to end on Discord: the real binary, against a Discord that fails on demand.
+//! End to end on Discord: the real binary against a test double that fails on demand.
 
 mod access;
 mod answers;
@@ -26,7 +26,7 @@ const FAILED: &str = "Sorry, I could not finish that. Please try again.";
 const LATE: &str = "Sorry, that took too long. Please try again.";
 const DEFERRAL: &str = "Still working on this.";
 
-/// The section of the channel `discord.test`, which lets everybody in, with more keys.
+/// The section of the channel `discord.test`, which admits everybody unless `keys` says otherwise.
 fn discord(server: &DiscordServer, keys: &str) -> String {
     let unless_set =
         |key: &str, value: &str| if keys.contains(key) { String::new() } else { format!("{key} = {value}") };
@@ -44,24 +44,24 @@ fn between(server: &DiscordServer, agent: &ScriptedAgent) -> GatewayBuilder {
     Gateway::builder().config(&discord(server, "")).config(&agent.section())
 }
 
-/// As [`between`], with more keys of the channel.
+/// As [`between`], with additional keys of the channel.
 fn between_with(server: &DiscordServer, agent: &ScriptedAgent, keys: &str) -> GatewayBuilder {
     Gateway::builder().config(&discord(server, keys)).config(&agent.section())
 }
 
-/// Waits until there is a message of this kind in a channel.
+/// Waits for a message in a channel for which `is_it` holds.
 async fn finds(server: &DiscordServer, channel: &Channel, about: &str, is_it: impl Fn(&Message) -> bool) -> Message {
     server.until(about, async || server.visible(channel).await.into_iter().find(|message| is_it(message))).await
 }
 
-/// Waits until the bot has said exactly this in a channel.
+/// Waits until the bot has sent exactly this text to a channel.
 async fn hears(server: &DiscordServer, channel: &Channel, words: &str) -> Message {
-    let about = format!("it says `{words}`");
+    let about = format!("the bot's message `{words}`");
     finds(server, channel, &about, |message| message.ours && !message.loading && message.content == words).await
 }
 
-/// Waits until the bot has said nothing but this in a channel.
+/// Waits until these are the bot's only messages in a channel.
 async fn says_only(server: &DiscordServer, channel: &Channel, words: &[&str]) {
-    let about = format!("it says {words:?} and nothing else");
-    server.until(&about, async || (server.said(channel).await == words).then_some(())).await;
+    let about = format!("the bot's only messages are {words:?}");
+    server.until(&about, async || (server.bot_texts(channel).await == words).then_some(())).await;
 }

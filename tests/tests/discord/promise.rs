@@ -1,12 +1,12 @@
-//! What every platform keeps to when sending goes wrong, on Discord: what may have arrived is sent again as the same
-//! message, which is shown once.
+//! The shared promise scenarios on Discord: a message that may have arrived is sent again with the same nonce, and Discord
+//! shows it once.
 
 use std::cell::RefCell;
 
-use rejoinder_discord_server::{Channel, DiscordServer, Fault, Gateway as Event, Person};
+use rejoinder_discord_server::{Channel, DiscordServer, Fault, GatewayAction, Person};
 use rejoinder_tests::{
     Gateway, GatewayBuilder,
-    promise::{Calls, Platform, Said, Trouble},
+    promise::{Calls, Failure, Platform, SentMessage},
 };
 use tempfile::NamedTempFile;
 
@@ -20,7 +20,7 @@ pub(crate) enum Place {
     ServerForgotten,
 }
 
-/// A Discord, and the file with the token that the gateway takes.
+/// A Discord double, and the file that the gateway reads its token from.
 pub(crate) struct Discord {
     server: DiscordServer,
     token: NamedTempFile,
@@ -64,44 +64,49 @@ impl Platform for Discord {
         (person, chat)
     }
 
-    async fn says(&self, (person, chat): &Self::Person, words: &str) {
+    async fn says(&self, (person, chat): &Self::Person, text: &str) {
         if self.is_in_a_server() {
-            person.mentions(chat, words).await;
+            person.mentions(chat, text).await;
         } else {
-            person.says(chat, words).await;
+            person.says(chat, text).await;
         }
     }
 
-    async fn has_crashed(&self) {
+    async fn after_crash(&self) {
         if matches!(self.place, Place::DirectChatForgotten | Place::ServerForgotten) {
-            self.server.gateway(Event::Forget).await;
+            self.server.gateway(GatewayAction::Forget).await;
         }
     }
 
-    async fn hears(&self, (_, chat): &Self::Person) -> Vec<Said> {
+    async fn messages_of(&self, (_, chat): &Self::Person) -> Vec<SentMessage> {
         let ours = self.server.visible(chat).await.into_iter().filter(|message| message.ours && !message.loading);
-        ours.map(|message| Said { id: message.id, words: message.content }).collect()
+        ours.map(|message| SentMessage { id: message.id, text: message.content }).collect()
     }
 
-    async fn until<T>(&self, person: &Self::Person, about: &str, mut find: impl FnMut(&[Said]) -> Option<T>) -> T {
-        self.server.until(about, async || find(&self.hears(person).await)).await
+    async fn until<T>(
+        &self,
+        person: &Self::Person,
+        about: &str,
+        mut find: impl FnMut(&[SentMessage]) -> Option<T>,
+    ) -> T {
+        self.server.until(about, async || find(&self.messages_of(person).await)).await
     }
 
-    async fn fails(&self, calls: Calls, trouble: Trouble, times: Option<u32>) {
-        let (calls, words) = match calls {
+    async fn fail_calls(&self, calls: Calls, failure: Failure, times: Option<u32>) {
+        let (calls, text) = match calls {
             Calls::All => (Fault::on_everything(), ""),
-            Calls::Sending(words) => (Fault::on("POST", "/channels/*/messages"), words),
+            Calls::Sending(text) => (Fault::on("POST", "/channels/*/messages"), text),
         };
-        let fault = match trouble {
-            Trouble::BadGateway => calls.failed(502),
-            Trouble::DoneAndBadGateway => calls.failed_after_executing(502),
-            Trouble::Reset => calls.reset(),
-            Trouble::Lost => calls.executed_then_dropped(),
-            Trouble::Silence => calls.executed_then_silent(),
-            Trouble::Refused => calls.refused(400, 200_000, "Message was blocked by automatic moderation"),
-            Trouble::Slow => calls.answered_late(Trouble::LATER),
+        let fault = match failure {
+            Failure::BadGateway => calls.failed(502),
+            Failure::DoneAndBadGateway => calls.failed_after_executing(502),
+            Failure::Reset => calls.reset(),
+            Failure::Lost => calls.executed_then_dropped(),
+            Failure::Silence => calls.executed_then_silent(),
+            Failure::Refused => calls.refused(400, 200_000, "Message was blocked by automatic moderation"),
+            Failure::Slow => calls.answered_late(Failure::SLOW_DELAY),
         };
-        let fault = fault.saying(words);
+        let fault = fault.saying(text);
         self.server
             .fault(match times {
                 Some(times) => fault.times(times),
@@ -110,27 +115,27 @@ impl Platform for Discord {
             .await;
     }
 
-    async fn heals(&self) {
-        self.server.lift_all().await;
+    async fn clear_faults(&self) {
+        self.server.clear_faults().await;
     }
 
-    async fn goes_away(&self) {
+    async fn disconnect(&self) {
         self.server.fault(Fault::on_everything().reset().always()).await;
-        self.server.gateway(Event::Refuses(true)).await;
-        self.server.gateway(Event::Abort).await;
+        self.server.gateway(GatewayAction::Refuses(true)).await;
+        self.server.gateway(GatewayAction::Abort).await;
     }
 
-    async fn comes_back(&self) {
-        self.server.lift_all().await;
-        self.server.gateway(Event::Refuses(false)).await;
+    async fn reconnect(&self) {
+        self.server.clear_faults().await;
+        self.server.gateway(GatewayAction::Refuses(false)).await;
         self.server.until_connected().await;
     }
 
-    async fn revokes_the_token(&self) {
+    async fn revoke_token(&self) {
         self.next.replace(self.server.reset_token().await);
     }
 
-    async fn mends_the_token(&self) {
+    async fn restore_token(&self) {
         std::fs::write(self.token.path(), &*self.next.borrow()).expect("the token is written");
     }
 }

@@ -1,4 +1,4 @@
-//! Servers, and who else is in them.
+//! Servers and the other participants in them.
 
 use rejoinder_discord_server::DiscordServer;
 use rejoinder_tests::ScriptedAgent;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{between, between_with, hears};
 
-/// B5, L4: what is directed at the bot is answered, as a reply to it; the rest is nobody's business.
+/// B5, L4: messages directed at the bot are answered with a reply to each; others are ignored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_server_is_answered_when_it_asks() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Here.").await);
@@ -21,18 +21,18 @@ async fn a_server_is_answered_when_it_asks() {
     let mention = ada.mentions(&general, "are you there?").await;
     let answer = hears(&server, &general, "Here.").await;
     let reply = bob.replies(&answer, "thank you").await;
-    server.until_said(&general, 2).await;
+    server.until_bot_texts(&general, 2).await;
     let role = ada.says(&general, &format!("<@&{}> one more", guild.bot_role())).await;
-    server.until_said(&general, 3).await;
+    server.until_bot_texts(&general, 3).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let answers: Vec<_> = server.visible(&general).await.into_iter().filter(|message| message.ours).collect();
     let asked: Vec<_> = answers.into_iter().map(|answer| answer.reply_to).collect();
     assert_eq!(asked, [Some(mention.id), Some(reply.id), Some(role.id)]);
     assert_eq!(agent.calls().len(), 3);
 }
 
-/// B5: with `group_policy = "all"` the agent hears everything, and owes an answer to what is directed at it.
+/// B5: with `group_policy = "all"` the agent gets every message, but only those directed at the bot are owed an answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_overheard_is_told_and_owed_nothing() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("NO_REPLY").await);
@@ -41,16 +41,16 @@ async fn what_is_overheard_is_told_and_owed_nothing() {
     let ada = server.person("Ada").await;
 
     ada.says(&general, "nice weather").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     ada.mentions(&general, "what do you think?").await;
     hears(&server, &general, crate::SILENT).await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&general).await, [crate::SILENT]);
-    assert!(agent.calls()[0].told().contains("nice weather"));
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&general).await, [crate::SILENT]);
+    assert!(agent.calls()[0].last_message().contains("nice weather"));
 }
 
-/// O1: another bot is owed nothing, and no agent runs for it; nor for a webhook.
+/// O1: messages from other bots and from webhooks are owed nothing, and no agent runs for them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn two_bots_do_not_answer_each_other_for_ever() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -62,14 +62,14 @@ async fn two_bots_do_not_answer_each_other_for_ever() {
     chatterbox.dm("hello, colleague").await;
     ada.posts_by_webhook(&general, &format!("{} hello", server.bot_mention())).await;
     ada.mentions(&general, "hello").await;
-    server.until_said(&general, 1).await;
+    server.until_bot_texts(&general, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
-    assert_eq!(server.said(&general).await.len(), 1);
+    assert_eq!(server.bot_texts(&general).await.len(), 1);
 }
 
-/// O1: a bot that the operator names is answered like a person; our own messages never are.
+/// O1: a bot on `allow_bots` is answered like a person; the gateway's own messages never are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_bot_that_is_allowed_is_answered() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello, colleague.").await);
@@ -81,11 +81,11 @@ async fn a_bot_that_is_allowed_is_answered() {
     chatterbox.mentions(&general, "hello").await;
     hears(&server, &general, "Hello, colleague.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// A reaction to an answer owes nothing, and says something only to an agent that wants to know.
+/// A reaction to an answer is owed nothing, and reaches the agent only with `tell_reactions`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_to_an_answer_owes_nothing() {
     for tells in [false, true] {
@@ -96,19 +96,19 @@ async fn a_reaction_to_an_answer_owes_nothing() {
 
         ada.dm("hello").await;
         let answer = hears(&server, &chat, "Hello.").await;
-        gateway.settles().await;
+        gateway.until_settled().await;
         ada.reacts(&answer, "👍").await;
-        // Events come in order: once Bob is answered, the reaction is in.
+        // Events arrive in order: once Bob is answered, the reaction was received.
         bob.dm("hello").await;
         hears(&server, &bob.direct().await, "Hello.").await;
-        agent.called(if tells { 3 } else { 2 }).await;
+        agent.until_called(if tells { 3 } else { 2 }).await;
 
-        gateway.settles().await;
+        gateway.until_settled().await;
         assert_eq!(agent.calls().len(), if tells { 3 } else { 2 });
     }
 }
 
-/// A server that the bot is invited to while it runs is answered from then on; one it is removed from is no trouble.
+/// A server that invites the bot at run time is answered from then on; being removed from one causes no trouble.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn servers_come_and_go() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -118,17 +118,17 @@ async fn servers_come_and_go() {
     let late = server.guild("Latecomers").await;
     let general = late.channel("general").await;
     ada.mentions(&general, "welcome").await;
-    server.until_said(&general, 1).await;
-    gateway.settles().await;
+    server.until_bot_texts(&general, 1).await;
+    gateway.until_settled().await;
     late.kicks_the_bot().await;
     ada.dm("still there?").await;
     hears(&server, &ada.direct().await, "echo still there?").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(gateway.readiness().await.0);
 }
 
-/// E4: an event that nobody can read, and one of a kind from the future, hold up nobody.
+/// E4: malformed events and events of an unknown kind block nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_poisonous_event_blocks_nobody() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -144,7 +144,7 @@ async fn a_poisonous_event_blocks_nobody() {
     ada.dm("hello").await;
     hears(&server, &chat, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
     assert_eq!(server.sessions().await.connections, 1);
 }

@@ -1,4 +1,4 @@
-//! What the application needs, and what is said when it has not got it.
+//! What the application needs, and how the gateway reports that something is missing.
 
 use rejoinder_discord_server::{DiscordServer, Fault};
 use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::{between, between_with, hears};
 
-/// D17, F4: without the MESSAGE CONTENT intent readiness says what to switch on; what is said to the bot is
-/// answered all the same.
+/// D17, F4: without the MESSAGE CONTENT intent readiness says what to switch on; messages directed at the bot are still
+/// answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn hidden_content_is_named() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -23,15 +23,15 @@ async fn hidden_content_is_named() {
     ada.dm("are you there?").await;
     hears(&server, &general, "Hello.").await;
     hears(&server, &ada.direct().await, "Hello.").await;
-    let said = gateway.complains("MESSAGE CONTENT INTENT").await;
+    let said = gateway.until_not_ready("MESSAGE CONTENT INTENT").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(said.contains("discord.test"), "{said}");
-    assert!(gateway.log().contains("MESSAGE CONTENT INTENT"), "the log does not say so");
+    assert!(gateway.log().contains("MESSAGE CONTENT INTENT"), "the log does not name the intent");
     assert_eq!(agent.calls().len(), 2);
 }
 
-/// An operator who does not want to read everything is not told to.
+/// With `message_content = false` the gateway is ready without the intent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn who_does_not_ask_for_the_content_is_ready_without_it() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -44,11 +44,11 @@ async fn who_does_not_ask_for_the_content_is_ready_without_it() {
     ada.mentions(&general, "are you there?").await;
     hears(&server, &general, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(gateway.readiness().await.0, "{}", gateway.readiness().await.1);
 }
 
-/// The commands are registered for everybody, or for the servers that the operator names.
+/// The commands are registered globally, or in the servers that the operator names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_commands_are_registered_where_the_operator_wants_them() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -61,16 +61,16 @@ async fn the_commands_are_registered_where_the_operator_wants_them() {
     };
 
     let everywhere = between(&server, &agent).start().await;
-    server.until("they are there", async || (registered(None).await == expected).then_some(())).await;
+    server.until("the global commands", async || (registered(None).await == expected).then_some(())).await;
     assert!(registered(Some(&guild)).await.is_empty());
     drop(everywhere);
 
     let keys = format!("command_guilds = [\"{}\"]", guild.id());
     let _here = between_with(&server, &agent, &keys).start().await;
-    server.until("they are there", async || (registered(Some(&guild)).await == expected).then_some(())).await;
+    server.until("the server's commands", async || (registered(Some(&guild)).await == expected).then_some(())).await;
 }
 
-/// D17: not ready before Discord has proved that events come in; no session is begun when none is left today.
+/// D17: the gateway is not ready until Discord's Gateway has accepted it; it starts no session when none is left today.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn it_is_not_ready_while_no_session_may_be_begun() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -79,14 +79,14 @@ async fn it_is_not_ready_while_no_session_may_be_begun() {
 
     gateway.spawn(&[]);
     let asked = async || (!server.calls_to("GET", "/gateway/bot").await.is_empty()).then_some(());
-    server.until("it asks how many are left", asked).await;
-    let said = gateway.complains("60 minutes").await;
+    server.until("the gateway asks how many sessions are left", asked).await;
+    let said = gateway.until_not_ready("60 minutes").await;
 
     assert!(said.contains("discord.test"), "{said}");
     assert_eq!(server.sessions().await.identifies, 0);
 }
 
-/// D17, F3: a Discord that cannot be reached at the start is named, and found when it is there.
+/// D17, F3: readiness reports a Discord that is unreachable at the start; the gateway connects once it is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_start_without_discord_goes_on_when_it_is_there() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -94,18 +94,18 @@ async fn a_start_without_discord_goes_on_when_it_is_there() {
     let mut gateway = between(&server, &agent).prepare();
 
     gateway.spawn(&[]);
-    eventually("it listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
-    gateway.complains("discord.test").await;
-    server.lift_all().await;
-    gateway.is_ready().await;
+    eventually("the gateway listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
+    gateway.until_not_ready("discord.test").await;
+    server.clear_faults().await;
+    gateway.until_ready().await;
 
     let ada = server.person("Ada").await;
     ada.dm("hello").await;
     hears(&server, &ada.direct().await, "Hello.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
-/// 401: the channel pauses, readiness says so, nothing is hammered, and the token is nowhere.
+/// After a 401 the channel pauses, readiness reports it, calls are rare, and the token appears nowhere.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_token_that_is_refused_is_named() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -115,20 +115,20 @@ async fn a_token_that_is_refused_is_named() {
     let refused = Fault::on_everything().refused(401, 0, "401: Unauthorized").always();
     server.fault(refused).await;
     server.gateway(rejoinder_discord_server::Gateway::Close(4004)).await;
-    let said = gateway.complains("token").await;
-    server.lift_all().await;
-    eventually("it is ready again", async || gateway.readiness().await.0.then_some(())).await;
+    let said = gateway.until_not_ready("token").await;
+    server.clear_faults().await;
+    eventually("the gateway is ready again", async || gateway.readiness().await.0.then_some(())).await;
     ada.dm("hello").await;
     hears(&server, &ada.direct().await, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(said.contains("discord.test"), "{said}");
-    assert!(server.invalid_requests().await < 20, "it was asked {} times", server.invalid_requests().await);
+    assert!(server.invalid_requests().await < 20, "{} invalid requests", server.invalid_requests().await);
     let shown = format!("{}{said}{}", gateway.log(), gateway.metrics().await);
     assert!(!shown.contains(server.token()), "the token is shown");
 }
 
-/// 401 to what is sent: the channel pauses, readiness says so, and the answer is kept for when it is heard again.
+/// After a 401 on sending the channel pauses, readiness reports it, and the answer is kept until the token is accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_waits_for_a_token_that_is_heard() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -146,13 +146,13 @@ async fn an_answer_waits_for_a_token_that_is_heard() {
     let refused = Fault::on("POST", "/channels/*/messages").refused(401, 0, "401: Unauthorized").always();
     server.fault(refused).await;
     ada.dm("hello").await;
-    gateway.complains("token").await;
+    gateway.until_not_ready("token").await;
     let tried = server.calls_to("POST", "/messages").await.len();
-    server.lift_all().await;
+    server.clear_faults().await;
     hears(&server, &chat, "Hello.").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, ["Hello."]);
-    assert!(tried <= 3, "it was tried {tried} times while the token was refused");
-    eventually("it is ready again", async || gateway.readiness().await.0.then_some(())).await;
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, ["Hello."]);
+    assert!(tried <= 3, "it was tried {tried} times while the token was rejected");
+    eventually("the gateway is ready again", async || gateway.readiness().await.0.then_some(())).await;
 }

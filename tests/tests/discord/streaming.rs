@@ -1,4 +1,4 @@
-//! Answers that can be read while they are written.
+//! Streamed answers.
 
 use rejoinder_discord_server::{DiscordServer, Fault};
 use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent};
@@ -15,7 +15,7 @@ async fn streaming(how: &str) -> (DiscordServer, ModelServer, Gateway) {
     (server, model, gateway)
 }
 
-/// A4, B13: the last state is the whole answer, in one message, whatever was shown before.
+/// A4, B13: the final text is the whole answer, in one message, whatever was shown before.
 #[rstest]
 #[case::edits("edit")]
 #[case::off("off")]
@@ -28,14 +28,14 @@ async fn what_is_streamed_ends_as_the_whole_answer(#[case] how: &str) {
     ada.dm("zebra-stream").await;
     let answer = hears(&server, &chat, STREAMED).await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, [STREAMED]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, [STREAMED]);
     let versions = answer.versions;
     assert!(versions.iter().all(|version| STREAMED.starts_with(version.trim_end_matches(" …"))), "{versions:?}");
     assert_eq!(versions.len() > 1, how == "edit", "{versions:?}");
 }
 
-/// A4, B8, B13: what was shown of an answer that failed does not stay beside the fallback.
+/// A4, B8, B13: the draft of a failed answer does not stay beside the fallback.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_of_nothing_is_taken_back() {
     let server = DiscordServer::start().await;
@@ -52,11 +52,11 @@ async fn a_draft_of_nothing_is_taken_back() {
     hears(&server, &chat, "I am").await;
     hears(&server, &chat, FAILED).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     says_only(&server, &chat, &[FAILED]).await;
 }
 
-/// B13, D1: a draft that a process left behind becomes the answer of the next one.
+/// B13, D1: a draft that a process left behind is edited into the answer of the next one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     let server = DiscordServer::start().await;
@@ -72,18 +72,18 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     ada.dm("hello").await;
     let draft = hears(&server, &chat, "I am").await;
     let notices = server.typing(&chat).await;
-    // Which message is the draft is written down after it was sent.
-    server.until("it goes on typing", async || (server.typing(&chat).await > notices).then_some(())).await;
+    // The draft's receipt is stored only after it was sent; the next typing notice shows that time has passed.
+    server.until("another typing notice", async || (server.typing(&chat).await > notices).then_some(())).await;
     gateway.kill();
     gateway.restart().await;
     let answer = hears(&server, &chat, "All of it.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(answer.id, draft.id);
     says_only(&server, &chat, &["All of it."]).await;
 }
 
-/// A4: while edits are refused the answer still comes, whole.
+/// A4: while edits fail the complete answer is still sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
     let (server, _model, gateway) = streaming("edit").await;
@@ -94,11 +94,11 @@ async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
     ada.dm("zebra-stream").await;
     hears(&server, &chat, STREAMED).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     says_only(&server, &chat, &[STREAMED]).await;
 }
 
-/// B8, B13: somebody deletes what is being written: the answer comes all the same, once.
+/// B8, B13: somebody deletes the draft: the answer is still sent, once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_that_is_deleted_costs_nobody_the_answer() {
     let (server, _model, gateway) = streaming("edit").await;
@@ -110,6 +110,6 @@ async fn a_draft_that_is_deleted_costs_nobody_the_answer() {
     moderator.deletes(&draft).await;
     hears(&server, &general, STREAMED).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     says_only(&server, &general, &[STREAMED]).await;
 }

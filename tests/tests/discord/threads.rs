@@ -23,19 +23,19 @@ async fn a_thread_is_a_conversation_of_its_own() {
     for place in [&trips, &food, &general, &post] {
         hears(&server, place, "Here.").await;
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
     let words = ["where?", "what?", "who?", "why?"];
     for call in agent.calls() {
-        let told = call.body["messages"].to_string();
-        let mixed = words.iter().filter(|word| told.contains(**word)).count();
-        assert_eq!(mixed, 1, "conversations are mixed: {told}");
+        let messages = call.body["messages"].to_string();
+        let mixed = words.iter().filter(|word| messages.contains(**word)).count();
+        assert_eq!(mixed, 1, "conversations are mixed: {messages}");
     }
     for place in [&trips, &food, &general, &post] {
-        assert_eq!(server.said(place).await, ["Here."]);
+        assert_eq!(server.bot_texts(place).await, ["Here."]);
     }
 }
 
-/// L2: a thread goes on where it was after a restart, and is opened again when it was archived.
+/// L2: a thread keeps its conversation after a restart, and is reopened if it was archived.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_thread_goes_on_after_a_restart() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -45,28 +45,28 @@ async fn a_thread_goes_on_after_a_restart() {
     let aside = ada.opens_thread(&general, "aside").await;
 
     ada.mentions(&aside, "before").await;
-    server.until_said(&aside, 1).await;
-    gateway.settles().await;
+    server.until_bot_texts(&aside, 1).await;
+    gateway.until_settled().await;
     gateway.stop().await;
     gateway.restart().await;
     ada.mentions(&aside, "after").await;
     aside.is_archived(false).await;
-    server.until_said(&aside, 2).await;
+    server.until_bot_texts(&aside, 2).await;
 
-    gateway.settles().await;
-    let told = agent.calls().last().expect("two calls").body["messages"].to_string();
-    assert!(told.contains("before") && told.contains("after"), "the conversation was forgotten: {told}");
-    assert!(server.said(&general).await.is_empty());
+    gateway.until_settled().await;
+    let messages = agent.calls().last().expect("two calls").body["messages"].to_string();
+    assert!(messages.contains("before") && messages.contains("after"), "the conversation was forgotten: {messages}");
+    assert!(server.bot_texts(&general).await.is_empty());
 }
 
-/// The thread that a message began.
+/// The thread that was started from a message.
 async fn thread_of(server: &DiscordServer, channel: &Channel, message: &Message) -> Channel {
     let thread = server
         .until("a thread", async || server.visible(channel).await.into_iter().find(|it| it.id == message.id)?.thread);
     server.channel(&thread.await)
 }
 
-/// L2, A10: with `auto_thread` a mention is answered in a thread of its own, deferral and all; there it goes on
+/// L2, A10: with `auto_thread` a mention is answered in a thread of its own, deferral included; the thread continues
 /// without mentions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_mention_can_be_answered_in_a_thread_of_its_own() {
@@ -80,19 +80,19 @@ async fn a_mention_can_be_answered_in_a_thread_of_its_own() {
     let asked = ada.mentions(&general, "where to?").await;
     let thread = thread_of(&server, &general, &asked).await;
     let deferral = hears(&server, &thread, DEFERRAL).await;
-    release.lets_one_through();
+    release.release_one();
     let answer = hears(&server, &thread, "At last.").await;
     ada.says(&thread, "and how?").await;
     hears(&server, &thread, "echo Ada: and how?").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(answer.id, deferral.id);
-    assert!(server.said(&general).await.is_empty());
-    let told = agent.calls()[1].body["messages"].to_string();
-    assert!(told.contains("where to?"), "it is another conversation: {told}");
+    assert!(server.bot_texts(&general).await.is_empty());
+    let messages = agent.calls()[1].body["messages"].to_string();
+    assert!(messages.contains("where to?"), "it is another conversation: {messages}");
 }
 
-/// A19: where no thread may be opened, the answer stands in the channel.
+/// A19: without the permission to create a thread, the answer is sent to the channel.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn where_no_thread_can_be_opened_the_answer_stays_in_the_channel() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Here.").await);
@@ -104,11 +104,11 @@ async fn where_no_thread_can_be_opened_the_answer_stays_in_the_channel() {
     let asked = ada.mentions(&general, "where?").await;
     let answer = hears(&server, &general, "Here.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(answer.reply_to, Some(asked.id));
 }
 
-/// D1: a crash around the opening of a thread leaves one thread with one answer.
+/// D1: a crash before or after a thread is created leaves one thread with one answer.
 #[rstest::rstest]
 #[case::before_it("attempt_started:1")]
 #[case::after_it("attempt_ended:1")]
@@ -121,14 +121,14 @@ async fn a_crash_around_the_opening_of_a_thread_leaves_one_answer(#[case] point:
     let ada = server.person("Ada").await;
 
     gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
-    gateway.is_ready().await;
+    gateway.until_ready().await;
     let asked = ada.mentions(&general, "where?").await;
-    gateway.has_crashed().await;
+    gateway.until_crashed().await;
     gateway.restart().await;
     let thread = thread_of(&server, &general, &asked).await;
     hears(&server, &thread, "Here.").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&thread).await, ["Here."]);
-    assert!(server.said(&general).await.is_empty());
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&thread).await, ["Here."]);
+    assert!(server.bot_texts(&general).await.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Whatever the agent does, the turn ends in one signal, and `explain` says why.
+//! Whatever the agent does, the turn ends in one signal, and `turns explain` says why.
 
 use rejoinder_tests::{Gate, Gateway, ModelServer, Reply, Script, ScriptedAgent};
 use reqwest::StatusCode;
@@ -16,11 +16,11 @@ async fn with_model(keys: &str, more: &str) -> (ModelServer, Gateway) {
     (model, gateway)
 }
 
-/// Asks, and expects these words, with this in the explanation.
+/// Sends a message, and expects this reply, this fallback cause, and `because` in the explanation.
 async fn asked(gateway: &Gateway, message: &str, words: &str, fallback: Option<&str>, because: &str) {
     let reply = gateway.hook("test", TOKEN).ask(message).await;
 
-    assert_eq!((reply.status, reply.state(), reply.words()), (StatusCode::OK, "answered", words));
+    assert_eq!((reply.status, reply.state(), reply.text()), (StatusCode::OK, "answered", words));
     assert_eq!(reply.body["fallback"]["cause"].as_str(), fallback, "{reply:?}");
     let explained = gateway.explain(&reply.turn());
     assert!(explained.contains(because), "`{because}` is not in:\n{explained}");
@@ -50,10 +50,10 @@ async fn a_silence_marker_is_silence_and_never_shown() {
     asked(&gateway, "zebra-marker", SILENT, Some("silent"), "marker").await;
 }
 
-/// A7, C1: thoughts and markers as models write them. A hook gives the words as they are.
+/// A7, C1: thoughts and silence markers in the forms that models write them are removed. A hook returns the text unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn thoughts_and_markers_are_taken_out() {
-    let agent = ScriptedAgent::start(|call, _| Script::replies(&call.told())).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&call.last_message())).await;
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
 
     for (said, words) in [
@@ -64,7 +64,7 @@ async fn thoughts_and_markers_are_taken_out() {
         ("[Answer]: 42", "[Answer]: 42"),
     ] {
         let reply = gateway.hook("test", TOKEN).ask(said).await;
-        assert_eq!((reply.state(), reply.words()), ("answered", words), "{said}");
+        assert_eq!((reply.state(), reply.text()), ("answered", words), "{said}");
     }
 }
 
@@ -76,7 +76,7 @@ async fn a_chosen_silence_becomes_what_the_operator_says() {
 
     let reply = gateway.hook("test", TOKEN).ask("zebra-silent").await;
 
-    assert_eq!((reply.body["signal"].as_str(), reply.words()), (Some("reaction"), "👌"));
+    assert_eq!((reply.body["signal"].as_str(), reply.text()), (Some("reaction"), "👌"));
     let explained = gateway.explain(&reply.turn());
     assert!(explained.contains("nothing to add"), "{explained}");
 }
@@ -139,10 +139,10 @@ async fn a_stall_past_both_deadlines_is_deferred_and_then_given_up() {
     let hook = gateway.hook("test", TOKEN);
 
     let deferred = hook.ask("zebra-stall").await;
-    let result = hook.comes_to_rest(&deferred.turn()).await;
+    let result = hook.until_settled(&deferred.turn()).await;
 
     assert_eq!((deferred.status, deferred.state()), (StatusCode::ACCEPTED, "deferred"));
-    assert_eq!((result.state(), result.words()), ("answered", LATE));
+    assert_eq!((result.state(), result.text()), ("answered", LATE));
     assert_eq!(result.body["fallback"], json!({ "cause": "timeout", "rung": "say:late" }));
     let explained = gateway.explain(&deferred.turn());
     assert!(explained.contains("hard deadline"), "{explained}");
@@ -155,10 +155,10 @@ async fn a_stall_past_the_soft_deadline_is_deferred_and_then_answered() {
     let hook = gateway.hook("test", TOKEN);
 
     let deferred = hook.ask("zebra-slow").await;
-    let result = hook.comes_to_rest(&deferred.turn()).await;
+    let result = hook.until_settled(&deferred.turn()).await;
 
     assert_eq!(deferred.state(), "deferred");
-    assert_eq!((result.state(), result.words()), ("answered", "slow, but here it is"));
+    assert_eq!((result.state(), result.text()), ("answered", "slow, but here it is"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -172,17 +172,17 @@ async fn a_deferral_by_tool_is_paid_by_the_next_run() {
     let hook = gateway.hook("test", TOKEN);
 
     let deferred = hook.ask("think about it").await;
-    let result = hook.comes_to_rest(&deferred.turn()).await;
+    let result = hook.until_settled(&deferred.turn()).await;
 
-    assert_eq!((deferred.state(), deferred.words()), ("deferred", "Give me a second."));
-    assert_eq!((result.state(), result.words()), ("answered", "Now I know."));
+    assert_eq!((deferred.state(), deferred.text()), ("deferred", "Give me a second."));
+    assert_eq!((result.state(), result.text()), ("answered", "Now I know."));
     let calls = agent.calls();
     assert_eq!(calls.len(), 2);
     assert_eq!(calls[0].turn, calls[1].turn);
     assert_eq!((calls[0].attempt.as_deref(), calls[1].attempt.as_deref()), (Some("1"), Some("2")));
 }
 
-/// A5, C4, C5: an agent that is not there at all.
+/// A5, C4, C5: the agent cannot be reached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_agent_that_cannot_be_reached_ends_in_one_fallback() {
     let agent = "[agents.main]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"none\"\n";
@@ -221,7 +221,7 @@ async fn a_silent_agent_hands_the_turn_to_the_orchestrator() {
     asked(&gateway, "hello", "I will take this one.", Some("silent"), "the ladder hands it to `orchestrator`").await;
 }
 
-/// B1: what waits in line is deferred at most, and gets its own answer.
+/// B1: a turn that waits for another one gets at most a deferral, and then its own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_turn_that_waits_in_line_is_deferred_and_then_answered() {
     let release = Gate::default();
@@ -236,16 +236,16 @@ async fn a_turn_that_waits_in_line_is_deferred_and_then_answered() {
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
     let hook = gateway.hook("test", TOKEN);
 
-    let first = Reply::of(hook.said_in("line", "one").header("Prefer", "wait=1")).await;
-    let second = Reply::of(hook.said_in("line", "two").header("Prefer", "wait=1")).await;
-    release.lets_one_through();
+    let first = Reply::of(hook.message_in("line", "one").header("Prefer", "wait=1")).await;
+    let second = Reply::of(hook.message_in("line", "two").header("Prefer", "wait=1")).await;
+    release.release_one();
 
     assert_eq!((first.state(), second.state()), ("deferred", "deferred"));
-    assert_eq!(hook.comes_to_rest(&first.turn()).await.words(), "first");
-    assert_eq!(hook.comes_to_rest(&second.turn()).await.words(), "second");
+    assert_eq!(hook.until_settled(&first.turn()).await.text(), "first");
+    assert_eq!(hook.until_settled(&second.turn()).await.text(), "second");
 }
 
-/// The built-in agent needs nothing.
+/// The built-in agent needs no configuration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn without_configuration_the_front_desk_answers() {
     let gateway = Gateway::builder().config(&hook("")).start().await;
@@ -253,5 +253,5 @@ async fn without_configuration_the_front_desk_answers() {
     let reply = gateway.hook("test", TOKEN).ask("ping").await;
 
     assert_eq!(reply.state(), "answered");
-    assert!(reply.words().to_lowercase().contains("pong"), "{reply:?}");
+    assert!(reply.text().to_lowercase().contains("pong"), "{reply:?}");
 }

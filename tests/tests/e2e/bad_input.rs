@@ -1,4 +1,4 @@
-//! Whatever is thrown at it gets a clear answer, and nothing is lost.
+//! Invalid input gets a clear error.
 
 use rejoinder_tests::{Gateway, Reply, ScriptedAgent};
 use reqwest::StatusCode;
@@ -33,7 +33,7 @@ async fn what_a_hook_cannot_take_is_named() {
     is_problem(&Reply::of(broken).await, StatusCode::BAD_REQUEST, "line 2");
 }
 
-/// M6: a signature is of the body as it came, and of now.
+/// M6: a signature covers the exact body and the current time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_signature_of_another_body_or_time_is_refused() {
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -65,7 +65,7 @@ async fn attachments_are_structured() {
 
     let reply = Reply::of(gateway.hook("test", TOKEN).call().json(&body)).await;
 
-    assert_eq!(reply.words(), "seen");
+    assert_eq!(reply.text(), "seen");
     let sent = agent.calls()[0].body["messages"].to_string();
     assert!(sent.contains("plan.pdf"), "{sent}");
 }

@@ -1,4 +1,4 @@
-//! A hook's callback: the whole outbox, against a receiver that misbehaves.
+//! A hook's callback: deliveries to a receiver that misbehaves.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,7 @@ use crate::{TOKEN, hook};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// What arrived at the receiver.
+/// A callback that the receiver got.
 #[derive(Clone, Debug)]
 struct Posted {
     id: String,
@@ -29,14 +29,14 @@ struct Posted {
     verified: bool,
 }
 
-/// A status, and a `Retry-After` in seconds.
+/// A status and a `Retry-After` in seconds.
 type Answer = (u16, Option<&'static str>);
 
 #[derive(Clone, Default)]
 struct Receiver {
     port: u16,
     posted: Arc<Mutex<Vec<Posted>>>,
-    /// What it answers, one after the other; then 204.
+    /// Its next responses, in order; then 204.
     answers: Arc<Mutex<VecDeque<Answer>>>,
 }
 
@@ -48,7 +48,7 @@ impl Receiver {
             answers: Arc::new(Mutex::new(answers.iter().copied().collect())),
             ..Self::default()
         };
-        let router = Router::new().route("/", post(take)).with_state(receiver.clone());
+        let router = Router::new().route("/", post(receive)).with_state(receiver.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         receiver
     }
@@ -61,12 +61,12 @@ impl Receiver {
         self.posted.lock().unwrap().clone()
     }
 
-    async fn has_got(&self, count: usize) -> Vec<Posted> {
+    async fn until_posted(&self, count: usize) -> Vec<Posted> {
         eventually("the callback is posted", async || Some(self.posted()).filter(|posted| posted.len() >= count)).await
     }
 }
 
-async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> Response {
+async fn receive(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> Response {
     let verified = standardwebhooks::Webhook::new(SECRET).unwrap().verify(&body, &headers).is_ok();
     receiver.posted.lock().unwrap().push(Posted {
         id: headers["webhook-id"].to_str().unwrap().to_owned(),
@@ -91,7 +91,7 @@ async fn the_answer_is_posted_and_signed() {
     let gateway = gateway(&receiver, &agent).await;
 
     let reply = gateway.hook("test", TOKEN).ask("hello").await;
-    let posted = receiver.has_got(1).await;
+    let posted = receiver.until_posted(1).await;
 
     assert!(posted[0].verified);
     assert_eq!(
@@ -100,7 +100,7 @@ async fn the_answer_is_posted_and_signed() {
     );
 }
 
-/// H2, I5: a receiver that is down for a moment gets it with the same id; each attempt is a row.
+/// H2, I5: a receiver that is briefly unavailable gets the callback later with the same id; each attempt is a row.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_receiver_that_is_down_gets_it_later_once() {
     let receiver = Receiver::start(&[(500, None), (503, None)]).await;
@@ -108,7 +108,7 @@ async fn a_receiver_that_is_down_gets_it_later_once() {
     let gateway = gateway(&receiver, &agent).await;
 
     let reply = gateway.hook("test", TOKEN).ask("hello").await;
-    let posted = receiver.has_got(3).await;
+    let posted = receiver.until_posted(3).await;
 
     assert!(posted.iter().all(|post| post.id == posted[0].id && post.verified));
     let explained = eventually("the receipt is stored", async || {
@@ -118,7 +118,7 @@ async fn a_receiver_that_is_down_gets_it_later_once() {
     assert!(explained.contains("500") && explained.contains("503"), "{explained}");
 }
 
-/// D6: a refusal is final; the answer at the hook is not touched by it.
+/// D6: a permanent error is not retried; the hook's answer stays available.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_receiver_that_refuses_is_not_asked_again() {
     let receiver = Receiver::start(&[(410, None)]).await;
@@ -127,17 +127,17 @@ async fn a_receiver_that_refuses_is_not_asked_again() {
     let hook = gateway.hook("test", TOKEN);
 
     let reply = hook.ask("hello").await;
-    receiver.has_got(1).await;
-    eventually("the refusal is stored", async || gateway.explain(&reply.turn()).contains("410").then_some(())).await;
+    receiver.until_posted(1).await;
+    eventually("the error is stored", async || gateway.explain(&reply.turn()).contains("410").then_some(())).await;
     gateway.kill();
     gateway.restart().await;
     let again = hook.result(&reply.turn(), 0).await;
 
-    assert_eq!(again.words(), "posted");
+    assert_eq!(again.text(), "posted");
     assert_eq!(receiver.posted().len(), 1);
 }
 
-/// D1: an attempt that has no result is made again, with the same id.
+/// D1: an attempt without a result is repeated with the same id.
 #[rstest::rstest]
 #[case::before_the_bytes("attempt_started:1", 1)]
 #[case::after_the_bytes("attempt_ended:1", 2)]
@@ -147,17 +147,17 @@ async fn a_crash_around_an_attempt_ends_in_one_delivery(#[case] point: &str, #[c
     let mut gateway = Gateway::builder().config(&receiver.section()).config(&agent.section()).prepare();
 
     gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
-    gateway.is_ready().await;
-    // The answer may or may not be out before the crash.
+    gateway.until_ready().await;
+    // The hook's response may or may not be sent before the crash.
     let _answer = gateway.hook("test", TOKEN).message("hello").send().await;
-    gateway.has_crashed().await;
+    gateway.until_crashed().await;
     gateway.restart().await;
-    let posted = receiver.has_got(posts).await;
+    let posted = receiver.until_posted(posts).await;
 
     assert!(posted.iter().all(|post| post.id == posted[0].id && post.verified), "{posted:?}");
 }
 
-/// H4, H5: what the receiver asks for is kept over a restart.
+/// H4, H5: the receiver's `Retry-After` is respected across a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_limit_is_waited_out_also_over_a_restart() {
     let receiver = Receiver::start(&[(429, Some("2"))]).await;
@@ -165,12 +165,12 @@ async fn a_limit_is_waited_out_also_over_a_restart() {
     let mut gateway = gateway(&receiver, &agent).await;
 
     let reply = gateway.hook("test", TOKEN).ask("hello").await;
-    receiver.has_got(1).await;
+    receiver.until_posted(1).await;
     let limited = std::time::Instant::now();
     eventually("the limit is stored", async || gateway.explain(&reply.turn()).contains("429").then_some(())).await;
     gateway.kill();
     gateway.restart().await;
-    receiver.has_got(2).await;
+    receiver.until_posted(2).await;
 
     assert!(limited.elapsed() >= std::time::Duration::from_millis(1500), "it did not wait: {:?}", limited.elapsed());
 }

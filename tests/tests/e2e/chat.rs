@@ -4,8 +4,8 @@ use rejoinder_tests::{Browser, Call, Gate, Gateway, ModelServer, Script, Scripte
 use reqwest::{StatusCode, header};
 use rstest::rstest;
 
-/// What the agent was told last. What has no words between it is one message to a model.
-fn last_said(call: &Call) -> String {
+/// The last line of the last message: consecutive messages from the person are sent to the model as one.
+fn last_text(call: &Call) -> String {
     let messages = call.body["messages"].as_array().expect("messages");
     let last = messages.last().expect("a message")["content"].as_str().expect("text");
     last.lines().next_back().expect("a line").to_owned()
@@ -15,23 +15,23 @@ async fn chat(agent: &ScriptedAgent, more: &str) -> Gateway {
     Gateway::builder().config(&agent.section()).config(more).start().await
 }
 
-/// How many turns there are, whatever their state.
+/// The number of turns in any state.
 fn turns(gateway: &Gateway) -> usize {
     let list: serde_json::Value =
-        serde_json::from_str(&gateway.prints(&["turns", "list", "--json"])).expect("the list is JSON");
+        serde_json::from_str(&gateway.output_of(&["turns", "list", "--json"])).expect("the list is JSON");
     list["items"].as_array().expect("the list has items").len()
 }
 
-/// B11: streaming text, safe Markdown, history, and nobody else's words.
+/// B11: streamed text, safe Markdown, history, and no messages of other people.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_conversation_is_seen_as_it_is_written_and_found_again() {
     let model = ModelServer::start().await;
     let gateway = Gateway::builder().config(&model.section()).start().await;
 
-    Browser::follows("conversation", &gateway.url()).is_content().await;
+    Browser::start("conversation", &gateway.url()).succeeds().await;
 }
 
-/// B10, B13: the person sees one bubble for one turn.
+/// B10, B13: the person sees one bubble per turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer_in_its_place() {
     let release = Gate::default();
@@ -40,24 +40,24 @@ async fn a_deferral_becomes_the_answer_in_its_place() {
         ScriptedAgent::start(move |_, _| Script::replies("There are 42 pages.").waiting(&release)).await
     };
     let gateway = chat(&agent, "[guard]\nsoft_deadline = \"1s\"\n").await;
-    let mut browser = Browser::follows("deferral", &gateway.url());
+    let mut browser = Browser::start("deferral", &gateway.url());
 
-    browser.is_at("deferred").await;
-    release.lets_one_through();
-    browser.goes_on().await;
+    browser.reaches("deferred").await;
+    release.release_one();
+    browser.resume().await;
 
-    browser.is_content().await;
+    browser.succeeds().await;
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// D1, E6: what was missed is shown once; what was written meanwhile is sent once.
+/// D1, E6: missed answers are shown once; messages written meanwhile are sent once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_page_outlives_a_killed_gateway_and_a_lost_network() {
     let (never, release) = (Gate::default(), Gate::default());
     let agent = {
         let release = release.clone();
         ScriptedAgent::start(move |call, number| {
-            let answer = format!("answer to: {}", last_said(call));
+            let answer = format!("answer to: {}", last_text(call));
             match number {
                 0 => Script::replies("the first run").waiting(&never),
                 3 => Script::replies(&answer).waiting(&release),
@@ -67,30 +67,30 @@ async fn a_page_outlives_a_killed_gateway_and_a_lost_network() {
         .await
     };
     let mut gateway = chat(&agent, "").await;
-    let mut browser = Browser::follows("reconnect", &gateway.url());
+    let mut browser = Browser::start("reconnect", &gateway.url());
 
-    browser.is_at("owed").await;
+    browser.reaches("owed").await;
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
     gateway.kill();
-    browser.goes_on().await;
-    browser.is_at("offline").await;
+    browser.resume().await;
+    browser.reaches("offline").await;
     gateway.restart().await;
-    browser.goes_on().await;
-    browser.is_at("owed again").await;
+    browser.resume().await;
+    browser.reaches("owed again").await;
     eventually("the agent runs", async || (agent.calls().len() == 4).then_some(())).await;
-    browser.goes_on().await;
-    browser.is_at("without a network").await;
-    release.lets_one_through();
+    browser.resume().await;
+    browser.reaches("without a network").await;
+    release.release_one();
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
-    browser.goes_on().await;
+    browser.resume().await;
 
-    browser.is_content().await;
-    let said: Vec<_> = agent.calls().iter().map(last_said).collect();
+    browser.succeeds().await;
+    let said: Vec<_> = agent.calls().iter().map(last_text).collect();
     assert_eq!(said, ["Are you there?", "Are you there?", "And now?", "Take your time."]);
     assert_eq!(turns(&gateway), 3);
 }
 
-/// E6: stored, and the page never heard of it; so it says it again.
+/// E6: the page gets no acknowledgement, so it sends the message again.
 #[rstest]
 #[case::lost_before_the_commit("received:1")]
 #[case::lost_after_the_commit("accepted:1")]
@@ -100,14 +100,14 @@ async fn what_is_said_around_a_crash_is_said_once(#[case] point: &str) {
     let mut gateway = Gateway::builder().config(&agent.section()).prepare();
 
     gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
-    gateway.is_ready().await;
-    let mut browser = Browser::follows("lost-acceptance", &gateway.url());
-    browser.is_at("crashed").await;
-    gateway.has_crashed().await;
+    gateway.until_ready().await;
+    let mut browser = Browser::start("lost-acceptance", &gateway.url());
+    browser.reaches("crashed").await;
+    gateway.until_crashed().await;
     gateway.restart().await;
-    browser.goes_on().await;
+    browser.resume().await;
 
-    browser.is_content().await;
+    browser.succeeds().await;
     assert_eq!((turns(&gateway), agent.calls().len()), (1, 1));
 }
 
@@ -115,23 +115,23 @@ async fn what_is_said_around_a_crash_is_said_once(#[case] point: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_becomes_a_question_with_buttons() {
     let agent = ScriptedAgent::start(|call, _| {
-        Script::replies(if last_said(call) == "Tell me more" { "There is more to tell." } else { "" })
+        Script::replies(if last_text(call) == "Tell me more" { "There is more to tell." } else { "" })
     })
     .await;
     let gateway = chat(&agent, "").await;
 
-    Browser::follows("choices", &gateway.url()).is_content().await;
+    Browser::start("choices", &gateway.url()).succeeds().await;
 
     assert_eq!(turns(&gateway), 2);
 }
 
-/// A7: no bubble is empty, and no words are swallowed.
+/// A7: no bubble is empty, and no visible text is dropped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn emptiness_is_judged_on_what_is_shown() {
-    let agent = ScriptedAgent::start(|call, _| Script::replies(&last_said(call))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&last_text(call))).await;
     let gateway = chat(&agent, "").await;
 
-    Browser::follows("unseen", &gateway.url()).is_content().await;
+    Browser::start("unseen", &gateway.url()).succeeds().await;
 }
 
 /// D18.
@@ -144,13 +144,13 @@ async fn the_stop_button_calls_off_what_runs() {
     })
     .await;
     let gateway = chat(&agent, "").await;
-    let mut browser = Browser::follows("stop", &gateway.url());
+    let mut browser = Browser::start("stop", &gateway.url());
 
-    browser.is_at("running").await;
+    browser.reaches("running").await;
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
-    browser.goes_on().await;
+    browser.resume().await;
 
-    browser.is_content().await;
+    browser.succeeds().await;
 }
 
 /// N1.
@@ -160,7 +160,7 @@ async fn a_chat_with_a_token_opens_to_who_has_it() {
     let token = "[channels.webchat.main]\naccess = \"token\"\ntoken = \"the-token-of-the-family\"\n";
     let gateway = chat(&agent, token).await;
 
-    Browser::follows("token", &gateway.url()).is_content().await;
+    Browser::start("token", &gateway.url()).succeeds().await;
 
     assert!(!gateway.log().contains("the-token-of-the-family"), "{}", gateway.log());
 }
@@ -240,13 +240,13 @@ xdg-open http://127.0.0.1:7420/chat
 
 Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaftsvorsitzender is one word.";
 
-/// Both widths, both themes; what the screenshots of the documents are made of.
+/// Both widths and both themes; the screenshots of the documentation are taken here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_page_fits_and_can_be_read_on_every_device() {
     let release = Gate::default();
     let agent = {
         let release = release.clone();
-        ScriptedAgent::start(move |call, _| match &*last_said(call) {
+        ScriptedAgent::start(move |call, _| match &*last_text(call) {
             said if said.starts_with("Four of us") => Script::replies(RISOTTO),
             said if said.contains("half past seven") => Script::replies(WHEN),
             said if said.starts_with("Perfect") => Script::reacts("❤️"),
@@ -258,11 +258,11 @@ async fn the_page_fits_and_can_be_read_on_every_device() {
     };
     let kitchen = "[channels.webchat.main]\ntitle = \"Kitchen helper\"\n[guard]\nsoft_deadline = \"1s\"\n";
     let gateway = chat(&agent, kitchen).await;
-    let mut browser = Browser::follows("looks", &gateway.url());
+    let mut browser = Browser::start("looks", &gateway.url());
 
-    browser.is_at("looked at").await;
-    release.lets_one_through();
-    browser.goes_on().await;
+    browser.reaches("looked at").await;
+    release.release_one();
+    browser.resume().await;
 
-    browser.is_content().await;
+    browser.succeeds().await;
 }

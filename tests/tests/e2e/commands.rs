@@ -12,14 +12,14 @@ async fn turns_are_listed_shown_and_explained_while_it_runs_and_after() {
     let turn = gateway.hook("test", TOKEN).ask("hello").await.turn();
 
     let while_it_runs = gateway.explain(&turn);
-    let list: Value = serde_json::from_str(&gateway.prints(&["turns", "list", "--json"])).unwrap();
+    let list: Value = serde_json::from_str(&gateway.output_of(&["turns", "list", "--json"])).unwrap();
     assert!(gateway.stop().await.success());
     let after = gateway.explain(&turn);
 
     assert_eq!(list["items"][0]["turn_id"], *turn);
     assert!(while_it_runs.contains("silent"), "{while_it_runs}");
     assert!(after.contains("silent"), "{after}");
-    assert!(gateway.prints(&["turns", "show", &turn]).contains(&turn));
+    assert!(gateway.output_of(&["turns", "show", &turn]).contains(&turn));
 }
 
 #[test]

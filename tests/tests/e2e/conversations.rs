@@ -1,4 +1,4 @@
-//! Conversations, their memory, and the gateway's own commands.
+//! Conversations, their history, and the gateway's own commands.
 
 use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 
@@ -20,9 +20,9 @@ async fn the_agent_remembers_its_conversation_and_only_that() {
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
     let hook = gateway.hook("test", TOKEN);
 
-    Reply::of(hook.said_in("kitchen", "the soup is on")).await;
-    Reply::of(hook.said_in("garden", "the roses bloom")).await;
-    Reply::of(hook.said_in("kitchen", "what is on?")).await;
+    Reply::of(hook.message_in("kitchen", "the soup is on")).await;
+    Reply::of(hook.message_in("garden", "the roses bloom")).await;
+    Reply::of(hook.message_in("kitchen", "what is on?")).await;
 
     assert_eq!(
         said_to_the_model(&agent.calls()[2]),
@@ -37,20 +37,20 @@ async fn memory_survives_a_restart_and_ends_with_new() {
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
     let hook = gateway.hook("test", TOKEN);
 
-    Reply::of(hook.said_in("kitchen", "one")).await;
+    Reply::of(hook.message_in("kitchen", "one")).await;
     gateway.kill();
     gateway.restart().await;
-    Reply::of(hook.said_in("kitchen", "two")).await;
-    let fresh = Reply::of(hook.said_in("kitchen", "/new")).await;
-    Reply::of(hook.said_in("kitchen", "three")).await;
+    Reply::of(hook.message_in("kitchen", "two")).await;
+    let fresh = Reply::of(hook.message_in("kitchen", "/new")).await;
+    Reply::of(hook.message_in("kitchen", "three")).await;
 
-    assert_eq!(fresh.words(), "We start afresh.");
+    assert_eq!(fresh.text(), "We start afresh.");
     let calls = agent.calls();
     assert_eq!(said_to_the_model(&calls[1]), ["user: one", "assistant: answer 0", "user: two"]);
     assert_eq!(said_to_the_model(&calls[2]), ["user: three"]);
 }
 
-/// C6: what looks like an option is text, on the way in and on the way out.
+/// C6: text that looks like an option stays text, in both directions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn options_in_a_text_are_only_text() {
     let text = "wait=0 [[reply_to:7]] --silent MEDIA:/etc/hostname [[react:👍]]";
@@ -60,31 +60,31 @@ async fn options_in_a_text_are_only_text() {
     let reply = gateway.hook("test", TOKEN).ask(text).await;
 
     assert_eq!(said_to_the_model(&agent.calls()[0]), [format!("user: {text}")]);
-    assert_eq!((reply.body["signal"].as_str(), reply.words()), (Some("reply"), text));
+    assert_eq!((reply.body["signal"].as_str(), reply.text()), (Some("reply"), text));
     assert_eq!(reply.body.get("attachments"), None);
 }
 
-/// B3, D12, D18: what runs and what waits is called off at once, and the command is answered.
+/// B3, D12, D18: `/stop` cancels the running and the waiting turns at once, and is answered itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn stop_calls_off_what_runs_and_what_waits() {
     let never = Gate::default();
     let agent = ScriptedAgent::start(move |_, _| Script::replies("too late").waiting(&never)).await;
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
     let hook = gateway.hook("test", TOKEN);
-    let leave = async |message: &str| Reply::of(hook.said_in("desk", message).header("Prefer", "wait=0")).await;
+    let send = async |message: &str| Reply::of(hook.message_in("desk", message).header("Prefer", "wait=0")).await;
 
-    let running = leave("one").await;
-    let waiting = leave("two").await;
+    let running = send("one").await;
+    let waiting = send("two").await;
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
-    let stopped = Reply::of(hook.said_in("desk", "/stop")).await;
+    let stopped = Reply::of(hook.message_in("desk", "/stop")).await;
 
-    assert_eq!((stopped.state(), stopped.words()), ("answered", "Cancelled."));
+    assert_eq!((stopped.state(), stopped.text()), ("answered", "Cancelled."));
     assert_eq!(hook.result(&running.turn(), 0).await.state(), "cancelled");
     assert_eq!(hook.result(&waiting.turn(), 0).await.state(), "cancelled");
-    assert!(gateway.explain(&stopped.turn()).contains("Cancelled."), "the command is a turn of its own");
+    assert!(gateway.explain(&stopped.turn()).contains("Cancelled."), "the command's turn has no answer");
 }
 
-/// L4: the answers of turns in one conversation are bound to their turns, in order.
+/// L4: each turn of a conversation gets its own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn many_turns_in_one_conversation_are_answered_one_by_one() {
     let agent = ScriptedAgent::start(|call, _| {
@@ -96,18 +96,18 @@ async fn many_turns_in_one_conversation_are_answered_one_by_one() {
     let hook = gateway.hook("test", TOKEN);
     let asks = (0..20).map(|number| {
         let hook = hook.clone();
-        async move { (number, Reply::of(hook.said_in("one", &format!("question {number}"))).await) }
+        async move { (number, Reply::of(hook.message_in("one", &format!("question {number}"))).await) }
     });
 
     let replies = futures_util::future::join_all(asks).await;
 
     for (number, reply) in replies {
-        assert_eq!(reply.words(), format!("echo question {number}"));
+        assert_eq!(reply.text(), format!("echo question {number}"));
     }
     assert_eq!(agent.calls().len(), 20);
 }
 
-/// D3: more turns than may run at once; the rest wait as rows and all are answered.
+/// D3: more turns than may run at the same time; the others wait as rows, and all are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn more_turns_than_seats_are_all_answered() {
     let agent = ScriptedAgent::replying("served").await;
@@ -121,6 +121,6 @@ async fn more_turns_than_seats_are_all_answered() {
 
     let replies = futures_util::future::join_all((0..60).map(|_| hook.ask("hello"))).await;
 
-    assert!(replies.iter().all(|reply| reply.words() == "served"), "{replies:#?}");
+    assert!(replies.iter().all(|reply| reply.text() == "served"), "{replies:#?}");
     assert_eq!(agent.calls().len(), 60);
 }

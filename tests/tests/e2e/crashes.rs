@@ -1,5 +1,5 @@
-//! `kill -9` at every step: what was accepted is answered once, and the caller who asks again with the
-//! same key gets that answer.
+//! `kill -9` at every step: an accepted turn is answered once, and a caller who repeats the request with the same key gets
+//! that answer.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use rstest::rstest;
 
 use crate::{TOKEN, hook};
 
-/// D1, E1, E3, E8: design §9, the rows that exist for hooks.
+/// D1, E1, E3, E8: design §9, the rows for hooks.
 #[rstest]
 #[case::received_before_the_commit("received:1", 1)]
 #[case::committed_before_the_caller_is_told("accepted:1", 1)]
@@ -24,22 +24,22 @@ async fn a_crash_at_any_step_leaves_one_answer(#[case] point: &str, #[case] runs
     let ask = || hook.message("hello").header("Idempotency-Key", "the same");
 
     gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
-    gateway.is_ready().await;
+    gateway.until_ready().await;
     let lost = ask().send().await;
-    gateway.has_crashed().await;
+    gateway.until_crashed().await;
     gateway.restart().await;
     let answer = Reply::of(ask()).await;
     let replay = Reply::of(ask()).await;
 
     assert!(lost.is_err(), "the caller of a gateway that crashed was answered: {lost:?}");
-    assert_eq!(answer.words(), format!("answer {}", runs - 1), "{}", gateway.explain(&answer.turn()));
+    assert_eq!(answer.text(), format!("answer {}", runs - 1), "{}", gateway.explain(&answer.turn()));
     assert_eq!(replay.body, answer.body);
     assert_eq!(agent.calls().len(), runs);
     let turns: Vec<_> = agent.calls().iter().map(|call| call.turn.clone()).collect();
     assert!(turns.iter().all(|turn| turn.as_deref() == Some(&*answer.turn())), "{turns:?}");
 }
 
-/// D1: a caller who does not ask again finds the answer all the same.
+/// D1: a caller who does not repeat the request finds the answer at the result URL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_turn_that_was_accepted_is_answered_after_a_crash() {
     let release = Gate::default();
@@ -54,13 +54,13 @@ async fn a_turn_that_was_accepted_is_answered_after_a_crash() {
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
     let hook = gateway.hook("test", TOKEN);
 
-    let accepted = hook.leave("hello").await;
+    let accepted = hook.send("hello").await;
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
     gateway.kill();
     gateway.restart().await;
 
-    let result = hook.comes_to_rest(&accepted.turn()).await;
-    assert_eq!(result.words(), "the second run");
+    let result = hook.until_settled(&accepted.turn()).await;
+    assert_eq!(result.text(), "the second run");
     assert_eq!(agent.calls()[1].attempt.as_deref(), Some("2"));
 }
 
@@ -81,10 +81,10 @@ async fn a_deferral_is_paid_after_a_crash() {
     gateway.restart().await;
 
     assert_eq!(deferred.state(), "deferred");
-    assert_eq!(hook.comes_to_rest(&deferred.turn()).await.words(), "paid");
+    assert_eq!(hook.until_settled(&deferred.turn()).await.text(), "paid");
 }
 
-/// D11, D13: a turn that ends the process each time is given up after `max_runs`, and answered.
+/// D11, D13: a turn that crashes the process every time is given up after `max_runs`, and answered with the fallback.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_poisonous_turn_is_quarantined_and_answered() {
     let agent = ScriptedAgent::replying("never seen").await;
@@ -92,22 +92,22 @@ async fn a_poisonous_turn_is_quarantined_and_answered() {
     let hook = gateway.hook("test", TOKEN);
 
     gateway.spawn(&[("REJOINDER_CRASH_AT", "run_started:1")]);
-    gateway.is_ready().await;
+    gateway.until_ready().await;
     let _lost = hook.message("poison").header("Idempotency-Key", "poison").send().await;
-    gateway.has_crashed().await;
+    gateway.until_crashed().await;
     for _ in 0..2 {
         gateway.spawn(&[("REJOINDER_CRASH_AT", "run_started:1")]);
-        gateway.has_crashed().await;
+        gateway.until_crashed().await;
     }
     gateway.restart().await;
 
     let result = Reply::of(hook.message("poison").header("Idempotency-Key", "poison")).await;
-    assert_eq!(result.words(), "Sorry, that did not work. Please try again.");
+    assert_eq!(result.text(), "Sorry, that did not work. Please try again.");
     assert!(gateway.explain(&result.turn()).contains("3 times"), "{}", gateway.explain(&result.turn()));
     assert!(agent.calls().is_empty());
 }
 
-/// D1, E4: killed at random moments under load, again and again; every accepted turn is answered once.
+/// D1, E4: the process is repeatedly killed under load; every accepted turn is answered once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn killed_again_and_again_under_load_every_turn_is_answered_once() {
     let agent = ScriptedAgent::replying("done").await;
@@ -121,12 +121,13 @@ async fn killed_again_and_again_under_load_every_turn_is_answered_once() {
             let (hook, key) = (hook.clone(), format!("{round}-{number}"));
             tokio::spawn(async move {
                 let conversation = format!("room {}", number % 7);
-                let call = hook.said_in(&conversation, &key).header("Idempotency-Key", &key).header("Prefer", "wait=0");
+                let call =
+                    hook.message_in(&conversation, &key).header("Idempotency-Key", &key).header("Prefer", "wait=0");
                 call.send().await.is_ok_and(|response| response.status().is_success()).then_some(key)
             })
         });
         let calls: Vec<_> = calls.collect();
-        eventually("some are answered", async || (agent.calls().len() > round * 20).then_some(())).await;
+        eventually("some turns run", async || (agent.calls().len() > round * 20).then_some(())).await;
         gateway.kill();
         for call in calls {
             turns.extend(call.await.unwrap().map(|key| (round, key)));
@@ -135,11 +136,11 @@ async fn killed_again_and_again_under_load_every_turn_is_answered_once() {
     }
     for (_, key) in &turns {
         let number: usize = key.rsplit('-').next().unwrap().parse().unwrap();
-        let ask = || hook.said_in(&format!("room {}", number % 7), key).header("Idempotency-Key", key);
+        let ask = || hook.message_in(&format!("room {}", number % 7), key).header("Idempotency-Key", key);
         let accepted = Reply::of(ask()).await;
         assert_eq!(accepted.headers["idempotency-replayed"], "true", "an accepted turn was lost: {key}");
-        let result = hook.comes_to_rest(&accepted.turn()).await;
-        assert_eq!(result.words(), "done");
+        let result = hook.until_settled(&accepted.turn()).await;
+        assert_eq!(result.text(), "done");
         answers.insert(accepted.turn(), key.clone());
     }
 

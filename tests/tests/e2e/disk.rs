@@ -1,5 +1,4 @@
-//! A disk that takes nothing any more: nothing is accepted that could be lost, nothing accepted is lost,
-//! and the gateway recovers by itself.
+//! The disk is full: new turns are refused, accepted ones are kept, and the gateway recovers without a restart.
 
 use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
@@ -20,21 +19,21 @@ async fn a_full_disk_refuses_new_turns_and_loses_no_accepted_one() {
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
     let hook = gateway.hook("test", TOKEN);
     let ready = async || gateway.http().get(format!("{}/readyz", gateway.url())).send().await.unwrap().status();
-    let accepted = hook.leave("before the disk was full").await;
+    let accepted = hook.send("before the disk was full").await;
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
 
-    gateway.fills_its_disk();
+    gateway.fill_disk();
     let refused = Reply::of(hook.message("too much").header("Idempotency-Key", "later")).await;
-    release.lets_one_through();
+    release.release_one();
     let not_ready =
-        eventually("it is not ready", async || Some(ready().await).filter(|status| !status.is_success())).await;
-    gateway.has_room_again();
-    eventually("it is ready again", async || ready().await.is_success().then_some(())).await;
+        eventually("/readyz fails", async || Some(ready().await).filter(|status| !status.is_success())).await;
+    gateway.free_disk();
+    eventually("the gateway is ready again", async || ready().await.is_success().then_some(())).await;
     let retried = Reply::of(hook.message("too much").header("Idempotency-Key", "later")).await;
 
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");
     assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
     assert_eq!(not_ready, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(hook.comes_to_rest(&accepted.turn()).await.words(), "kept safe");
-    assert_eq!((retried.status, retried.words()), (StatusCode::OK, "room again"));
+    assert_eq!(hook.until_settled(&accepted.turn()).await.text(), "kept safe");
+    assert_eq!((retried.status, retried.text()), (StatusCode::OK, "room again"));
 }

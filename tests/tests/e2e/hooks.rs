@@ -1,4 +1,4 @@
-//! A turn over HTTP.
+//! Turns over HTTP.
 
 use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent};
 use reqwest::StatusCode;
@@ -40,8 +40,8 @@ async fn plain_text_and_forms_are_turns_too() {
     let form = hook.call().header("Content-Type", "application/x-www-form-urlencoded").body("message=from+a+form");
     let form = Reply::of(form).await;
 
-    assert!(text.words().contains("from text"), "{text:?}");
-    assert!(form.words().contains("from a form"), "{form:?}");
+    assert!(text.text().contains("from text"), "{text:?}");
+    assert!(form.text().contains("from a form"), "{form:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -63,11 +63,11 @@ async fn whoever_does_not_wait_finds_the_answer_at_the_result_url() {
     let gateway = gateway(&agent).await;
     let hook = gateway.hook("test", TOKEN);
 
-    let accepted = hook.leave("hello").await;
-    let result = hook.comes_to_rest(&accepted.turn()).await;
+    let accepted = hook.send("hello").await;
+    let result = hook.until_settled(&accepted.turn()).await;
 
     assert_eq!((accepted.status, accepted.state()), (StatusCode::ACCEPTED, "accepted"));
-    assert_eq!((result.state(), result.words()), ("answered", "Here it is."));
+    assert_eq!((result.state(), result.text()), ("answered", "Here it is."));
 }
 
 /// A10, G2, M2.
@@ -82,14 +82,14 @@ async fn a_slow_answer_is_deferred_within_the_wait_and_then_paid() {
     let hook = gateway.hook("test", TOKEN);
 
     let deferred = Reply::of(hook.message("hard question").header("Prefer", "wait=1")).await;
-    release.lets_one_through();
+    release.release_one();
     let location = deferred.headers["location"].to_str().unwrap().to_owned();
-    let result = hook.comes_to_rest(&deferred.turn()).await;
+    let result = hook.until_settled(&deferred.turn()).await;
 
     assert_eq!((deferred.status, deferred.state()), (StatusCode::ACCEPTED, "deferred"));
-    assert_eq!(deferred.words(), "I am still working on it. The answer will follow.");
+    assert_eq!(deferred.text(), "I am still working on it. The answer will follow.");
     assert!(location.ends_with(&format!("/hooks/test/turns/{}", deferred.turn())), "{location}");
-    assert_eq!((result.state(), result.words()), ("answered", "It took a while."));
+    assert_eq!((result.state(), result.text()), ("answered", "It took a while."));
 }
 
 /// E6, E8.

@@ -16,7 +16,7 @@ mod waiting;
 /// The token of the hooks in these tests.
 const TOKEN: &str = "token-of-the-tests";
 
-/// The sections of a hook `test`, with more keys.
+/// The section of a hook `test`, with additional keys.
 fn hook(keys: &str) -> String {
     format!("[channels.webhook.test]\ntoken = \"{TOKEN}\"\n{keys}\n")
 }

@@ -1,4 +1,4 @@
-//! A process that answers: whatever becomes of its output, its file descriptors and its workers.
+//! The process keeps answering when its output is blocked, file descriptors run out, or requests are hostile.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -12,16 +12,16 @@ use reqwest::StatusCode;
 
 use crate::{TOKEN, hook};
 
-/// How soon a gateway that works says that it lives.
+/// How soon a working gateway answers a health check.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Turns that are asked at once.
+/// How many turns are sent at once.
 const CROWD: usize = 64;
 
-/// How many file descriptors a gateway has that has few: enough for half as many connections.
+/// The file descriptor limit of a constrained gateway: enough for half as many connections.
 const FEW_FILES: u32 = 256;
 
-/// One of this machine's addresses.
+/// An address of this machine, in 127.0.0.0/8.
 fn machine(number: u8) -> IpAddr {
     Ipv4Addr::new(127, 0, 0, number).into()
 }
@@ -34,7 +34,7 @@ fn builder(agent: &ScriptedAgent) -> GatewayBuilder {
     Gateway::builder().config(&hook("")).config(&agent.section())
 }
 
-/// Many turns at once; every one gets the words of the ladder.
+/// Sends many turns at once; each gets its fallback.
 async fn ask_many(hook: &Hook) {
     for reply in join_all((0..CROWD).map(|_| hook.ask("hello"))).await {
         assert_eq!((reply.status, reply.state()), (StatusCode::OK, "answered"), "{reply:?}");
@@ -46,18 +46,18 @@ async fn answers_health(gateway: &Gateway) {
     assert_eq!(asked.expect("health is answered soon").status(), StatusCode::OK);
 }
 
-/// How many log lines were dropped, as the metrics say.
+/// How many log lines were dropped, according to the metrics.
 async fn dropped_lines(gateway: &Gateway) -> u64 {
-    let asked = gateway.http().get(format!("{}/metrics", gateway.url())).send().await.expect("the metrics are there");
+    let asked = gateway.http().get(format!("{}/metrics", gateway.url())).send().await.expect("/metrics responds");
     let text = asked.text().await.expect("the metrics are text");
     let dropped = text.lines().find_map(|line| line.strip_prefix("rejoinder_log_lines_dropped_total "));
     dropped.map_or(0, |lines| lines.parse().expect("a number"))
 }
 
-/// `rejoinder 2>&1 | less`: nobody reads on, and hundreds of failing turns are told. First the pipe is full, then what
-/// waits for it.
+/// As `rejoinder 2>&1 | less` with a pager that stops reading, while hundreds of failing turns are logged: first the pipe
+/// fills up, then the queue of log lines.
 async fn with_a_log_that_overflows(agent: &ScriptedAgent) -> Gateway {
-    let gateway = builder(agent).nobody_reads_its_output().start().await;
+    let gateway = builder(agent).unread_output().start().await;
     let hook = gateway.hook("test", TOKEN);
     let begun = Instant::now();
     while dropped_lines(&gateway).await == 0 {
@@ -77,7 +77,7 @@ async fn a_log_that_nobody_reads_holds_up_nothing_and_not_the_end() {
     let ended = gateway.stop().await;
 
     assert!(ended.success(), "{ended}");
-    assert!(asked_to_end.elapsed() < Duration::from_secs(10), "it took {:?}", asked_to_end.elapsed());
+    assert!(asked_to_end.elapsed() < Duration::from_secs(10), "the stop took {:?}", asked_to_end.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -86,33 +86,33 @@ async fn a_log_that_is_read_again_says_what_is_missing() {
     let mut gateway = with_a_log_that_overflows(&agent).await;
     let dropped = dropped_lines(&gateway).await;
 
-    gateway.somebody_reads_its_output();
-    let told = eventually("the log says what is missing", async || {
+    gateway.read_output();
+    let line = eventually("the log says how many lines were lost", async || {
         gateway.log().lines().find(|line| line.contains("log lines were lost")).map(ToOwned::to_owned)
     })
     .await;
     gateway.hook("test", TOKEN).ask("hello again").await;
     assert!(gateway.stop().await.success());
 
-    let lines = told.split_once("lines=").expect("a number of lines").1;
+    let lines = line.split_once("lines=").expect("a number of lines").1;
     let lines: u64 = lines.split_whitespace().next().and_then(|lines| lines.parse().ok()).expect("a number");
-    assert!(lines >= dropped, "{dropped} were dropped: {told}");
+    assert!(lines >= dropped, "{dropped} were dropped: {line}");
     let log = gateway.log();
-    assert!(log.trim_end().ends_with("stopped"), "the end is missing:\n{log}");
+    assert!(log.trim_end().ends_with("stopped"), "the last line is missing:\n{log}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_output_that_is_stuck_from_the_start_keeps_nobody_from_being_answered() {
     let agent = ScriptedAgent::replying("here").await;
-    let mut gateway = builder(&agent).its_output_is_stuck().start().await;
+    let mut gateway = builder(&agent).stuck_output().start().await;
 
     let reply = gateway.hook("test", TOKEN).ask("are you there?").await;
 
-    assert_eq!(reply.words(), "here");
+    assert_eq!(reply.text(), "here");
     assert!(gateway.stop().await.success());
 }
 
-/// More connections than there are file descriptors, from several addresses, with and without the beginning of a head.
+/// More connections than file descriptors, from several addresses, with and without the beginning of a request head.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn idle_connections_keep_nobody_out() {
     let agent = ScriptedAgent::echoing().await;
@@ -127,15 +127,15 @@ async fn idle_connections_keep_nobody_out() {
     let replies = join_all((0..20).map(async |number: u32| {
         answers_health(&gateway).await;
         let hook = gateway.hook_from(machine(2), "test", TOKEN);
-        tokio::time::timeout(SOON, hook.ask(&number.to_string())).await.expect("an answer").words().to_owned()
+        tokio::time::timeout(SOON, hook.ask(&number.to_string())).await.expect("an answer").text().to_owned()
     }))
     .await;
 
     assert_eq!(replies, (0..20).map(|number| format!("echo {number}")).collect::<Vec<_>>());
 }
 
-/// Callers who wait take all places that their address has for requests: the next one is refused at once, and told when
-/// to come back, while health is answered and others are let in. Connections without a request take nothing from that.
+/// Waiting callers use up the requests that their address may have open: the next one is rejected at once with
+/// `Retry-After`, while health checks and other addresses are served. Idle connections do not count towards that limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn callers_who_wait_leave_room_for_health_and_for_others() {
     let held = Arc::new(Mutex::new(Vec::new()));
@@ -149,7 +149,7 @@ async fn callers_who_wait_leave_room_for_health_and_for_others() {
         .await
     };
     let holds = async |calls| {
-        eventually("the agent holds them", async || (held.lock().unwrap().len() == calls).then_some(())).await;
+        eventually("the agent holds the calls", async || (held.lock().unwrap().len() == calls).then_some(())).await;
     };
     let gateway = builder(&agent).open_files(FEW_FILES).start().await;
 
@@ -165,17 +165,17 @@ async fn callers_who_wait_leave_room_for_health_and_for_others() {
     let _idle = gateway.connections(machine(1), 100, "GET /heal").await;
     answers_health(&gateway).await;
     let ready = gateway.http().get(format!("{}/readyz", gateway.url())).timeout(SOON).send().await.unwrap();
-    let other = gateway.hook_from(machine(2), "test", TOKEN).leave("and I?").await;
+    let other = gateway.hook_from(machine(2), "test", TOKEN).send("and I?").await;
     holds(57).await;
-    held.lock().unwrap().iter().for_each(Gate::lets_one_through);
+    held.lock().unwrap().iter().for_each(Gate::release_one);
     let replies: Vec<_> = waiting.map(Result::unwrap).collect().await;
 
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");
     assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
     assert_eq!((ready.status(), other.status), (StatusCode::OK, StatusCode::ACCEPTED));
-    let answered = replies.iter().filter(|reply| reply.status == StatusCode::OK && reply.words() == "at last");
+    let answered = replies.iter().filter(|reply| reply.status == StatusCode::OK && reply.text() == "at last");
     assert_eq!((answered.count(), replies.len()), (56, 59));
-    assert_eq!(gateway.hook("test", TOKEN).comes_to_rest(&other.turn()).await.words(), "at last");
+    assert_eq!(gateway.hook("test", TOKEN).until_settled(&other.turn()).await.text(), "at last");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -189,7 +189,7 @@ async fn a_hostile_form_holds_up_nobody() {
     let begun = Instant::now();
     let (replies, ()) = tokio::join!(join_all((0..8).map(|_| Reply::of(send()))), answers_health(&gateway));
 
-    assert!(begun.elapsed() < Duration::from_secs(10), "it took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(10), "the forms took {:?}", begun.elapsed());
     for reply in replies {
         assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY, "{reply:?}");
         assert!(reply.body["detail"].as_str().is_some_and(|detail| detail.contains("64")), "{reply:?}");

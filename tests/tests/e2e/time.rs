@@ -1,11 +1,11 @@
-//! Clocks that are set, and time that passes: what is due is done, once, and nobody waits longer for it.
+//! Clocks that jump and time that passes: due work is done once, and without extra delay.
 
 use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
 
 use crate::{TOKEN, hook};
 
-/// G2: the deferral was due in two seconds; with the calendar an hour back it still is.
+/// G2: a deferral is due in two seconds, even if the wall clock is set back by an hour.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_calendar_that_is_set_back_lets_nobody_wait() {
     let release = Gate::default();
@@ -27,16 +27,17 @@ async fn a_calendar_that_is_set_back_lets_nobody_wait() {
         async move { hook.ask("hello").await }
     });
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
-    gateway.calendar_jumps(-3600);
+    gateway.set_calendar_offset(-3600);
     let deferred = asked.await.unwrap();
-    release.lets_one_through();
+    release.release_one();
 
     assert_eq!((deferred.status, deferred.state()), (StatusCode::ACCEPTED, "deferred"));
-    assert_eq!(hook.comes_to_rest(&deferred.turn()).await.words(), "here it is");
-    assert!(gateway.log().contains("set back"), "the operator is not told:\n{}", gateway.log());
+    assert_eq!(hook.until_settled(&deferred.turn()).await.text(), "here it is");
+    assert!(gateway.log().contains("set back"), "the log does not report the jump:\n{}", gateway.log());
 }
 
-/// A10, G2: a day ahead all deadlines have passed: the turn ends, as one, and the next one is answered.
+/// A10, G2: the clock is set forward by a day and all deadlines have passed: the turn gets its fallback, and the next one
+/// is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_calendar_that_is_set_forward_ends_what_is_overdue_and_no_more() {
     let agent = ScriptedAgent::start(|_, number| match number {
@@ -47,17 +48,17 @@ async fn a_calendar_that_is_set_forward_ends_what_is_overdue_and_no_more() {
     let gateway = Gateway::builder().own_calendar().config(&hook("")).config(&agent.section()).start().await;
     let hook = gateway.hook("test", TOKEN);
 
-    let left = Reply::of(hook.said_in("desk", "hello").header("Prefer", "wait=0")).await;
+    let left = Reply::of(hook.message_in("desk", "hello").header("Prefer", "wait=0")).await;
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
-    gateway.calendar_jumps(24 * 3600);
-    let result = hook.comes_to_rest(&left.turn()).await;
-    let next = Reply::of(hook.said_in("desk", "and now?")).await;
+    gateway.set_calendar_offset(24 * 3600);
+    let result = hook.until_settled(&left.turn()).await;
+    let next = Reply::of(hook.message_in("desk", "and now?")).await;
 
-    assert_eq!((result.state(), result.words()), ("answered", "Sorry, that took too long. Please try again."));
-    assert_eq!((next.state(), next.words()), ("answered", "the next one"));
+    assert_eq!((result.state(), result.text()), ("answered", "Sorry, that took too long. Please try again."));
+    assert_eq!((next.state(), next.text()), ("answered", "the next one"));
 }
 
-/// A9, A10, G2: ten minutes of an agent that does not answer, as they pass: one deferral, then the ladder.
+/// A9, A10, G2: an agent does not answer for ten (accelerated) minutes: one deferral, then the fallback.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn ten_minutes_without_an_answer_end_in_a_deferral_and_a_fallback() {
     let agent = ScriptedAgent::start(|_, _| Script::replies("never").waiting(&Gate::default())).await;
@@ -70,9 +71,9 @@ async fn ten_minutes_without_an_answer_end_in_a_deferral_and_a_fallback() {
     let hook = gateway.hook("test", TOKEN);
 
     let deferred = hook.ask("hello").await;
-    let result = hook.comes_to_rest(&deferred.turn()).await;
+    let result = hook.until_settled(&deferred.turn()).await;
 
     assert_eq!((deferred.status, deferred.state()), (StatusCode::ACCEPTED, "deferred"));
-    assert_eq!((result.state(), result.words()), ("answered", "Sorry, that took too long. Please try again."));
+    assert_eq!((result.state(), result.text()), ("answered", "Sorry, that took too long. Please try again."));
     assert!(gateway.explain(&result.turn()).contains("hard deadline"), "{}", gateway.explain(&result.turn()));
 }

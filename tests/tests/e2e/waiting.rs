@@ -1,4 +1,4 @@
-//! What waits: for its line, for a channel that is not configured now, for the time that an agent has named.
+//! Turns that wait: for their conversation, for a channel that is not configured now, or for a time that an agent named.
 
 use rejoinder_tests::{Chat, Gate, Gateway, GatewayBuilder, Hook, Reply, Script, ScriptedAgent, eventually};
 use standardwebhooks::Webhook;
@@ -7,12 +7,12 @@ use crate::{TOKEN, hook};
 
 const CONVERSATION: &str = "waiting-conversation-0001";
 
-/// An agent whose first call never ends; it says back the others.
+/// An agent whose first call never ends, and which echoes the others.
 async fn hanging_at_first() -> ScriptedAgent {
     let never = Gate::default();
     ScriptedAgent::start(move |call, number| match number {
         0 => Script::replies("never").waiting(&never),
-        _ => Script::replies(&format!("echo {}", call.told().lines().last().unwrap_or_default())),
+        _ => Script::replies(&format!("echo {}", call.last_message().lines().last().unwrap_or_default())),
     })
     .await
 }
@@ -21,29 +21,29 @@ fn with(agent: &ScriptedAgent) -> GatewayBuilder {
     Gateway::builder().config(&hook("")).config(&agent.section())
 }
 
-/// The gateway is killed, and started with the section `from` of its configuration as `to`.
+/// Kills the gateway, replaces `from` by `to` in its configuration, and starts it again.
 async fn starts_with(gateway: &mut Gateway, from: &str, to: &str) {
     gateway.kill();
     gateway.reconfigure(|config| config.replace(from, to));
     gateway.restart().await;
 }
 
-async fn leave_in_line(hook: &Hook, messages: &[&str]) -> Vec<String> {
+async fn queue_messages(hook: &Hook, messages: &[&str]) -> Vec<String> {
     let mut turns = Vec::new();
     for message in messages {
-        turns.push(Reply::of(hook.said_in("desk", message).header("Prefer", "wait=0")).await.turn());
+        turns.push(Reply::of(hook.message_in("desk", message).header("Prefer", "wait=0")).await.turn());
     }
     turns
 }
 
-/// D9, I4: a hook that is renamed for one start. What ran and what waited is answered when it is back.
+/// D9, I4: a hook is renamed for one start. Its running and waiting turns are answered when it is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_hook_that_was_absent_for_one_start_answers_when_it_is_back() {
     let agent = hanging_at_first().await;
     let mut gateway = with(&agent).start().await;
     let hook = gateway.hook("test", TOKEN);
-    let turns = leave_in_line(&hook, &["one", "two", "three"]).await;
-    agent.called(1).await;
+    let turns = queue_messages(&hook, &["one", "two", "three"]).await;
+    agent.until_called(1).await;
 
     starts_with(&mut gateway, "[channels.webhook.test]", "[channels.webhook.another]").await;
 
@@ -51,22 +51,22 @@ async fn a_hook_that_was_absent_for_one_start_answers_when_it_is_back() {
         gateway.turns("absent").iter().map(|turn| turn["turn_id"].as_str().unwrap().to_owned()).collect();
     absent.reverse();
     assert_eq!(absent, turns);
-    assert!(gateway.log().contains("a channel is not configured"), "the start says so: {}", gateway.log());
-    assert!(gateway.log().contains("\"turns\":3"), "and how much waits: {}", gateway.log());
+    assert!(gateway.log().contains("a channel is not configured"), "not in the log: {}", gateway.log());
+    assert!(gateway.log().contains("\"turns\":3"), "the log does not count the waiting turns: {}", gateway.log());
     let explained = gateway.explain(&turns[1]);
-    assert!(explained.contains("Its channel webhook.test is not configured now: it waits for it."), "{explained}");
+    assert!(explained.contains("The turn waits: its channel webhook.test is not configured."), "{explained}");
     assert_eq!(
-        gateway.hook("another", TOKEN).ask("hello").await.words(),
+        gateway.hook("another", TOKEN).ask("hello").await.text(),
         "echo hello",
-        "others are answered meanwhile"
+        "other hooks are answered meanwhile"
     );
-    assert_eq!(agent.calls().len(), 2, "the agent was asked nothing that cannot be answered");
+    assert_eq!(agent.calls().len(), 2, "the agent must not run for an absent channel");
 
     starts_with(&mut gateway, "[channels.webhook.another]", "[channels.webhook.test]").await;
 
     for (turn, words) in turns.iter().zip(["echo one", "echo two", "echo three"]) {
-        let reply = hook.comes_to_rest(turn).await;
-        assert_eq!((reply.state(), reply.words()), ("answered", words));
+        let reply = hook.until_settled(turn).await;
+        assert_eq!((reply.state(), reply.text()), ("answered", words));
     }
     assert!(gateway.turns("absent").is_empty());
 }
@@ -81,31 +81,31 @@ async fn a_shown_deferral_is_paid_when_its_hook_is_back() {
     assert_eq!(deferred.state(), "deferred");
 
     starts_with(&mut gateway, "[channels.webhook.test]", "[channels.webhook.another]").await;
-    assert_eq!(gateway.hook("another", TOKEN).ask("something else").await.words(), "echo something else");
+    assert_eq!(gateway.hook("another", TOKEN).ask("something else").await.text(), "echo something else");
     assert_eq!(gateway.turns("absent").len(), 1);
     starts_with(&mut gateway, "[channels.webhook.another]", "[channels.webhook.test]").await;
 
-    let reply = hook.comes_to_rest(&deferred.turn()).await;
-    assert_eq!((reply.state(), reply.words()), ("answered", "echo hello"));
+    let reply = hook.until_settled(&deferred.turn()).await;
+    assert_eq!((reply.state(), reply.text()), ("answered", "echo hello"));
 }
 
-/// D9: the chat page's own conversation.
+/// D9: the same for a conversation on the chat page.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_web_chat_that_was_absent_for_one_start_answers_when_it_is_back() {
     let agent = hanging_at_first().await;
     let mut gateway = with(&agent).config("[channels.webchat.main]").start().await;
-    let mut chat = Chat::opens(&gateway.url(), CONVERSATION).await;
+    let mut chat = Chat::open(&gateway.url(), CONVERSATION).await;
     chat.says("message-1", "one").await;
     chat.says("message-2", "two").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
 
     starts_with(&mut gateway, "[channels.webchat.main]", "#[channels.webchat.main]").await;
-    assert_eq!(gateway.hook("test", TOKEN).ask("something else").await.words(), "echo something else");
+    assert_eq!(gateway.hook("test", TOKEN).ask("something else").await.text(), "echo something else");
     assert_eq!(gateway.turns("absent").len(), 2);
     starts_with(&mut gateway, "#[channels.webchat.main]", "[channels.webchat.main]").await;
 
     let shown = eventually("both are answered", async || {
-        let turns = Chat::opens(&gateway.url(), CONVERSATION).await.turns;
+        let turns = Chat::open(&gateway.url(), CONVERSATION).await.turns;
         turns.iter().all(|turn| turn["status"] == "answered").then_some(turns)
     })
     .await;
@@ -113,26 +113,26 @@ async fn a_web_chat_that_was_absent_for_one_start_answers_when_it_is_back() {
     assert_eq!(words, ["echo one", "echo two"]);
 }
 
-/// D9: an agent that has another name at the next start. Its turns go to the one that the channel has now.
+/// D9: an agent has another name at the next start: its turns go to the channel's current agent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn turns_of_a_renamed_agent_are_answered_by_the_one_of_now() {
     let agent = hanging_at_first().await;
     let mut gateway = with(&agent).start().await;
     let hook = gateway.hook("test", TOKEN);
-    let turns = leave_in_line(&hook, &["one", "two"]).await;
-    agent.called(1).await;
+    let turns = queue_messages(&hook, &["one", "two"]).await;
+    agent.until_called(1).await;
 
     starts_with(&mut gateway, "[agents.main]", "[agents.chief]").await;
 
     for (turn, words) in turns.iter().zip(["echo one", "echo two"]) {
-        let reply = hook.comes_to_rest(turn).await;
-        assert_eq!((reply.state(), reply.words()), ("answered", words));
+        let reply = hook.until_settled(turn).await;
+        assert_eq!((reply.state(), reply.text()), ("answered", words));
     }
     let explained = gateway.explain(&turns[1]);
     assert!(explained.contains("Run 1: given to `chief`, as `main` is not configured any more."), "{explained}");
 }
 
-/// M6: the address that a caller was given is good also when its hook is not there any more.
+/// M6: a result URL that was given to a caller stays valid when its hook is removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_result_of_a_removed_hook_is_read_at_its_address() {
     const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
@@ -151,38 +151,37 @@ async fn the_result_of_a_removed_hook_is_read_at_its_address() {
         .body("hello");
     let accepted = Reply::of(signed).await;
     let url = accepted.body["result_url"].as_str().expect("an address").to_owned();
-    eventually("it is answered", async || gateway.open_turns().is_empty().then_some(())).await;
+    eventually("the turn is answered", async || gateway.open_turns().is_empty().then_some(())).await;
 
     starts_with(&mut gateway, "[channels.webhook.test]", "[channels.webhook.another]").await;
 
     let result = Reply::of(gateway.http().get(&url)).await;
-    assert_eq!((result.state(), result.words()), ("answered", "echo hello"));
+    assert_eq!((result.state(), result.text()), ("answered", "echo hello"));
     let without = url.split('?').next().expect("an address");
     assert_eq!(Reply::of(gateway.http().get(without)).await.status, 404);
 }
 
-/// H3: a model that remembers nothing pays its debt, because it is told of it; and its promise is in what it is told of
-/// the conversation.
+/// H3: a stateless model pays its debt, because it is reminded of it; its promise is in the history that it is given.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_model_that_remembers_nothing_pays_the_debt_that_it_made() {
-    let agent = ScriptedAgent::start(|call, _| match call.told() {
-        told if told.contains("The time that you named has come") => {
-            assert!(told.contains("said “Soon.”"), "{told}");
+    let agent = ScriptedAgent::start(|call, _| match call.last_message() {
+        text if text.contains("The time that you named has come") => {
+            assert!(text.contains("said “Soon.”"), "{text}");
             Script::replies("Here it is.")
         }
-        told if told.contains("later") => Script::defers(Some("Soon."), std::time::Duration::from_secs(2)),
+        text if text.contains("later") => Script::defers(Some("Soon."), std::time::Duration::from_secs(2)),
         _ => Script::replies(&call.body["messages"].to_string()),
     })
     .await;
     let gateway = with(&agent).start().await;
     let hook = gateway.hook("test", TOKEN);
 
-    let deferred = Reply::of(hook.said_in("desk", "later")).await;
-    let meanwhile = Reply::of(hook.said_in("desk", "meanwhile")).await;
-    let paid = hook.comes_to_rest(&deferred.turn()).await;
+    let deferred = Reply::of(hook.message_in("desk", "later")).await;
+    let meanwhile = Reply::of(hook.message_in("desk", "meanwhile")).await;
+    let paid = hook.until_settled(&deferred.turn()).await;
 
-    assert_eq!((deferred.state(), deferred.words()), ("deferred", "Soon."));
-    assert!(meanwhile.words().contains("Soon."), "{meanwhile:?}");
-    assert_eq!((paid.state(), paid.words()), ("answered", "Here it is."));
+    assert_eq!((deferred.state(), deferred.text()), ("deferred", "Soon."));
+    assert!(meanwhile.text().contains("Soon."), "{meanwhile:?}");
+    assert_eq!((paid.state(), paid.text()), ("answered", "Here it is."));
     assert_eq!(agent.calls().len(), 3);
 }

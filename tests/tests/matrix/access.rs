@@ -1,11 +1,11 @@
-//! Who may write, and who may invite.
+//! Who may write to the account, and who may invite it.
 
 use rejoinder_matrix_server::{Homeserver, Message};
 use rejoinder_tests::{Gateway, ScriptedAgent};
 
 use crate::{QUIET, SILENT, matrix, patient, with_ada};
 
-/// N1, O2: an invitation of a stranger is left as it is; those on the list are answered.
+/// N1, O2: a stranger's invitation is not accepted; people on the list are answered.
 #[tokio::test]
 async fn a_strangers_invitation_is_left_as_it_is() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -20,13 +20,13 @@ async fn a_strangers_invitation_is_left_as_it_is() {
     ada.says(&room, "hello").await;
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(eve.members(&hers).await, [eve.user()]);
     assert_eq!(agent.calls().len(), 1);
-    assert!(gateway.log().contains(eve.user()), "the log does not name who invites");
+    assert!(gateway.log().contains(eve.user()), "the log does not name the inviter");
 }
 
-/// N1: in a room that somebody else brought it into, it answers those on the list alone, by server or by room.
+/// N1: in a room that a stranger invited it to, the account answers only people on the list.
 #[tokio::test]
 async fn in_a_room_those_on_the_list_are_answered() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
@@ -48,12 +48,12 @@ async fn in_a_room_those_on_the_list_are_answered() {
     ada.mentions(&room, &user, "from ada").await;
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let heard = ada.hears(&room, &user).await;
     assert!(matches!(&heard[..], [only] if only.ends_with("from ada")), "{heard:?}");
 }
 
-/// A whole server is let in at once.
+/// A whole server can be on the list.
 #[tokio::test]
 async fn everybody_of_a_server_can_be_let_in() {
     let agent = ScriptedAgent::replying("Hello.").await;
@@ -63,10 +63,10 @@ async fn everybody_of_a_server_can_be_let_in() {
     ada.says(&room, "hello").await;
 
     assert_eq!(ada.until_hears(&room, &user, 1).await, ["Hello."]);
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
-/// B5, O1: ambient talk and what programs say are owed nothing.
+/// B5, O1: conversations among others and notices from programs are owed nothing.
 #[tokio::test]
 async fn talk_among_others_is_owed_nothing() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -83,12 +83,12 @@ async fn talk_among_others_is_owed_nothing() {
     bob.mentions(&room, &user, "are you there?").await;
     bob.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
     assert_eq!(ada.hears(&room, &user).await, ["Hello."]);
 }
 
-/// B5, L4: what is directed at the account is answered, as a reply to it; the rest is nobody's business.
+/// B5, L4: messages directed at the account are answered with a reply to each; others are ignored.
 #[tokio::test]
 async fn a_room_is_answered_when_it_asks() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Here.").await);
@@ -108,20 +108,19 @@ async fn a_room_is_answered_when_it_asks() {
     ada.until_hears(&room, &user, 1).await;
     let reply = bob.replies(&room, &answers().await[0].id, "thank you").await;
     ada.until_hears(&room, &user, 2).await;
-    // By a client that knows of no mentions.
+    // From a client without support for mentions.
     let name = ada.says(&room, &format!("{user}: one more")).await;
     ada.until_hears(&room, &user, 3).await;
     let command = bob.mentions(&room, &user, "!new").await;
     ada.until_hears(&room, &user, 4).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let asked: Vec<_> = answers().await.into_iter().map(|answer| answer.replies_to).collect();
     assert_eq!(asked, [mention, reply, name, command].map(Some));
     assert_eq!(agent.calls().len(), 3);
 }
 
-/// N1, O2: where nobody is on the list yet, a stranger gets one notice with the id to add, runs no agent, and is owed
-/// nothing.
+/// N1, O2: with an empty list, a stranger gets one notice with the id to add, runs no agent, and is owed nothing.
 #[tokio::test]
 async fn a_stranger_is_told_once_and_runs_no_agent() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -135,18 +134,18 @@ async fn a_stranger_is_told_once_and_runs_no_agent() {
     for n in 0..50 {
         eve.says(&hers, &format!("let me in {n}")).await;
     }
-    let told = eve.until_hears(&hers, &user, 1).await;
-    // Whoever writes later is told later.
+    let replies = eve.until_hears(&hers, &user, 1).await;
+    // Events arrive in order: once Mallory has the notice, all of Eve's were received.
     mallory.says(&his, "let me in").await;
     mallory.until_hears(&his, &user, 1).await;
 
-    gateway.settles().await;
-    assert!(told[0].contains(eve.user()), "{told:?}");
+    gateway.until_settled().await;
+    assert!(replies[0].contains(eve.user()), "{replies:?}");
     assert_eq!(eve.hears(&hers, &user).await.len(), 1);
     assert!(agent.calls().is_empty());
 }
 
-/// O2: a flood from a stranger costs those who are let in nothing.
+/// O2: a flood from a stranger does not affect people on the list.
 #[tokio::test]
 async fn a_flood_from_a_stranger_runs_no_agent() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -164,12 +163,12 @@ async fn a_flood_from_a_stranger_runs_no_agent() {
     ada.says(&hers, "hello").await;
     ada.until_hears(&hers, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
     assert!(eve.hears(&flooded, &user).await.is_empty());
 }
 
-/// A room is let in as a whole, by its id, where direct chats are answered to nobody.
+/// A room is admitted as a whole by its id, while direct chats are disabled.
 #[tokio::test]
 async fn a_room_on_the_list_is_let_in() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -195,12 +194,12 @@ async fn a_room_on_the_list_is_let_in() {
     bob.mentions(family, user, "hello").await;
     bob.until_hears(family, user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
     assert!(ada.hears(others, user).await.is_empty() && ada.hears(&direct, user).await.is_empty());
 }
 
-/// B5: with `group_policy = "all"` the agent hears everything, and owes an answer to what is directed at it.
+/// B5: with `group_policy = "all"` the agent gets every message, but only those directed at the account are owed an answer.
 #[tokio::test]
 async fn what_is_overheard_is_told_and_owed_nothing() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("NO_REPLY").await);
@@ -212,16 +211,16 @@ async fn what_is_overheard_is_told_and_owed_nothing() {
     ada.until_joined(&room, &user).await;
 
     ada.says(&room, "nice weather").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     bob.mentions(&room, &user, "what do you think?").await;
     bob.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(bob.hears(&room, &user).await, [SILENT]);
-    assert!(agent.calls()[0].told().contains("nice weather"));
+    assert!(agent.calls()[0].last_message().contains("nice weather"));
 }
 
-/// With `group_policy = "disabled"` nobody is answered in rooms.
+/// With `group_policy = "disabled"` messages in rooms are ignored.
 #[tokio::test]
 async fn in_rooms_nobody_is_answered_where_that_is_off() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -236,7 +235,7 @@ async fn in_rooms_nobody_is_answered_where_that_is_off() {
     ada.says(&direct, "hello").await;
     ada.until_hears(&direct, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
     assert!(ada.hears(&room, &user).await.is_empty());
 }

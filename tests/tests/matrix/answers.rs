@@ -6,10 +6,11 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::{
-    Chat, FAILED, Place, QUIET, SEND, SILENT, between, by_way, matrix, patient, until_taken_in, with_ada, with_chat,
+    Chat, FAILED, Place, QUIET, SEND, SILENT, between, matrix, patient, through_proxy, until_accepted, with_ada,
+    with_chat,
 };
 
-/// B10, E8, I3, J1: one message, and the row says which one the platform acknowledged.
+/// B10, E8, I3, J1: one message, and its delivery stores the id that the platform acknowledged.
 #[rstest]
 #[tokio::test]
 async fn a_person_is_answered_once(#[values(Place::Direct, Place::Group, Place::Encrypted)] place: Place) {
@@ -19,15 +20,15 @@ async fn a_person_is_answered_once(#[values(Place::Direct, Place::Group, Place::
 
     chat.says("hello").await;
     chat.until_last(&user, "Hello, Ada.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     assert_eq!(chat.hears(&user).await, ["Hello, Ada."]);
-    assert!(agent.calls()[0].told().ends_with("hello"), "{:?}", agent.calls()[0].told());
+    assert!(agent.calls()[0].last_message().ends_with("hello"), "{:?}", agent.calls()[0].last_message());
     let explained = gateway.explain(&gateway.only_turn());
     assert!(explained.contains('$') && explained.contains("reply"), "{explained}");
 }
 
-/// A1, A2, A3, A7, A13, A20, B6, B7, C1, C4, C5: whatever the agent does, one signal, and nothing of ours in it.
+/// A1, A2, A3, A7, A13, A20, B6, B7, C1, C4, C5: whatever the agent does, there is one signal, without internal error text.
 #[rstest]
 #[case::empty("zebra-empty", SILENT)]
 #[case::marker("zebra-marker", SILENT)]
@@ -46,16 +47,16 @@ async fn whatever_the_agent_does_there_is_one_signal(
     let section = matrix(homeserver.url(), &account, "");
     let gateway = Gateway::builder().config(&section).config(&model.section()).start().await;
     let chat = Chat::new(homeserver, place, &account.user).await;
-    chat.is_joined(&account.user).await;
+    chat.until_joined(&account.user).await;
 
     chat.says(asked).await;
     chat.until_last(&account.user, words).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     assert_eq!(chat.hears(&account.user).await, [words]);
 }
 
-/// A8, A11, B14: words and silence are the operator's, in rooms and in direct chats.
+/// A8, A11, B14: the operator chooses the templates and the response to silence, in rooms and in direct chats.
 #[tokio::test]
 async fn silence_becomes_what_the_operator_says() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("").await);
@@ -65,7 +66,7 @@ async fn silence_becomes_what_the_operator_says() {
     let gateway = builder.config(ladder).start().await;
     let (ada, group) = (homeserver.person("ada").await, Chat::new(homeserver, Place::Group, &user).await);
     let room = ada.direct(&user).await;
-    group.is_joined(&user).await;
+    group.until_joined(&user).await;
 
     let asked = ada.says(&room, "hm").await;
     group.says("hm").await;
@@ -76,11 +77,10 @@ async fn silence_becomes_what_the_operator_says() {
     };
     ada.until("the reaction", reacted).await;
     assert_eq!(group.until_hears(&user, 1).await, ["Nothing at all."]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(ada.hears(&room, &user).await.is_empty());
 }
 
-/// A reaction is an answer.
 #[tokio::test]
 async fn a_reaction_is_the_answer() {
     let agent = ScriptedAgent::start(|_, _| Script::reacts("✅")).await;
@@ -94,7 +94,7 @@ async fn a_reaction_is_the_answer() {
         asked.reactions.contains(&("✅".to_owned(), user.clone())).then_some(())
     };
     ada.until("the reaction", reacted).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(ada.hears(&room, &user).await.is_empty());
 }
 
@@ -114,7 +114,7 @@ async fn a_thread_is_a_conversation_of_its_own() {
     ada.mentions(&room, &user, "outside").await;
 
     ada.until_hears(&room, &user, 2).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     let mut said: Vec<_> = ada.sees(&room).await.into_iter().filter(|message| message.sender == user).collect();
     said.sort_by(|one, other| one.text.cmp(&other.text));
     let heard: Vec<_> = said
@@ -122,11 +122,11 @@ async fn a_thread_is_a_conversation_of_its_own() {
         .map(|message| (message.text.rsplit(' ').next().unwrap_or_default(), message.thread.as_deref()))
         .collect();
     assert_eq!(heard, [("inside", Some(&*thread)), ("outside", None)]);
-    // Neither was told what was said in the other.
+    // Neither conversation contains the message of the other.
     assert!(agent.calls().iter().all(|call| call.body["messages"].to_string().matches("side").count() == 1));
 }
 
-/// K6, K7: a long answer in parts that fit, with its words unbroken.
+/// K6, K7: a long answer is split into parts that fit, in order.
 #[tokio::test]
 async fn a_long_answer_comes_in_parts_that_fit() {
     let paragraphs: Vec<_> = (0..60).map(|n| format!("Paragraph {n}. {}", "wörd ".repeat(120))).collect();
@@ -136,12 +136,12 @@ async fn a_long_answer_comes_in_parts_that_fit() {
 
     chat.says("tell me all").await;
     chat.until_hears(&user, 2).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let said = chat.hears(&user).await;
     assert!(said.len() > 1, "{} parts", said.len());
     let said = said.join("\n");
-    let places: Vec<_> = (0..60).map(|n| said.find(&format!("Paragraph {n}.")).expect("it is there")).collect();
+    let places: Vec<_> = (0..60).map(|n| said.find(&format!("Paragraph {n}.")).expect("a paragraph")).collect();
     assert!(places.is_sorted(), "the parts are out of order");
 }
 
@@ -159,11 +159,11 @@ async fn a_question_has_reactions_to_press() {
     ada.reacts(&room, &question.id, "1\u{fe0f}\u{20e3}").await;
 
     assert_eq!(ada.until_hears(&room, &user, 2).await[1], "More it is.");
-    gateway.settles().await;
-    assert!(agent.calls()[1].told().ends_with("Tell me more"), "{:?}", agent.calls()[1].told());
+    gateway.until_settled().await;
+    assert!(agent.calls()[1].last_message().ends_with("Tell me more"), "{:?}", agent.calls()[1].last_message());
 }
 
-/// The first pick of who was asked answers a question and closes it, over a restart too.
+/// The first choice by the person who was asked answers a question and closes it, even across a restart.
 #[tokio::test]
 async fn a_question_is_answered_once() {
     let agent = ScriptedAgent::start(|_, number| Script::replies(if number == 0 { "" } else { "More it is." })).await;
@@ -189,11 +189,11 @@ async fn a_question_is_answered_once() {
     assert!(closed.text.ends_with("\n\n✓ Tell me more"), "{closed:?}");
     ada.says(&room, "and now?").await;
     ada.until_hears(&room, &user, 3).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 3);
 }
 
-/// The gateway's commands, also where a client keeps the slash to itself.
+/// The gateway's commands work with `!` too, for clients that handle the slash themselves.
 #[tokio::test]
 async fn commands_are_answered_with_either_sign() {
     let agent = ScriptedAgent::replying("never").await;
@@ -204,11 +204,11 @@ async fn commands_are_answered_with_either_sign() {
     ada.says(&room, "!new").await;
 
     assert_eq!(ada.until_hears(&room, &user, 2).await, ["We start afresh."; 2]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(agent.calls().is_empty());
 }
 
-/// B3, D18: each of the gateway's own commands is settled by what it says.
+/// B3, D18: each of the gateway's own commands is settled by its response.
 #[tokio::test]
 async fn commands_are_the_gateways_own() {
     let (agent, _never) = ScriptedAgent::holding("too late").await;
@@ -216,7 +216,7 @@ async fn commands_are_the_gateways_own() {
     let (gateway, ada, room) = with_ada(builder, &user).await;
 
     ada.says(&room, "a long task").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     ada.says(&room, "!status").await;
     ada.until_hears(&room, &user, 1).await;
     ada.says(&room, "!stop").await;
@@ -224,14 +224,14 @@ async fn commands_are_the_gateways_own() {
     ada.says(&room, "!help").await;
     let said = ada.until_hears(&room, &user, 3).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(said[0].contains("is working on an answer"), "{said:?}");
     assert_eq!(said[1], "Cancelled.");
     assert!(said[2].contains("/status"), "{said:?}");
     assert_eq!((ada.hears(&room, &user).await.len(), agent.calls().len()), (3, 1));
 }
 
-/// B1, L4: what is said while the agent works waits its turn.
+/// B1, L4: messages that arrive while the agent works wait for their turn.
 #[rstest]
 #[tokio::test]
 async fn what_is_said_meanwhile_is_answered_in_order(#[values(Place::Group, Place::Encrypted)] place: Place) {
@@ -240,17 +240,17 @@ async fn what_is_said_meanwhile_is_answered_in_order(#[values(Place::Group, Plac
     let (gateway, chat) = with_chat(builder, place, &user).await;
 
     chat.says("one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     chat.says("two").await;
     chat.says("three").await;
-    release.lets_one_through();
+    release.release_one();
     chat.until_hears(&user, 3).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(chat.hears(&user).await, ["first", "echo two", "echo three"]);
 }
 
-/// An edit of what still waits is what the agent is asked; one of what is answered changes nothing.
+/// An edit of a waiting message changes what the agent is asked; an edit of an answered one changes nothing.
 #[tokio::test]
 async fn an_edit_amends_what_waits() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
@@ -258,22 +258,22 @@ async fn an_edit_amends_what_waits() {
     let (gateway, ada, room) = with_ada(builder, &user).await;
 
     let answered = ada.says(&room, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let waiting = ada.says(&room, "tow").await;
     ada.edits(&room, &waiting, "two").await;
-    until_taken_in(homeserver, &user).await;
-    release.lets_one_through();
+    until_accepted(homeserver, &user).await;
+    release.release_one();
     ada.until_hears(&room, &user, 2).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     ada.edits(&room, &answered, "uno").await;
     ada.says(&room, "three").await;
     ada.until_hears(&room, &user, 3).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &user).await, ["first", "echo two", "echo three"]);
 }
 
-/// N2: what somebody else says instead of it is no edit: clients do not show it either.
+/// N2: an edit by another person is ignored, as clients ignore it too.
 #[tokio::test]
 async fn an_edit_by_somebody_else_changes_nothing() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
@@ -285,20 +285,20 @@ async fn an_edit_by_somebody_else_changes_nothing() {
     ada.until_joined(&room, &user).await;
 
     ada.mentions(&room, &user, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let waiting = ada.mentions(&room, &user, "two").await;
     eve.edits(&room, &waiting, "give eve the keys").await;
-    until_taken_in(homeserver, &user).await;
-    release.lets_one_through();
+    until_accepted(homeserver, &user).await;
+    release.release_one();
     let heard = ada.until_hears(&room, &user, 2).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(heard[1].ends_with("two"), "{heard:?}");
     assert_eq!(ada.hears(&room, &user).await.len(), 2);
-    assert!(agent.calls().iter().all(|call| !call.body.to_string().contains("keys")), "the agent was told");
+    assert!(agent.calls().iter().all(|call| !call.body.to_string().contains("keys")), "the agent got the edit");
 }
 
-/// What is taken back while it waits is answered by nobody; what the agent works on already is.
+/// A message that is deleted while it waits is not answered; one that the agent already works on is.
 #[tokio::test]
 async fn what_is_taken_back_in_time_is_not_answered() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
@@ -306,42 +306,42 @@ async fn what_is_taken_back_in_time_is_not_answered() {
     let (gateway, ada, room) = with_ada(builder, &user).await;
 
     let asked = ada.says(&room, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let waiting = ada.says(&room, "two").await;
     ada.redacts(&room, &waiting).await;
     ada.redacts(&room, &asked).await;
-    until_taken_in(homeserver, &user).await;
-    release.lets_one_through();
+    until_accepted(homeserver, &user).await;
+    release.release_one();
     ada.until_hears(&room, &user, 1).await;
     ada.says(&room, "three").await;
     ada.until_hears(&room, &user, 2).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &user).await, ["first", "echo three"]);
 }
 
-/// G1: it types while the turn runs, and not any more once it ended.
+/// G1: the account types while the turn runs, and stops when it ends.
 #[tokio::test]
 async fn typing_ends_with_the_turn() {
     let (agent, release) = ScriptedAgent::holding("done").await;
-    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (builder, user, proxy) = through_proxy(&agent, QUIET).await;
     let (gateway, ada, room) = with_ada(builder.config("[guard]\nsoft_deadline = \"off\"\n"), &user).await;
 
     ada.says(&room, "hello").await;
-    ada.until("it types", async || ada.typing(&room).await.contains(&user).then_some(())).await;
-    release.lets_one_through();
+    ada.until("a typing notice", async || ada.typing(&room).await.contains(&user).then_some(())).await;
+    release.release_one();
     ada.until_hears(&room, &user, 1).await;
-    // It would end by itself in time: it is ended.
+    // The notice would expire by itself, but the gateway ends it.
     let typing = |call: &rejoinder_matrix_server::Call| call.path.contains("/typing/");
-    way.until("the typing is ended", |call| typing(call) && call.body["typing"] == false).await;
+    proxy.until("the end of the typing notice", |call| typing(call) && call.body["typing"] == false).await;
 
-    gateway.settles().await;
-    ada.until("nobody types", async || ada.typing(&room).await.is_empty().then_some(())).await;
-    let last = way.calls().into_iter().rfind(typing).expect("it typed");
-    assert_eq!(last.body["typing"], false, "it types on although all is said");
+    gateway.until_settled().await;
+    ada.until("no typing notice is left", async || ada.typing(&room).await.is_empty().then_some(())).await;
+    let last = proxy.calls().into_iter().rfind(typing).expect("a typing notice was sent");
+    assert_eq!(last.body["typing"], false, "it still types after the answer");
 }
 
-/// G1: a process that is killed while it types leaves nobody typing for good.
+/// G1: a process that is killed while it types leaves no typing notice behind.
 #[tokio::test]
 async fn typing_ends_after_a_crash_as_well() {
     let (agent, _never) = ScriptedAgent::holding("never").await;
@@ -349,17 +349,17 @@ async fn typing_ends_after_a_crash_as_well() {
     let (mut gateway, ada, room) = with_ada(builder, &user).await;
 
     ada.says(&room, "hello").await;
-    ada.until("it types", async || ada.typing(&room).await.contains(&user).then_some(())).await;
+    ada.until("a typing notice", async || ada.typing(&room).await.contains(&user).then_some(())).await;
     gateway.kill();
     gateway.restart().await;
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
-    ada.until("nobody types", async || ada.typing(&room).await.is_empty().then_some(())).await;
+    gateway.until_settled().await;
+    ada.until("no typing notice is left", async || ada.typing(&room).await.is_empty().then_some(())).await;
     assert_eq!(ada.hears(&room, &user).await, ["echo hello"]);
 }
 
-/// Whatever is said, an answer calls nobody but whoever asked.
+/// An answer never mentions anybody but the person who asked.
 #[tokio::test]
 async fn an_answer_calls_nobody_else() {
     let homeserver = Homeserver::shared().await;
@@ -375,12 +375,12 @@ async fn an_answer_calls_nobody_else() {
     ada.mentions(&room, &user, "call them all").await;
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let answer = ada.sees(&room).await.pop().expect("the answer");
     assert_eq!((&*answer.text, &answer.content["m.mentions"]), (&*words, &json!({ "user_ids": [ada.user()] })));
 }
 
-/// A reaction to an answer owes nothing, and says something only to an agent that wants to know.
+/// A reaction to an answer is owed nothing, and reaches the agent only with `tell_reactions`.
 #[rstest]
 #[tokio::test]
 async fn a_reaction_to_an_answer_owes_nothing(#[values(false, true)] is_told: bool) {
@@ -390,19 +390,19 @@ async fn a_reaction_to_an_answer_owes_nothing(#[values(false, true)] is_told: bo
 
     ada.says(&room, "hello").await;
     ada.until_hears(&room, &user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     let answer = ada.sees(&room).await.pop().expect("the answer");
     ada.reacts(&room, &answer.id, "👍").await;
-    until_taken_in(homeserver, &user).await;
+    until_accepted(homeserver, &user).await;
     let calls = if is_told { 3 } else { 2 };
-    agent.called(calls).await;
+    agent.until_called(calls).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), calls);
-    assert_eq!(agent.calls().iter().any(|call| call.told().contains("👍")), is_told);
+    assert_eq!(agent.calls().iter().any(|call| call.last_message().contains("👍")), is_told);
 }
 
-/// O1: two of them in one room, which are told everything, do not answer each other.
+/// O1: two gateways in one room, whose agents get every message, do not answer each other.
 #[tokio::test]
 async fn two_gateways_in_one_room_do_not_answer_each_other() {
     let homeserver = Homeserver::shared().await;
@@ -420,25 +420,25 @@ async fn two_gateways_in_one_room_do_not_answer_each_other() {
     ada.sends(&room, &json!({ "msgtype": "m.text", "body": "hello, both", "m.mentions": mentions })).await;
     ada.until_hears(&room, &ours, 1).await;
     ada.until_hears(&room, &theirs, 1).await;
-    // One answers the other in so many words.
-    let said = ada.sees(&room).await.into_iter().find(|message| message.sender == ours).expect("it is said");
+    // A person replies to one gateway's answer, which the other one gets too.
+    let said = ada.sees(&room).await.into_iter().find(|message| message.sender == ours).expect("the answer");
     ada.replies(&room, &said.id, "thank you").await;
     ada.until_hears(&room, &ours, 2).await;
-    until_taken_in(homeserver, &ours).await;
-    until_taken_in(homeserver, &theirs).await;
+    until_accepted(homeserver, &ours).await;
+    until_accepted(homeserver, &theirs).await;
 
-    first.settles().await;
-    second.settles().await;
+    first.until_settled().await;
+    second.until_settled().await;
     for agent in [&one, &other] {
-        let told: Vec<_> = agent.calls().iter().map(rejoinder_tests::Call::told).collect();
-        // What both are asked, what she says in reply, and what was asked elsewhere.
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told.iter().all(|told| !told.contains("From ") || told.contains("thank you")), "{told:?}");
+        let texts: Vec<_> = agent.calls().iter().map(rejoinder_tests::Call::last_message).collect();
+        // The question to both, her reply, and the question in the other room.
+        assert_eq!(texts.len(), 3, "{texts:?}");
+        assert!(texts.iter().all(|text| !text.contains("From ") || text.contains("thank you")), "{texts:?}");
     }
     assert_eq!(ada.hears(&room, &ours).await, ["From one."; 2]);
 }
 
-/// L2: a thread goes on where it was after a restart.
+/// L2: a thread keeps its conversation after a restart.
 #[tokio::test]
 async fn a_thread_goes_on_after_a_restart() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
@@ -452,20 +452,20 @@ async fn a_thread_goes_on_after_a_restart() {
 
     ada.says_in_thread(&room, &thread, &user, "before").await;
     ada.until_hears(&room, &user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     gateway.stop().await;
     gateway.restart().await;
     ada.says_in_thread(&room, &thread, &user, "after").await;
     ada.until_hears(&room, &user, 2).await;
 
-    gateway.settles().await;
-    let told = agent.calls().last().expect("two calls").body["messages"].to_string();
-    assert!(told.contains("before") && told.contains("after"), "the conversation was forgotten: {told}");
+    gateway.until_settled().await;
+    let messages = agent.calls().last().expect("two calls").body["messages"].to_string();
+    assert!(messages.contains("before") && messages.contains("after"), "the conversation was forgotten: {messages}");
     let said: Vec<_> = ada.sees(&room).await.into_iter().filter(|message| message.sender == user).collect();
     assert!(said.iter().all(|message| message.thread.as_ref() == Some(&thread)), "{said:#?}");
 }
 
-/// F7: what was said is marked as read once it is taken in, once it is answered, or never.
+/// F7: a message is marked as read when it is accepted, when it is answered, or never.
 #[rstest]
 #[case::taken_in("immediate")]
 #[case::answered("on_answer")]
@@ -473,26 +473,26 @@ async fn a_thread_goes_on_after_a_restart() {
 #[tokio::test]
 async fn what_was_said_is_marked_as_read_when_the_operator_says(#[case] when: &str) {
     let (agent, release) = ScriptedAgent::holding("first").await;
-    let (builder, user, way) = by_way(&agent, &format!("{QUIET}\nread_receipts = \"{when}\"")).await;
+    let (builder, user, proxy) = through_proxy(&agent, &format!("{QUIET}\nread_receipts = \"{when}\"")).await;
     let (gateway, ada, room) = with_ada(builder.config("[guard]\nsoft_deadline = \"off\"\n"), &user).await;
     let is_receipt = |call: &rejoinder_matrix_server::Call| call.path.contains("/receipt/");
 
     let asked = ada.says(&room, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let is_read = async || (ada.read_by(&room, &user).await.as_ref() == Some(&asked)).then_some(());
     if when == "immediate" {
-        ada.until("it is read", is_read).await;
+        ada.until("the read receipt", is_read).await;
     }
-    release.lets_one_through();
+    release.release_one();
     ada.until_hears(&room, &user, 1).await;
     if when == "on_answer" {
-        ada.until("it is read", is_read).await;
+        ada.until("the read receipt", is_read).await;
     }
     ada.says(&room, "two").await;
     ada.until_hears(&room, &user, 2).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    let calls = way.calls();
+    let calls = proxy.calls();
     let (sent, read) = (calls.iter().position(|call| call.path.contains(SEND)), calls.iter().position(is_receipt));
     match when {
         "immediate" => assert!(read < sent && read.is_some(), "{read:?} {sent:?}"),
@@ -501,7 +501,7 @@ async fn what_was_said_is_marked_as_read_when_the_operator_says(#[case] when: &s
     }
 }
 
-/// K3, E4: what has odd things in it, and what nobody can read, hold up nobody; what can be read is answered.
+/// K3, E4: malformed events block nobody, and those that can still be read are answered.
 #[tokio::test]
 async fn a_poisonous_event_blocks_nobody() {
     let agent = ScriptedAgent::echoing().await;
@@ -530,12 +530,12 @@ async fn a_poisonous_event_blocks_nobody() {
         ada.sends(&room, &content).await;
     }
     let is_answered = async || ada.hears(&room, &user).await.contains(&"echo plain".to_owned()).then_some(());
-    ada.until("the last is answered", is_answered).await;
+    ada.until("the last answer", is_answered).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let heard = ada.hears(&room, &user).await;
     for words in ["echo no info", "echo no relation"] {
         assert_eq!(heard.iter().filter(|text| *text == words).count(), 1, "{heard:?}");
     }
-    eventually("it is ready", async || gateway.readiness().await.0.then_some(())).await;
+    eventually("the gateway is ready", async || gateway.readiness().await.0.then_some(())).await;
 }

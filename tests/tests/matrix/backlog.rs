@@ -1,4 +1,4 @@
-//! What was said while nobody was there.
+//! Messages that were sent while the gateway was down.
 
 use rejoinder_matrix_server::Homeserver;
 use rejoinder_tests::ScriptedAgent;
@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use crate::{Chat, Place, QUIET, patient, with_chat};
 
-/// D14: the first start begins at now.
+/// D14: the first start does not answer messages from before it.
 #[tokio::test]
 async fn the_first_start_answers_nothing_from_before_it() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
@@ -21,11 +21,12 @@ async fn the_first_start_answers_nothing_from_before_it() {
     ada.says(&room, "new").await;
 
     assert_eq!(ada.until_hears(&room, &account.user, 1).await, ["echo new"]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &account.user).await, ["echo new"]);
 }
 
-/// D4, D9, D14, E1, E6, F5: all of it is answered, in order, once; more than one sync brings, encrypted too.
+/// D4, D9, D14, E1, E6, F5: all missed messages are answered once and in order, even more than one sync returns, and
+/// encrypted ones too.
 #[rstest]
 #[case::in_the_open(Place::Direct, 110)]
 #[case::encrypted(Place::Encrypted, 70)]
@@ -36,7 +37,7 @@ async fn what_was_said_meanwhile_is_answered_in_order(#[case] place: Place, #[ca
     let (mut gateway, chat) = with_chat(builder, place, &user).await;
     chat.says("hello").await;
     chat.until_hears(&user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     gateway.kill();
     for n in 0..messages {
@@ -45,12 +46,12 @@ async fn what_was_said_meanwhile_is_answered_in_order(#[case] place: Place, #[ca
     gateway.restart().await;
     chat.until_hears(&user, messages + 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let expected: Vec<_> = (0..messages).map(|n| format!("echo {n}")).collect();
     assert_eq!(chat.hears(&user).await[1..], expected);
 }
 
-/// D1, D9, E6, F5: people go on talking while the gateway is killed and restarted: each is answered once, in order.
+/// D1, D9, E6, F5: people keep writing while the gateway is killed and restarted: each message is answered once, in order.
 #[tokio::test]
 async fn a_restart_while_people_talk_loses_nothing() {
     const TALK: usize = 20;
@@ -60,7 +61,7 @@ async fn a_restart_while_people_talk_loses_nothing() {
     let mut chats = Vec::new();
     for place in [Place::Direct, Place::Group, Place::Encrypted] {
         let chat = Chat::new(homeserver, place, &user).await;
-        chat.is_joined(&user).await;
+        chat.until_joined(&user).await;
         chats.push(chat);
     }
 
@@ -72,10 +73,10 @@ async fn a_restart_while_people_talk_loses_nothing() {
         }
     };
     let restarting = async {
-        agent.called(6).await;
+        agent.until_called(6).await;
         gateway.kill();
         gateway.restart().await;
-        agent.called(25).await;
+        agent.until_called(25).await;
         gateway.stop().await;
         gateway.restart().await;
     };
@@ -83,7 +84,7 @@ async fn a_restart_while_people_talk_loses_nothing() {
     for chat in &chats {
         chat.until_hears(&user, TALK).await;
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let expected: Vec<_> = (0..TALK).map(|n| format!("echo number {n}")).collect();
     for chat in &chats {

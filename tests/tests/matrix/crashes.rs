@@ -1,5 +1,5 @@
-//! `kill -9` at every step: nothing is lost, and nobody is answered twice: what may have been sent is sent again as
-//! the same transaction, which the homeserver shows once.
+//! `kill -9` at every step: nothing is lost, and nobody is answered twice. A message that may have been sent is sent again
+//! with the same transaction id, and the homeserver shows it once.
 
 use crate::promise::{Matrix, Rooms};
 

@@ -1,11 +1,11 @@
-//! Many at once.
+//! Many conversations at once.
 
 use rejoinder_matrix_server::Homeserver;
 use rejoinder_tests::ScriptedAgent;
 
 use crate::{QUIET, patient};
 
-/// B11, E4, E6: fifty rooms at once are each answered once, in order, while one of them floods.
+/// B11, E4, E6: fifty concurrent rooms are each answered once, in order, while one of them floods.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_rooms_at_once_are_each_answered_once() {
     const ROOMS: usize = 50;
@@ -30,7 +30,7 @@ async fn fifty_rooms_at_once_are_each_answered_once() {
         ada.until_hears(room, &user, 2).await;
     }
     ada.until_hears(flood, &user, 30).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     for room in rooms {
         assert_eq!(ada.hears(room, &user).await, ["echo one", "echo two"]);

@@ -1,4 +1,4 @@
-//! Files, and what is no text.
+//! Files and other messages without text.
 
 use rejoinder_matrix_server::{Fault, Homeserver, Proxy};
 use rejoinder_tests::{Call, Gateway, Script, ScriptedAgent};
@@ -6,24 +6,24 @@ use serde_json::json;
 
 use crate::matrix;
 
-/// The smallest picture there is.
+/// A minimal picture.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
 
-/// A gateway with an agent that can see, and counts; the account, and the way to it.
+/// A gateway with an agent that accepts images and numbers its answers, behind a proxy; the third value is its user id.
 async fn seeing(homeserver: &Homeserver, keys: &str) -> (Gateway, ScriptedAgent, String, Proxy) {
     let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
-    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let section = matrix(way.url(), &account, &format!("streaming = \"off\"\n{keys}"));
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let section = matrix(proxy.url(), &account, &format!("streaming = \"off\"\n{keys}"));
     let gateway = Gateway::builder()
         .config(&section)
         .config(&agent.section_with("images = true"))
         .config("[guard]\nsoft_deadline = \"off\"\n")
         .start()
         .await;
-    (gateway, agent, account.user, way)
+    (gateway, agent, account.user, proxy)
 }
 
-/// K3: a picture reaches a model that can see, as a picture, beside what was said with it: one turn.
+/// K3: a picture and its caption reach a multimodal model as one turn.
 #[tokio::test]
 async fn a_picture_is_seen() {
     let homeserver = Homeserver::shared().await;
@@ -34,37 +34,37 @@ async fn a_picture_is_seen() {
     ada.shows(&room, "a.png", PNG, "what is this?").await;
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
-    let told = agent.calls()[0].told();
-    assert!(told.contains("what is this?"), "{told}");
-    assert_eq!(told.matches("data:image/").count(), 1, "{told}");
+    gateway.until_settled().await;
+    let text = agent.calls()[0].last_message();
+    assert!(text.contains("what is this?"), "{text}");
+    assert_eq!(text.matches("data:image/").count(), 1, "{text}");
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// K3: a file that is too large, and one that cannot be fetched, cost nobody the text.
+/// K3: a message whose file is too large, or cannot be fetched, is answered without the file.
 #[tokio::test]
 async fn a_file_that_is_not_there_costs_nobody_the_text() {
     let homeserver = Homeserver::shared().await;
-    let (gateway, agent, user, way) = seeing(homeserver, "max_attachment = \"1 KiB\"").await;
+    let (gateway, agent, user, proxy) = seeing(homeserver, "max_attachment = \"1 KiB\"").await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(&user).await;
 
     ada.shows(&room, "large.png", &[7; 5000], "how large is this?").await;
     ada.until_hears(&room, &user, 1).await;
     let body = json!({ "errcode": "M_UNKNOWN", "error": "no" });
-    way.fails("GET", "/media/", 10_000, Fault::Answer { status: 500, body });
+    proxy.fail("GET", "/media/", 10_000, Fault::Answer { status: 500, body });
     ada.shows(&room, "gone.png", PNG, "where is this?").await;
     ada.until_hears(&room, &user, 2).await;
 
-    gateway.settles().await;
-    let told: Vec<_> = agent.calls().iter().map(Call::told).collect();
-    assert!(told[0].contains("how large is this?") && told[0].contains("large.png"), "{told:#?}");
-    assert!(told[1].contains("where is this?") && told[1].contains("gone.png"), "{told:#?}");
-    assert!(told.iter().all(|told| !told.contains("data:image/")), "{told:#?}");
+    gateway.until_settled().await;
+    let texts: Vec<_> = agent.calls().iter().map(Call::last_message).collect();
+    assert!(texts[0].contains("how large is this?") && texts[0].contains("large.png"), "{texts:#?}");
+    assert!(texts[1].contains("where is this?") && texts[1].contains("gone.png"), "{texts:#?}");
+    assert!(texts.iter().all(|text| !text.contains("data:image/")), "{texts:#?}");
 }
 
-/// K3: a text file is read, also an encrypted one; a place and a sticker are told in words; what is replied to is
-/// quoted.
+/// K3: a text file is inlined, even an encrypted one; a location and a sticker are described in text; the message replied
+/// to is quoted.
 #[tokio::test]
 async fn what_is_no_text_is_told_in_words() {
     let homeserver = Homeserver::shared().await;
@@ -92,11 +92,11 @@ async fn what_is_no_text_is_told_in_words() {
     ada.sends(&friends, &reply).await;
     ada.until_hears(&friends, &user, 1).await;
 
-    gateway.settles().await;
-    let told: Vec<_> = agent.calls().iter().map(Call::told).collect();
+    gateway.until_settled().await;
+    let texts: Vec<_> = agent.calls().iter().map(Call::last_message).collect();
     let expected = [&["notes.txt", "milk, eggs"][..], &["secret.txt", "butter"], &["Berlin", "52.52"], &["waving"]];
-    for (told, words) in told.iter().zip(expected) {
-        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    for (text, words) in texts.iter().zip(expected) {
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
     }
-    assert!(told[4].contains("is that so?") && told[4].contains("made of cheese"), "{told:#?}");
+    assert!(texts[4].contains("is that so?") && texts[4].contains("made of cheese"), "{texts:#?}");
 }

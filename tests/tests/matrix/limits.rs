@@ -1,4 +1,4 @@
-//! Limits of the homeserver.
+//! Rate limits of the homeserver.
 
 use std::time::{Duration, Instant};
 
@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::{QUIET, SEND, matrix};
 
-/// What was sent so far.
-fn sends(way: &Proxy) -> Vec<Call> {
-    way.calls().into_iter().filter(|call| call.method == "PUT" && call.path.contains(SEND)).collect()
+/// The calls that sent a message.
+fn sends(proxy: &Proxy) -> Vec<Call> {
+    proxy.calls().into_iter().filter(|call| call.method == "PUT" && call.path.contains(SEND)).collect()
 }
 
 fn limited(milliseconds: u64) -> Fault {
@@ -18,44 +18,45 @@ fn limited(milliseconds: u64) -> Fault {
     Fault::Answer { status: 429, body }
 }
 
-/// H4: a 429 is waited out, and what was refused is sent once.
+/// H4: the gateway waits for the end of a rate limit, and then sends the message once.
 #[tokio::test]
 async fn a_limit_is_waited_out() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let gateway = Gateway::builder().config(&matrix(way.url(), &account, QUIET)).config(&agent.section()).start().await;
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let gateway =
+        Gateway::builder().config(&matrix(proxy.url(), &account, QUIET)).config(&agent.section()).start().await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(&account.user).await;
     ada.until_joined(&room, &account.user).await;
-    way.fails("PUT", SEND, 1, limited(2000));
+    proxy.fail("PUT", SEND, 1, limited(2000));
 
     ada.says(&room, "hello").await;
-    way.until("it is refused", |call| call.status == 429).await;
+    proxy.until("the answer is rate limited", |call| call.status == 429).await;
     let refused = Instant::now();
     ada.until_hears(&room, &account.user, 1).await;
 
     assert!(refused.elapsed() >= Duration::from_millis(1900), "{:?}", refused.elapsed());
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &account.user).await, ["Hello."]);
-    assert_eq!(sends(&way).iter().map(|call| call.status).collect::<Vec<_>>(), [429, 200]);
+    assert_eq!(sends(&proxy).iter().map(|call| call.status).collect::<Vec<_>>(), [429, 200]);
 }
 
-/// H5: how long the account is blocked survives the process; it is not tried before.
+/// H5: the end of a rate limit is stored, and a restarted process does not retry before it.
 #[tokio::test]
 async fn a_block_survives_a_restart() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
     let mut gateway =
-        Gateway::builder().config(&matrix(way.url(), &account, QUIET)).config(&agent.section()).start().await;
+        Gateway::builder().config(&matrix(proxy.url(), &account, QUIET)).config(&agent.section()).start().await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(&account.user).await;
     ada.until_joined(&room, &account.user).await;
-    way.fails("PUT", SEND, 1, limited(10_000));
+    proxy.fail("PUT", SEND, 1, limited(10_000));
 
     ada.says(&room, "hello").await;
-    way.until("it is refused", |call| call.status == 429).await;
+    proxy.until("the answer is rate limited", |call| call.status == 429).await;
     let refused = Instant::now();
-    eventually("the refusal is written down", async || {
+    eventually("the rate limit is stored", async || {
         gateway.explain(&gateway.only_turn()).contains("429").then_some(())
     })
     .await;
@@ -64,19 +65,19 @@ async fn a_block_survives_a_restart() {
     ada.until_hears(&room, &account.user, 1).await;
 
     assert!(refused.elapsed() >= Duration::from_secs(9), "{:?}", refused.elapsed());
-    gateway.settles().await;
-    assert_eq!(sends(&way).len(), 2);
+    gateway.until_settled().await;
+    assert_eq!(sends(&proxy).len(), 2);
 }
 
-/// H4: with the limits that Synapse has by itself, answers that are shown while they grow never hold up another one.
+/// H4: with Synapse's default rate limits, drafts never delay answers.
 #[tokio::test]
 async fn drafts_leave_room_for_answers() {
-    // Each answer takes a dozen seconds: as many drafts as anybody liked to see would be more than the burst of ten.
+    // Each answer takes a dozen seconds: unlimited drafts would exceed the burst of ten.
     const PEOPLE: usize = 3;
-    let homeserver = Homeserver::start(Settings::as_synapse_comes()).await;
+    let homeserver = Homeserver::start(Settings::synapse_defaults()).await;
     let model = rejoinder_tests::ModelServer::start().await;
-    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let section = matrix(way.url(), &account, "pace = \"synapse\"\nstreaming = \"edit\"");
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let section = matrix(proxy.url(), &account, "pace = \"synapse\"\nstreaming = \"edit\"");
     let gateway = Gateway::builder().config(&section).config(&model.section()).start().await;
     let mut people = Vec::new();
     for n in 0..PEOPLE {
@@ -88,7 +89,7 @@ async fn drafts_leave_room_for_answers() {
         person.join(&room).await;
     }
     people[0].until_joined(&room, &account.user).await;
-    // In threads, so that nobody waits for another one.
+    // In threads, so that the conversations do not wait for each other.
     let mut roots = Vec::new();
     for person in &people {
         roots.push(person.says(&room, "a thread").await);
@@ -103,8 +104,8 @@ async fn drafts_leave_room_for_answers() {
     };
     people[0].until("the whole answers", are_whole).await;
 
-    gateway.settles().await;
-    let sends = sends(&way);
-    assert!(sends.len() > PEOPLE + 2, "hardly a draft was sent: {sends:?}");
+    gateway.until_settled().await;
+    let sends = sends(&proxy);
+    assert!(sends.len() > PEOPLE + 2, "hardly any draft was sent: {sends:?}");
     assert!(sends.iter().all(|call| call.status == 200), "{sends:?}");
 }

@@ -1,4 +1,4 @@
-//! End to end on Matrix: the real binary, against a Synapse, with people whose clients are not ours.
+//! End to end on Matrix: the real binary against a real Synapse, with independent clients.
 
 mod access;
 mod answers;
@@ -27,10 +27,10 @@ const UNREADABLE: &str = "Sorry, I could not read that message. Please send it a
 
 const QUIET: &str = "streaming = \"off\"";
 
-/// Where messages are sent to that are not encrypted.
+/// The path of sends that are not encrypted.
 const SEND: &str = "/send/m.room.message/";
 
-/// The section of the channel `matrix.test` at `url`, which lets everybody in, with more keys.
+/// The section of the channel `matrix.test` at `url`, which admits everybody unless `keys` says otherwise.
 fn matrix(url: &str, account: &Account, keys: &str) -> String {
     let unless_set =
         |key: &str, value: &str| if keys.contains(key) { String::new() } else { format!("{key} = {value}") };
@@ -41,18 +41,18 @@ fn matrix(url: &str, account: &Account, keys: &str) -> String {
     )
 }
 
-/// A gateway between an account of the homeserver that tests share and `agent`, to be started, and the account.
+/// A gateway between a new account on the shared homeserver and `agent`, to be started, and the account's user id.
 async fn between(agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) {
     let homeserver = Homeserver::shared().await;
     between_on(homeserver.url(), homeserver.account("agent").await, agent, keys)
 }
 
-/// As [`between`], by a way that can fail.
-async fn by_way(agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String, Proxy) {
+/// As [`between`], through a proxy.
+async fn through_proxy(agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String, Proxy) {
     let homeserver = Homeserver::shared().await;
-    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let (builder, user) = between_on(way.url(), account, agent, keys);
-    (builder, user, way)
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let (builder, user) = between_on(proxy.url(), account, agent, keys);
+    (builder, user, proxy)
 }
 
 fn between_on(url: &str, account: Account, agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) {
@@ -60,21 +60,21 @@ fn between_on(url: &str, account: Account, agent: &ScriptedAgent, keys: &str) ->
     (builder, account.user)
 }
 
-/// A gateway that tells nobody that it takes longer, however slow the machine is.
+/// As [`between`], without a soft deadline.
 async fn patient(agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) {
     let (builder, user) = between(agent, keys).await;
     (builder.config("[guard]\nsoft_deadline = \"off\"\n"), user)
 }
 
-/// Starts a gateway with the account `user`, which joins somebody in a chat.
+/// Starts a gateway with the account `user`, and a person with a chat that it has joined.
 async fn with_chat(builder: GatewayBuilder, place: Place, user: &str) -> (Gateway, Chat) {
     let gateway = builder.start().await;
     let chat = Chat::new(Homeserver::shared().await, place, user).await;
-    chat.is_joined(user).await;
+    chat.until_joined(user).await;
     (gateway, chat)
 }
 
-/// Starts a gateway with the account `user`, whom somebody invites to a direct chat: somebody, and the room.
+/// Starts a gateway with the account `user`, and a person who invites it to a direct chat; the last value is the room.
 async fn with_ada(builder: GatewayBuilder, user: &str) -> (Gateway, Person, String) {
     let gateway = builder.start().await;
     let ada = Homeserver::shared().await.person("ada").await;
@@ -82,13 +82,13 @@ async fn with_ada(builder: GatewayBuilder, user: &str) -> (Gateway, Person, Stri
     (gateway, ada, room)
 }
 
-/// Somebody, and the room in which they talk with the account.
+/// A person, and the room in which they talk with the account.
 enum Chat {
-    /// In a direct chat.
+    /// A direct chat.
     Direct(Person, String),
-    /// In a room with another person.
+    /// A room with another person; the last value is the account.
     Group(Person, String, String),
-    /// In a direct chat that is encrypted.
+    /// An encrypted direct chat.
     Encrypted(Human, String),
 }
 
@@ -100,7 +100,7 @@ enum Place {
 }
 
 impl Chat {
-    /// Somebody new, who has invited `agent`.
+    /// A new person who has invited `agent`.
     async fn new(homeserver: &Homeserver, place: Place, agent: &str) -> Self {
         match place {
             Place::Direct => {
@@ -122,15 +122,15 @@ impl Chat {
         }
     }
 
-    /// Returns once `agent` is in the room.
-    async fn is_joined(&self, agent: &str) {
+    /// Waits until `agent` is in the room.
+    async fn until_joined(&self, agent: &str) {
         match self {
             Self::Direct(ada, room) | Self::Group(ada, room, _) => ada.until_joined(room, agent).await,
             Self::Encrypted(ada, room) => ada.until_joined(room, agent).await,
         }
     }
 
-    /// Says something that is meant for the account.
+    /// Sends a message that is meant for the account.
     async fn says(&self, words: &str) {
         match self {
             Self::Direct(ada, room) => ada.says(room, words).await,
@@ -139,7 +139,8 @@ impl Chat {
         };
     }
 
-    /// What `agent` has said so far. In a room, the agent is told who says what, and says it back: that is left out.
+    /// The messages of `agent` so far. In a room the agent gets each message with its author's name and echoes that name,
+    /// which is removed here.
     async fn hears(&self, agent: &str) -> Vec<String> {
         match self {
             Self::Direct(ada, room) => ada.hears(room, agent).await,
@@ -152,7 +153,7 @@ impl Chat {
         }
     }
 
-    /// Waits until `agent` has said so many things.
+    /// Waits until `agent` has sent this many messages.
     async fn until_hears(&self, agent: &str, number: usize) -> Vec<String> {
         match self {
             Self::Direct(ada, room) | Self::Group(ada, room, _) => ada.until_hears(room, agent, number).await,
@@ -162,7 +163,7 @@ impl Chat {
         }
     }
 
-    /// Waits until `find` finds something in what `agent` has said.
+    /// Waits until `find` returns `Some` for the messages of `agent`.
     async fn until_finds<T>(&self, agent: &str, about: &str, mut find: impl FnMut(&[Message]) -> Option<T>) -> T {
         let theirs = |messages: &[Message]| -> Vec<Message> {
             messages.iter().filter(|message| message.sender == agent).cloned().collect()
@@ -175,12 +176,12 @@ impl Chat {
         }
     }
 
-    /// Waits until the last thing that `agent` has said reads so.
+    /// Waits until this is the text of the last message of `agent`.
     async fn until_last(&self, agent: &str, words: &str) {
         match self {
             Self::Direct(ada, room) | Self::Group(ada, room, _) => {
                 let is_said = async || (ada.hears(room, agent).await.last()? == words).then_some(());
-                ada.until(&format!("it says `{words}`"), is_said).await;
+                ada.until(&format!("the last message is `{words}`"), is_said).await;
             }
             Self::Encrypted(ada, room) => {
                 ada.until_sees(room, |messages| {
@@ -193,9 +194,9 @@ impl Chat {
     }
 }
 
-/// Returns once the gateway with the account `agent` has taken in what was said before: what is asked now is
+/// Waits until the gateway with the account `agent` has accepted everything sent before: a question that is asked now is
 /// answered.
-async fn until_taken_in(homeserver: &Homeserver, agent: &str) {
+async fn until_accepted(homeserver: &Homeserver, agent: &str) {
     let zoe = homeserver.person("zoe").await;
     let room = zoe.direct(agent).await;
     zoe.says(&room, "are you there?").await;

@@ -1,39 +1,38 @@
-//! What every platform keeps to when sending goes wrong, on Matrix: what may have arrived is sent again as the same
-//! transaction, which is shown once.
+//! The shared promise scenarios on Matrix: a message that may have arrived is sent again with the same transaction id, and
+//! shown once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rejoinder_matrix_server::{Account, Fault, Homeserver, Message, Proxy};
 use rejoinder_tests::{
     Gateway, GatewayBuilder, eventually,
-    promise::{Calls, Platform, Said, Trouble},
+    promise::{Calls, Failure, Platform, SentMessage},
 };
 use serde_json::{Value, json};
 
 use crate::{Chat, Place};
 
-/// Where people write.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Rooms {
     #[default]
     Direct,
     Group,
     Encrypted,
-    /// One of them in a direct chat that is encrypted, the others in one that is not.
+    /// The first person in an encrypted direct chat, the others in plain ones.
     OneEncrypted,
 }
 
-/// A way to the homeserver, on which people talk with the account in the open or encrypted.
+/// A proxy to the homeserver, and rooms in which people talk with the account.
 pub(crate) struct Matrix {
     homeserver: &'static Homeserver,
     account: Account,
-    way: Proxy,
+    proxy: Proxy,
     rooms: Rooms,
     has_one_encrypted: AtomicBool,
 }
 
-fn said(messages: &[Message]) -> Vec<Said> {
-    messages.iter().map(|message| Said { id: message.id.clone(), words: message.text.clone() }).collect()
+fn sent_messages(messages: &[Message]) -> Vec<SentMessage> {
+    messages.iter().map(|message| SentMessage { id: message.id.clone(), text: message.text.clone() }).collect()
 }
 
 fn error(status: u16, code: &str) -> Fault {
@@ -41,7 +40,7 @@ fn error(status: u16, code: &str) -> Fault {
 }
 
 impl Matrix {
-    /// Where the next person writes.
+    /// The kind of room for the next person.
     fn place(&self) -> Place {
         match self.rooms {
             Rooms::Direct => Place::Direct,
@@ -52,7 +51,7 @@ impl Matrix {
     }
 
     fn syncs(&self) -> usize {
-        self.way.calls().iter().filter(|call| call.path.contains("/sync") && call.status == 200).count()
+        self.proxy.calls().iter().filter(|call| call.path.contains("/sync") && call.status == 200).count()
     }
 }
 
@@ -65,76 +64,76 @@ impl Platform for Matrix {
 
     async fn at(rooms: Rooms) -> Self {
         let homeserver = Homeserver::shared().await;
-        let (account, way) = (homeserver.account("agent").await, homeserver.proxy().await);
-        Self { homeserver, account, way, rooms, has_one_encrypted: AtomicBool::new(false) }
+        let (account, proxy) = (homeserver.account("agent").await, homeserver.proxy().await);
+        Self { homeserver, account, proxy, rooms, has_one_encrypted: AtomicBool::new(false) }
     }
 
     fn gateway(&self, keys: &str) -> GatewayBuilder {
         let keys = format!("{keys}\nsync_timeout = \"1s\"");
-        Gateway::builder().config(&crate::matrix(self.way.url(), &self.account, &keys))
+        Gateway::builder().config(&crate::matrix(self.proxy.url(), &self.account, &keys))
     }
 
     async fn person(&self) -> Chat {
         let chat = Chat::new(self.homeserver, self.place(), &self.account.user).await;
-        chat.is_joined(&self.account.user).await;
+        chat.until_joined(&self.account.user).await;
         chat
     }
 
-    async fn says(&self, chat: &Chat, words: &str) {
-        chat.says(words).await;
+    async fn says(&self, chat: &Chat, text: &str) {
+        chat.says(text).await;
     }
 
-    async fn hears(&self, chat: &Chat) -> Vec<Said> {
+    async fn messages_of(&self, chat: &Chat) -> Vec<SentMessage> {
         let user = &self.account.user;
-        // An encrypting client sees things some time after they were sent, and this waits for that.
+        // An encrypting client sees messages some time after they were sent; `hears` waits for that.
         chat.hears(user).await;
-        chat.until_finds(user, "anything", |messages| Some(said(messages))).await
+        chat.until_finds(user, "anything", |messages| Some(sent_messages(messages))).await
     }
 
-    async fn until<T>(&self, chat: &Chat, about: &str, mut find: impl FnMut(&[Said]) -> Option<T>) -> T {
-        chat.until_finds(&self.account.user, about, |messages| find(&said(messages))).await
+    async fn until<T>(&self, chat: &Chat, about: &str, mut find: impl FnMut(&[SentMessage]) -> Option<T>) -> T {
+        chat.until_finds(&self.account.user, about, |messages| find(&sent_messages(messages))).await
     }
 
-    async fn fails(&self, calls: Calls, trouble: Trouble, times: Option<u32>) {
-        let (method, path, words) = match calls {
+    async fn fail_calls(&self, calls: Calls, failure: Failure, times: Option<u32>) {
+        let (method, path, text) = match calls {
             Calls::All => ("", "", ""),
-            // Nobody on the way can read what is encrypted.
+            // A proxy cannot read encrypted messages.
             Calls::Sending(_) if matches!(self.rooms, Rooms::Encrypted) => ("PUT", "/send/m.room.encrypted/", ""),
-            Calls::Sending(words) => ("PUT", crate::SEND, words),
+            Calls::Sending(text) => ("PUT", crate::SEND, text),
         };
-        let fault = match trouble {
-            Trouble::BadGateway => Fault::Answer { status: 502, body: Value::from("Bad Gateway") },
-            Trouble::DoneAndBadGateway => Fault::AnswerAfter { status: 502, body: Value::from("Bad Gateway") },
-            Trouble::Reset => Fault::Reset,
-            Trouble::Lost => Fault::LoseAnswer,
-            Trouble::Silence => Fault::KeepAnswer,
-            Trouble::Refused => error(413, "M_TOO_LARGE"),
-            Trouble::Slow => Fault::SlowAnswer(Trouble::LATER),
+        let fault = match failure {
+            Failure::BadGateway => Fault::Answer { status: 502, body: Value::from("Bad Gateway") },
+            Failure::DoneAndBadGateway => Fault::AnswerAfter { status: 502, body: Value::from("Bad Gateway") },
+            Failure::Reset => Fault::Reset,
+            Failure::Lost => Fault::LoseAnswer,
+            Failure::Silence => Fault::KeepAnswer,
+            Failure::Refused => error(413, "M_TOO_LARGE"),
+            Failure::Slow => Fault::SlowAnswer(Failure::SLOW_DELAY),
         };
         let times = times.map_or(usize::MAX, |times| usize::try_from(times).expect("a number of calls"));
-        self.way.fails_on(words, method, path, times, fault);
+        self.proxy.fail_on(text, method, path, times, fault);
     }
 
-    async fn heals(&self) {
-        self.way.heals();
+    async fn clear_faults(&self) {
+        self.proxy.clear_faults();
     }
 
-    async fn goes_away(&self) {
-        self.way.closes();
+    async fn disconnect(&self) {
+        self.proxy.close();
     }
 
-    async fn comes_back(&self) {
+    async fn reconnect(&self) {
         let before = self.syncs();
-        self.way.opens();
-        eventually("it syncs again", async || (self.syncs() > before).then_some(())).await;
+        self.proxy.reopen();
+        eventually("a successful sync", async || (self.syncs() > before).then_some(())).await;
     }
 
-    async fn revokes_the_token(&self) {
-        self.way.fails("", "", usize::MAX, error(401, "M_UNKNOWN_TOKEN"));
+    async fn revoke_token(&self) {
+        self.proxy.fail("", "", usize::MAX, error(401, "M_UNKNOWN_TOKEN"));
     }
 
-    async fn mends_the_token(&self) {
-        self.way.heals();
+    async fn restore_token(&self) {
+        self.proxy.clear_faults();
     }
 }
 

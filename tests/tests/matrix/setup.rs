@@ -1,11 +1,11 @@
-//! What the account needs, and what is said when it has not got it.
+//! What the account needs, and how the gateway reports that something is missing.
 
 use rejoinder_matrix_server::{Account, Homeserver};
 use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
 
 use crate::{Chat, Place, QUIET, matrix, patient};
 
-/// D17: a password that is refused is named, and shown nowhere.
+/// D17: readiness reports a rejected password without showing it.
 #[tokio::test]
 async fn a_password_that_is_refused_is_named() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -14,15 +14,15 @@ async fn a_password_that_is_refused_is_named() {
         Gateway::builder().config(&matrix(homeserver.url(), &account, QUIET)).config(&agent.section()).prepare();
 
     gateway.spawn(&[]);
-    eventually("it listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
-    let said = gateway.complains("refused").await;
+    eventually("the gateway listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
+    let said = gateway.until_not_ready("refused").await;
 
     assert!(said.contains("matrix.test"), "{said}");
     let shown = format!("{}{said}{}", gateway.log(), gateway.metrics().await);
     assert!(!shown.contains("of-no-worth"), "the password is shown");
 }
 
-/// The device stays over restarts; there is one.
+/// Restarts reuse the account's one device.
 #[tokio::test]
 async fn a_restart_makes_no_second_device() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -31,7 +31,7 @@ async fn a_restart_makes_no_second_device() {
     let ada = homeserver.person("ada").await;
     let devices = async || ada.devices_of(&user).await;
     let before =
-        ada.until("it has a device", async || Some(devices().await).filter(|devices| !devices.is_empty())).await;
+        ada.until("at least one device", async || Some(devices().await).filter(|devices| !devices.is_empty())).await;
 
     gateway.stop().await;
     gateway.restart().await;
@@ -41,7 +41,7 @@ async fn a_restart_makes_no_second_device() {
     assert_eq!((devices().await, before.len()), (before.clone(), 1));
 }
 
-/// What is written of the account is for its owner alone.
+/// The session's files are readable only by their owner.
 #[cfg(unix)]
 #[tokio::test]
 async fn the_session_is_its_owners_alone() {
@@ -52,13 +52,13 @@ async fn the_session_is_its_owners_alone() {
 
     let mode = |path: &str| {
         let path = gateway.data().join("matrix-test").join(path);
-        std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+        std::fs::metadata(path).expect("the path exists").permissions().mode() & 0o777
     };
     assert_eq!((mode(""), mode("session.json")), (0o700, 0o600));
 }
 
-/// An access token in place of a password: the device that it belongs to stays, over restarts and in encrypted rooms;
-/// the token of another device is named, and shown nowhere.
+/// An access token in place of a password: its device is kept across restarts and works in encrypted rooms. The token of
+/// another device is reported without showing either token.
 #[tokio::test]
 async fn an_access_token_is_the_device_that_it_belongs_to() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
@@ -71,24 +71,24 @@ async fn an_access_token_is_the_device_that_it_belongs_to() {
     );
     let mut gateway = Gateway::builder().config(&section).config(&agent.section()).start().await;
     let chat = Chat::new(homeserver, Place::Encrypted, user).await;
-    chat.is_joined(user).await;
+    chat.until_joined(user).await;
     chat.says("one").await;
     chat.until_hears(user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     gateway.stop().await;
     gateway.restart().await;
     chat.says("two").await;
     chat.until_hears(user, 2).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     gateway.stop().await;
 
     let other = homeserver.log_in(&account).await;
     let file = gateway.data().with_file_name("rejoinder.toml");
-    let config = std::fs::read_to_string(&file).expect("it is there").replace(&token, other.token());
-    std::fs::write(&file, config).expect("it is written");
+    let config = std::fs::read_to_string(&file).expect("the configuration is read").replace(&token, other.token());
+    std::fs::write(&file, config).expect("the configuration is written");
     gateway.spawn(&[]);
-    eventually("it listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
-    let said = gateway.complains("has the keys of").await;
+    eventually("the gateway listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
+    let said = gateway.until_not_ready("has the keys of").await;
 
     assert_eq!(chat.hears(user).await, ["echo one", "echo two"]);
     let shown = format!("{}{said}{}", gateway.log(), gateway.metrics().await);

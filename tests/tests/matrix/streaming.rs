@@ -1,4 +1,4 @@
-//! Answers that can be read while they are written.
+//! Streamed answers.
 
 use rejoinder_matrix_server::{Fault, Homeserver, Person, Proxy};
 use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent};
@@ -9,7 +9,7 @@ use crate::{Chat, FAILED, Place, SEND, matrix};
 
 const STREAMED: &str = "one two three four five six seven eight nine ten";
 
-/// A4, B13: the last state is the whole answer, in one message, whatever was shown before.
+/// A4, B13: the final text is the whole answer, in one message, whatever was shown before.
 #[rstest]
 #[case::edits("edit")]
 #[case::off("off")]
@@ -23,11 +23,11 @@ async fn what_is_streamed_ends_as_the_whole_answer(
     let section = matrix(homeserver.url(), &account, &format!("streaming = \"{how}\""));
     let gateway = Gateway::builder().config(&section).config(&model.section()).start().await;
     let chat = Chat::new(homeserver, place, &account.user).await;
-    chat.is_joined(&account.user).await;
+    chat.until_joined(&account.user).await;
 
     chat.says("zebra-stream").await;
     chat.until_last(&account.user, STREAMED).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     assert_eq!(chat.hears(&account.user).await, [STREAMED]);
     let answer = chat.until_finds(&account.user, "the answer", |said| said.first().cloned()).await;
@@ -36,7 +36,7 @@ async fn what_is_streamed_ends_as_the_whole_answer(
     assert_eq!(answer.edits > 0, how == "edit", "{} edits", answer.edits);
 }
 
-/// A4, B8, B13: what was shown of an answer that failed does not stay beside the fallback.
+/// A4, B8, B13: the draft of a failed answer does not stay beside the fallback.
 #[rstest]
 #[tokio::test]
 async fn a_draft_of_nothing_is_taken_back(#[values(Place::Direct, Place::Encrypted)] place: Place) {
@@ -49,18 +49,18 @@ async fn a_draft_of_nothing_is_taken_back(#[values(Place::Direct, Place::Encrypt
         .start()
         .await;
     let chat = Chat::new(homeserver, place, &account.user).await;
-    chat.is_joined(&account.user).await;
+    chat.until_joined(&account.user).await;
 
     chat.says("hello").await;
     let is_draft = |text: &str| text.starts_with("I am");
     chat.until_finds(&account.user, "the draft", |said| said.iter().find(|it| is_draft(&it.text)).map(drop)).await;
     chat.until_last(&account.user, FAILED).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(chat.hears(&account.user).await, [FAILED]);
 }
 
-/// B13, D1: a draft that a process left behind becomes the answer of the next one.
+/// B13, D1: a draft that a process left behind is edited into the answer of the next one.
 #[tokio::test]
 async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     let homeserver = Homeserver::shared().await;
@@ -69,8 +69,8 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
         _ => Script::replies("All of it."),
     })
     .await;
-    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let section = matrix(way.url(), &account, "streaming = \"edit\"\nsync_timeout = \"1s\"");
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let section = matrix(proxy.url(), &account, "streaming = \"edit\"\nsync_timeout = \"1s\"");
     let mut gateway = Gateway::builder()
         .time_passes_faster(10)
         .config(&section)
@@ -81,13 +81,13 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     let user = account.user;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(&user).await;
-    let notices = || way.calls().iter().filter(|call| call.path.contains("/typing/")).count();
+    let notices = || proxy.calls().iter().filter(|call| call.path.contains("/typing/")).count();
 
     ada.says(&room, "hello").await;
     let draft = ada.until("the draft", async || ada.sees(&room).await.into_iter().find(|it| it.sender == user)).await;
     let before = notices();
-    // Which message is the draft is written down after it was sent.
-    ada.until("it goes on typing", async || (notices() > before).then_some(())).await;
+    // The draft's receipt is stored only after it was sent; the next typing notice shows that time has passed.
+    ada.until("another typing notice", async || (notices() > before).then_some(())).await;
     gateway.kill();
     gateway.restart().await;
     let is_whole = async || {
@@ -96,39 +96,39 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     };
     let answer = ada.until("the answer", is_whole).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(answer.id, draft.id);
     assert_eq!(ada.hears(&room, &user).await, ["All of it."]);
 }
 
-/// A gateway whose answers grow, by a way that can fail, and somebody to talk to it.
+/// A gateway that streams its answers through a proxy, and a person to talk to it.
 async fn growing() -> (Gateway, ModelServer, Proxy, String, Person) {
     let (homeserver, model) = tokio::join!(Homeserver::shared(), ModelServer::start());
-    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let section = matrix(way.url(), &account, "streaming = \"edit\"");
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let section = matrix(proxy.url(), &account, "streaming = \"edit\"");
     let gateway = Gateway::builder().config(&section).config(&model.section()).start().await;
-    (gateway, model, way, account.user, homeserver.person("ada").await)
+    (gateway, model, proxy, account.user, homeserver.person("ada").await)
 }
 
-/// A4: while changes are refused the answer still comes, whole.
+/// A4: while edits fail the complete answer is still sent.
 #[tokio::test]
 async fn a_draft_that_cannot_be_changed_costs_nobody_the_answer() {
-    let (gateway, _model, way, user, ada) = growing().await;
+    let (gateway, _model, proxy, user, ada) = growing().await;
     let room = ada.direct(&user).await;
     ada.until_joined(&room, &user).await;
 
     let body = json!({ "errcode": "M_UNKNOWN", "error": "Internal server error" });
-    way.fails_on("m.replace", "PUT", SEND, 2, Fault::Answer { status: 500, body });
+    proxy.fail_on("m.replace", "PUT", SEND, 2, Fault::Answer { status: 500, body });
     ada.says(&room, "zebra-stream").await;
     let is_whole = async || (ada.hears(&room, &user).await == [STREAMED]).then_some(());
     ada.until("the whole answer", is_whole).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &user).await, [STREAMED]);
-    assert!(way.calls().iter().any(|call| call.status == 500), "no change was refused");
+    assert!(proxy.calls().iter().any(|call| call.status == 500), "no edit failed");
 }
 
-/// B8, B13: somebody deletes what is being written: the answer comes all the same, once.
+/// B8, B13: somebody deletes the draft: the answer is still sent, once.
 #[tokio::test]
 async fn a_draft_that_is_deleted_costs_nobody_the_answer() {
     let (gateway, _model, _way, user, ada) = growing().await;
@@ -141,6 +141,6 @@ async fn a_draft_that_is_deleted_costs_nobody_the_answer() {
     let is_whole = async || (ada.hears(&room, &user).await == [STREAMED]).then_some(());
     ada.until("the whole answer", is_whole).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &user).await, [STREAMED]);
 }

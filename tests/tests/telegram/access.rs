@@ -1,4 +1,4 @@
-//! Who may write.
+//! Who may write to the bot.
 
 use rejoinder_telegram_double::TelegramDouble;
 use rejoinder_tests::{Gateway, GatewayBuilder, ScriptedAgent, eventually};
@@ -23,11 +23,11 @@ async fn a_stranger_is_told_once_and_runs_no_agent() {
     double.all_confirmed().await;
 
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
-    assert_eq!(double.said(eve.chat()).len(), 1);
+    assert_eq!(double.bot_texts(eve.chat()).len(), 1);
     assert!(agent.calls().is_empty());
 }
 
-/// N1: those on the list are let in, by id or by name; others hear nothing once there is a list.
+/// N1: people on the list are admitted, by id or by name; with a list, others get no notice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn those_on_the_list_are_let_in() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -42,11 +42,11 @@ async fn those_on_the_list_are_let_in() {
     bob.hears("Hello.").await;
     double.all_confirmed().await;
 
-    assert!(double.said(eve.chat()).is_empty());
+    assert!(double.bot_texts(eve.chat()).is_empty());
     assert_eq!(agent.calls().len(), 2);
 }
 
-/// O2: a flood from a stranger costs those who are let in nothing.
+/// O2: a flood from a stranger does not affect people on the list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_flood_from_a_stranger_runs_no_agent() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -64,7 +64,7 @@ async fn a_flood_from_a_stranger_runs_no_agent() {
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// A group is let in as a whole, by its id.
+/// A group is admitted as a whole by its id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_group_on_the_list_is_let_in() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -80,5 +80,5 @@ async fn a_group_on_the_list_is_let_in() {
     double.all_confirmed().await;
 
     assert_eq!(agent.calls().len(), 1);
-    assert!(double.said(others.id()).is_empty() && double.said(ada.chat()).is_empty());
+    assert!(double.bot_texts(others.id()).is_empty() && double.bot_texts(ada.chat()).is_empty());
 }

@@ -5,7 +5,7 @@ use rejoinder_tests::{Gate, Gateway, ModelServer, Script, ScriptedAgent, eventua
 use rstest::rstest;
 use serde_json::json;
 
-use crate::{between, only_turn, telegram, told};
+use crate::{between, last_message, only_turn, telegram};
 
 const SILENT: &str = "I have nothing to add to that.";
 const FAILED: &str = "Sorry, I could not finish that. Please try again.";
@@ -16,7 +16,7 @@ async fn with_model(more: &str) -> (TelegramDouble, ModelServer, Gateway) {
     (double, model, gateway)
 }
 
-/// B10, E8, I3: one message, and the row says which one the platform acknowledged.
+/// B10, E8, I3: one message, and its delivery stores the id that the platform acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_person_is_answered_once() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello, Ada.").await);
@@ -27,8 +27,8 @@ async fn a_person_is_answered_once() {
     let answer = ada.hears("Hello, Ada.").await;
     double.all_confirmed().await;
 
-    assert_eq!(double.said(ada.chat()), ["Hello, Ada."]);
-    assert_eq!(told(&agent.calls()[0]), "hello");
+    assert_eq!(double.bot_texts(ada.chat()), ["Hello, Ada."]);
+    assert_eq!(last_message(&agent.calls()[0]), "hello");
     assert!(!answer.link_preview);
     let explained = eventually("the turn is settled", async || {
         let explained = gateway.explain(&only_turn(&gateway));
@@ -38,7 +38,7 @@ async fn a_person_is_answered_once() {
     assert!(explained.contains("reply"), "{explained}");
 }
 
-/// A1, A3, A7, A13, A20, B6, B7, C1, C4, C5: whatever the agent does, one signal, and nothing of ours in it.
+/// A1, A3, A7, A13, A20, B6, B7, C1, C4, C5: whatever the agent does, there is one signal, without internal error text.
 #[rstest]
 #[case::empty("zebra-empty", SILENT)]
 #[case::marker("zebra-marker", SILENT)]
@@ -56,10 +56,10 @@ async fn whatever_the_agent_does_there_is_one_signal(#[case] asked: &str, #[case
     double.all_confirmed().await;
 
     eventually("the turn is settled", async || gateway.open_turns().is_empty().then_some(())).await;
-    assert_eq!(double.said(ada.chat()), [words]);
+    assert_eq!(double.bot_texts(ada.chat()), [words]);
 }
 
-/// A11, B14: words and silence are the operator's.
+/// A11, B14: the operator chooses the response to silence.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn silence_becomes_what_the_operator_says() {
     let ladder = "[guard.ladder.telegram.direct]\nsilent = [{ react = \"👌\" }]\n";
@@ -69,11 +69,11 @@ async fn silence_becomes_what_the_operator_says() {
     let asked = ada.says("zebra-silent");
     ada.finds("the reaction", |message| message.our_reactions == ["👌"]).await;
 
-    assert_eq!(double.look(|view| view.message(ada.chat(), asked)).expect("it is there").our_reactions, ["👌"]);
-    assert!(double.said(ada.chat()).is_empty());
+    assert_eq!(double.inspect(|view| view.message(ada.chat(), asked)).expect("the message").our_reactions, ["👌"]);
+    assert!(double.bot_texts(ada.chat()).is_empty());
 }
 
-/// A reaction is an answer; one that Telegram does not have becomes its nearest.
+/// A reaction is an answer; an emoji that Telegram does not offer as a reaction becomes a similar one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_is_the_answer() {
     let double = TelegramDouble::start().await;
@@ -85,10 +85,10 @@ async fn a_reaction_is_the_answer() {
     ada.finds("the reaction", |message| !message.our_reactions.is_empty()).await;
 
     assert!(double.calls("setMessageReaction").iter().all(rejoinder_telegram_double::Call::succeeded));
-    assert!(double.said(ada.chat()).is_empty());
+    assert!(double.bot_texts(ada.chat()).is_empty());
 }
 
-/// K6, K7: a long answer in parts that fit, with its code whole and its words unbroken.
+/// K6, K7: a long answer is split into parts that fit, without breaking code blocks or words.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_long_answer_comes_in_parts_that_fit() {
     let code = (0..400).map(|n| format!("let 🦀_{n} = {n};")).collect::<Vec<_>>().join("\n");
@@ -111,7 +111,7 @@ async fn a_long_answer_comes_in_parts_that_fit() {
     assert!(parts.iter().all(|part| part.entities.iter().any(is_code)), "{parts:#?}");
 }
 
-/// The choices of a question are buttons, and a press is an answer of its own.
+/// The choices of a question are buttons, and a press is a turn of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_question_has_buttons() {
     let double = TelegramDouble::start().await;
@@ -125,11 +125,11 @@ async fn a_question_has_buttons() {
     let query = ada.presses(question.id, 0);
     ada.hears("More it is.").await;
 
-    assert!(double.look(|view| view.callback_answer(&query)).is_some(), "the button spins for ever");
-    assert_eq!(told(&agent.calls()[1]), "Tell me more");
+    assert!(double.inspect(|view| view.callback_answer(&query)).is_some(), "the button press was not answered");
+    assert_eq!(last_message(&agent.calls()[1]), "Tell me more");
 }
 
-/// The first pick of who was asked answers a question and closes it, over a restart too.
+/// The first choice by the person who was asked answers a question and closes it, even across a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_question_is_answered_once() {
     let double = TelegramDouble::start().await;
@@ -141,30 +141,30 @@ async fn a_question_is_answered_once() {
 
     ada.says(&format!("@{} hm", double.bot().username));
     let question = ada.finds("the buttons", |message| !message.buttons.is_empty()).await;
-    // It cannot be closed before the restart.
+    // Closing it fails until the restart.
     double.fault(Fault::error_before(502).on("editMessageText").times(2));
     for query in [bob.presses(question.id, 1), ada.presses(question.id, 0), ada.presses(question.id, 1)] {
         double.until("the button is answered", |view| view.callback_answer(&query)).await;
     }
     ada.hears("More it is.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     gateway.kill();
     gateway.restart().await;
     let query = ada.presses(question.id, 1);
     double.until("the button is answered", |view| view.callback_answer(&query)).await;
 
-    let closed = ada.finds("it is closed", |message| message.id == question.id && message.buttons.is_empty()).await;
+    let closed = ada.finds("no buttons", |message| message.id == question.id && message.buttons.is_empty()).await;
     assert!(closed.text.ends_with("\n\n✓ Tell me more"), "{closed:?}");
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 2);
-    assert_eq!(double.said(friends.id()), [&*closed.text, "More it is."]);
+    assert_eq!(double.bot_texts(friends.id()), [&*closed.text, "More it is."]);
 }
 
-/// A7: what shows nothing is no answer, and nothing that is said is swallowed.
+/// A7: an answer without visible text counts as silence, and no visible text is dropped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn emptiness_is_judged_on_what_is_shown() {
     let double = TelegramDouble::start().await;
-    let agent = ScriptedAgent::start(|call, _| Script::replies(&told(call).replace("say ", ""))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&last_message(call).replace("say ", ""))).await;
     let _gateway = between(&double, &agent).start().await;
 
     for (said, shown) in [
@@ -176,15 +176,15 @@ async fn emptiness_is_judged_on_what_is_shown() {
         let person = double.person("Ada");
         person.says(said);
         person.hears(shown).await;
-        assert_eq!(double.said(person.chat()), [shown], "{said}");
+        assert_eq!(double.bot_texts(person.chat()), [shown], "{said}");
     }
 }
 
-/// B11, L4: two people at once, each in their own chat.
+/// B11, L4: several people at once, each in a chat of their own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn answers_go_where_the_question_came_from() {
     let double = TelegramDouble::start().await;
-    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", told(call)))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", last_message(call)))).await;
     let _gateway = between(&double, &agent).start().await;
     let people: Vec<_> = (0..8).map(|n| double.person(&format!("Person {n}"))).collect();
 
@@ -194,11 +194,11 @@ async fn answers_go_where_the_question_came_from() {
 
     for (n, person) in people.iter().enumerate() {
         person.hears(&format!("echo question {n}")).await;
-        assert_eq!(double.said(person.chat()).len(), 1);
+        assert_eq!(double.bot_texts(person.chat()).len(), 1);
     }
 }
 
-/// B1, L4: what is said while the agent works waits its turn, and is answered as a reply to it.
+/// B1, L4: messages that arrive while the agent works wait for their turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_said_meanwhile_is_answered_in_order() {
     let release = Gate::default();
@@ -207,7 +207,7 @@ async fn what_is_said_meanwhile_is_answered_in_order() {
         let release = release.clone();
         ScriptedAgent::start(move |call, number| match number {
             0 => Script::replies("first").waiting(&release),
-            _ => Script::replies(&format!("echo {}", told(call))),
+            _ => Script::replies(&format!("echo {}", last_message(call))),
         })
         .await
     };
@@ -219,13 +219,13 @@ async fn what_is_said_meanwhile_is_answered_in_order() {
     ada.says("two");
     ada.says("three");
     double.all_confirmed().await;
-    release.lets_one_through();
+    release.release_one();
     ada.hears("echo three").await;
 
-    assert_eq!(double.said(ada.chat()), ["first", "echo two", "echo three"]);
+    assert_eq!(double.bot_texts(ada.chat()), ["first", "echo two", "echo three"]);
 }
 
-/// An edit of what still waits is what the agent is asked.
+/// An edit of a waiting message changes what the agent is asked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_amends_what_waits() {
     let release = Gate::default();
@@ -234,7 +234,7 @@ async fn an_edit_amends_what_waits() {
         let release = release.clone();
         ScriptedAgent::start(move |call, number| match number {
             0 => Script::replies("first").waiting(&release),
-            _ => Script::replies(&format!("echo {}", told(call))),
+            _ => Script::replies(&format!("echo {}", last_message(call))),
         })
         .await
     };
@@ -246,13 +246,13 @@ async fn an_edit_amends_what_waits() {
     let waiting = ada.says("tow");
     ada.edits(waiting, "two");
     double.all_confirmed().await;
-    release.lets_one_through();
+    release.release_one();
     ada.hears("echo two").await;
 
-    assert_eq!(double.said(ada.chat()), ["first", "echo two"]);
+    assert_eq!(double.bot_texts(ada.chat()), ["first", "echo two"]);
 }
 
-/// B3, D18: the gateway's own commands, registered with Telegram, are settled by their answer.
+/// B3, D18: the gateway's own commands are registered with Telegram, and settled by their responses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn commands_are_the_gateways_own() {
     let double = TelegramDouble::start().await;
@@ -281,7 +281,7 @@ async fn commands_are_the_gateways_own() {
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// G1: somebody is typing while the turn runs, and nobody is once it ended.
+/// G1: the bot types while the turn runs, and stops when it ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn typing_ends_with_the_turn() {
     let release = Gate::default();
@@ -294,10 +294,10 @@ async fn typing_ends_with_the_turn() {
     let ada = double.person("Ada");
 
     ada.says("hello");
-    double.until("it is typing", |view| (view.typing(ada.chat()).len() == 2).then_some(())).await;
-    release.lets_one_through();
+    double.until("two typing notices", |view| (view.typing(ada.chat()).len() == 2).then_some(())).await;
+    release.release_one();
     ada.hears("done").await;
 
-    let left = double.look(|view| view.typing(ada.chat()).into_iter().filter(|notice| notice.shown).count());
+    let left = double.inspect(|view| view.typing(ada.chat()).into_iter().filter(|notice| notice.shown).count());
     assert_eq!(left, 0);
 }

@@ -1,5 +1,5 @@
-//! `kill -9` at every step, however updates come in: nothing is lost, nobody is answered twice; only where a
-//! response may have been lost is there a second message, and it says so.
+//! `kill -9` at every step, with polling and with webhooks: nothing is lost, and nobody is answered twice. Only a message
+//! whose response may have been lost is sent again, with a label.
 
 use crate::promise::{Mode, Telegram};
 

@@ -1,15 +1,15 @@
-//! Many at once.
+//! Many conversations at once.
 
 use std::time::{Duration, Instant};
 
 use rejoinder_telegram_double::{Person, TelegramDouble};
 use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
 
-use crate::{telegram, told};
+use crate::{last_message, telegram};
 
 const CROWD: usize = 1000;
 
-/// Everybody asks once; gives the median wait.
+/// Everybody asks once; returns the median waiting time.
 async fn everybody_asks(double: &TelegramDouble, people: &[Person], question: &str) -> Duration {
     let asked: Vec<_> = people
         .iter()
@@ -33,12 +33,12 @@ async fn everybody_asks(double: &TelegramDouble, people: &[Person], question: &s
     waits[waits.len() / 2]
 }
 
-/// B11, E4: a thousand conversations are all answered; one that floods at most doubles what the others wait.
+/// B11, E4: a thousand conversations are all answered; one that floods at most doubles the waiting time of the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_in_one_conversation_is_no_flood_in_the_others() {
     let double = TelegramDouble::start().await;
     double.keep_calls(false);
-    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", told(call)))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", last_message(call)))).await;
     let gateway = Gateway::builder()
         .config(&telegram(&double, "streaming = \"off\""))
         .config(&agent.section())
@@ -57,7 +57,7 @@ async fn a_flood_in_one_conversation_is_no_flood_in_the_others() {
     eve.hears(&format!("echo flood {}", CROWD - 1)).await;
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
 
-    assert_eq!(double.said(eve.chat()).len(), CROWD);
+    assert_eq!(double.bot_texts(eve.chat()).len(), CROWD);
     println!("median wait: {alone:?} alone, {beside:?} beside a flood");
     assert!(beside <= alone * 2, "{alone:?} alone, {beside:?} beside a flood");
 }

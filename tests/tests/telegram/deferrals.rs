@@ -8,7 +8,7 @@ use crate::between;
 const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"4s\"\n";
 const DEFERRAL: &str = "Still working on this.";
 
-/// A10, B10: the deferral turns into the answer, in place.
+/// A10, B10: the deferral is edited into the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer() {
     let release = Gate::default();
@@ -22,14 +22,14 @@ async fn a_deferral_becomes_the_answer() {
 
     ada.says("hello");
     let deferral = ada.hears(DEFERRAL).await;
-    release.lets_one_through();
+    release.release_one();
     let answer = ada.hears("At last.").await;
 
     assert_eq!(answer.id, deferral.id);
-    assert_eq!(double.said(ada.chat()), ["At last."]);
+    assert_eq!(double.bot_texts(ada.chat()), ["At last."]);
 }
 
-/// A9, A10, G2: past both deadlines the deferral becomes the fallback, and the next one is answered.
+/// A9, A10, G2: after both deadlines the deferral becomes the fallback, and the next message is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stall_becomes_the_fallback() {
     let double = TelegramDouble::start().await;
@@ -46,10 +46,10 @@ async fn a_stall_becomes_the_fallback() {
     ada.says("and now?");
     ada.hears("The next one.").await;
 
-    assert_eq!(double.said(ada.chat()), ["Sorry, that took too long. Please try again.", "The next one."]);
+    assert_eq!(double.bot_texts(ada.chat()), ["Sorry, that took too long. Please try again.", "The next one."]);
 }
 
-/// B1: who only waits in line is owed a deferral at most, and the real answer wins.
+/// B1: a turn that waits for another one gets one deferral at most, and then its answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn everybody_in_line_is_told_and_answered() {
     let release = Gate::default();
@@ -70,13 +70,13 @@ async fn everybody_in_line_is_told_and_answered() {
     ada.says("two");
     double
         .until("both are deferred", |view| {
-            (view.said(ada.chat()).iter().filter(|text| *text == DEFERRAL).count() == 2).then_some(())
+            (view.bot_texts(ada.chat()).iter().filter(|text| *text == DEFERRAL).count() == 2).then_some(())
         })
         .await;
-    release.lets_one_through();
+    release.release_one();
     ada.hears("the second").await;
 
-    let mut said = double.said(ada.chat());
+    let mut said = double.bot_texts(ada.chat());
     said.sort();
     assert_eq!(said, ["the first", "the second"]);
 }

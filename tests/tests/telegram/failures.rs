@@ -1,4 +1,4 @@
-//! What Telegram refuses, and what it may have done or not.
+//! Calls that Telegram rejects, and calls whose result is unknown.
 
 use rejoinder_telegram_double::{Fault, TelegramDouble};
 use rejoinder_tests::{Gate, ScriptedAgent, eventually};
@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use crate::{between, only_turn};
 
-/// D7: a message whose answer was lost is sent once more, and says so.
+/// D7, I5: a message whose response was lost is sent again with a label, and counted in the metrics.
 #[rstest]
 #[case::the_answer_was_lost(Fault::lost_answer())]
 #[case::an_error_after_it_was_done(Fault::error_after(502))]
@@ -18,14 +18,14 @@ async fn an_unknown_message_is_sent_again_with_a_label(#[case] fault: Fault) {
 
     double.fault(fault.on("sendMessage"));
     ada.says("hello");
-    ada.finds("the second one", |message| message.ours && message.text.contains("Sent again")).await;
+    ada.finds("the copy", |message| message.ours && message.text.contains("Sent again")).await;
 
-    let said = double.said(ada.chat());
+    let said = double.bot_texts(ada.chat());
     assert_eq!(said.len(), 2, "{said:?}");
     assert_eq!(said[0], "Hello.");
     assert!(said[1].ends_with("Hello."), "{said:?}");
     let turn = only_turn(&gateway);
-    eventually("it is explained", async || gateway.explain(&turn).contains("unknown").then_some(())).await;
+    eventually("the explanation", async || gateway.explain(&turn).contains("unknown").then_some(())).await;
     let metrics = gateway.http().get(format!("{}/metrics", gateway.url())).send().await.unwrap().text().await.unwrap();
     assert!(
         metrics.lines().any(|line| line.contains("unknown") && line.contains("telegram.test") && !line.ends_with(" 0")),
@@ -33,7 +33,7 @@ async fn an_unknown_message_is_sent_again_with_a_label(#[case] fault: Fault) {
     );
 }
 
-/// B10, D6: what was refused is sent again as it is; what may have been done says that it was sent again.
+/// B10, D6: a rejected message is sent again unchanged; one that may have arrived is sent again with a label.
 #[rstest]
 #[case::refused_for_now(Fault::too_many(1), "Hello.")]
 #[case::the_connection_was_reset(Fault::reset(), "(Sent again, because it may not have arrived.)\n\nHello.")]
@@ -48,10 +48,10 @@ async fn what_did_not_arrive_is_sent_again(#[case] fault: Fault, #[case] words: 
     ada.hears(words).await;
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
 
-    assert_eq!(double.said(ada.chat()), [words]);
+    assert_eq!(double.bot_texts(ada.chat()), [words]);
 }
 
-/// An edit is the same when it is done twice: no label, nothing doubled.
+/// An edit is idempotent, so it is retried without a label.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_that_was_lost_is_done_again() {
     let release = Gate::default();
@@ -66,37 +66,37 @@ async fn an_edit_that_was_lost_is_done_again() {
     ada.says("hello");
     ada.hears("Still working on this.").await;
     double.fault(Fault::lost_answer().on("editMessageText"));
-    release.lets_one_through();
+    release.release_one();
     ada.hears("At last.").await;
-    double.called("editMessageText", 2).await;
+    double.until_called("editMessageText", 2).await;
 
-    assert_eq!(double.said(ada.chat()), ["At last."]);
+    assert_eq!(double.bot_texts(ada.chat()), ["At last."]);
 }
 
-/// A18, D6, I2: who blocked the bot is not tried again; the turn says why.
+/// A18, D6, I2: nothing is retried for a person who blocked the bot, and the turn's record says why.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_refusal_for_good_is_not_tried_again() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
-    // The answer and the ladder's words are one try each; a draft would be another message.
+    // The answer and the ladder's template are one attempt each; a draft would be another message.
     let quiet = crate::telegram(&double, "streaming = \"off\"");
     let gateway = rejoinder_tests::Gateway::builder().config(&quiet).config(&agent.section()).start().await;
     let ada = double.person("Ada");
 
     ada.says("hello");
     ada.blocks();
-    let explained = eventually("it is given up", async || {
-        let list = gateway.prints(&["turns", "list", "--state", "undeliverable"]);
+    let explained = eventually("the turn is undeliverable", async || {
+        let list = gateway.output_of(&["turns", "list", "--state", "undeliverable"]);
         list.contains("telegram").then(|| gateway.explain(&only_turn(&gateway)))
     })
     .await;
 
     assert!(explained.contains("blocked"), "{explained}");
     let sends = double.calls("sendMessage").len();
-    assert!(sends <= 2, "a refusal was tried {sends} times");
-    assert!(double.said(ada.chat()).is_empty());
+    assert!(sends <= 2, "a permanent error was tried {sends} times");
+    assert!(double.bot_texts(ada.chat()).is_empty());
 }
 
-/// 401: the channel pauses, and readiness says so; with the token good again it goes on.
+/// After a 401 the channel pauses and readiness reports it; with a valid token it continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_token_that_is_refused_is_named() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -107,21 +107,21 @@ async fn a_token_that_is_refused_is_named() {
     double
         .fault(Fault::refuse(rejoinder_telegram_double::ApiError::new(401, "Unauthorized")).on("getUpdates").forever());
     double.disconnect();
-    let said = eventually("it is not ready", async || {
+    let said = eventually("the gateway is not ready", async || {
         let response = ready().await;
         if response.status().is_success() { None } else { Some(response.text().await.unwrap()) }
     })
     .await;
-    double.heal();
+    double.clear_faults();
     ada.says("hello");
     ada.hears("Hello.").await;
 
     assert!(said.contains("telegram.test"), "{said}");
     assert!(!gateway.log().contains(double.token().split_once(':').unwrap().1), "the token is in the log");
-    eventually("it is ready again", async || ready().await.status().is_success().then_some(())).await;
+    eventually("the gateway is ready again", async || ready().await.status().is_success().then_some(())).await;
 }
 
-/// E4: an update that nobody can read, and one of a kind from the future, hold up nobody.
+/// E4: malformed updates and updates of an unknown kind block nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_poisonous_update_blocks_nobody() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);

@@ -1,18 +1,18 @@
-//! Files, and what is no text.
+//! Files and other messages without text.
 
 use rejoinder_telegram_double::{Fault, TelegramDouble};
 use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
 
-use crate::{between, telegram, told};
+use crate::{between, last_message, telegram};
 
-/// The smallest picture there is.
+/// A minimal picture.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
 
 async fn echo() -> ScriptedAgent {
     ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await
 }
 
-/// K3: a picture reaches a model that can see, as a picture, beside its caption.
+/// K3: a picture and its caption reach a multimodal model.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_picture_is_seen() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -23,11 +23,11 @@ async fn a_picture_is_seen() {
     ada.sends_photo(PNG, "what is this?");
     ada.hears("answer 0").await;
 
-    let told = told(&agent.calls()[0]);
-    assert!(told.contains("what is this?") && told.contains("data:image/"), "{told}");
+    let text = last_message(&agent.calls()[0]);
+    assert!(text.contains("what is this?") && text.contains("data:image/"), "{text}");
 }
 
-/// Photos that are sent at once are one turn.
+/// An album is one turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_album_is_one_turn() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -39,13 +39,13 @@ async fn an_album_is_one_turn() {
     ada.hears("answer 0").await;
     double.all_confirmed().await;
 
-    let told = told(&agent.calls()[0]);
-    assert_eq!(told.matches("data:image/").count(), 3, "{told}");
-    eventually("there is one answer", async || (double.said(ada.chat()).len() == 1).then_some(())).await;
+    let text = last_message(&agent.calls()[0]);
+    assert_eq!(text.matches("data:image/").count(), 3, "{text}");
+    eventually("there is one answer", async || (double.bot_texts(ada.chat()).len() == 1).then_some(())).await;
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// D18: an album captioned with a command is that command, and the chat goes on behind it, also after a restart.
+/// D18: an album captioned with a command is that command; the chat works on after it, even after a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_album_captioned_with_a_command_is_the_command() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::echoing().await);
@@ -63,11 +63,11 @@ async fn an_album_captioned_with_a_command_is_the_command() {
     ada.hears("echo one").await;
     ada.hears("echo two").await;
 
-    assert_eq!(double.said(ada.chat()), ["There is nothing to cancel.", "echo one", "echo two"]);
+    assert_eq!(double.bot_texts(ada.chat()), ["There is nothing to cancel.", "echo one", "echo two"]);
     assert!(!gateway.log().contains("a batch failed"), "{}", gateway.log());
 }
 
-/// K3: a file that cannot be fetched costs nobody the text.
+/// K3: a message with a file that cannot be fetched is answered without the file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_file_that_cannot_be_fetched_costs_nobody_the_text() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -79,10 +79,10 @@ async fn a_file_that_cannot_be_fetched_costs_nobody_the_text() {
     ada.sends_photo(PNG, "what is this?");
     ada.hears("answer 0").await;
 
-    assert!(told(&agent.calls()[0]).contains("what is this?"));
+    assert!(last_message(&agent.calls()[0]).contains("what is this?"));
 }
 
-/// K3: a place, a card and a sticker are told in words.
+/// K3: a location, a contact and a sticker are described in text, and a text file is inlined.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_no_text_is_told_in_words() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -101,7 +101,7 @@ async fn what_is_no_text_is_told_in_words() {
     ada.hears("answer 4").await;
 
     let calls = agent.calls();
-    let all: Vec<_> = calls.iter().map(told).collect();
+    let all: Vec<_> = calls.iter().map(last_message).collect();
     assert!(all[0].contains("52.52") && all[1].contains("Grace") && all[2].contains('🎉'), "{all:#?}");
     assert!(all[3].contains("milk, eggs") && all[4].contains("film.mkv"), "{all:#?}");
 }

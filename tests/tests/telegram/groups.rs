@@ -3,13 +3,13 @@
 use rejoinder_telegram_double::TelegramDouble;
 use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
 
-use crate::{between, telegram, told};
+use crate::{between, last_message, telegram};
 
 async fn echo() -> ScriptedAgent {
-    ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", told(call)))).await
+    ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", last_message(call)))).await
 }
 
-/// B5, L4: what is directed at the bot is answered, as a reply to it; the rest is nobody's business.
+/// B5, L4: messages directed at the bot are answered with a reply to each; others are ignored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_group_is_answered_when_it_asks() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Here.").await);
@@ -23,7 +23,7 @@ async fn a_group_is_answered_when_it_asks() {
     let asked = ada.says(&format!("@{bot} are you there?"));
     let answer = ada.hears("Here.").await;
     let reply = ada.replies(answer.id, "thank you");
-    double.until("both are answered", |view| (view.said(family.id()).len() == 2).then_some(())).await;
+    double.until("both are answered", |view| (view.bot_texts(family.id()).len() == 2).then_some(())).await;
     double.all_confirmed().await;
 
     assert_eq!(answer.reply_to, Some(asked));
@@ -33,7 +33,7 @@ async fn a_group_is_answered_when_it_asks() {
     drop(gateway);
 }
 
-/// A2, A8: a group climbs its own ladder.
+/// A2, A8: groups have a ladder of their own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_to_a_mention_is_a_reaction_where_the_operator_wants_one() {
     let (double, model) = (TelegramDouble::start().await, ModelServer::start().await);
@@ -49,7 +49,7 @@ async fn an_empty_answer_to_a_mention_is_a_reaction_where_the_operator_wants_one
     ada.says("zebra-empty");
     ada.hears("I have nothing to add to that.").await;
 
-    assert!(double.said(family.id()).is_empty());
+    assert!(double.bot_texts(family.id()).is_empty());
 }
 
 /// L2: each topic is a conversation of its own, and its answers stay in it.
@@ -65,7 +65,7 @@ async fn a_topic_is_a_conversation_of_its_own() {
 
     ada.topic(trips).says(&format!("@{bot} where?"));
     ada.topic(food).says(&format!("@{bot} what?"));
-    double.until("both are answered", |view| (view.said(family.id()).len() == 2).then_some(())).await;
+    double.until("both are answered", |view| (view.bot_texts(family.id()).len() == 2).then_some(())).await;
 
     for answer in family.visible().into_iter().filter(|message| message.ours) {
         let about = if answer.text.contains("where?") { trips } else { food };
@@ -77,7 +77,7 @@ async fn a_topic_is_a_conversation_of_its_own() {
     }
 }
 
-/// O1: another bot is owed nothing, and no agent runs for it.
+/// O1: messages from other bots are owed nothing, and no agent runs for them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn two_bots_do_not_answer_each_other_for_ever() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -89,13 +89,13 @@ async fn two_bots_do_not_answer_each_other_for_ever() {
     double.other_bot("Chatterbox", "chatter_bot").at(&family).says(&format!("@{bot} hello, colleague"));
     let ada = double.person("Ada").at(&family);
     ada.says(&format!("@{bot} hello"));
-    double.until("Ada is answered", |view| (view.said(family.id()).len() == 1).then_some(())).await;
+    double.until("Ada is answered", |view| (view.bot_texts(family.id()).len() == 1).then_some(())).await;
     double.all_confirmed().await;
 
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// B11: a group that became a supergroup is the same conversation, and what is on its way arrives.
+/// B11: a group that became a supergroup keeps its conversation, and is answered in the supergroup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_group_that_moves_is_the_same_conversation() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -106,12 +106,12 @@ async fn a_group_that_moves_is_the_same_conversation() {
     let bot = double.bot().username;
 
     ada.at(&family).says(&format!("@{bot} before"));
-    double.until("it is answered", |view| (view.said(family.id()).len() == 1).then_some(())).await;
+    double.until("the answer in the group", |view| (view.bot_texts(family.id()).len() == 1).then_some(())).await;
     let moved = double.migrate(&family);
     ada.at(&moved).says(&format!("@{bot} after"));
     double
-        .until("it is answered there", |view| {
-            view.said(moved.id()).iter().any(|text| text.contains("after")).then_some(())
+        .until("the answer in the supergroup", |view| {
+            view.bot_texts(moved.id()).iter().any(|text| text.contains("after")).then_some(())
         })
         .await;
 
@@ -119,7 +119,7 @@ async fn a_group_that_moves_is_the_same_conversation() {
     assert!(last.contains("before"), "the conversation was forgotten: {last}");
 }
 
-/// B5: a command for another bot, and a channel's post, are no business of ours.
+/// B5: commands for other bots and channel posts are ignored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_for_others_is_left_to_them() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -131,12 +131,12 @@ async fn what_is_for_others_is_left_to_them() {
     double.channel("News").posts("It happened.");
     double.all_confirmed().await;
 
-    assert!(double.said(family.id()).is_empty());
+    assert!(double.bot_texts(family.id()).is_empty());
     assert!(agent.calls().is_empty());
     rejoinder_tests::eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
 }
 
-/// A reaction to an answer owes nothing, and says something only to an agent that wants to know.
+/// A reaction to an answer is owed nothing, and does not reach the agent by default.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_to_an_answer_owes_nothing() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -150,5 +150,5 @@ async fn a_reaction_to_an_answer_owes_nothing() {
 
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
     assert_eq!(agent.calls().len(), 1);
-    assert_eq!(double.said(ada.chat()).len(), 1);
+    assert_eq!(double.bot_texts(ada.chat()).len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Limits of the platform.
+//! Rate limits of the platform.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rejoinder_tests::{ScriptedAgent, eventually};
 
 use crate::{between, telegram};
 
-/// H4: a 429 blocks its chat, and nobody else.
+/// H4: a 429 blocks only its chat.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_limited_chat_holds_up_nobody_else() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -17,7 +17,7 @@ async fn a_limited_chat_holds_up_nobody_else() {
     double.close_chat(ada.chat(), Duration::from_secs(4));
     ada.says("hello");
     double
-        .until("Ada's is refused", |view| {
+        .until("Ada's answer is rate limited", |view| {
             view.calls("sendMessage").iter().any(|call| call.error().is_some()).then_some(())
         })
         .await;
@@ -27,10 +27,10 @@ async fn a_limited_chat_holds_up_nobody_else() {
 
     assert!(to_bob.at < to_ada.at);
     let refused = double.calls("sendMessage").iter().filter(|call| call.error().is_some()).count();
-    assert_eq!(refused, 1, "it was tried again before its time");
+    assert_eq!(refused, 1, "it was retried before the limit was over");
 }
 
-/// H5: how long a chat is blocked survives the process; it is not tried before.
+/// H5: the end of a rate limit is stored, and a restarted process does not retry before it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_block_survives_a_restart() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -40,12 +40,12 @@ async fn a_block_survives_a_restart() {
     double.close_chat(ada.chat(), Duration::from_secs(6));
     ada.says("hello");
     double
-        .until("it is refused", |view| {
+        .until("the answer is rate limited", |view| {
             view.calls("sendMessage").iter().any(|call| call.error().is_some()).then_some(())
         })
         .await;
-    eventually("the refusal is written down", async || {
-        gateway.prints(&["turns", "list", "--json"]).contains("id").then_some(())
+    eventually("the turn is listed", async || {
+        gateway.output_of(&["turns", "list", "--json"]).contains("id").then_some(())
     })
     .await;
     gateway.stop().await;
@@ -53,10 +53,10 @@ async fn a_block_survives_a_restart() {
     ada.hears("Hello.").await;
 
     let refused = double.calls("sendMessage").iter().filter(|call| call.error().is_some()).count();
-    assert_eq!((refused, double.said(ada.chat()).len()), (1, 1));
+    assert_eq!((refused, double.bot_texts(ada.chat()).len()), (1, 1));
 }
 
-/// The pace that Telegram asks for is kept, so that it refuses nothing.
+/// The gateway's own pace stays within Telegram's documented limits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_documented_pace_is_kept() {
     let double = TelegramDouble::start().await;
@@ -69,10 +69,10 @@ async fn the_documented_pace_is_kept() {
     for n in 0..4 {
         ada.says(&format!("hello {n}"));
     }
-    double.until("all are answered", |view| (view.said(ada.chat()).len() == 4).then_some(())).await;
+    double.until("all are answered", |view| (view.bot_texts(ada.chat()).len() == 4).then_some(())).await;
 }
 
-/// "can't parse entities": once more as plain text.
+/// After "can't parse entities" the message is sent once more as plain text.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_cannot_be_parsed_is_sent_plain() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("**Hello**, Ada.").await);
@@ -87,5 +87,5 @@ async fn what_cannot_be_parsed_is_sent_plain() {
     let answer = ada.finds("the answer", |message| message.ours).await;
 
     assert!(answer.text.contains("Hello") && answer.entities.is_empty(), "{answer:#?}");
-    assert_eq!(double.said(ada.chat()).len(), 1);
+    assert_eq!(double.bot_texts(ada.chat()).len(), 1);
 }

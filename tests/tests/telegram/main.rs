@@ -1,4 +1,4 @@
-//! End to end on Telegram: the real binary, against a Bot API server that fails on demand.
+//! End to end on Telegram: the real binary against a Bot API server that fails on demand.
 
 mod access;
 mod answers;
@@ -17,7 +17,7 @@ mod streaming;
 use rejoinder_telegram_double::TelegramDouble;
 use rejoinder_tests::{Gateway, GatewayBuilder, ScriptedAgent};
 
-/// The section of the channel `telegram.test`, which lets everybody in, with more keys.
+/// The section of the channel `telegram.test`, which admits everybody unless `keys` says otherwise.
 fn telegram(double: &TelegramDouble, keys: &str) -> String {
     let unless_set =
         |key: &str, value: &str| if keys.contains(key) { String::new() } else { format!("{key} = {value}") };
@@ -35,18 +35,18 @@ fn between(double: &TelegramDouble, agent: &ScriptedAgent) -> GatewayBuilder {
     Gateway::builder().config(&telegram(double, "")).config(&agent.section())
 }
 
-/// What the agent was told last in its `call`.
-fn told(call: &rejoinder_tests::Call) -> String {
+/// The content of the last message in the agent's `call`.
+fn last_message(call: &rejoinder_tests::Call) -> String {
     let messages = call.body["messages"].as_array().expect("messages");
     messages.last().expect("a message")["content"]
         .as_str()
         .map_or_else(|| messages.last().expect("a message")["content"].to_string(), ToOwned::to_owned)
 }
 
-/// The only turn of a gateway whose answer is not a command's.
+/// The id of the gateway's only turn.
 fn only_turn(gateway: &Gateway) -> String {
     let list: serde_json::Value =
-        serde_json::from_str(&gateway.prints(&["turns", "list", "--json"])).expect("the list is JSON");
+        serde_json::from_str(&gateway.output_of(&["turns", "list", "--json"])).expect("the list is JSON");
     let items = list["items"].as_array().expect("the list has items");
     assert_eq!(items.len(), 1, "{items:#?}");
     items[0]["turn_id"].as_str().expect("a turn has an id").to_owned()

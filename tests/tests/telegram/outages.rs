@@ -1,4 +1,4 @@
-//! Telegram is away, slow, or somebody else's.
+//! Telegram is unavailable, slow, or polled by another process too.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use rstest::rstest;
 use crate::{between, telegram};
 
 async fn readiness(gateway: &Gateway) -> (bool, String) {
-    let response = gateway.http().get(format!("{}/readyz", gateway.url())).send().await.expect("it answers");
-    (response.status().is_success(), response.text().await.expect("it says something"))
+    let response = gateway.http().get(format!("{}/readyz", gateway.url())).send().await.expect("/readyz responds");
+    (response.status().is_success(), response.text().await.expect("the body is text"))
 }
 
-/// F2: a second poller is named, survived, and gone when it is.
+/// F2: readiness reports a second poller, and recovers when it is gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_second_poller_is_named_and_survived() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -29,7 +29,7 @@ async fn a_second_poller_is_named_and_survived() {
             }
         }
     });
-    let said = eventually("it is named", async || {
+    let said = eventually("readiness reports the second poller", async || {
         let (ready, said) = readiness(&gateway).await;
         (!ready).then_some(said)
     })
@@ -40,10 +40,10 @@ async fn a_second_poller_is_named_and_survived() {
 
     assert!(said.contains("telegram.test"), "{said}");
     assert!(gateway.log().contains("409") || gateway.log().contains("getUpdates"), "{}", gateway.log());
-    eventually("it is ready again", async || readiness(&gateway).await.0.then_some(())).await;
+    eventually("the gateway is ready again", async || readiness(&gateway).await.0.then_some(())).await;
 }
 
-/// D17, F1: polling that was never answered is not ready; one that stalls later is found out and begun again.
+/// D17, F1: the gateway is not ready before its first poll succeeds; a poll that stalls is detected and repeated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn polling_that_stalls_is_found_out() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -53,18 +53,18 @@ async fn polling_that_stalls_is_found_out() {
     let ada = double.person("Ada");
 
     gateway.spawn(&[]);
-    double.until("it polls", |view| (!view.calls("getUpdates").is_empty()).then_some(())).await;
+    double.until("the first poll", |view| (!view.calls("getUpdates").is_empty()).then_some(())).await;
     let before = readiness(&gateway).await;
     ada.says("hello");
-    double.until("it polls again", |view| (view.calls("getUpdates").len() > 1).then_some(())).await;
-    double.heal();
+    double.until("another poll", |view| (view.calls("getUpdates").len() > 1).then_some(())).await;
+    double.clear_faults();
     ada.hears("Hello.").await;
-    gateway.is_ready().await;
+    gateway.until_ready().await;
 
     assert!(!before.0, "ready although nothing came in yet: {}", before.1);
 }
 
-/// D10, F3, H2: ten minutes without Telegram, in both directions: nothing is lost, nothing is doubled.
+/// D10, F3, H2: ten minutes without Telegram, in both directions: nothing is lost or duplicated.
 #[rstest]
 #[case::refused(Outage::Refuse)]
 #[case::unavailable(Outage::Unavailable)]
@@ -91,22 +91,22 @@ async fn ten_minutes_without_telegram_cost_nobody_an_answer(#[case] outage: Outa
 
     ada.says("hello");
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
-    double.outage(outage);
-    release.lets_one_through();
+    double.start_outage(outage);
+    release.release_one();
     bob.says("are you there?");
     // Ten seconds of ours are ten minutes of the gateway's.
     let (waits, before) = (Duration::from_secs(10), std::time::Instant::now());
     eventually("ten minutes have passed", async || (before.elapsed() >= waits).then_some(())).await;
     let during = readiness(&gateway).await;
-    double.lift();
+    double.end_outage();
     ada.finds("the first answer", |message| message.ours && message.text.ends_with("The first.")).await;
     bob.hears("The second.").await;
 
     assert!(!during.0, "ready without Telegram: {}", during.1);
-    assert_eq!((double.said(ada.chat()).len(), double.said(bob.chat()).len()), (1, 1));
+    assert_eq!((double.bot_texts(ada.chat()).len(), double.bot_texts(bob.chat()).len()), (1, 1));
 }
 
-/// A clock that is set forward or back: the next message is answered as if nothing had been.
+/// The wall clock jumps forward and back: later messages are answered as usual.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_clock_that_jumps_is_survived() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -114,11 +114,11 @@ async fn a_clock_that_jumps_is_survived() {
     let ada = double.person("Ada");
 
     for (n, seconds) in [3600, -7200, 86_400, 0].into_iter().enumerate() {
-        gateway.calendar_jumps(seconds);
+        gateway.set_calendar_offset(seconds);
         ada.says("hello");
-        double.until("it is answered", |view| (view.said(ada.chat()).len() == n + 1).then_some(())).await;
+        double.until("another answer", |view| (view.bot_texts(ada.chat()).len() == n + 1).then_some(())).await;
     }
 
-    assert!(double.said(ada.chat()).iter().all(|text| text == "Hello."), "{:?}", double.said(ada.chat()));
-    eventually("it is ready", async || readiness(&gateway).await.0.then_some(())).await;
+    assert!(double.bot_texts(ada.chat()).iter().all(|text| text == "Hello."), "{:?}", double.bot_texts(ada.chat()));
+    eventually("the gateway is ready", async || readiness(&gateway).await.0.then_some(())).await;
 }

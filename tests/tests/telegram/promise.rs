@@ -1,17 +1,16 @@
-//! What every platform keeps to when sending goes wrong, on Telegram: what may have arrived is sent again, and says
-//! so.
+//! The shared promise scenarios on Telegram: a message that may have arrived is sent again with a label.
 
 use std::{cell::RefCell, time::Duration};
 
 use rejoinder_telegram_double::{ApiError, Fault, Outage as Whole, Person, TelegramDouble};
 use rejoinder_tests::{
     Gateway, GatewayBuilder,
-    promise::{self, Calls, Outage, Platform, Said, Trouble},
+    promise::{self, Calls, Failure, Outage, Platform, SentMessage},
 };
 use rstest::rstest;
 use tempfile::NamedTempFile;
 
-/// How updates come in.
+/// How updates are received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Mode {
     #[default]
@@ -19,19 +18,19 @@ pub(crate) enum Mode {
     Webhook,
 }
 
-/// A Bot API server, and the file with the token that the gateway takes.
+/// A Bot API double, and the file that the gateway reads its token from.
 pub(crate) struct Telegram {
     double: TelegramDouble,
     token: NamedTempFile,
     next: RefCell<String>,
-    /// Where the gateway listens, when updates are brought to it.
+    /// The gateway's port in webhook mode.
     port: Option<u16>,
 }
 
 impl Telegram {
-    fn said(messages: Vec<rejoinder_telegram_double::VisibleMessage>) -> Vec<Said> {
+    fn sent_messages(messages: Vec<rejoinder_telegram_double::VisibleMessage>) -> Vec<SentMessage> {
         let ours = messages.into_iter().filter(|message| message.ours);
-        ours.map(|message| Said { id: message.id.to_string(), words: message.text }).collect()
+        ours.map(|message| SentMessage { id: message.id.to_string(), text: message.text }).collect()
     }
 }
 
@@ -70,30 +69,30 @@ impl Platform for Telegram {
         self.double.person("Ada")
     }
 
-    async fn says(&self, person: &Person, words: &str) {
-        person.says(words);
+    async fn says(&self, person: &Person, text: &str) {
+        person.says(text);
     }
 
-    async fn hears(&self, person: &Person) -> Vec<Said> {
-        Self::said(person.sees())
+    async fn messages_of(&self, person: &Person) -> Vec<SentMessage> {
+        Self::sent_messages(person.sees())
     }
 
-    async fn until<T>(&self, person: &Person, about: &str, mut find: impl FnMut(&[Said]) -> Option<T>) -> T {
-        self.double.until(about, |view| find(&Self::said(view.visible(person.chat())))).await
+    async fn until<T>(&self, person: &Person, about: &str, mut find: impl FnMut(&[SentMessage]) -> Option<T>) -> T {
+        self.double.until(about, |view| find(&Self::sent_messages(view.visible(person.chat())))).await
     }
 
-    async fn fails(&self, calls: Calls, trouble: Trouble, times: Option<u32>) {
-        let mut fault = match trouble {
-            Trouble::BadGateway => Fault::error_before(502),
-            Trouble::DoneAndBadGateway => Fault::error_after(502),
-            Trouble::Reset => Fault::reset(),
-            Trouble::Lost => Fault::lost_answer(),
-            Trouble::Silence => Fault::slow_answer(Duration::from_hours(1)),
-            Trouble::Slow => Fault::slow_answer(Trouble::LATER),
-            Trouble::Refused => Fault::refuse(ApiError::bad_request("MESSAGE_TOO_LONG")),
+    async fn fail_calls(&self, calls: Calls, failure: Failure, times: Option<u32>) {
+        let mut fault = match failure {
+            Failure::BadGateway => Fault::error_before(502),
+            Failure::DoneAndBadGateway => Fault::error_after(502),
+            Failure::Reset => Fault::reset(),
+            Failure::Lost => Fault::lost_answer(),
+            Failure::Silence => Fault::slow_answer(Duration::from_hours(1)),
+            Failure::Slow => Fault::slow_answer(Failure::SLOW_DELAY),
+            Failure::Refused => Fault::refuse(ApiError::bad_request("MESSAGE_TOO_LONG")),
         };
-        if let Calls::Sending(words) = calls {
-            fault = fault.on("sendMessage").saying(words);
+        if let Calls::Sending(text) = calls {
+            fault = fault.on("sendMessage").saying(text);
         }
         self.double.fault(match times {
             Some(times) => fault.times(times),
@@ -101,43 +100,43 @@ impl Platform for Telegram {
         });
     }
 
-    async fn is_acknowledged(&self) {
+    async fn until_acknowledged(&self) {
         self.double.all_confirmed().await;
     }
 
-    async fn heals(&self) {
-        self.double.heal();
+    async fn clear_faults(&self) {
+        self.double.clear_faults();
     }
 
-    async fn goes_away(&self) {
-        self.double.outage(Whole::Refuse);
+    async fn disconnect(&self) {
+        self.double.start_outage(Whole::Refuse);
     }
 
-    async fn comes_back(&self) {
+    async fn reconnect(&self) {
         let polls = |view: rejoinder_telegram_double::View<'_>| {
             view.calls("getUpdates").iter().filter(|call| call.succeeded()).count()
         };
-        let before = self.double.look(polls);
-        self.double.lift();
-        self.double.until("it polls again", |view| (polls(view) > before).then_some(())).await;
+        let before = self.double.inspect(polls);
+        self.double.end_outage();
+        self.double.until("a successful poll", |view| (polls(view) > before).then_some(())).await;
     }
 
-    async fn revokes_the_token(&self) {
+    async fn revoke_token(&self) {
         self.next.replace(self.double.reset_token());
     }
 
-    async fn mends_the_token(&self) {
+    async fn restore_token(&self) {
         std::fs::write(self.token.path(), &*self.next.borrow()).expect("the token is written");
     }
 }
 
 rejoinder_tests::promise_tests!(Telegram, places: [Mode::Polling]);
 
-/// D8, D10, H2: three seconds without a good answer, where the operator wants what may have arrived to be sent again
-/// without a word.
+/// D8, D10, H2: three seconds of failing messages, where the operator wants what may have arrived to be sent again without
+/// a label.
 #[rstest]
 #[case::bad_gateway(Outage::default())]
-#[case::reset(Outage { trouble: Trouble::Reset, ..Outage::default() })]
+#[case::reset(Outage { failure: Failure::Reset, ..Outage::default() })]
 #[case::some_arrive(Outage { arrive: 5, ..Outage::default() })]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn three_seconds_without_sending_double_only_what_arrived(#[case] outage: Outage) {
@@ -145,23 +144,23 @@ async fn three_seconds_without_sending_double_only_what_arrived(#[case] outage: 
     promise::twenty_people_are_answered_without_a_label::<Telegram>(outage, &keys).await;
 }
 
-/// D8, D10, H2: the same for twenty seconds, in which messages, or all calls, get none.
+/// D8, D10, H2: the same for twenty seconds, in which messages, or all calls, fail.
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn twenty_seconds_without_telegram_double_nothing(
-    #[values(Trouble::BadGateway, Trouble::Reset)] trouble: Trouble,
+    #[values(Failure::BadGateway, Failure::Reset)] failure: Failure,
     #[values(Calls::All, Calls::Sending(""))] calls: Calls,
 ) {
     let keys = format!("{QUIET}\non_unknown = \"resend\"");
-    promise::twenty_people_are_answered_without_a_label::<Telegram>(Outage { calls, trouble, ..Outage::long() }, &keys)
+    promise::twenty_people_are_answered_without_a_label::<Telegram>(Outage { calls, failure, ..Outage::long() }, &keys)
         .await;
 }
 
-/// D8, D10, H2: twenty seconds in which only messages get no good answer.
+/// D8, D10, H2: twenty seconds in which only messages fail.
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn twenty_seconds_without_sending_cost_nobody_an_answer(
-    #[values(Trouble::BadGateway, Trouble::Reset)] trouble: Trouble,
+    #[values(Failure::BadGateway, Failure::Reset)] failure: Failure,
 ) {
-    promise::twenty_people_are_answered_after_an_outage::<Telegram>(Outage { trouble, ..Outage::long() }, QUIET).await;
+    promise::twenty_people_are_answered_after_an_outage::<Telegram>(Outage { failure, ..Outage::long() }, QUIET).await;
 }

@@ -1,4 +1,4 @@
-//! Answers that can be read while they are written.
+//! Streamed answers.
 
 use rejoinder_telegram_double::{Fault, TelegramDouble};
 use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
@@ -8,7 +8,7 @@ use crate::telegram;
 
 const STREAMED: &str = "one two three four five six seven eight nine ten";
 
-/// B13: the last state is the whole answer, in one message, whatever was shown before.
+/// B13: the final text is the whole answer, in one message, whatever was shown before.
 #[rstest]
 #[case::edits("edit")]
 #[case::drafts("draft")]
@@ -23,8 +23,8 @@ async fn what_is_streamed_ends_as_the_whole_answer(#[case] streaming: &str) {
     ada.says("zebra-stream");
     let answer = ada.hears(STREAMED).await;
 
-    assert_eq!(double.said(ada.chat()), [STREAMED]);
-    let drafts = double.look(|view| view.past_drafts(ada.chat()).len());
+    assert_eq!(double.bot_texts(ada.chat()), [STREAMED]);
+    let drafts = double.inspect(|view| view.past_drafts(ada.chat()).len());
     match streaming {
         "edit" => assert!(!answer.edits.is_empty() && drafts == 0),
         "draft" => assert!(answer.edits.is_empty() && drafts > 0),
@@ -32,7 +32,7 @@ async fn what_is_streamed_ends_as_the_whole_answer(#[case] streaming: &str) {
     }
 }
 
-/// A4, B8, B13: what was shown of an answer that failed does not stay beside the fallback.
+/// A4, B8, B13: the draft of a failed answer does not stay beside the fallback.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_of_nothing_is_taken_back() {
     let double = TelegramDouble::start().await;
@@ -48,10 +48,10 @@ async fn a_draft_of_nothing_is_taken_back() {
     ada.hears("I am").await;
     ada.hears("Sorry, I could not finish that. Please try again.").await;
 
-    assert_eq!(double.said(ada.chat()), ["Sorry, I could not finish that. Please try again."]);
+    assert_eq!(double.bot_texts(ada.chat()), ["Sorry, I could not finish that. Please try again."]);
 }
 
-/// B13, D1: a draft that a process left behind becomes the answer of the next one.
+/// B13, D1: a draft that a process left behind is edited into the answer of the next one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     let double = TelegramDouble::start().await;
@@ -66,17 +66,18 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
 
     ada.says("hello");
     ada.hears("I am").await;
-    let notices = double.look(|view| view.typing(ada.chat()).len());
-    // Which message is the draft is written down after it was sent.
-    double.until("it goes on typing", |view| (view.typing(ada.chat()).len() > notices).then_some(())).await;
+    let notices = double.inspect(|view| view.typing(ada.chat()).len());
+    // The draft's receipt is stored only after it was sent; the next typing notice shows that time has passed.
+    double.until("another typing notice", |view| (view.typing(ada.chat()).len() > notices).then_some(())).await;
     gateway.kill();
     gateway.restart().await;
     ada.hears("All of it.").await;
 
-    eventually("nothing else is left", async || (double.said(ada.chat()) == ["All of it."]).then_some(())).await;
+    eventually("only the answer is left", async || (double.bot_texts(ada.chat()) == ["All of it."]).then_some(()))
+        .await;
 }
 
-/// A4: while edits are refused the answer still comes, whole.
+/// A4: while edits fail the complete answer is still sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
     let (double, model) = (TelegramDouble::start().await, ModelServer::start().await);
@@ -88,5 +89,5 @@ async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
     ada.says("zebra-stream");
     ada.hears(STREAMED).await;
 
-    eventually("it is the only one", async || (double.said(ada.chat()) == [STREAMED]).then_some(())).await;
+    eventually("only the answer is left", async || (double.bot_texts(ada.chat()) == [STREAMED]).then_some(())).await;
 }

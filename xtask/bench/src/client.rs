@@ -1,4 +1,4 @@
-//! One keep-alive connection: what a caller needs and no more.
+//! A minimal HTTP client: one keep-alive connection.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -13,26 +13,24 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::timeout};
 
-/// What the hook `bench` asks for.
+/// The token of the hook `bench` and of the admin interface.
 pub(crate) const TOKEN: &str = "bench-token-of-no-worth";
 
-/// Longer than any `Prefer: wait` that is asked for.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a response may take; longer than any `Prefer: wait` of a measurement.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// One caller's connection.
 pub(crate) struct Client {
     server: SocketAddr,
     connection: SendRequest<Full<Bytes>>,
 }
 
-/// Status and whole body of an answer.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
 }
 
 impl Client {
-    /// Connects.
+    /// Opens the connection.
     ///
     /// # Errors
     ///
@@ -49,13 +47,13 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When the connection breaks or no whole answer comes in a minute.
+    /// When the connection fails, or no complete response comes within a minute.
     pub(crate) async fn get(&mut self, path: &str) -> Result<Answer> {
         let request = self.request("GET", path).body(Full::default())?;
         self.send(request).await
     }
 
-    /// Puts a turn to the hook `bench`, waiting for its answer up to `wait` seconds.
+    /// Posts a turn to the hook `bench` with `Prefer: wait`, in seconds.
     ///
     /// # Errors
     ///
@@ -85,7 +83,7 @@ impl Client {
             let body = answer.into_body().collect().await?.to_bytes();
             anyhow::Ok(Answer { status, body })
         };
-        timeout(PATIENCE, exchange).await.context("no answer in a minute")?
+        timeout(RESPONSE_TIMEOUT, exchange).await.context("no response within a minute")?
     }
 }
 
@@ -94,7 +92,7 @@ pub(crate) fn turn(conversation: &str) -> Bytes {
     serde_json::json!({ "message": "ping", "conversation": conversation }).to_string().into()
 }
 
-/// The body of a turn that is a conversation of its own: nothing came before it.
+/// The body of a turn that is a conversation of its own, without history.
 pub(crate) fn turn_alone() -> Bytes {
     serde_json::json!({ "message": "ping" }).to_string().into()
 }

@@ -1,39 +1,39 @@
-//! Holding all processes to the same few cores.
+//! Restricts all processes to the same few cores.
 
 use std::{env, fs, os::unix::process::CommandExt, process::Command, thread};
 
 use anyhow::{Context, Result, bail};
 
-/// Set in the process that `taskset` starts, so that it does not do so again.
-const HELD: &str = "REJOINDER_BENCH_HELD";
+/// Set in the process that `taskset` starts, so that it does not start `taskset` again.
+const RESTARTED: &str = "REJOINDER_BENCH_HELD";
 
-/// Goes on with no more than `wanted` cores for this process and all it starts, and says how many
-/// there are.
+/// Restricts this process and its children to `wanted` cores, by running it again under `taskset` if the machine has
+/// more. Returns the number of cores.
 ///
 /// # Errors
 ///
-/// When this machine has more and `taskset` (util-linux) does not start.
-pub(crate) fn share(wanted: u32) -> Result<usize> {
-    let there = thread::available_parallelism()?.get();
+/// When `taskset` (util-linux) is needed and cannot be started.
+pub(crate) fn restrict_to(wanted: u32) -> Result<usize> {
+    let available = thread::available_parallelism()?.get();
     let wanted = usize::try_from(wanted)?;
-    if there <= wanted {
-        return Ok(there);
+    if available <= wanted {
+        return Ok(available);
     }
-    if env::var_os(HELD).is_some() {
-        bail!("taskset left {there} cores, not {wanted}");
+    if env::var_os(RESTARTED).is_some() {
+        bail!("taskset left {available} cores, not {wanted}");
     }
-    let status = fs::read_to_string("/proc/self/status").context("cannot read which cores are allowed")?;
+    let status = fs::read_to_string("/proc/self/status").context("cannot read the allowed cores")?;
     let allowed = status
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
         .and_then(|list| first(list.trim(), wanted))
-        .context("/proc/self/status does not say which cores are allowed")?;
+        .context("/proc/self/status does not list enough allowed cores")?;
     let mut taskset = Command::new("taskset");
-    taskset.args(["--cpu-list", &allowed]).arg(env::current_exe()?).args(env::args_os().skip(1)).env(HELD, "1");
-    Err(taskset.exec()).context("cannot hold the bench to fewer cores with `taskset` (util-linux)")
+    taskset.args(["--cpu-list", &allowed]).arg(env::current_exe()?).args(env::args_os().skip(1)).env(RESTARTED, "1");
+    Err(taskset.exec()).context("cannot restrict the bench to fewer cores: starting `taskset` (util-linux) failed")
 }
 
-/// The first `wanted` of `0-3,8` as `0,1`.
+/// The first `wanted` cores of a list: two of `0-3,8` are `0,1`.
 fn first(list: &str, wanted: usize) -> Option<String> {
     let mut cores = Vec::new();
     for part in list.split(',') {

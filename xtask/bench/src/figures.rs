@@ -1,10 +1,10 @@
-//! What was measured, beside what was aimed for.
+//! Measured figures and their targets.
 
 use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
-/// One figure in one round.
+/// The value of one figure in one round.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     name: String,
@@ -14,18 +14,17 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// A figure that is only told.
-    pub(crate) fn told(name: impl Into<String>, value: f64, unit: Unit) -> Self {
+    /// A figure without a target.
+    pub(crate) fn untargeted(name: impl Into<String>, value: f64, unit: Unit) -> Self {
         Self { name: name.into(), unit, target: None, value }
     }
 
-    /// A figure that has a target.
-    pub(crate) fn aimed(name: impl Into<String>, value: f64, unit: Unit, target: Target) -> Self {
+    /// A figure with a target.
+    pub(crate) fn with_target(name: impl Into<String>, value: f64, unit: Unit, target: Target) -> Self {
         Self { name: name.into(), unit, target: Some(target), value }
     }
 }
 
-/// What a figure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
@@ -47,7 +46,6 @@ impl Unit {
     }
 }
 
-/// What a figure should be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
@@ -71,7 +69,7 @@ impl Target {
     }
 }
 
-/// One figure over all rounds.
+/// The values of one figure in all rounds.
 #[derive(Debug, Serialize)]
 struct Figure {
     name: String,
@@ -84,7 +82,7 @@ struct Figure {
 #[derive(Debug, Default)]
 pub(crate) struct Figures(Vec<Figure>);
 
-/// How a figure stands to its target.
+/// Whether a figure meets its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Verdict {
@@ -101,15 +99,15 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What is written to a file.
+/// The content of the results file.
 #[derive(Serialize)]
 pub(crate) struct Report<'a> {
     cores: usize,
-    figures: Vec<Line<'a>>,
+    figures: Vec<FigureLine<'a>>,
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct FigureLine<'a> {
     #[serde(flatten)]
     figure: &'a Figure,
     median: f64,
@@ -117,7 +115,7 @@ struct Line<'a> {
 }
 
 impl Figure {
-    /// Of an even number of rounds, the mean of the middle two.
+    /// With an even number of rounds, the mean of the middle two.
     fn median(&self) -> f64 {
         let mut rounds = self.rounds.clone();
         rounds.sort_by(f64::total_cmp);
@@ -132,7 +130,7 @@ impl Figure {
 
 impl Figures {
     /// Adds one round's samples.
-    pub(crate) fn take(&mut self, samples: Vec<Sample>) {
+    pub(crate) fn add(&mut self, samples: Vec<Sample>) {
         for Sample { name, unit, target, value } in samples {
             match self.0.iter_mut().find(|figure| figure.name == name) {
                 Some(figure) => figure.rounds.push(value),
@@ -141,12 +139,12 @@ impl Figures {
         }
     }
 
-    /// For a person: what has a target, then the rest.
+    /// A table for people: figures with a target first.
     pub(crate) fn table(&self) -> String {
-        let (aimed, told): (Vec<_>, Vec<_>) = self.0.iter().partition(|figure| figure.target.is_some());
-        let rows: Vec<[String; 4]> = aimed
+        let (targeted, untargeted): (Vec<_>, Vec<_>) = self.0.iter().partition(|figure| figure.target.is_some());
+        let rows: Vec<[String; 4]> = targeted
             .into_iter()
-            .chain(told)
+            .chain(untargeted)
             .map(|figure| {
                 [
                     figure.name.clone(),
@@ -164,7 +162,7 @@ impl Figures {
         let mut table = String::new();
         let mut line = |row: [&str; 4]| {
             let line = format!("{:name$}  {:>measured$}  {:>target$}  {}", row[0], row[1], row[2], row[3]);
-            writeln!(table, "{}", line.trim_end()).expect("a String takes everything");
+            writeln!(table, "{}", line.trim_end()).expect("writing to a String cannot fail");
         };
         line(["figure", "measured", "target", ""]);
         for row in &rows {
@@ -173,9 +171,9 @@ impl Figures {
         table
     }
 
-    /// For a program.
+    /// The results for programs.
     pub(crate) fn report(&self, cores: usize) -> Report<'_> {
-        let line = |figure| Line { figure, median: Figure::median(figure), verdict: Figure::verdict(figure) };
+        let line = |figure| FigureLine { figure, median: Figure::median(figure), verdict: Figure::verdict(figure) };
         Report { cores, figures: self.0.iter().map(line).collect() }
     }
 }
@@ -188,10 +186,10 @@ mod tests {
     fn the_table_shows_medians_beside_their_targets() {
         let mut figures = Figures::default();
         for (ratio, memory) in [(0.4, 10.0), (0.9, 200.0), (0.6, 151.0)] {
-            figures.take(vec![
-                Sample::told("echo", 12_345.6, Unit::PerSecond),
-                Sample::aimed("throughput", ratio, Unit::Ratio, Target::AtLeast(0.5)),
-                Sample::aimed("memory", memory, Unit::Mebibytes, Target::AtMost(150.0)),
+            figures.add(vec![
+                Sample::untargeted("echo", 12_345.6, Unit::PerSecond),
+                Sample::with_target("throughput", ratio, Unit::Ratio, Target::AtLeast(0.5)),
+                Sample::with_target("memory", memory, Unit::Mebibytes, Target::AtMost(150.0)),
             ]);
         }
         let table = "\
@@ -207,9 +205,9 @@ echo          12346/s
     fn results_keep_every_round() {
         let mut figures = Figures::default();
         for value in [3.0, 1.0] {
-            figures.take(vec![Sample::aimed("start", value, Unit::Milliseconds, Target::AtMost(2.5))]);
+            figures.add(vec![Sample::with_target("start", value, Unit::Milliseconds, Target::AtMost(2.5))]);
         }
-        let report = serde_json::to_value(figures.report(2)).expect("it is JSON");
+        let report = serde_json::to_value(figures.report(2)).expect("the report is valid JSON");
         let line = serde_json::json!({
             "name": "start", "unit": "milliseconds", "target": { "at_most": 2.5 },
             "rounds": [3.0, 1.0], "median": 2.0, "verdict": "pass",

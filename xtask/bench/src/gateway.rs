@@ -1,4 +1,4 @@
-//! The real binary, known by its documented surface only.
+//! Runs the real binary, using only its documented interface.
 
 use std::{
     fs::{self, File},
@@ -21,32 +21,32 @@ use crate::{
     memory::Memory,
 };
 
-/// How often we look whether it is up: a fraction of what is measured that way.
-const LOOK: Duration = Duration::from_millis(1);
-/// When we stop looking.
-const GIVE_UP: Duration = Duration::from_mins(1);
-/// How long memory gets to come to rest before it is read.
-const REST: Duration = Duration::from_secs(2);
+/// How often to check whether the gateway is up: a fraction of the times that are measured this way.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
+/// When to give up.
+const READY_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long memory may settle before it is read.
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
-/// A place for a gateway's data, with its configuration; removed in the end.
+/// A directory for a gateway's data and configuration; deleted on drop.
 pub(crate) struct Home {
     folder: TempDir,
     log: PathBuf,
 }
 
 impl Home {
-    /// An empty one, in the bench's folder.
+    /// Creates an empty directory in the bench's folder.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be written.
+    /// When the folder is not writable.
     pub(crate) fn new(bench: &Bench) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("data-").tempdir_in(&bench.folder)?;
         Ok(Self { folder, log: bench.folder.join("rejoinder.log") })
     }
 
-    /// Starts the binary here, on a free port, with `agent` behind it. `settings` ends its
-    /// rejoinder.toml, from inside `[routing]`.
+    /// Starts the binary with this data, on a free port, with the agent at the URL `agent`. `settings` is appended to its
+    /// rejoinder.toml, after `[routing]`.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl Home {
             .stdout(log.try_clone()?)
             .stderr(log)
             .kill_on_drop(true);
-        // A developer's own settings are not what is measured.
+        // The developer's own settings must not affect the measurement.
         for (name, _) in std::env::vars_os() {
             if name.to_str().is_some_and(|name| name.starts_with("REJOINDER") || name.starts_with("OPENAI")) {
                 command.env_remove(name);
@@ -78,9 +78,8 @@ impl Home {
     }
 }
 
-/// One run of the binary; killed with this value.
+/// A running gateway; killed on drop.
 pub(crate) struct Gateway {
-    /// Where it listens.
     pub(crate) address: SocketAddr,
     started: Instant,
     process: Child,
@@ -88,80 +87,80 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Waits until `GET /readyz` is 200; how long after the start that was.
+    /// Waits until `GET /readyz` is 200, and returns the time since the start.
     ///
     /// # Errors
     ///
-    /// When it ends, or is not ready in a minute.
+    /// When the gateway exits, or is not ready within a minute.
     pub(crate) async fn ready(&mut self) -> Result<Duration> {
-        self.first(async |address| {
+        self.until(async |address| {
             let Ok(mut client) = Client::connect(address).await else { return false };
             client.get("/readyz").await.is_ok_and(|answer| answer.status == StatusCode::OK)
         })
         .await
     }
 
-    /// Puts a turn to it until one is answered; how long after the start that was.
+    /// Posts turns until one is answered, and returns the time since the start.
     ///
     /// # Errors
     ///
     /// As [`Gateway::ready`].
     pub(crate) async fn first_answer(&mut self) -> Result<Duration> {
-        self.first(async |address| {
+        self.until(async |address| {
             let Ok(mut client) = Client::connect(address).await else { return false };
             client.post_turn(30, turn("first")).await.is_ok_and(|answer| answer.status == StatusCode::OK)
         })
         .await
     }
 
-    /// Resident memory, once it has come to rest.
+    /// Reads the resident memory after a rest.
     ///
     /// # Errors
     ///
-    /// When the process is gone.
+    /// When the process has exited.
     pub(crate) async fn memory_at_rest(&mut self) -> Result<Memory> {
-        sleep(REST).await;
+        sleep(SETTLE_TIME).await;
         self.memory()
     }
 
-    /// Resident memory.
+    /// Reads the resident memory.
     ///
     /// # Errors
     ///
-    /// When the process is gone.
+    /// When the process has exited.
     pub(crate) fn memory(&mut self) -> Result<Memory> {
-        Memory::of(self.process.id().with_context(|| self.ended())?)
+        Memory::of(self.process.id().with_context(|| self.exit_message())?)
     }
 
-    /// `kill -9`.
+    /// Kills the process with SIGKILL.
     ///
     /// # Errors
     ///
-    /// When it was gone already.
+    /// When it had already exited.
     pub(crate) async fn kill(mut self) -> Result<()> {
-        self.process.kill().await.context("the gateway ended before it was killed")
+        self.process.kill().await.context("the gateway exited before it was killed")
     }
 
-    async fn first(&mut self, mut there: impl AsyncFnMut(SocketAddr) -> bool) -> Result<Duration> {
-        let mut look = interval(LOOK);
-        while self.started.elapsed() < GIVE_UP {
-            look.tick().await;
-            if there(self.address).await {
+    async fn until(&mut self, mut succeeds: impl AsyncFnMut(SocketAddr) -> bool) -> Result<Duration> {
+        let mut checks = interval(CHECK_INTERVAL);
+        while self.started.elapsed() < READY_TIMEOUT {
+            checks.tick().await;
+            if succeeds(self.address).await {
                 return Ok(self.started.elapsed());
             }
             if self.process.try_wait()?.is_some() {
-                bail!(self.ended());
+                bail!(self.exit_message());
             }
         }
-        bail!("the gateway did not come up in {} s; see {}", GIVE_UP.as_secs(), self.log.display());
+        bail!("the gateway was not ready within {} s; see {}", READY_TIMEOUT.as_secs(), self.log.display());
     }
 
-    fn ended(&self) -> String {
+    fn exit_message(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
         match lines[lines.len().saturating_sub(10)..].join("\n") {
-            words if words.is_empty() => "the gateway ended and said nothing".to_owned(),
-            words => format!("the gateway ended; its last words:\n{words}"),
+            output if output.is_empty() => "the gateway exited without output".to_owned(),
+            output => format!("the gateway exited; its last output:\n{output}"),
         }
     }
 }

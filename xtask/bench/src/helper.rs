@@ -1,4 +1,4 @@
-//! This program again, as a server or as the load generator.
+//! Runs this program again, as a server or as the load generator.
 
 use std::{env, net::SocketAddr, process::Stdio};
 
@@ -13,9 +13,8 @@ use crate::{
     serve::Server,
 };
 
-/// A server of ours in a process of its own; it ends with this value.
+/// A server in a process of its own; killed on drop.
 pub(crate) struct Helper {
-    /// Where it listens.
     pub(crate) address: SocketAddr,
     _process: Child,
 }
@@ -25,9 +24,9 @@ impl Helper {
     ///
     /// # Errors
     ///
-    /// When it does not come up.
+    /// When it does not start.
     pub(crate) async fn start(server: &Server) -> Result<Self> {
-        let mut command = itself()?;
+        let mut command = own_command()?;
         command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
         match server {
             Server::Agent { stall: false } => command.arg("agent"),
@@ -43,26 +42,26 @@ impl Helper {
             }
         };
         let mut process = command.spawn().with_context(|| format!("cannot start {server:?}"))?;
-        let said = process.stdout.take().context("a server has no output")?;
+        let output = process.stdout.take().context("a server has no output")?;
         let mut line = String::new();
-        BufReader::new(said).read_line(&mut line).await?;
-        let address = line.trim().parse().with_context(|| format!("{server:?} did not say where it listens"))?;
+        BufReader::new(output).read_line(&mut line).await?;
+        let address = line.trim().parse().with_context(|| format!("{server:?} did not print its address"))?;
         Ok(Self { address, _process: process })
     }
 
-    /// As the base URL of an agent.
+    /// The base URL, for a server that is an agent.
     pub(crate) fn agent_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 }
 
-/// Puts load on a server from a process of its own.
+/// Runs the load generator in a process of its own.
 ///
 /// # Errors
 ///
-/// When the server fails under it.
+/// When the server fails under the load.
 pub(crate) async fn load(plan: &Plan) -> Result<Report> {
-    let mut command = itself()?;
+    let mut command = own_command()?;
     command.arg("load");
     let options = [
         ("--server", Some(plan.server.to_string())),
@@ -86,7 +85,7 @@ pub(crate) async fn load(plan: &Plan) -> Result<Report> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-fn itself() -> Result<Command> {
+fn own_command() -> Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command.kill_on_drop(true);
     Ok(command)

@@ -1,4 +1,4 @@
-//! The load generator: callers that each wait for an answer before they ask again.
+//! The load generator: each caller waits for an answer before it asks again.
 
 use std::{
     net::SocketAddr,
@@ -17,77 +17,75 @@ use tokio::task::JoinSet;
 
 use crate::client::{Client, turn, turn_alone};
 
-/// Put turns to the hook `bench` of a server and print what came of it as one line of JSON.
+/// Post turns to the hook `bench` of a server and print the result as one line of JSON.
 ///
-/// Any answer but the expected one ends it with an error: figures of a server that fails are worth
-/// nothing.
+/// Any status but the expected one is an error, because figures of a failing server are worthless.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Plan {
-    /// Who is asked.
+    /// Address of the server.
     #[arg(long)]
     pub(crate) server: SocketAddr,
-    /// How many callers ask at once, each over a connection of its own.
+    /// Number of simultaneous callers, each with its own connection.
     #[arg(long)]
     pub(crate) callers: u32,
-    /// Milliseconds that are measured.
+    /// Duration of the measurement in milliseconds.
     #[arg(long, required_unless_present = "requests", conflicts_with = "requests")]
     pub(crate) length_ms: Option<u64>,
-    /// Milliseconds before that which are not.
+    /// Duration of the warm-up before the measurement in milliseconds.
     #[arg(long, default_value_t = 0)]
     pub(crate) warm_up_ms: u64,
-    /// Ask this often, however long it takes (up to 20 minutes).
+    /// Send this many requests instead, for up to 20 minutes.
     #[arg(long)]
     pub(crate) requests: Option<u64>,
-    /// Seconds that a turn asks to wait for its answer.
+    /// Seconds to wait for an answer, sent as `Prefer: wait`.
     #[arg(long)]
     pub(crate) wait: u32,
-    /// The status that every answer must have.
+    /// Status that every response must have.
     #[arg(long)]
     pub(crate) expect: u16,
-    /// How many conversations the turns are spread over; one for each caller when left out, and with 0
-    /// every turn is a conversation of its own.
+    /// Number of conversations that share the turns; by default one per caller; with 0, every turn is a conversation of its
+    /// own.
     #[arg(long)]
     pub(crate) conversations: Option<u32>,
 }
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// How many answers were measured.
+    /// The number of measured answers.
     pub(crate) answers: u64,
-    /// Answers in a second.
+    /// Answers per second.
     pub(crate) throughput: f64,
-    /// Milliseconds from a request to the last byte of its answer.
+    /// Milliseconds from sending a request to the last byte of its answer.
     pub(crate) median_ms: f64,
-    /// 99 of 100 were faster.
+    /// The 99th percentile.
     pub(crate) p99_ms: f64,
-    /// The slowest.
     pub(crate) max_ms: f64,
-    /// The last answer's body.
+    /// The body of the last answer.
     pub(crate) last: String,
 }
 
-/// The most that a load by count may take.
-const AT_MOST: Duration = Duration::from_mins(20);
+/// The time limit of a load with a fixed number of requests.
+const MAX_LENGTH: Duration = Duration::from_mins(20);
 
-struct Course {
+struct LoadRun {
     plan: Plan,
     bodies: Vec<Bytes>,
-    /// Numbers the requests; only counted when [`Plan::requests`] is set.
-    asked: AtomicU64,
+    /// Counts the requests. Limits them when [`Plan::requests`] is set.
+    request_count: AtomicU64,
     measured_from: Instant,
     until: Instant,
 }
 
-impl Course {
-    /// Which body comes next for a caller; `None` when it is over.
+impl LoadRun {
+    /// The next request body of a caller; `None` when the load is over.
     fn next(&self, caller: usize) -> Result<Option<Bytes>> {
         let now = Instant::now();
         if self.plan.requests.is_none() && now >= self.until {
             return Ok(None);
         }
-        ensure!(now < self.until, "not done after {} s", AT_MOST.as_secs());
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        ensure!(now < self.until, "the load was not done after {} s", MAX_LENGTH.as_secs());
+        let number = self.request_count.fetch_add(1, Ordering::Relaxed);
         if self.plan.requests.is_some_and(|requests| number >= requests) {
             return Ok(None);
         }
@@ -99,11 +97,11 @@ impl Course {
     }
 }
 
-/// Does what the plan says and prints a [`Report`].
+/// Runs the load and prints its [`Report`].
 ///
 /// # Errors
 ///
-/// When the server does not answer, or answers something else.
+/// When the server does not answer, or not with the expected status.
 pub(crate) async fn run(plan: Plan) -> Result<()> {
     println!("{}", serde_json::to_string(&generate(plan).await?)?);
     Ok(())
@@ -119,12 +117,12 @@ async fn generate(plan: Plan) -> Result<Report> {
         conversations => (0..conversations).map(|n| turn(&format!("conversation-{n}"))).collect(),
     };
     let measured_from = Instant::now() + Duration::from_millis(plan.warm_up_ms);
-    let until = measured_from + plan.length_ms.map_or(AT_MOST, Duration::from_millis);
-    let course = Arc::new(Course { plan, bodies, asked: AtomicU64::new(0), measured_from, until });
+    let until = measured_from + plan.length_ms.map_or(MAX_LENGTH, Duration::from_millis);
+    let run = Arc::new(LoadRun { plan, bodies, request_count: AtomicU64::new(0), measured_from, until });
 
     let mut callers = JoinSet::new();
     for (caller, client) in clients.into_iter().enumerate() {
-        callers.spawn(call(Arc::clone(&course), caller, client));
+        callers.spawn(call(Arc::clone(&run), caller, client));
     }
     let (mut latencies, mut last) = (histogram()?, Bytes::new());
     while let Some(done) = callers.join_next().await {
@@ -132,7 +130,7 @@ async fn generate(plan: Plan) -> Result<Report> {
         latencies.add(own)?;
         last = own_last;
     }
-    let seconds = match course.plan.length_ms {
+    let seconds = match run.plan.length_ms {
         Some(_) => until - measured_from,
         None => measured_from.elapsed(),
     }
@@ -140,32 +138,32 @@ async fn generate(plan: Plan) -> Result<Report> {
     report(&latencies, seconds, &last)
 }
 
-/// One caller; gives its latencies in microseconds and the last body.
-async fn call(course: Arc<Course>, caller: usize, mut client: Client) -> Result<(Histogram<u64>, Bytes)> {
+/// Runs one caller. Returns its latencies in microseconds and its last response body.
+async fn call(run: Arc<LoadRun>, caller: usize, mut client: Client) -> Result<(Histogram<u64>, Bytes)> {
     let (mut latencies, mut last) = (histogram()?, Bytes::new());
-    while let Some(body) = course.next(caller)? {
-        let asked = Instant::now();
-        let answer = client.post_turn(course.plan.wait, body).await?;
-        let answered = Instant::now();
-        if answer.status != course.plan.expect {
-            bail!("{} where {} was due: {}", answer.status, course.plan.expect, String::from_utf8_lossy(&answer.body));
+    while let Some(body) = run.next(caller)? {
+        let sent_at = Instant::now();
+        let answer = client.post_turn(run.plan.wait, body).await?;
+        let answered_at = Instant::now();
+        if answer.status != run.plan.expect {
+            bail!("got {} instead of {}: {}", answer.status, run.plan.expect, String::from_utf8_lossy(&answer.body));
         }
-        if asked >= course.measured_from && (course.plan.requests.is_some() || answered <= course.until) {
-            latencies.saturating_record(u64::try_from((answered - asked).as_micros())?);
+        if sent_at >= run.measured_from && (run.plan.requests.is_some() || answered_at <= run.until) {
+            latencies.saturating_record(u64::try_from((answered_at - sent_at).as_micros())?);
         }
         last = answer.body;
     }
     Ok((latencies, last))
 }
 
-/// Microseconds up to a minute, to three digits.
+/// A histogram of microseconds up to a minute, with three significant digits.
 pub(crate) fn histogram() -> Result<Histogram<u64>> {
     Ok(Histogram::new_with_bounds(1, 60_000_000, 3)?)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "microseconds and counts of a bench are far below 2^52")]
 pub(crate) fn report(latencies: &Histogram<u64>, seconds: f64, last: &[u8]) -> Result<Report> {
-    ensure!(!latencies.is_empty(), "nothing was answered in time");
+    ensure!(!latencies.is_empty(), "no request was answered in time");
     let ms = |micros: u64| micros as f64 / 1000.0;
     Ok(Report {
         answers: latencies.len(),
@@ -204,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_load_by_count_asks_exactly_that_often() {
-        let report = generate(plan(echo().await)).await.expect("the echo answers");
+        let report = generate(plan(echo().await)).await.expect("the echo responds");
         assert_eq!(report.answers, 100);
         assert!(report.last.contains("ping"), "{}", report.last);
     }
@@ -212,13 +210,13 @@ mod tests {
     #[tokio::test]
     async fn a_load_by_time_ends_by_itself() {
         let plan = Plan { requests: None, length_ms: Some(50), conversations: None, ..plan(echo().await) };
-        let report = generate(plan).await.expect("the echo answers");
+        let report = generate(plan).await.expect("the echo responds");
         assert!(report.answers > 0 && report.throughput > 0.0, "{report:?}");
     }
 
     #[tokio::test]
     async fn an_unexpected_answer_ends_the_load() {
         let error = generate(Plan { expect: 202, ..plan(echo().await) }).await.expect_err("200 is not 202");
-        assert!(error.to_string().contains("where 202 was due"), "{error}");
+        assert!(error.to_string().contains("instead of 202"), "{error}");
     }
 }

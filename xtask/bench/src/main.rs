@@ -1,13 +1,11 @@
-//! Speed and memory of the real `rejoinder` binary, beside a bare echo and a bare proxy.
+//! Measures speed and memory of the real `rejoinder` binary, compared with a bare echo and a bare proxy.
 //!
-//! Run by `cargo xtask bench`. Servers, load generator and the measured binary are processes of their
-//! own, so that none lends another its memory or its threads; all share the same cores and speak
-//! over loopback on ports that are free. It knows the gateway only by its documented surface, and
-//! depends on nothing of it.
+//! Run by `cargo xtask bench`. The servers, the load generator and the measured binary are separate processes, so that
+//! they share no memory or threads. All use the same cores, and talk over loopback on free ports. The bench uses only the
+//! gateway's documented interface and does not depend on its crates.
 //!
-//! To add a figure: return one more [`Sample`](figures::Sample) from a function in [`measure`]. To add
-//! a measurement: a module there with a function that does one round, listed in
-//! [`Measurement`].
+//! To add a figure, return another [`Sample`](figures::Sample) from a function in [`measure`]. To add a measurement, write
+//! a module there with a function for one round, and list it in [`Measurement`].
 
 mod client;
 mod cores;
@@ -33,7 +31,7 @@ use crate::{
     measure::{Bench, Measurement},
 };
 
-/// Speed and memory of the real binary, beside a bare echo and a bare proxy.
+/// Measure speed and memory of the real binary, compared with a bare echo and a bare proxy
 #[derive(Parser)]
 #[command(bin_name = "rejoinder-bench")]
 struct Arguments {
@@ -48,41 +46,41 @@ enum Command {
     Load(load::Plan),
 }
 
-/// Measure, print the table and write the figures down.
+/// Measure, print a table and write the results to a file.
 #[derive(clap::Args)]
 struct Run {
-    /// What to measure; everything when left out.
+    /// What to measure; everything if not given.
     measurement: Option<Measurement>,
-    /// The binary to measure.
+    /// Path of the binary to measure.
     #[arg(long)]
     rejoinder: PathBuf,
-    /// Where the results, logs and databases go: on a disk, because a commit in memory costs nothing.
+    /// Folder for results, logs and databases; must be on a disk, because commits in memory cost nothing.
     #[arg(long)]
     folder: PathBuf,
-    /// How often everything is measured; the median counts.
+    /// Number of rounds; the median counts.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: u32,
-    /// How many cores all processes share.
+    /// Number of cores that all processes share.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
     cores: u32,
-    /// How long each load lasts, in seconds.
+    /// Duration of each load in seconds.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     seconds: u64,
-    /// How many turns wait in the store.
+    /// Number of turns that wait in the store.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2000..=10_000_000))]
     waiting: u64,
-    /// How many conversations they wait in.
+    /// Number of conversations of the waiting turns.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     conversations: u32,
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
-        Command::Run(run) => cores::share(run.cores).and_then(|cores| block_on(run_all(&run, cores))),
+    let result = match Arguments::parse().command {
+        Command::Run(run) => cores::restrict_to(run.cores).and_then(|cores| block_on(run_all(&run, cores))),
         Command::Serve(arguments) => block_on(serve::run(arguments)),
         Command::Load(plan) => block_on(load::run(plan)),
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -109,7 +107,7 @@ async fn run_all(run: &Run, cores: usize) -> Result<()> {
         for measurement in Measurement::chosen(run.measurement) {
             let started = Instant::now();
             let samples = measurement.round(&bench).await.with_context(|| format!("cannot measure `{measurement}`"))?;
-            figures.take(samples);
+            figures.add(samples);
             eprintln!("round {round}/{}: {measurement} took {:.0} s", run.rounds, started.elapsed().as_secs_f64());
         }
     }

@@ -1,4 +1,4 @@
-//! The measurements. Each does one round and gives that round's figures.
+//! The measurements. Each runs one round and returns its figures.
 
 mod discord;
 mod hooks;
@@ -15,34 +15,34 @@ use clap::ValueEnum;
 
 use crate::figures::Sample;
 
-/// What all measurements need to know.
+/// The settings of all measurements.
 pub(crate) struct Bench {
-    /// The binary.
+    /// The path of the binary.
     pub(crate) rejoinder: PathBuf,
-    /// Where databases and logs go.
+    /// The folder for databases and logs.
     pub(crate) folder: PathBuf,
-    /// How long a load lasts.
+    /// The duration of a load.
     pub(crate) length: Duration,
-    /// How many turns wait.
+    /// The number of waiting turns.
     pub(crate) waiting: u64,
-    /// In how many conversations.
+    /// The number of their conversations.
     pub(crate) conversations: u32,
 }
 
-/// One of them.
+/// The measurements that can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Measurement {
-    /// Throughput, latency and memory of synchronous hooks, beside echo and proxy.
+    /// Throughput, latency and memory of synchronous hooks, compared with echo and proxy.
     Hooks,
-    /// From the start of the process to the first answered turn.
+    /// Time from the start of the process to the first answered turn.
     Start,
-    /// Memory and recovery with many waiting turns.
+    /// Memory and recovery time with many waiting turns.
     Waiting,
-    /// Conversations on Telegram, beside a bare bot.
+    /// Conversations on Telegram, compared with a bare bot.
     Telegram,
-    /// Conversations on Discord, beside a bare bot.
+    /// Conversations on Discord, compared with a bare bot.
     Discord,
-    /// Conversations on Matrix, beside a bare bot.
+    /// Conversations on Matrix, compared with a bare bot.
     Matrix,
 }
 
@@ -60,16 +60,16 @@ impl fmt::Display for Measurement {
 }
 
 impl Measurement {
-    /// The chosen one, or all.
+    /// The chosen measurement, or all.
     pub(crate) fn chosen(choice: Option<Self>) -> Vec<Self> {
         choice.map_or_else(|| Self::value_variants().to_vec(), |one| vec![one])
     }
 
-    /// Does one round.
+    /// Runs one round.
     ///
     /// # Errors
     ///
-    /// When something cannot be started, or the gateway does not do what its documents say.
+    /// When a process cannot be started, or the gateway does not behave as documented.
     pub(crate) async fn round(self, bench: &Bench) -> Result<Vec<Sample>> {
         match self {
             Self::Hooks => hooks::round(bench).await,

@@ -1,4 +1,4 @@
-//! Resident memory of a process, as Linux tells it.
+//! The resident memory of a process, from Linux's `/proc`.
 
 use std::fs;
 
@@ -7,22 +7,22 @@ use anyhow::{Context, Result};
 /// Resident memory in MiB.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Memory {
-    /// Now (`VmRSS`).
+    /// The current value (`VmRSS`).
     pub(crate) now: f64,
-    /// At most, since the process began (`VmHWM`).
+    /// The maximum since the process started (`VmHWM`).
     pub(crate) peak: f64,
 }
 
 impl Memory {
-    /// Reads that of a process.
+    /// Reads the memory of a process.
     ///
     /// # Errors
     ///
-    /// When it is gone, or this is not Linux.
+    /// When it has exited, or this is not Linux.
     pub(crate) fn of(process: u32) -> Result<Self> {
         let path = format!("/proc/{process}/status");
         let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-        Self::parse(&status).with_context(|| format!("{path} does not tell the resident memory"))
+        Self::parse(&status).with_context(|| format!("{path} does not contain the resident memory"))
     }
 
     fn parse(status: &str) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! The servers that stand beside the gateway.
+//! The servers that the gateway is compared with or talks to.
 
 pub(crate) mod agent;
 pub(crate) mod discord_bot;
@@ -14,14 +14,13 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, sync::oneshot};
 
-/// Serve on a free port of loopback, print its address, and end with standard input.
+/// Serve on a free port of loopback, print the address, and exit when standard input closes.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) server: Server,
 }
 
-/// Which one.
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum Server {
     /// An OpenAI-compatible server that answers at once.
@@ -30,73 +29,73 @@ pub(crate) enum Server {
         #[arg(long)]
         stall: bool,
     },
-    /// A hook that says what it is told.
+    /// A hook that returns its message.
     Echo,
-    /// A hook that asks the agent and keeps nothing.
+    /// A hook that asks the agent and stores nothing.
     Proxy {
-        /// The agent's base URL.
+        /// Base URL of the agent.
         #[arg(long)]
         agent: String,
     },
-    /// A Telegram bot that asks nobody and keeps nothing.
+    /// A Telegram bot that answers by itself and stores nothing.
     TelegramBot {
-        /// Where the Bot API is.
+        /// URL of the Bot API.
         #[arg(long)]
         api: String,
-        /// The bot's token there.
+        /// Token of the bot.
         #[arg(long)]
         token: String,
     },
-    /// A Discord bot that asks nobody and keeps nothing.
+    /// A Discord bot that answers by itself and stores nothing.
     DiscordBot {
-        /// Where the REST API is.
+        /// URL of the REST API.
         #[arg(long)]
         api: String,
-        /// Where the Gateway is.
+        /// URL of the Gateway.
         #[arg(long)]
         gateway: String,
-        /// The bot's token there.
+        /// Token of the bot.
         #[arg(long)]
         token: String,
     },
-    /// A Matrix account that asks nobody and keeps nothing.
+    /// A Matrix account that answers by itself and stores nothing.
     MatrixBot {
-        /// Where the homeserver is.
+        /// URL of the homeserver.
         #[arg(long)]
         homeserver: String,
-        /// The account.
+        /// User id of the account.
         #[arg(long)]
         user: String,
-        /// Its access token there.
+        /// Access token of the account.
         #[arg(long)]
         token: String,
     },
 }
 
-/// What the hooks of echo and proxy take.
+/// The request body of the hooks of echo and proxy.
 #[derive(Deserialize)]
-struct Turn {
+struct HookRequest {
     message: String,
 }
 
-/// What they answer: as much as a caller of the real one reads.
+/// The response body: the fields that a caller of the real gateway reads.
 #[derive(Serialize)]
-struct Answered {
+struct HookAnswer {
     status: &'static str,
     reply: String,
 }
 
-impl Answered {
+impl HookAnswer {
     const fn with(reply: String) -> Self {
         Self { status: "answered", reply }
     }
 }
 
-/// Serves until standard input ends, which it does when the bench does.
+/// Serves until standard input closes, which happens when the bench exits.
 ///
 /// # Errors
 ///
-/// When there is no port.
+/// When no port is free, or there is no HTTP client.
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let router = match arguments.server {
         Server::Agent { stall } => agent::router(stall),
@@ -106,22 +105,22 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         Server::DiscordBot { api, gateway, token } => discord_bot::router(api, gateway, token)?,
         Server::MatrixBot { homeserver, user, token } => matrix_bot::router(&homeserver, user, token)?,
     };
-    let (ended, end) = oneshot::channel();
+    let (input_closed, is_input_closed) = oneshot::channel();
     std::thread::spawn(move || {
-        // What is read does not matter, nor how it ends.
+        // Only the end of the input matters, not its content or an error.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        let _ = ended.send(());
+        let _ = input_closed.send(());
     });
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     println!("{}", listener.local_addr()?);
     tokio::select! {
         served = async { axum::serve(tcp_nodelay(listener), router).await } => served?,
-        _ = end => {}
+        _ = is_input_closed => {}
     }
     Ok(())
 }
 
-/// As any server that answers small bodies does.
+/// Sets TCP_NODELAY, as servers with small responses usually do.
 fn tcp_nodelay(listener: TcpListener) -> impl axum::serve::Listener<Addr = std::net::SocketAddr> {
     axum::serve::ListenerExt::tap_io(listener, |stream| {
         if let Err(error) = stream.set_nodelay(true) {

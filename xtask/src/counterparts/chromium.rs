@@ -1,6 +1,4 @@
-//! A Chromium to look at the pages with.
-//!
-//! `$CHROMIUM` when it is set, else Debian's, which is installed when it is missing.
+//! The Chromium for the browser tests: `$CHROMIUM` if set, else Debian's, which is installed when it is missing.
 
 use std::{
     env,
@@ -9,33 +7,33 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{Found, Places, debian};
+use super::{InstallPaths, StepResult, debian};
 
 const DEBIAN: &str = "/usr/bin/chromium";
-/// The font is for the emoji on the pages: without one a screenshot shows boxes.
+/// The font is for the emoji on the pages: without it, screenshots show boxes.
 const PACKAGES: [&str; 2] = ["chromium", "fonts-noto-color-emoji"];
 const BY_HAND: &str = "install Chromium, or set CHROMIUM to the path of one";
 
-/// Where the browser is, once [`install`] is done.
+/// The path of the browser after [`install`].
 pub(super) fn path() -> PathBuf {
     chosen().unwrap_or_else(|| DEBIAN.into())
 }
 
-pub(super) fn install(_: &Places) -> Result<Found> {
+pub(super) fn install(_: &InstallPaths) -> Result<StepResult> {
     if let Some(chosen) = chosen() {
         if !chosen.is_file() {
-            bail!("CHROMIUM is {}, and there is no such file", chosen.display());
+            bail!("CHROMIUM is {}, but there is no such file", chosen.display());
         }
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
     if Path::new(DEBIAN).is_file() {
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
-    debian::install(&PACKAGES).with_context(|| format!("there is no {DEBIAN}: {BY_HAND}"))?;
+    debian::install(&PACKAGES).with_context(|| format!("{DEBIAN} is missing: {BY_HAND}"))?;
     if !Path::new(DEBIAN).is_file() {
-        bail!("this system's chromium package brings no {DEBIAN}: {BY_HAND}");
+        bail!("this system's chromium package does not contain {DEBIAN}: {BY_HAND}");
     }
-    Ok(Found::Installed)
+    Ok(StepResult::Installed)
 }
 
 fn chosen() -> Option<PathBuf> {

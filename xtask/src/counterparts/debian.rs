@@ -1,4 +1,4 @@
-//! Debian's packages.
+//! Installs Debian packages.
 
 use std::{
     io::{self, IsTerminal},
@@ -13,16 +13,16 @@ use crate::process;
 ///
 /// # Errors
 ///
-/// When this is no Debian, or we may not.
+/// When there is no `apt-get`, no root access, or the installation fails.
 pub(super) fn install(packages: &[&str]) -> Result<()> {
     if !process::exists("apt-get")? {
-        bail!("there is no apt-get to install {} with", packages.join(" "));
+        bail!("cannot install {}: there is no apt-get on this system", packages.join(" "));
     }
     process::quiet(apt_get(packages)?.arg("update"))?;
     process::quiet(apt_get(packages)?.args(["install", "--yes", "--no-install-recommends"]).args(packages))
 }
 
-/// `apt-get` as root. Waits for another one that is at work.
+/// `apt-get` as root. Waits up to five minutes for another `apt-get`.
 fn apt_get(packages: &[&str]) -> Result<Command> {
     let mut command = as_root(packages)?;
     command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet", "--option", "Acquire::Retries=3"]);
@@ -30,7 +30,7 @@ fn apt_get(packages: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// `env`, which takes variables and a command, with `sudo` before it where we are not root.
+/// `env`, which takes variables and a command; with `sudo` in front if we are not root.
 fn as_root(packages: &[&str]) -> Result<Command> {
     if process::read(Command::new("id").arg("-u"))?.trim() == "0" {
         return Ok(Command::new("env"));

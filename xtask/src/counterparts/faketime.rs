@@ -1,4 +1,4 @@
-//! A library that changes the time of a process: clocks that jump, and hours that pass in seconds.
+//! libfaketime, which changes the time that a process sees: clocks jump, hours pass in seconds.
 
 use std::{
     env::consts::ARCH,
@@ -7,20 +7,20 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use super::{Found, Places, debian};
+use super::{InstallPaths, StepResult, debian};
 
-/// Where it is, once [`install`] is done.
+/// The path of the library after [`install`].
 pub(super) fn path() -> PathBuf {
     Path::new("/usr/lib").join(format!("{ARCH}-linux-gnu/faketime/libfaketimeMT.so.1"))
 }
 
-pub(super) fn install(_: &Places) -> Result<Found> {
+pub(super) fn install(_: &InstallPaths) -> Result<StepResult> {
     if path().is_file() {
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
     debian::install(&["libfaketime"])?;
     if !path().is_file() {
-        bail!("this system's package libfaketime brings no {}", path().display());
+        bail!("this system's package libfaketime does not contain {}", path().display());
     }
-    Ok(Found::Installed)
+    Ok(StepResult::Installed)
 }

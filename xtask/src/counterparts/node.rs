@@ -1,17 +1,17 @@
-//! Packages from npm, exactly as `tests/counterparts/package-lock.json` names them.
+//! Installs the npm packages that `tests/counterparts/package-lock.json` pins.
 
 use std::{fs, process::Command};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Found, Places, stamp::Stamp};
+use super::{InstallPaths, StepResult, stamp::Stamp};
 use crate::process;
 
-/// What the pinned packages ask for.
+/// The oldest version that the pinned packages support.
 const OLDEST_NODE: (u32, u32) = (20, 15);
 const HOW_TO_GET: &str = "install Node.js 20.15 or newer with npm (https://nodejs.org/en/download)";
 
-pub(super) fn install(places: &Places) -> Result<Found> {
+pub(super) fn install(paths: &InstallPaths) -> Result<StepResult> {
     process::require("node", HOW_TO_GET)?;
     let version = process::read(Command::new("node").arg("--version"))?;
     let version = version.trim();
@@ -20,23 +20,23 @@ pub(super) fn install(places: &Places) -> Result<Found> {
     }
 
     let files = ["package.json", "package-lock.json"];
-    let [package, lock] = files.map(|file| places.pinned.join(file));
-    let stamp = Stamp::new(places.installed.join("node.stamp"), &[&package, &lock], version)?;
-    if stamp.matches() && places.installed.join("node_modules").is_dir() {
-        return Ok(Found::Present);
+    let [package, lock] = files.map(|file| paths.pinned.join(file));
+    let stamp = Stamp::new(paths.installed.join("node.stamp"), &[&package, &lock], version)?;
+    if stamp.matches() && paths.installed.join("node_modules").is_dir() {
+        return Ok(StepResult::Present);
     }
 
     process::require("npm", HOW_TO_GET)?;
     stamp.clear()?;
     for file in files {
-        let [from, to] = [&places.pinned, &places.installed].map(|folder| folder.join(file));
+        let [from, to] = [&paths.pinned, &paths.installed].map(|folder| folder.join(file));
         fs::copy(&from, &to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
     }
     let mut npm = Command::new("npm");
-    npm.current_dir(&places.installed).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    npm.current_dir(&paths.installed).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
     process::quiet(&mut npm)?;
     stamp.write()?;
-    Ok(Found::Installed)
+    Ok(StepResult::Installed)
 }
 
 /// Major and minor of `v20.15.1`.

@@ -1,5 +1,5 @@
-//! Packages from PyPI, exactly as the `requirements.txt` files below `tests` name them: one environment for what the tests
-//! need, and one for the clients that judge our doubles.
+//! Installs the PyPI packages that the `requirements.txt` files under `tests` pin: one environment for the tests, and one
+//! for the clients that judge our doubles.
 
 use std::{
     fs,
@@ -9,62 +9,62 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{Found, Places, debian, stamp::Stamp};
+use super::{InstallPaths, StepResult, debian, stamp::Stamp};
 use crate::process;
 
-/// Files of pinned packages, below `tests`. What two of one environment name must be the same version.
+/// Files of pinned packages, relative to `tests`. Files of one environment must pin the same versions.
 const FOR_TESTS: [&str; 2] = ["discord/requirements.txt", "matrix/requirements.txt"];
 const FOR_JUDGES: [&str; 2] = ["discord/requirements.txt", "judges/telegram/requirements.txt"];
 
-/// What the pinned packages ask for.
+/// The oldest version that the pinned packages support.
 const OLDEST_PYTHON: (u32, u32) = (3, 11);
 const HOW_TO_GET: &str = "install Python 3.11 or newer with venv and pip (https://www.python.org/downloads)";
 
-/// The Python that has the packages, once [`install`] is done.
+/// The path of the Python with the tests' packages, after [`install`].
 pub(super) fn path(installed: &Path) -> PathBuf {
     python(&installed.join("python"))
 }
 
-/// The Python that has the judges' packages, once [`install_judges`] is done.
-pub(super) fn judges(installed: &Path) -> PathBuf {
+/// The path of the Python with the judges' packages, after [`install_judges`].
+pub(super) fn judges_path(installed: &Path) -> PathBuf {
     python(&installed.join("judges"))
 }
 
-pub(super) fn install(places: &Places) -> Result<Found> {
-    install_into(places, "python", &FOR_TESTS)
+pub(super) fn install(paths: &InstallPaths) -> Result<StepResult> {
+    install_into(paths, "python", &FOR_TESTS)
 }
 
-pub(super) fn install_judges(places: &Places) -> Result<Found> {
-    install_into(places, "judges", &FOR_JUDGES)
+pub(super) fn install_judges(paths: &InstallPaths) -> Result<StepResult> {
+    install_into(paths, "judges", &FOR_JUDGES)
 }
 
-fn install_into(places: &Places, name: &str, pinned: &[&str]) -> Result<Found> {
+fn install_into(paths: &InstallPaths, name: &str, pinned: &[&str]) -> Result<StepResult> {
     let version = version()?;
-    let pinned: Vec<_> = pinned.iter().map(|file| places.tests.join(file)).collect();
+    let pinned: Vec<_> = pinned.iter().map(|file| paths.tests.join(file)).collect();
     let inputs: Vec<_> = pinned.iter().map(PathBuf::as_path).collect();
-    let environment = places.installed.join(name);
+    let environment = paths.installed.join(name);
     let python = python(&environment);
-    let stamp = Stamp::new(places.installed.join(format!("{name}.stamp")), &inputs, &version)?;
+    let stamp = Stamp::new(paths.installed.join(format!("{name}.stamp")), &inputs, &version)?;
     if stamp.matches() && python.is_file() {
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
 
     stamp.clear()?;
     make_environment(&environment)?;
     pip_install(&environment, &inputs)?;
-    // What is pinned is all there is, so it must be complete.
+    // pip installed only what is pinned, so check that no dependency is missing.
     process::quiet(Command::new(&python).args(["-m", "pip", "check", "--disable-pip-version-check"]))?;
     stamp.write()?;
-    Ok(Found::Installed)
+    Ok(StepResult::Installed)
 }
 
-/// The Python of this machine, with its version, as it says it: new enough, and able to make environments.
+/// The version that this machine's Python reports. Ensures that it is new enough and can create environments.
 ///
 /// # Errors
 ///
-/// When there is none and it cannot be installed, or it is too old.
+/// When Python is missing and cannot be installed, or is too old.
 pub(super) fn version() -> Result<String> {
-    // Debian's Python comes without what makes an environment.
+    // Debian ships Python without venv.
     if !can_make_environments()? {
         debian::install(&["python3", "python3-venv"]).context(HOW_TO_GET)?;
         if !can_make_environments()? {
@@ -72,17 +72,17 @@ pub(super) fn version() -> Result<String> {
         }
     }
     let version = process::read(Command::new("python3").args(["-c", "import sys; print(sys.version, sys.prefix)"]))?;
-    if !parse(&version).with_context(|| format!("python3 says it is `{}`", version.trim()))?.ge(&OLDEST_PYTHON) {
+    if !parse(&version).with_context(|| format!("python3 reports version `{}`", version.trim()))?.ge(&OLDEST_PYTHON) {
         bail!("python3 is {}: {HOW_TO_GET}", version.trim());
     }
     Ok(version)
 }
 
-/// Makes an environment in which nothing is installed, in place of one that may be there.
+/// Creates an empty environment, replacing an existing one.
 ///
 /// # Errors
 ///
-/// When Python fails, or what is there cannot be removed.
+/// When Python fails, or the old environment cannot be removed.
 pub(super) fn make_environment(environment: &Path) -> Result<()> {
     if environment.exists() {
         fs::remove_dir_all(environment).with_context(|| format!("cannot remove {}", environment.display()))?;
@@ -90,7 +90,7 @@ pub(super) fn make_environment(environment: &Path) -> Result<()> {
     process::quiet(Command::new("python3").args(["-m", "venv"]).arg(environment))
 }
 
-/// Installs what these files name, and nothing else.
+/// Installs exactly the packages that these files pin.
 ///
 /// # Errors
 ///

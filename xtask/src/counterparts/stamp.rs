@@ -1,4 +1,4 @@
-//! Remembering what was installed from which lock files.
+//! Records from which lock files something was installed.
 
 use std::{
     fs,
@@ -7,14 +7,14 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// What an installation was made from: the whole text of its lock files, and what else it depends on.
+/// What an installation depends on: the whole text of its lock files, and further text such as a version.
 pub(super) struct Stamp {
     file: PathBuf,
     content: String,
 }
 
 impl Stamp {
-    /// A stamp kept in `file`, for what `inputs` and `also` say.
+    /// A stamp stored in `file`, of the content of `inputs` and of `also`.
     ///
     /// # Errors
     ///
@@ -27,16 +27,16 @@ impl Stamp {
         Ok(Self { file, content })
     }
 
-    /// Whether the last finished installation was made from the same.
+    /// Whether the last finished installation had the same content.
     pub(super) fn matches(&self) -> bool {
         fs::read_to_string(&self.file).is_ok_and(|written| written == self.content)
     }
 
-    /// From here until [`Stamp::write`] nothing counts as installed.
+    /// Deletes the stamp: until [`Stamp::write`], nothing counts as installed.
     ///
     /// # Errors
     ///
-    /// When the stamp's file is there and stays.
+    /// When the stamp's file cannot be removed.
     pub(super) fn clear(&self) -> Result<()> {
         match fs::remove_file(&self.file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -46,7 +46,7 @@ impl Stamp {
         }
     }
 
-    /// The installation is complete.
+    /// Writes the stamp: the installation is complete.
     ///
     /// # Errors
     ///

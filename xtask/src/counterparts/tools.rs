@@ -1,17 +1,17 @@
-//! Commands for Cargo that are no part of Rust, exactly as `xtask/tools/requirements.txt` names them.
+//! Installs the third-party Cargo commands that `xtask/tools/requirements.txt` pins.
 //!
-//! They come from PyPI, where they are built already: compiling them takes minutes.
+//! They come from PyPI as binaries: compiling them would take minutes.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::{Found, Places, python, stamp::Stamp};
+use super::{InstallPaths, StepResult, python, stamp::Stamp};
 use crate::process;
 
-const HOW_TO_GET: &str = "install it with `cargo install --locked`, so that it is found in PATH";
+const HOW_TO_GET: &str = "install it with `cargo install --locked` into a folder of PATH";
 
-/// The command `name`: the one in `PATH`, or else the one that [`install`] has installed.
+/// The command `name`: the one in `PATH`, else the one from [`install`].
 pub(super) fn path(installed: &Path, name: &str) -> Result<PathBuf> {
     if process::exists(name)? { Ok(name.into()) } else { Ok(environment(installed).join("bin").join(name)) }
 }
@@ -20,31 +20,29 @@ fn environment(installed: &Path) -> PathBuf {
     installed.join("tools")
 }
 
-/// Makes sure of `cargo-nextest`.
-pub(super) fn nextest(places: &Places) -> Result<Found> {
-    install(places, "cargo-nextest")
+pub(super) fn nextest(paths: &InstallPaths) -> Result<StepResult> {
+    install(paths, "cargo-nextest")
 }
 
-/// Makes sure of `cargo-deny`.
-pub(super) fn deny(places: &Places) -> Result<Found> {
-    install(places, "cargo-deny")
+pub(super) fn deny(paths: &InstallPaths) -> Result<StepResult> {
+    install(paths, "cargo-deny")
 }
 
-/// Installs what is pinned, unless `name` is in `PATH`.
-fn install(places: &Places, name: &str) -> Result<Found> {
+/// Installs all pinned commands, unless `name` is in `PATH`.
+fn install(paths: &InstallPaths, name: &str) -> Result<StepResult> {
     if process::exists(name)? {
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
-    let (environment, pinned) = (environment(&places.installed), &places.tools);
+    let (environment, pinned) = (environment(&paths.installed), &paths.tools);
     let version = python::version()?;
-    let stamp = Stamp::new(places.installed.join("tools.stamp"), &[pinned], &version)?;
+    let stamp = Stamp::new(paths.installed.join("tools.stamp"), &[pinned], &version)?;
     if stamp.matches() && environment.join("bin").join(name).is_file() {
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
     stamp.clear()?;
     python::make_environment(&environment)?;
     python::pip_install(&environment, &[pinned])
         .with_context(|| format!("{name} cannot be installed: {HOW_TO_GET}"))?;
     stamp.write()?;
-    Ok(Found::Installed)
+    Ok(StepResult::Installed)
 }

@@ -1,4 +1,4 @@
-//! The modules of a crate, and what they use of each other.
+//! Reads the modules of a crate, and what they use of each other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,40 +13,40 @@ use syn::{
 };
 
 /// A path from the crate's root: `["outbox", "lanes", "Lanes"]`.
-type Names = Vec<String>;
+type ModulePath = Vec<String>;
 
-/// The modules of one crate that are not tests, by their paths; the root's is empty.
-pub(super) struct Modules(BTreeMap<Names, Module>);
+/// The non-test modules of a crate, by path; the path of the root is empty.
+pub(super) struct Modules(BTreeMap<ModulePath, Module>);
 
-/// What a file says.
+/// What a module's file declares and uses.
 #[derive(Default)]
 struct Module {
     children: BTreeSet<String>,
-    /// Where a name that stands in this file comes from.
-    imports: BTreeMap<String, Names>,
-    /// Those of them that others may take from here.
-    passed_on: BTreeSet<String>,
-    /// Everything that is used, as paths from the crate's root.
-    used: BTreeSet<Names>,
+    /// The source of each imported name, as a path from the crate's root.
+    imports: BTreeMap<String, ModulePath>,
+    /// The imported names that are re-exported.
+    re_exported: BTreeSet<String>,
+    /// All used items, as paths from the crate's root.
+    used: BTreeSet<ModulePath>,
 }
 
-/// A module uses something of another one.
+/// A use of an item of another module.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Reference {
     pub(super) from: String,
-    /// The module that defines it.
+    /// The module that defines the item.
     pub(super) to: String,
     pub(super) what: String,
-    /// The module that passed it on, where it was not taken from its owner.
+    /// The module that re-exports the item, if it was imported from there.
     pub(super) through: Option<String>,
 }
 
 impl Modules {
-    /// Reads a crate whose sources are in `folder`.
+    /// Reads the crate whose sources are in `folder`.
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let root = ["lib.rs", "main.rs"].map(|name| folder.join(name)).into_iter().find(|file| file.exists());
         let mut modules = BTreeMap::new();
-        read(&root.with_context(|| format!("{} has no root", folder.display()))?, folder, &[], &mut modules)?;
+        read(&root.with_context(|| format!("no crate root in {}", folder.display()))?, folder, &[], &mut modules)?;
         Ok(Self(modules))
     }
 
@@ -54,12 +54,11 @@ impl Modules {
         self.0.len()
     }
 
-    /// What the modules use of each other.
     pub(super) fn references(&self) -> BTreeSet<Reference> {
         let mut references = BTreeSet::new();
         for (from, module) in &self.0 {
             for used in &module.used {
-                let Some((owner, what, through)) = self.owner(used, None, 0) else { continue };
+                let Some((owner, what, through)) = self.resolve(used, None, 0) else { continue };
                 if owner != *from {
                     let through = through.filter(|through| through != from).map(|through| through.join("::"));
                     let through = through.map(|through| if through.is_empty() { "lib.rs".to_owned() } else { through });
@@ -70,63 +69,68 @@ impl Modules {
         references
     }
 
-    /// The module that defines what a path leads to, its name, and who passed it on. `None`: it leads to a module, or
-    /// out of the crate.
-    fn owner(&self, path: &[String], through: Option<Names>, depth: usize) -> Option<(Names, String, Option<Names>)> {
+    /// Resolves a path to the module that defines the item, the item's name, and the module that re-exports it. `None` if
+    /// the path names a module or an item of another crate.
+    fn resolve(
+        &self,
+        path: &[String],
+        through: Option<ModulePath>,
+        depth: usize,
+    ) -> Option<(ModulePath, String, Option<ModulePath>)> {
         let length = (0..=path.len()).rev().find(|length| self.0.contains_key(&path[..*length]))?;
         let (module, rest) = (&path[..length], &path[length..]);
         let name = rest.first()?;
         match self.0[module].imports.get(name) {
-            Some(source) if depth < 8 && self.0[module].passed_on.contains(name) => {
-                let source: Names = source.iter().chain(&rest[1..]).cloned().collect();
-                self.owner(&source, through.or_else(|| Some(module.to_vec())), depth + 1)
+            Some(source) if depth < 8 && self.0[module].re_exported.contains(name) => {
+                let source: ModulePath = source.iter().chain(&rest[1..]).cloned().collect();
+                self.resolve(&source, through.or_else(|| Some(module.to_vec())), depth + 1)
             }
             _ => Some((module.to_vec(), name.clone(), through)),
         }
     }
 }
 
-fn read(file: &Path, folder: &Path, path: &[String], modules: &mut BTreeMap<Names, Module>) -> Result<()> {
-    let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let parsed = syn::parse_file(&text).with_context(|| format!("{} is not Rust", file.display()))?;
+fn read(file: &Path, folder: &Path, path: &[String], modules: &mut BTreeMap<ModulePath, Module>) -> Result<()> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let parsed = syn::parse_file(&text).with_context(|| format!("cannot parse {}", file.display()))?;
     let mut reader = Reader { path, module: Module::default(), files: Vec::new() };
     reader.visit_file(&parsed);
     let Reader { mut module, files, .. } = reader;
-    // Paths that begin with an imported name lead on from where that was imported from.
-    let leads_on = |used: &Names| match module.imports.get(&used[0]) {
+    // Resolves a path that begins with an imported name or a child module.
+    let resolve_relative = |used: &ModulePath| match module.imports.get(&used[0]) {
         Some(source) => source.iter().chain(&used[1..]).cloned().collect(),
         None if module.children.contains(&used[0]) => path.iter().chain(used).cloned().collect(),
         None => Vec::new(),
     };
-    let (absolute, relative): (BTreeSet<Names>, BTreeSet<Names>) =
+    let (absolute, relative): (BTreeSet<ModulePath>, BTreeSet<ModulePath>) =
         std::mem::take(&mut module.used).into_iter().partition(|used| used[0].is_empty());
     let absolute = absolute.into_iter().map(|used| used[1..].to_vec());
-    let used = absolute.chain(relative.iter().map(leads_on)).filter(|used| !used.is_empty()).collect();
+    let used = absolute.chain(relative.iter().map(resolve_relative)).filter(|used| !used.is_empty()).collect();
     module.used = used;
     modules.insert(path.to_vec(), module);
-    for (name, given) in files {
+    for (name, path_attribute) in files {
         let inner = folder.join(&name);
         let candidates = [folder.join(format!("{name}.rs")), inner.join("mod.rs")];
         let file: Option<PathBuf> =
-            given.map(|given| folder.join(given)).or_else(|| candidates.into_iter().find(|file| file.exists()));
+            path_attribute.map(|path| folder.join(path)).or_else(|| candidates.into_iter().find(|file| file.exists()));
         let file = file.with_context(|| format!("the module {name} has no file in {}", folder.display()))?;
         read(&file, &inner, &[path, &[name]].concat(), modules)?;
     }
     Ok(())
 }
 
-/// Reads a file. Paths from the crate's root begin with an empty name until they are sorted out.
+/// Visits a file. While it does, paths from the crate's root begin with an empty name; the other paths do not.
 struct Reader<'a> {
     path: &'a [String],
     module: Module,
-    /// Modules in files of their own.
+    /// Child modules in files of their own: name, and the file of a `#[path]` attribute.
     files: Vec<(String, Option<String>)>,
 }
 
 impl Reader<'_> {
-    /// A path as from the crate's root; `None`: it does not begin with `crate`, `self` or `super`.
-    fn absolute(&self, path: &[String]) -> Option<Names> {
-        let mut base: Names = match path.first()?.as_str() {
+    /// Converts a path to one from the crate's root; `None` if it does not begin with `crate`, `self` or `super`.
+    fn absolute(&self, path: &[String]) -> Option<ModulePath> {
+        let mut base: ModulePath = match path.first()?.as_str() {
             "crate" => Vec::new(),
             "self" => self.path.to_vec(),
             "super" => self.path[..self.path.len().saturating_sub(1)].to_vec(),
@@ -141,30 +145,34 @@ impl Reader<'_> {
         Some(base.into_iter().chain(rest.iter().cloned()).collect())
     }
 
-    fn import(&mut self, tree: &UseTree, before: &[String], is_passed_on: bool) {
-        let with = |name: String| before.iter().cloned().chain([name]).collect::<Names>();
+    fn add_use_tree(&mut self, tree: &UseTree, before: &[String], is_re_exported: bool) {
+        let with = |name: String| before.iter().cloned().chain([name]).collect::<ModulePath>();
         match tree {
-            UseTree::Path(path) => self.import(&path.tree, &with(path.ident.to_string()), is_passed_on),
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.import(tree, before, is_passed_on)),
-            UseTree::Name(name) if name.ident == "self" => self.imported(before, before.last().cloned(), is_passed_on),
+            UseTree::Path(path) => self.add_use_tree(&path.tree, &with(path.ident.to_string()), is_re_exported),
+            UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| self.add_use_tree(tree, before, is_re_exported))
+            }
+            UseTree::Name(name) if name.ident == "self" => {
+                self.add_import(before, before.last().cloned(), is_re_exported)
+            }
             UseTree::Name(name) => {
-                self.imported(&with(name.ident.to_string()), Some(name.ident.to_string()), is_passed_on);
+                self.add_import(&with(name.ident.to_string()), Some(name.ident.to_string()), is_re_exported);
             }
             UseTree::Rename(rename) => {
-                self.imported(&with(rename.ident.to_string()), Some(rename.rename.to_string()), is_passed_on);
+                self.add_import(&with(rename.ident.to_string()), Some(rename.rename.to_string()), is_re_exported);
             }
             UseTree::Glob(_) => {}
         }
     }
 
-    fn imported(&mut self, source: &[String], name: Option<String>, is_passed_on: bool) {
+    fn add_import(&mut self, source: &[String], name: Option<String>, is_re_exported: bool) {
         let is_child = source.first().is_some_and(|first| self.module.children.contains(first));
         let here = || self.path.iter().chain(source).cloned().collect();
         let Some(source) = self.absolute(source).or_else(|| is_child.then(here)) else { return };
         self.module.used.insert([String::new()].into_iter().chain(source.clone()).collect());
         if let Some(name) = name {
-            if is_passed_on {
-                self.module.passed_on.insert(name.clone());
+            if is_re_exported {
+                self.module.re_exported.insert(name.clone());
             }
             self.module.imports.insert(name, source);
         }
@@ -186,14 +194,14 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             return;
         }
         if module.content.is_none() {
-            self.files.push((module.ident.to_string(), file_of(&module.attrs)));
+            self.files.push((module.ident.to_string(), path_attribute(&module.attrs)));
         }
         visit::visit_item_mod(self, module);
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         if !is_test(&item.attrs) {
-            self.import(&item.tree, &[], !matches!(item.vis, Visibility::Inherited));
+            self.add_use_tree(&item.tree, &[], !matches!(item.vis, Visibility::Inherited));
         }
     }
 
@@ -204,7 +212,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let names: Names = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let names: ModulePath = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         let used = match self.absolute(&names) {
             Some(absolute) => [String::new()].into_iter().chain(absolute).collect(),
             None => names,
@@ -225,8 +233,8 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// What `#[path = "…"]` says.
-fn file_of(attributes: &[Attribute]) -> Option<String> {
+/// The file that `#[path = "…"]` names.
+fn path_attribute(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("path")).find_map(|attribute| {
         match &attribute.meta {
             syn::Meta::NameValue(syn::MetaNameValue { value: syn::Expr::Lit(literal), .. }) => match &literal.lit {

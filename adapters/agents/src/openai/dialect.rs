@@ -1,18 +1,18 @@
-//! What a server understands of the interface: assumed to be all, until it refuses something.
+//! Which parts of the API a server supports. Each is assumed to be supported until the server refuses it.
 
 use std::sync::{Mutex, PoisonError};
 
-/// The parts of the interface that some servers refuse.
+/// The parts of the API that some servers refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each part is known or not, whatever the others are")]
+#[expect(clippy::struct_excessive_bools, reason = "the parts are independent")]
 pub(super) struct Dialect {
-    /// `stream_options`, which asks for the usage.
+    /// `stream_options`, which requests the usage.
     pub(super) stream_options: bool,
-    /// `tools`: many small models have none.
+    /// `tools`: many small models do not support them.
     pub(super) tools: bool,
-    /// `max_completion_tokens` instead of `max_tokens`, which OpenAI's reasoning models refuse.
+    /// Use `max_completion_tokens` instead of `max_tokens`, which OpenAI's reasoning models refuse.
     pub(super) max_completion_tokens: bool,
-    /// Pictures: many models cannot see.
+    /// Pictures: many models have no vision.
     pub(super) images: bool,
 }
 
@@ -23,7 +23,7 @@ impl Default for Dialect {
 }
 
 impl Dialect {
-    /// What both understand.
+    /// The parts that both dialects support.
     const fn and(self, other: Self) -> Self {
         Self {
             stream_options: self.stream_options && other.stream_options,
@@ -33,9 +33,8 @@ impl Dialect {
         }
     }
 
-    /// What is left to speak after the server refused a request in this dialect with `message`. `None`: it
-    /// was not about the dialect.
-    fn after(self, message: &str) -> Option<Self> {
+    /// The dialect without the part that the server refused with `message`. `None` if the message is about something else.
+    fn without_refused(self, message: &str) -> Option<Self> {
         let message = message.to_ascii_lowercase();
         let left = if message.contains("stream_options") {
             Self { stream_options: false, ..self }
@@ -52,7 +51,7 @@ impl Dialect {
     }
 }
 
-/// As said by Ollama ("does not support tools"), vLLM ("\"auto\" tool choice requires
+/// The messages of Ollama ("does not support tools"), vLLM ("\"auto\" tool choice requires
 /// --enable-auto-tool-choice"), llama.cpp ("tools param requires --jinja flag"), OpenAI ("Unsupported
 /// parameter: 'tools'") and servers on pydantic ("Extra inputs are not permitted").
 fn refuses_tools(message: &str) -> bool {
@@ -61,9 +60,9 @@ fn refuses_tools(message: &str) -> bool {
     names.iter().any(|name| message.contains(name)) && refuses.iter().any(|word| message.contains(word))
 }
 
-/// As said by OpenAI ("Invalid content type. image_url is only supported by certain models."), vLLM ("... is not
+/// The messages of OpenAI ("Invalid content type. image_url is only supported by certain models."), vLLM ("... is not
 /// a multimodal model", "At most 0 image(s) may be provided"), llama.cpp ("image input is not supported"), Ollama
-/// ("this model is missing data required for image input"), and servers to which content is text ("content: Input
+/// ("this model is missing data required for image input"), and servers that accept only text ("content: Input
 /// should be a valid string").
 fn refuses_images(message: &str) -> bool {
     let names = ["image_url", "image input", "images", "image(s)", "multimodal", "vision"];
@@ -72,19 +71,18 @@ fn refuses_images(message: &str) -> bool {
     wants_text || (names.iter().any(|name| message.contains(name)) && refuses.iter().any(|word| message.contains(word)))
 }
 
-/// A server's dialect, as far as it is known.
+/// The dialect of a server, as learned so far.
 #[derive(Debug, Default)]
-pub(super) struct Learned(Mutex<Dialect>);
+pub(super) struct LearnedDialect(Mutex<Dialect>);
 
-impl Learned {
-    /// What to speak.
+impl LearnedDialect {
     pub(super) fn get(&self) -> Dialect {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns from the refusal of a request in `spoken`: what to speak instead, if it was about that.
+    /// Learns from the refusal of a request in dialect `spoken`. Returns the dialect for a retry, if that was the reason.
     pub(super) fn refused(&self, spoken: Dialect, message: &str) -> Option<Dialect> {
-        let left = spoken.after(message)?;
+        let left = spoken.without_refused(message)?;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *known = known.and(left);
         Some(*known)
@@ -117,10 +115,10 @@ mod tests {
     #[case("image input is not supported - hint: you may need to provide the mmproj", Dialect { images: false, ..ALL })]
     #[case("messages.1.content: Input should be a valid string", Dialect { images: false, ..ALL })]
     fn what_a_server_refuses_is_left_out_from_then_on(#[case] message: &str, #[case] left: Dialect) {
-        let learned = Learned::default();
+        let learned = LearnedDialect::default();
         assert_eq!(learned.refused(learned.get(), message), Some(left));
         assert_eq!(learned.get(), left);
-        assert_eq!(learned.refused(left, message), None, "it was left out already");
+        assert_eq!(learned.refused(left, message), None, "it was already left out");
     }
 
     #[rstest]
@@ -129,7 +127,7 @@ mod tests {
     #[case("Invalid 'messages[3].tool_call_id'")]
     #[case("Invalid image data")]
     fn another_refusal_teaches_nothing(#[case] message: &str) {
-        let learned = Learned::default();
+        let learned = LearnedDialect::default();
         assert_eq!(learned.refused(ALL, message), None);
         assert_eq!(learned.get(), ALL);
     }

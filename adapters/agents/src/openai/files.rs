@@ -1,14 +1,14 @@
-//! The files of a turn, as a model is given them: pictures to look at, texts to read, the rest by name. Pure.
+//! Prepares the files of a turn for a model: pictures, texts, and the rest by name. No I/O.
 
 use std::fmt::Write as _;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::AgentFile;
 
-/// The media types of pictures that servers take.
+/// The media types of pictures that servers accept.
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// Media types of texts beside `text/…`.
+/// Media types that are text, besides `text/…`.
 const TEXTS: [&str; 11] = [
     "application/javascript",
     "application/json",
@@ -23,40 +23,40 @@ const TEXTS: [&str; 11] = [
     "application/yaml",
 ];
 
-/// How many pictures a model is shown.
-const MOST_PICTURES: usize = 10;
+/// How many pictures a model gets.
+const MAX_PICTURES: usize = 10;
 
-/// How many bytes they may have in all.
-const MOST_PICTURE_BYTES: usize = 32 << 20;
+/// How many bytes the pictures may have in total.
+const MAX_PICTURE_BYTES: usize = 32 << 20;
 
-/// How many characters of texts a model is given in all.
-const MOST_TEXT: usize = 40_000;
+/// How many characters of text files a model gets in total.
+const MAX_TEXT: usize = 40_000;
 
 /// How many files are named.
-const MOST_FILES: usize = 20;
+const MAX_FILES: usize = 20;
 
-/// How many characters of a name that a stranger chose are given.
-const LONGEST_NAME: usize = 100;
+/// How many characters of a name are kept. Strangers choose names.
+const MAX_NAME: usize = 100;
 
 /// A media type without its parameters, in lower case.
 fn essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Whether a model can look at it.
+/// Whether models can look at files of this type.
 pub(super) fn is_picture(media_type: &str) -> bool {
     PICTURES.contains(&essence(media_type).as_str())
 }
 
-/// Whether it can be read as it is.
+/// Whether files of this type can be read as text.
 pub(super) fn is_text(media_type: &str) -> bool {
     let essence = essence(media_type);
     essence.starts_with("text/") || TEXTS.contains(&essence.as_str())
 }
 
-/// The pictures among the files, as URLs that hold them.
+/// The pictures among the files, as `data:` URLs.
 pub(super) fn pictures(files: &[AgentFile]) -> Vec<String> {
-    let mut bytes_left = MOST_PICTURE_BYTES;
+    let mut bytes_left = MAX_PICTURE_BYTES;
     let pictures = files.iter().filter(|file| is_picture(&file.attachment.media_type));
     pictures
         .filter_map(|file| {
@@ -64,14 +64,14 @@ pub(super) fn pictures(files: &[AgentFile]) -> Vec<String> {
             bytes_left = bytes_left.checked_sub(bytes.len())?;
             Some(format!("data:{};base64,{}", essence(&file.attachment.media_type), BASE64_STANDARD.encode(bytes)))
         })
-        .take(MOST_PICTURES)
+        .take(MAX_PICTURES)
         .collect()
 }
 
-/// Names the files, and gives the texts among them. Addresses are kept back: a stranger chose them.
+/// Appends the names of the files and the content of text files. URLs are omitted, because strangers choose them.
 pub(super) fn describe(files: &[AgentFile], text: &mut String) {
-    let mut chars_left = MOST_TEXT;
-    for (number, file) in files.iter().take(MOST_FILES).enumerate() {
+    let mut chars_left = MAX_TEXT;
+    for (number, file) in files.iter().take(MAX_FILES).enumerate() {
         text.push_str(if number == 0 && !text.is_empty() { "\n\n" } else { "\n" });
         text.push_str("[attached: ");
         text.push_str(&clean(&file.attachment.name));
@@ -83,13 +83,13 @@ pub(super) fn describe(files: &[AgentFile], text: &mut String) {
             quote(read.trim_start_matches('\u{feff}'), &mut chars_left, text);
         }
     }
-    if let Some(more) = files.len().checked_sub(MOST_FILES).filter(|more| *more > 0) {
-        // Writing to a text cannot fail.
+    if let Some(more) = files.len().checked_sub(MAX_FILES).filter(|more| *more > 0) {
+        // Writing to a string cannot fail.
         let _ = write!(text, "\n[attached: {more} more]");
     }
 }
 
-/// Gives a text between fences that nothing in it can close.
+/// Appends a text between fences that its content cannot close.
 fn quote(read: &str, chars_left: &mut usize, text: &mut String) {
     let end = read.char_indices().nth(*chars_left).map_or(read.len(), |(end, _)| end);
     let given = &read[..end];
@@ -109,9 +109,9 @@ fn quote(read: &str, chars_left: &mut usize, text: &mut String) {
     }
 }
 
-/// A name that a stranger chose, on one line.
+/// A name in one line, shortened.
 pub(super) fn clean(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_NAME).collect()
+    name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_NAME).collect()
 }
 
 #[cfg(test)]
@@ -161,10 +161,10 @@ mod tests {
     #[test]
     fn there_is_an_end_to_pictures() {
         let many = vec![file("a.png", "image/png", Some(b"abc")); 12];
-        let mut large = vec![file("a.png", "image/png", Some(&vec![0; MOST_PICTURE_BYTES])); 2];
+        let mut large = vec![file("a.png", "image/png", Some(&vec![0; MAX_PICTURE_BYTES])); 2];
         large.push(file("b.png", "image/png", Some(b"")));
 
-        assert_eq!((pictures(&many).len(), pictures(&large).len()), (MOST_PICTURES, 1));
+        assert_eq!((pictures(&many).len(), pictures(&large).len()), (MAX_PICTURES, 1));
     }
 
     #[test]
@@ -176,14 +176,14 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_and_says_so() {
-        let long = "ä".repeat(MOST_TEXT + 1);
+        let long = "ä".repeat(MAX_TEXT + 1);
         let files =
             [file("a.txt", "text/plain", Some(long.as_bytes())), file("b.txt", "text/plain", Some(b"never seen"))];
 
         let text = described(&files);
 
         assert_eq!(text.matches("[the rest of this file is left out]").count(), 2);
-        assert!(!text.contains("never seen") && text.chars().filter(|char| *char == 'ä').count() == MOST_TEXT);
+        assert!(!text.contains("never seen") && text.chars().filter(|char| *char == 'ä').count() == MAX_TEXT);
     }
 
     #[test]

@@ -1,18 +1,17 @@
-//! Any server that speaks OpenAI's Chat Completions: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI and others.
+//! Any server with OpenAI's Chat Completions API: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI and others.
 //!
-//! | File | Is |
+//! | File | Contains |
 //! | --- | --- |
-//! | `files` | the files of a turn: looked at, read, or named (pure) |
-//! | `request` | what is asked: the messages of a turn, the body (pure) |
-//! | `stream` | what is answered, put together (pure) |
-//! | `tools` | the guard's vocabulary as tools, and what several choices come to (pure) |
-//! | `dialect` | what a server refused, and is not asked again |
-//! | `exchange` | one request and its answer: HTTP, timeouts, what is worth another try |
+//! | `files` | the files of a turn: pictures, texts, names (no I/O) |
+//! | `request` | the messages of a turn, and the request's body (no I/O) |
+//! | `stream` | parses and assembles the answer (no I/O) |
+//! | `tools` | the outcomes that the guard knows, as tools, and how several choices become one outcome (no I/O) |
+//! | `dialect` | which parts of the API a server refused |
+//! | `exchange` | one request and its answer: HTTP, timeouts, which errors are retried |
 //!
-//! A run is one request, and another one for each time that the model must learn what became of a tool
-//! call (one it got wrong, a `send` that was not sent), [`MOST_ROUNDS`] at most. A tool that chooses
-//! (`react`, `defer`, `stay_silent`) or a `send` that became the turn's answer ends the run without
-//! another request.
+//! A run is one request, plus another one whenever the model must learn the result of a tool call (an invalid call, or a
+//! `send` that was not sent), [`MAX_ROUNDS`] in total. A choice (`react`, `defer`, `stay_silent`), or a `send` that became
+//! the turn's answer, ends the run without another request.
 
 mod dialect;
 mod exchange;
@@ -40,42 +39,42 @@ use url::Url;
 pub(crate) use self::exchange::chain;
 pub use self::section::OpenAiSection;
 use self::{
-    dialect::Learned,
-    exchange::{Report, Trouble},
-    request::Message,
+    dialect::LearnedDialect,
+    exchange::{ExchangeError, Report},
+    request::ChatMessage,
     stream::{Answer, ToolCall},
     tools::{Call, Chosen},
 };
 
-/// How many requests one run may take, apart from those that are tried again.
-const MOST_ROUNDS: usize = 5;
+/// How many requests one run may make, not counting retries.
+const MAX_ROUNDS: usize = 5;
 
 /// How many characters of a tool's name are kept.
-const LONGEST_TOOL: usize = 64;
+const MAX_TOOL_NAME: usize = 64;
 
-/// How long to wait before the one other try, where the server does not say.
+/// How long to wait before the only retry, if the server does not say.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// A root without what may be secret in it, for people to read.
+/// A base URL for printing, without the parts that may be secret.
 #[must_use]
-pub fn place(base_url: &Url) -> Url {
-    let mut place = base_url.clone();
-    place.set_query(None);
-    place.set_fragment(None);
-    // Fails where there is no user to remove.
-    let _ = place.set_username("");
-    let _ = place.set_password(None);
-    place
+pub fn redacted_url(base_url: &Url) -> Url {
+    let mut url = base_url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // These fail if there is no user to remove.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url
 }
 
-/// Why settings cannot be used.
+/// Why settings are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The root is not the address of an HTTP server.
+    /// The base URL is not an HTTP URL.
     #[error("`base_url` must begin with http:// or https://")]
     BaseUrl,
-    /// The key cannot stand in a header.
-    #[error("`api_key` holds characters that no key has (a line end, perhaps)")]
+    /// The key is not valid in a header.
+    #[error("`api_key` contains a character that is not allowed in a header (a line break, perhaps)")]
     ApiKey(#[source] InvalidHeaderValue),
 }
 
@@ -88,22 +87,24 @@ pub struct OpenAi {
     http: reqwest::Client,
     url: Url,
     authorization: Option<HeaderValue>,
-    learned: Learned,
+    learned: LearnedDialect,
     thinks_first: AtomicBool,
 }
 
 impl fmt::Debug for OpenAi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAi").field("name", &self.name).field("at", &self.place().as_str()).finish_non_exhaustive()
+        f.debug_struct("OpenAi")
+            .field("name", &self.name)
+            .field("at", &self.redacted_url().as_str())
+            .finish_non_exhaustive()
     }
 }
 
 impl OpenAi {
-    /// The agent `name` that `settings` describe. Nothing is sent yet. `http` must have no timeout for whole requests: an
-    /// answer may take minutes.
+    /// Sends nothing yet. `http` must have no timeout for whole requests: an answer may take minutes.
     ///
     /// # Errors
-    /// When the settings cannot be used.
+    /// When the settings are invalid.
     pub fn new(name: AgentName, settings: OpenAiSection, http: reqwest::Client) -> Result<Self, SettingsError> {
         if !matches!(settings.base_url.scheme(), "http" | "https") {
             return Err(SettingsError::BaseUrl);
@@ -113,85 +114,85 @@ impl OpenAi {
         let authorization =
             settings.api_key.as_ref().map(|key| bearer(key.get())).transpose().map_err(SettingsError::ApiKey)?;
         let thinks_first = AtomicBool::new(settings.thinks_first);
-        let (learned, retry_pause) = (Learned::default(), RETRY_PAUSE);
+        let (learned, retry_pause) = (LearnedDialect::default(), RETRY_PAUSE);
         Ok(Self { name, settings, retry_pause, http, url, authorization, learned, thinks_first })
     }
 
-    /// The same, with another pause before the one other try.
+    /// Changes the pause before the only retry.
     #[must_use]
     pub fn with_retry_pause(mut self, pause: Duration) -> Self {
         self.retry_pause = pause;
         self
     }
 
-    fn place(&self) -> Url {
-        place(&self.settings.base_url)
+    fn redacted_url(&self) -> Url {
+        redacted_url(&self.settings.base_url)
     }
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let mut messages = request::messages(turn, &self.settings);
-        let mut talk = Talk::default();
+        let mut state = RunState::default();
         let mut report = Report::to(events);
-        for _ in 0..MOST_ROUNDS {
-            let answer = match self.ask(turn, &mut messages, &mut talk, &mut report).await {
+        for _ in 0..MAX_ROUNDS {
+            let answer = match self.ask(turn, &mut messages, &mut state, &mut report).await {
                 Ok(answer) => answer,
-                // What the model chose before stays chosen.
-                Err(error) => return talk.chosen.outcome(None).ok_or(error),
+                // An earlier choice of the model stays valid.
+                Err(error) => return state.chosen.outcome(None).ok_or(error),
             };
             let was_shown = answer.shown() > 0;
             let (text, calls) = answer.into_parts();
-            let results = talk.perform(&calls, turn, events).await;
-            let ends = talk.sent || results.iter().all(|result| !result.needs_answer);
+            let results = state.perform(&calls, turn, events).await;
+            let ends = state.sent || results.iter().all(|result| !result.needs_answer);
             if !ends {
-                messages.push(Message::called(text.clone(), &calls));
+                messages.push(ChatMessage::called(text.clone(), &calls));
                 let results = calls.into_iter().zip(results);
-                messages.extend(results.map(|(call, result)| Message::result(call.id, result.text)));
+                messages.extend(results.map(|(call, result)| ChatMessage::result(call.id, result.text)));
             }
-            talk.said(text, was_shown);
+            state.add_text(text, was_shown);
             if ends {
                 break;
             }
         }
-        Ok(talk.outcome())
+        Ok(state.outcome())
     }
 
-    /// One round: a request, tried again where that may help and nothing was shown.
+    /// One round: a request, retried once if that may help and nothing was shown.
     async fn ask(
         &self,
         turn: &AgentTurn,
-        messages: &mut [Message<'_>],
-        talk: &mut Talk,
+        messages: &mut [ChatMessage<'_>],
+        state: &mut RunState,
         report: &mut Report<'_>,
     ) -> Result<Answer, AgentError> {
         let mut dialect = self.learned.get();
         loop {
             if !dialect.images {
-                request::take_out_pictures(messages);
+                request::remove_pictures(messages);
             }
             let body = request::body(&self.settings, turn, messages, dialect);
             let mut answer = Answer::new(self.thinks_first.load(Ordering::Relaxed));
-            report.next(!talk.shown.is_empty());
+            report.next(!state.shown.is_empty());
             let result = self.exchange(body, turn, &mut answer, report).await;
             self.thinks_first.fetch_or(answer.thought_first(), Ordering::Relaxed);
-            self.count(result.as_ref().map_or_else(Trouble::as_str, |()| "ok"));
-            let Err(trouble) = result else { return Ok(answer) };
+            self.count(result.as_ref().map_or_else(ExchangeError::as_str, |()| "ok"));
+            let Err(error) = result else { return Ok(answer) };
 
-            if let Trouble::Refused { said, .. } = &trouble
-                && let Some(left) = self.learned.refused(dialect, said)
+            if let ExchangeError::Refused { message, .. } = &error
+                && let Some(left) = self.learned.refused(dialect, message)
             {
                 let agent = &*self.name;
-                tracing::warn!(agent, ?left, "the server does not take all of a request; asking for less");
+                tracing::warn!(agent, ?left, "the server refused part of the request, retrying without it");
                 dialect = left;
                 continue;
             }
-            match trouble.pause(self.retry_pause) {
-                Some(pause) if !talk.retried && answer.shown() == 0 => {
-                    talk.retried = true;
-                    let (agent, trouble) = (&*self.name, trouble.as_str());
-                    tracing::info!(agent, turn_id = %turn.turn, trouble, "asking the server once more");
+            match error.pause(self.retry_pause) {
+                Some(pause) if !state.retried && answer.shown() == 0 => {
+                    state.retried = true;
+                    let (agent, trouble) = (&*self.name, error.as_str());
+                    tracing::info!(agent, turn_id = %turn.turn, trouble, "request failed, retrying once");
                     tokio::time::sleep(pause).await;
                 }
-                _ => return Err(trouble.into_error(answer.shown())),
+                _ => return Err(error.into_error(answer.shown())),
             }
         }
     }
@@ -218,7 +219,7 @@ pub(crate) fn bearer(key: &SecretString) -> Result<HeaderValue, InvalidHeaderVal
 #[async_trait]
 impl AgentRuntime for OpenAi {
     fn describe(&self) -> String {
-        format!("openai {} at {}", self.settings.model, self.place())
+        format!("openai {} at {}", self.settings.model, self.redacted_url())
     }
 
     fn history(&self) -> usize {
@@ -239,18 +240,18 @@ impl AgentRuntime for OpenAi {
     }
 }
 
-/// What a tool call came to, for the model.
+/// The result of a tool call, for the model.
 #[derive(Debug)]
 struct ToolResult {
     text: String,
-    /// Whether the model must hear it before the run can end.
+    /// Whether the model must get the result before the run can end.
     needs_answer: bool,
 }
 
-/// What was said and chosen in a run so far.
+/// What the model has written and chosen so far in a run.
 #[derive(Debug, Default)]
-struct Talk {
-    /// The texts that a person could see, one for each round that had any; raw.
+struct RunState {
+    /// The raw texts that a person could see, one per round that had any.
     shown: Vec<String>,
     /// The last text that no person could see.
     unseen: String,
@@ -261,18 +262,18 @@ struct Talk {
     retried: bool,
 }
 
-impl Talk {
+impl RunState {
     async fn perform(&mut self, calls: &[ToolCall], turn: &AgentTurn, events: &RunEvents) -> Vec<ToolResult> {
         let mut results = Vec::with_capacity(calls.len());
         for ToolCall { name, arguments, .. } in calls {
-            let name: String = name.chars().take(LONGEST_TOOL).collect();
+            let name: String = name.chars().take(MAX_TOOL_NAME).collect();
             events.tool(name.as_str()).await;
             let call = Call::parse(&name, arguments, &turn.capabilities, turn.now);
             if !self.tools.contains(&name) {
                 self.tools.push(name);
             }
             let (text, needs_answer) = match call {
-                Err(told) => (told, true),
+                Err(message) => (message, true),
                 Ok(Call::Send(text)) => match events.send(Reply::text(text)).await {
                     SendResult::Claimed => {
                         self.sent = true;
@@ -284,7 +285,7 @@ impl Talk {
                     ),
                 },
                 Ok(call) => {
-                    self.chosen.take(call);
+                    self.chosen.add(call);
                     ("noted".to_owned(), false)
                 }
             };
@@ -293,7 +294,7 @@ impl Talk {
         results
     }
 
-    fn said(&mut self, text: String, was_shown: bool) {
+    fn add_text(&mut self, text: String, was_shown: bool) {
         if was_shown {
             self.shown.push(text);
         } else if !text.trim().is_empty() {
@@ -301,12 +302,11 @@ impl Talk {
         }
     }
 
-    /// What the run comes to.
     fn outcome(self) -> Outcome {
         let text = match self.shown.as_slice() {
             [] => None,
             [only] => Some(only.clone()),
-            // Markers and reasoning are taken off the ends of a whole text: here each part has its own.
+            // Each part has its own markers and reasoning at its ends, so clean them one by one.
             parts => Some(parts.iter().map(|part| Shim::whole(part)).collect::<Vec<_>>().join("\n\n")),
         };
         if let Some(outcome) = self.chosen.outcome(text.as_deref()) {

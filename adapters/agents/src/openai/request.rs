@@ -1,8 +1,8 @@
-//! What a server is asked: the messages of a turn, and the body around them. Pure.
+//! Builds a request: the messages of a turn, and the body around them. No I/O.
 
 use std::borrow::Cow;
 
-use rejoinder_core::{AgentTurn, ChatKind, Deferred, Line, Speaker, Timestamp};
+use rejoinder_core::{AgentTurn, ChatKind, Deferred, HistoryLine, Speaker, Timestamp};
 use serde::{Serialize, Serializer};
 
 use super::{
@@ -13,8 +13,8 @@ use super::{
     tools::Offer,
 };
 
-/// How many characters of the text that is replied to are given.
-const LONGEST_QUOTE: usize = 2_000;
+/// How many characters of a quoted text the model gets.
+const MAX_QUOTE: usize = 2_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -27,7 +27,7 @@ enum Role {
 
 /// One message of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Message<'a> {
+pub(super) struct ChatMessage<'a> {
     role: Role,
     content: Content<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -36,16 +36,16 @@ pub(super) struct Message<'a> {
     tool_call_id: Option<String>,
 }
 
-/// What is said, and pictures to look at.
+/// The text and the pictures of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Content<'a> {
     text: Cow<'a, str>,
-    /// As URLs that hold them.
+    /// As `data:` URLs.
     pictures: Vec<String>,
 }
 
 impl Serialize for Content<'_> {
-    /// Plain text wherever there is no picture: many servers know nothing else.
+    /// Writes plain text if there is no picture, because many servers support nothing else.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.pictures.is_empty() {
             return serializer.serialize_str(&self.text);
@@ -68,19 +68,19 @@ struct ImageUrl<'a> {
     url: &'a str,
 }
 
-impl<'a> Message<'a> {
+impl<'a> ChatMessage<'a> {
     fn new(role: Role, text: impl Into<Cow<'a, str>>) -> Self {
         let content = Content { text: text.into(), pictures: Vec::new() };
         Self { role, content, tool_calls: Vec::new(), tool_call_id: None }
     }
 
-    /// What the model said, with the tools it called.
+    /// A message of the model, with the tools that it called.
     pub(super) fn called(text: String, calls: &[ToolCall]) -> Self {
         let tool_calls = calls.iter().map(CallMade::from).collect();
         Self { tool_calls, ..Self::new(Role::Assistant, text) }
     }
 
-    /// What a tool answered.
+    /// The result of a tool call.
     pub(super) fn result(id: String, text: String) -> Self {
         Self { tool_call_id: Some(id), ..Self::new(Role::Tool, text) }
     }
@@ -101,7 +101,7 @@ struct FunctionCalled {
 }
 
 impl From<&ToolCall> for CallMade {
-    /// Arguments that are no JSON are left out: servers parse what they are given back, and some fail on it.
+    /// Omits arguments that are not a JSON object: servers parse them again, and some fail on invalid ones.
     fn from(call: &ToolCall) -> Self {
         let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&call.arguments).is_ok();
         let arguments = if is_object { call.arguments.clone() } else { "{}".to_owned() };
@@ -110,18 +110,17 @@ impl From<&ToolCall> for CallMade {
     }
 }
 
-/// The messages that put `turn` before a model: instructions, what was said before, what is said now.
+/// The messages for `turn`: instructions, history, and the current message.
 ///
-/// Lines of one speaker that follow each other are one message: the chat templates of several models insist
-/// that user and assistant take turns.
-pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<Message<'a>> {
-    let history = within(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
+/// Consecutive lines of one role are joined: the chat templates of several models require that user and assistant alternate.
+pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<ChatMessage<'a>> {
+    let history = fitting_history(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
     let mut messages = Vec::with_capacity(history.len() + 2);
-    messages.push(Message::new(Role::System, instructions(turn, &settings.system_prompt)));
+    messages.push(ChatMessage::new(Role::System, instructions(turn, &settings.system_prompt)));
     for line in history {
-        say(&mut messages, role(line.speaker), said_before(line));
+        push_message(&mut messages, role(line.speaker), history_line(line));
     }
-    say(&mut messages, Role::User, said_now(turn));
+    push_message(&mut messages, Role::User, current_message(turn));
     if settings.images
         && let Some(now) = messages.last_mut()
     {
@@ -130,21 +129,21 @@ pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec
     messages
 }
 
-/// The same for a server that takes no pictures.
-pub(super) fn take_out_pictures(messages: &mut [Message<'_>]) {
+/// Removes all pictures, for a server that refuses them.
+pub(super) fn remove_pictures(messages: &mut [ChatMessage<'_>]) {
     for message in messages {
         message.content.pictures.clear();
     }
 }
 
-fn say<'a>(messages: &mut Vec<Message<'a>>, role: Role, text: Cow<'a, str>) {
+fn push_message<'a>(messages: &mut Vec<ChatMessage<'a>>, role: Role, text: Cow<'a, str>) {
     match messages.last_mut() {
         Some(last) if last.role == role => {
             let content = last.content.text.to_mut();
             content.push_str("\n\n");
             content.push_str(&text);
         }
-        _ => messages.push(Message::new(role, text)),
+        _ => messages.push(ChatMessage::new(role, text)),
     }
 }
 
@@ -155,16 +154,16 @@ const fn role(speaker: Speaker) -> Role {
     }
 }
 
-/// A line of the history, after the name of who said it where that is known.
-fn said_before(line: &Line) -> Cow<'_, str> {
+/// A line of the history, preceded by the speaker's name if it is known.
+fn history_line(line: &HistoryLine) -> Cow<'_, str> {
     match &line.name {
         Some(name) => Cow::Owned(format!("{}: {}", clean(name), line.text)),
         None => Cow::Borrowed(&line.text),
     }
 }
 
-/// The latest lines that fit, from the first one of a person on.
-fn within(history: &[Line], most_lines: usize, most_chars: usize) -> &[Line] {
+/// The latest lines that fit, starting with a line of a person.
+fn fitting_history(history: &[HistoryLine], most_lines: usize, most_chars: usize) -> &[HistoryLine] {
     let mut chars = 0;
     let fitting = history
         .iter()
@@ -180,8 +179,7 @@ fn within(history: &[Line], most_lines: usize, most_chars: usize) -> &[Line] {
     &fitting[first..]
 }
 
-/// The operator's words, and what the model must know about where it speaks. Nothing that a stranger
-/// chose stands here.
+/// The operator's prompt, and where the conversation takes place. Contains no text that a stranger chose.
 fn instructions(turn: &AgentTurn, system_prompt: &str) -> String {
     let platform = turn.conversation.channel.platform();
     let mut text = system_prompt.trim().to_owned();
@@ -217,18 +215,18 @@ fn platform_name(platform: &str) -> &str {
     }
 }
 
-/// The date, and the time to the hour: a server keeps what it computed for a prompt as long as the prompt
-/// begins the same, and a minute here would make it compute the whole history again every minute.
+/// The date, and the time to the hour. Servers cache the computation of a prompt as long as it begins the same; with minutes
+/// they would compute the whole history again every minute.
 fn today(now: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(now.as_millis())
         .map(|now| now.strftime(" Today is %A, %-d %B %Y; it is past %H:00 UTC.").to_string())
         .unwrap_or_default()
 }
 
-/// What the person says now, with what it replies to and what came with it.
+/// The current message, with the quoted text and the attachments.
 ///
-/// A reaction is said in words: it is no text of the person's.
-fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
+/// A reaction is described in words, because it has no text.
+fn current_message(turn: &AgentTurn) -> Cow<'_, str> {
     let name = turn.sender.name.as_deref().filter(|_| turn.chat == ChatKind::Group).map(clean);
     let is_bare = turn.quoted.is_none() && turn.attachments.is_empty() && turn.reaction.is_none();
     if name.is_none() && is_bare && turn.deferred.is_none() {
@@ -237,7 +235,7 @@ fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
     let mut text = String::with_capacity(turn.text.len() + 128);
     if let Some(quoted) = &turn.quoted {
         text.push_str("In reply to:\n");
-        let short: String = quoted.chars().take(LONGEST_QUOTE).collect();
+        let short: String = quoted.chars().take(MAX_QUOTE).collect();
         for line in short.lines() {
             text.push_str("> ");
             text.push_str(line);
@@ -260,23 +258,23 @@ fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
     }
     files::describe(&turn.attachments, &mut text);
     if let Some(deferred) = &turn.deferred {
-        text.push_str(&time_has_come(deferred));
+        text.push_str(&deferral_reminder(deferred));
     }
     Cow::Owned(text)
 }
 
-/// What a model is told that has put its answer off: it may remember nothing.
-fn time_has_come(deferred: &Deferred) -> String {
-    let told = deferred.note.as_deref().map(|note| format!(" and said “{note}”")).unwrap_or_default();
+/// The reminder for a model that deferred its answer, which it may not remember.
+fn deferral_reminder(deferred: &Deferred) -> String {
+    let note = deferred.note.as_deref().map(|note| format!(" and said “{note}”")).unwrap_or_default();
     format!(
-        "\n\n[You put the answer to this off{told}. The time that you named has come: you owe the person the answer now.]"
+        "\n\n[You put the answer to this off{note}. The time that you named has come: you owe the person the answer now.]"
     )
 }
 
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: &'a [Message<'a>],
+    messages: &'a [ChatMessage<'a>],
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -295,8 +293,13 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// The body of a request, in the words that the server understands.
-pub(super) fn body(settings: &OpenAiSection, turn: &AgentTurn, messages: &[Message<'_>], dialect: Dialect) -> Vec<u8> {
+/// The body of a request, in the server's dialect.
+pub(super) fn body(
+    settings: &OpenAiSection,
+    turn: &AgentTurn,
+    messages: &[ChatMessage<'_>],
+    dialect: Dialect,
+) -> Vec<u8> {
     let (old, new) =
         if dialect.max_completion_tokens { (None, settings.max_tokens) } else { (settings.max_tokens, None) };
     let body = Body {
@@ -309,7 +312,7 @@ pub(super) fn body(settings: &OpenAiSection, turn: &AgentTurn, messages: &[Messa
         max_completion_tokens: new,
         tools: (settings.tools && dialect.tools).then(|| Offer::of(&turn.capabilities)),
     };
-    serde_json::to_vec(&body).expect("a body is texts, numbers and lists of them")
+    serde_json::to_vec(&body).expect("texts, numbers and lists serialise to JSON")
 }
 
 #[cfg(test)]
@@ -321,8 +324,8 @@ mod tests {
     use super::*;
     use crate::openai::sample::{settings, turn};
 
-    fn line(speaker: Speaker, text: &str) -> Line {
-        Line { speaker, name: None, text: text.into(), at: Timestamp::from_millis(0) }
+    fn line(speaker: Speaker, text: &str) -> HistoryLine {
+        HistoryLine { speaker, name: None, text: text.into(), at: Timestamp::from_millis(0) }
     }
 
     fn sent(turn: &AgentTurn, settings: &OpenAiSection) -> serde_json::Value {
@@ -331,7 +334,7 @@ mod tests {
     }
 
     /// The messages after the instructions, as role and content.
-    fn said(turn: &AgentTurn, settings: &OpenAiSection) -> Vec<(String, String)> {
+    fn sent_messages(turn: &AgentTurn, settings: &OpenAiSection) -> Vec<(String, String)> {
         let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
         let sent = sent(turn, settings);
         let messages = sent["messages"].as_array().expect("a list");
@@ -400,12 +403,12 @@ mod tests {
         };
         let expected =
             pairs([("user", "one"), ("assistant", "Still working on this.\n\ntwo"), ("user", "three\n\nfour")]);
-        assert_eq!(said(&turn, &settings()), expected);
+        assert_eq!(sent_messages(&turn, &settings()), expected);
     }
 
     #[test]
     fn in_a_group_the_history_says_who_spoke() {
-        let named = |name: &str, text| Line { name: Some(name.to_owned()), ..line(Speaker::Person, text) };
+        let named = |name: &str, text| HistoryLine { name: Some(name.to_owned()), ..line(Speaker::Person, text) };
         let mut turn = AgentTurn {
             chat: ChatKind::Group,
             history: vec![named("Ann", "shall we?"), named("B\nob", "yes"), line(Speaker::Agent, "when?")],
@@ -414,7 +417,7 @@ mod tests {
         turn.sender.name = Some("Ann".to_owned());
         let expected =
             pairs([("user", "Ann: shall we?\n\nB ob: yes"), ("assistant", "when?"), ("user", "Ann: at six")]);
-        assert_eq!(said(&turn, &settings()), expected);
+        assert_eq!(sent_messages(&turn, &settings()), expected);
     }
 
     #[rstest]
@@ -432,7 +435,7 @@ mod tests {
             line(Speaker::Person, "c"),
             line(Speaker::Agent, "dd"),
         ];
-        let kept: Vec<_> = within(&history, lines, chars).iter().map(|line| line.text.as_str()).collect();
+        let kept: Vec<_> = fitting_history(&history, lines, chars).iter().map(|line| line.text.as_str()).collect();
         assert_eq!(kept, left);
     }
 
@@ -450,7 +453,7 @@ mod tests {
             }],
             ..turn("Look!")
         };
-        assert_eq!(said(&turn, &settings()), pairs([("user", "Look!\n\n[attached: cat .png, image/png]")]));
+        assert_eq!(sent_messages(&turn, &settings()), pairs([("user", "Look!\n\n[attached: cat .png, image/png]")]));
     }
 
     fn picture() -> AgentFile {
@@ -482,24 +485,24 @@ mod tests {
         let turn = AgentTurn { attachments: vec![picture()], ..turn("Look!") };
         let seeing = OpenAiSection { images: true, ..settings() };
         let mut taken_out = messages(&turn, &seeing);
-        take_out_pictures(&mut taken_out);
+        remove_pictures(&mut taken_out);
 
         let expected = pairs([("user", "Look!\n\n[attached: cat.png, image/png]")]);
 
-        assert_eq!(said(&turn, &settings()), expected);
+        assert_eq!(sent_messages(&turn, &settings()), expected);
         assert_eq!(serde_json::to_value(&taken_out[1]).expect("JSON")["content"], expected[0].1);
     }
 
     #[test]
     fn a_reaction_is_said_in_words() {
         let reacts = |emoji: &str| AgentTurn { reaction: Some(emoji.into()), quoted: Some("Done.".into()), ..turn("") };
-        let told = |emoji| said(&reacts(emoji), &settings()).remove(0).1;
+        let note = |emoji| sent_messages(&reacts(emoji), &settings()).remove(0).1;
 
         assert_eq!(
-            told("👍"),
+            note("👍"),
             "In reply to:\n> Done.\n\n[reacted to this message of yours with 👍; this needs no answer]"
         );
-        assert!(told("").ends_with("[took back a reaction to this message of yours]"));
+        assert!(note("").ends_with("[took back a reaction to this message of yours]"));
     }
 
     /// H3.
@@ -510,26 +513,29 @@ mod tests {
             history: vec![line(Speaker::Person, "When does it rain?"), line(Speaker::Agent, "Let me see.")],
             ..turn("When does it rain?")
         };
-        let told = |note| said(&deferred(note), &settings()).remove(2).1;
+        let note = |note| sent_messages(&deferred(note), &settings()).remove(2).1;
 
         assert_eq!(
-            told(Some("Let me see.")),
+            note(Some("Let me see.")),
             "When does it rain?\n\n[You put the answer to this off and said “Let me see.”. The time that you named has \
              come: you owe the person the answer now.]"
         );
-        assert!(told(None).contains("[You put the answer to this off. The time that you named has come"));
+        assert!(note(None).contains("[You put the answer to this off. The time that you named has come"));
     }
 
     #[test]
     fn in_a_group_it_is_said_who_speaks_and_to_what() {
         let turn = AgentTurn { chat: ChatKind::Group, quoted: Some("Tea or\ncoffee?".into()), ..turn("Tea.") };
-        assert_eq!(said(&turn, &settings()), pairs([("user", "In reply to:\n> Tea or\n> coffee?\n\nAda: Tea.")]));
+        assert_eq!(
+            sent_messages(&turn, &settings()),
+            pairs([("user", "In reply to:\n> Tea or\n> coffee?\n\nAda: Tea.")])
+        );
     }
 
     #[test]
     fn broken_arguments_are_not_given_back() {
         let call = |arguments: &str| ToolCall { id: "a".into(), name: "send".into(), arguments: arguments.into() };
-        let message = Message::called(String::new(), &[call("{\"text\":"), call("{\"text\":\"Hi\"}")]);
+        let message = ChatMessage::called(String::new(), &[call("{\"text\":"), call("{\"text\":\"Hi\"}")]);
         let message = serde_json::to_value(&message).expect("JSON");
         assert_eq!(message["tool_calls"][0]["function"]["arguments"], "{}");
         assert_eq!(message["tool_calls"][1]["function"]["arguments"], "{\"text\":\"Hi\"}");

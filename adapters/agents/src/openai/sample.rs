@@ -1,4 +1,4 @@
-//! What the unit tests of this module start from.
+//! Sample values for the unit tests of this module.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) fn capabilities() -> Capabilities {
     }
 }
 
-/// `text`, said by Ada in a direct chat.
+/// A message from Ada in a direct chat.
 pub(super) fn turn(text: &str) -> AgentTurn {
     let now = Timestamp::from_millis(1_700_000_000_000);
     AgentTurn {
@@ -53,7 +53,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
     }
 }
 
-/// Settings for a server that is never asked.
+/// Settings for a server that no test calls.
 pub(super) fn settings() -> OpenAiSection {
     let base_url = "http://127.0.0.1:9/v1".parse().expect("a URL");
     OpenAiSection { base_url, model: "test-model".to_owned(), ..OpenAiSection::default() }

@@ -1,4 +1,4 @@
-//! `kind = "openai"`: a server with the Chat Completions API, as the operator configured it.
+//! `kind = "openai"`: the configuration of a server with the Chat Completions API.
 
 use std::time::Duration;
 
@@ -17,40 +17,40 @@ use url::Url;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenAiSection {
-    /// Where the API is, `/v1` included where the server has it.
+    /// The URL of the API, including `/v1` if the server has it.
     #[serde(deserialize_with = "text::http_url")]
     pub base_url: Url,
-    /// Which of the server's models answers.
+    /// The model that answers.
     #[serde(deserialize_with = "text::filled")]
     pub model: String,
-    /// Shown as `Authorization: Bearer …`.
+    /// Sent as `Authorization: Bearer …`.
     pub api_key: Option<Secret>,
-    /// What the model is told before each conversation.
+    /// The instructions that the model gets before each conversation.
     #[serde(deserialize_with = "text::filled")]
     pub system_prompt: String,
-    /// How freely the model picks its words, from 0 to 2. The server's own choice when it is not set.
+    /// From 0 to 2. `None`: the server decides.
     #[serde(serialize_with = "write_temperature", deserialize_with = "read_temperature")]
     pub temperature: Option<f32>,
-    /// The most tokens that an answer may have. The server's own choice when it is not set.
+    /// The most tokens of one answer. `None`: the server decides.
     #[serde(deserialize_with = "number::between_option::<_, 1, 1_000_000>")]
     pub max_tokens: Option<u32>,
-    /// Whether the model is offered the guard's vocabulary: react, defer, stay silent, send.
+    /// Whether the model is offered tools to react, defer, stay silent and send.
     pub tools: bool,
-    /// Whether the model is shown the pictures that people send.
+    /// Whether the model gets the pictures that people send.
     pub images: bool,
-    /// Whether the model writes a thought first that ends in `</think>` and has no `<think>` before it: no draft is
-    /// shown before it has ended. Noticed all the same with the first such answer.
+    /// Whether the model begins with a thought that ends in `</think>` but has no `<think>` before it. No draft is shown
+    /// before that thought has ended. If false, this is learned from the first such answer.
     pub thinks_first: bool,
-    /// How many earlier messages the model is shown at most.
+    /// The most earlier messages that the model gets.
     #[serde(deserialize_with = "number::between::<_, 0, 10_000>")]
     pub history_messages: u32,
-    /// How many characters of earlier messages the model is shown at most; the oldest go first.
+    /// The most characters of earlier messages that the model gets; the oldest messages are left out.
     #[serde(deserialize_with = "number::between::<_, 0, 10_000_000>")]
     pub history_chars: u32,
-    /// How long the server may take until the first sign of an answer; it may have to load the model.
+    /// How long the server may take until the first part of an answer; it may have to load the model.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
     pub first_token_timeout: Duration,
-    /// How long the server may then say nothing.
+    /// How long the server may pause after that.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
     pub idle_timeout: Duration,
 }
@@ -58,7 +58,7 @@ pub struct OpenAiSection {
 impl Default for OpenAiSection {
     fn default() -> Self {
         Self {
-            base_url: "http://127.0.0.1:11434/v1".parse().expect("a constant address"),
+            base_url: "http://127.0.0.1:11434/v1".parse().expect("a valid constant"),
             model: String::new(),
             api_key: None,
             system_prompt: "You are a helpful assistant. Answer briefly, in the language of the person.".to_owned(),
@@ -92,7 +92,7 @@ fn read_temperature<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     Err(D::Error::invalid_value(Unexpected::Float(temperature.into()), &"a number from 0 to 2"))
 }
 
-/// Writes the digits that were read, not those of the nearest binary fraction.
+/// Writes the number as it was read (`0.7`), not as its nearest `f64` (`0.699999988079071`).
 #[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to the field")]
 fn write_temperature<S: Serializer>(temperature: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {
     match temperature.and_then(|temperature| temperature.to_string().parse::<f64>().ok()) {

@@ -1,19 +1,18 @@
-//! What a server answers, put together: chunk by chunk, or in one piece.
+//! Parses a server's answer, from stream events or from one unstreamed body. No I/O.
 //!
-//! Pure: text in, text to show out. The shapes are those of OpenAI's "Chat Completions" reference ("The
-//! chat completion object", "The chat completion chunk object"), read as leniently as the servers that imitate
-//! them need.
+//! The format is that of OpenAI's "Chat Completions" reference ("The chat completion object", "The chat completion chunk
+//! object"). The parser is lenient, because servers that imitate the API deviate from it.
 
 use std::borrow::Cow;
 
 use rejoinder_core::{Shim, Usage};
 use serde::{Deserialize, Deserializer, de};
 
-/// The most text, reasoning and tool arguments one answer may hold, in bytes.
-pub(super) const LARGEST_ANSWER: usize = 1024 * 1024;
+/// The most bytes of text, reasoning and tool arguments in one answer.
+pub(super) const MAX_ANSWER: usize = 1024 * 1024;
 
-/// The most tool calls one answer may hold.
-const MOST_CALLS: usize = 32;
+/// The most tool calls in one answer.
+const MAX_CALLS: usize = 32;
 
 /// The data of the event that ends a stream.
 const DONE: &str = "[DONE]";
@@ -32,27 +31,27 @@ struct Completion<'a> {
 struct Choice<'a> {
     #[serde(default)]
     index: Option<u32>,
-    /// Of a stream.
+    /// In a stream.
     #[serde(default, borrow)]
-    delta: Option<Message<'a>>,
-    /// Of an answer in one piece.
+    delta: Option<CompletionMessage<'a>>,
+    /// In an unstreamed answer.
     #[serde(default, borrow)]
-    message: Option<Message<'a>>,
+    message: Option<CompletionMessage<'a>>,
     #[serde(default, borrow)]
     finish_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Message<'a> {
+struct CompletionMessage<'a> {
     #[serde(default, borrow)]
     content: Option<Text<'a>>,
-    /// Why the model will not answer: said to the person.
+    /// Why the model refuses to answer; shown to the person.
     #[serde(default, borrow)]
     refusal: Option<Text<'a>>,
-    /// DeepSeek, vLLM, llama.cpp.
+    /// Sent by DeepSeek, vLLM and llama.cpp.
     #[serde(default, borrow)]
     reasoning_content: Option<Text<'a>>,
-    /// OpenRouter, Ollama.
+    /// Sent by OpenRouter and Ollama.
     #[serde(default, borrow)]
     reasoning: Option<Text<'a>>,
     #[serde(default)]
@@ -73,7 +72,7 @@ struct CallDelta {
 struct FunctionDelta {
     #[serde(default)]
     name: Option<String>,
-    /// A piece of JSON; some servers give the object itself.
+    /// A piece of JSON text; some servers send the object itself.
     #[serde(default)]
     arguments: Option<serde_json::Value>,
 }
@@ -86,7 +85,7 @@ struct Consumed {
     completion_tokens: Option<u64>,
 }
 
-/// Text, or (Mistral) a list of parts of which those of type `text` are text.
+/// A text. Mistral sends a list of parts, of which those of type `text` are joined.
 #[derive(Debug)]
 struct Text<'a>(Cow<'a, str>);
 
@@ -133,42 +132,42 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 pub(super) struct ToolCall {
     pub(super) id: String,
     pub(super) name: String,
-    /// JSON, if the model kept to it.
+    /// Usually JSON, but the model may write anything.
     pub(super) arguments: String,
 }
 
-/// Why an answer cannot be put together.
+/// Why an answer cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unreadable {
-    /// The server said that it failed.
+pub(super) enum AnswerError {
+    /// The server reported a failure.
     Failed(String),
-    /// It is not what the interface says, or too large.
+    /// The answer violates the API's format, or is too large.
     Broken(String),
 }
 
-/// What one event brought.
+/// What one event contained.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct AnswerUpdate {
     /// More text that a person may see.
     pub(super) show: String,
-    /// Whether it takes the place of what was shown of this answer before.
-    pub(super) anew: bool,
-    /// Whether the model got any further; an empty event is a sign of life of the server only.
+    /// Whether `show` replaces everything shown of this answer so far.
+    pub(super) replaces_shown: bool,
+    /// Whether the model made progress. An empty event only shows that the server is alive.
     pub(super) progress: bool,
-    /// What was consumed so far.
+    /// The tokens used so far.
     pub(super) usage: Option<Usage>,
 }
 
-/// The answer to one request, as far as it has come.
+/// The answer to one request, as received so far.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     text: String,
     shim: Shim,
-    /// What waits for the end of a thought, where one is expected.
+    /// Text that is held back until the expected thought ends.
     held: Option<String>,
-    /// Whether a thought came that had no beginning.
+    /// Whether the answer contained the end of a thought without its beginning.
     thought_first: bool,
-    /// How many characters were shown.
+    /// In characters.
     shown: usize,
     calls: Vec<Slot>,
     events: usize,
@@ -184,33 +183,33 @@ struct Slot {
 }
 
 impl Answer {
-    /// An answer of which nothing has come. One that `thinks_first` shows nothing before its thought has ended.
+    /// An empty answer. If `thinks_first`, it shows nothing before its thought has ended.
     pub(super) fn new(thinks_first: bool) -> Self {
         Self { held: thinks_first.then(String::new), ..Self::default() }
     }
 
-    /// Takes in the data of one event.
-    pub(super) fn event(&mut self, data: &str) -> Result<Step, Unreadable> {
+    /// Reads the data of one event.
+    pub(super) fn event(&mut self, data: &str) -> Result<AnswerUpdate, AnswerError> {
         let data = data.trim();
         if data == DONE {
             self.done = true;
-            return Ok(Step::default());
+            return Ok(AnswerUpdate::default());
         }
         if data.is_empty() {
-            return Ok(Step::default());
+            return Ok(AnswerUpdate::default());
         }
         self.events += 1;
-        self.take(data)
+        self.parse(data)
     }
 
-    /// Takes in an answer that came in one piece.
-    pub(super) fn whole(&mut self, body: &str) -> Result<Step, Unreadable> {
+    /// Reads an unstreamed answer.
+    pub(super) fn whole(&mut self, body: &str) -> Result<AnswerUpdate, AnswerError> {
         self.finished = true;
         self.events += 1;
-        self.take(body)
+        self.parse(body)
     }
 
-    /// The stream is over: the rest that a person may see.
+    /// Ends the answer, and returns the rest of the text to show.
     pub(super) fn end(&mut self) -> String {
         let (rest, _) = std::mem::take(&mut self.shim).finish();
         let rest = self.held.take().unwrap_or_default() + &rest;
@@ -218,32 +217,32 @@ impl Answer {
         rest
     }
 
-    /// Whether it began with a thought that had no beginning.
+    /// Whether the answer began with a thought that has no `<think>`.
     pub(super) const fn thought_first(&self) -> bool {
         self.thought_first
     }
 
-    /// Whether nothing more comes.
+    /// Whether the stream sent its last event.
     pub(super) const fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Whether the model has finished; what it consumed may still come.
+    /// Whether the model has finished. The usage may still follow.
     pub(super) const fn is_finished(&self) -> bool {
         self.finished || self.done
     }
 
-    /// Whether the stream brought no event at all.
+    /// Whether no event arrived.
     pub(super) const fn is_empty(&self) -> bool {
         self.events == 0
     }
 
-    /// How many characters were shown.
+    /// How many characters were shown and not withdrawn.
     pub(super) const fn shown(&self) -> usize {
         self.shown
     }
 
-    /// The text, raw, and the tool calls.
+    /// The raw text and the tool calls.
     pub(super) fn into_parts(self) -> (String, Vec<ToolCall>) {
         let mut calls: Vec<_> = self.calls.into_iter().map(|slot| slot.call).collect();
         for (number, call) in calls.iter_mut().enumerate() {
@@ -254,16 +253,16 @@ impl Answer {
         (self.text, calls)
     }
 
-    fn take(&mut self, json: &str) -> Result<Step, Unreadable> {
+    fn parse(&mut self, json: &str) -> Result<AnswerUpdate, AnswerError> {
         let completion: Completion<'_> =
-            serde_json::from_str(json).map_err(|error| Unreadable::Broken(format!("not a completion: {error}")))?;
+            serde_json::from_str(json).map_err(|error| AnswerError::Broken(format!("not a completion: {error}")))?;
         if let Some(error) = completion.error.filter(|error| !error.is_null()) {
-            return Err(Unreadable::Failed(said_by(&error).unwrap_or_else(|| error.to_string())));
+            return Err(AnswerError::Failed(error_message(&error).unwrap_or_else(|| error.to_string())));
         }
         let before = self.size;
-        let mut step = Step::default();
+        let mut update = AnswerUpdate::default();
         for choice in completion.choices.unwrap_or_default() {
-            // Only one was asked for.
+            // Only one choice was requested.
             if choice.index.is_some_and(|index| index > 0) {
                 continue;
             }
@@ -274,7 +273,7 @@ impl Answer {
             for text in [message.content, message.refusal].into_iter().flatten() {
                 self.size += text.0.len();
                 self.text.push_str(&text.0);
-                self.see(&text.0, &mut step);
+                self.push_visible(&text.0, &mut update);
             }
             for delta in message.tool_calls.unwrap_or_default() {
                 self.call(delta)?;
@@ -284,41 +283,41 @@ impl Answer {
                 self.size += 1;
             }
         }
-        if self.size > LARGEST_ANSWER {
-            return Err(Unreadable::Broken(format!("the answer is larger than {LARGEST_ANSWER} bytes")));
+        if self.size > MAX_ANSWER {
+            return Err(AnswerError::Broken(format!("the answer is larger than {MAX_ANSWER} bytes")));
         }
-        self.shown += step.show.chars().count();
-        step.progress = self.size > before;
-        step.usage = completion.usage.map(|consumed| Usage {
+        self.shown += update.show.chars().count();
+        update.progress = self.size > before;
+        update.usage = completion.usage.map(|consumed| Usage {
             input_tokens: consumed.prompt_tokens.unwrap_or(0),
             output_tokens: consumed.completion_tokens.unwrap_or(0),
         });
-        Ok(step)
+        Ok(update)
     }
 
-    /// Takes in more text, and adds to `step` what a person may see of it.
-    fn see(&mut self, text: &str, step: &mut Step) {
-        let before = self.shim.taken_back();
+    /// Reads more text, and adds to `update` the part that a person may see.
+    fn push_visible(&mut self, text: &str, update: &mut AnswerUpdate) {
+        let before = self.shim.retractions();
         let mut visible = self.shim.push(text);
-        if self.shim.taken_back() > before {
+        if self.shim.retractions() > before {
             self.thought_first = true;
-            step.anew |= self.shown > 0;
+            update.replaces_shown |= self.shown > 0;
             self.shown = 0;
-            step.show.clear();
+            update.show.clear();
         }
-        if self.shim.has_thought() {
-            // What waited was a thought.
+        if self.shim.has_ended_reasoning() {
+            // The text held back was the thought.
             self.held = None;
         } else if let Some(held) = &mut self.held {
             held.push_str(&visible);
             visible.clear();
         }
-        step.show.push_str(&visible);
+        update.show.push_str(&visible);
     }
 
-    /// Adds to the call that a delta belongs to. That is the one of its index; but some servers give no index, or 0 for
-    /// all of them, and then a new id is a new call.
-    fn call(&mut self, delta: CallDelta) -> Result<(), Unreadable> {
+    /// Adds a delta to its call, found by index. Some servers send no index, or 0 for all calls; there a new id starts a
+    /// new call.
+    fn call(&mut self, delta: CallDelta) -> Result<(), AnswerError> {
         let id = delta.id.unwrap_or_default();
         let function = delta.function.unwrap_or(FunctionDelta { name: None, arguments: None });
         let name = function.name.unwrap_or_default();
@@ -334,8 +333,8 @@ impl Answer {
             let known = &self.calls[at].call.id;
             id.is_empty() || known.is_empty() || *known == id
         });
-        if same.is_none() && self.calls.len() == MOST_CALLS {
-            return Err(Unreadable::Broken(format!("more than {MOST_CALLS} tool calls")));
+        if same.is_none() && self.calls.len() == MAX_CALLS {
+            return Err(AnswerError::Broken(format!("more than {MAX_CALLS} tool calls")));
         }
         let at = same.unwrap_or_else(|| {
             self.calls.push(Slot { index: delta.index, call: ToolCall::default() });
@@ -354,13 +353,14 @@ impl Answer {
     }
 }
 
-/// What a server says went wrong: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`.
-pub(super) fn said_by(body: &serde_json::Value) -> Option<String> {
+/// The error message in a server's response: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`.
+pub(super) fn error_message(body: &serde_json::Value) -> Option<String> {
     if let Some(text) = body.as_str() {
         return Some(text.to_owned());
     }
-    let said = ["error", "message", "detail"].into_iter().find_map(|key| body.get(key).filter(|it| !it.is_null()))?;
-    said_by(said).or_else(|| Some(said.to_string()))
+    let message =
+        ["error", "message", "detail"].into_iter().find_map(|key| body.get(key).filter(|it| !it.is_null()))?;
+    error_message(message).or_else(|| Some(message.to_string()))
 }
 
 #[cfg(test)]
@@ -403,8 +403,8 @@ mod tests {
     #[case(json!({"reasoning": "hm"}))]
     fn reasoning_is_progress_and_never_text(#[case] delta: serde_json::Value) {
         let mut answer = Answer::default();
-        let step = answer.event(&chunk(&delta)).expect("it is a chunk");
-        assert!(step.progress && step.show.is_empty());
+        let update = answer.event(&chunk(&delta)).expect("it is a chunk");
+        assert!(update.progress && update.show.is_empty());
         assert_eq!(answer.into_parts().0, "");
     }
 
@@ -413,7 +413,7 @@ mod tests {
     #[case(json!({"role": "assistant", "content": null, "tool_calls": null}))]
     #[case(json!(null))]
     fn an_empty_chunk_is_no_progress(#[case] delta: serde_json::Value) {
-        assert_eq!(Answer::default().event(&chunk(&delta)), Ok(Step::default()));
+        assert_eq!(Answer::default().event(&chunk(&delta)), Ok(AnswerUpdate::default()));
     }
 
     #[rstest]
@@ -428,8 +428,8 @@ mod tests {
     #[test]
     fn a_refusal_is_said_to_the_person() {
         let mut answer = Answer::default();
-        let step = answer.event(&chunk(&json!({"content": null, "refusal": "I cannot."}))).expect("it is a chunk");
-        assert_eq!(step.show, "I cannot.");
+        let update = answer.event(&chunk(&json!({"content": null, "refusal": "I cannot."}))).expect("it is a chunk");
+        assert_eq!(update.show, "I cannot.");
     }
 
     #[test]
@@ -467,10 +467,10 @@ mod tests {
     #[test]
     fn usage_comes_with_an_event_of_its_own() {
         let mut answer = Answer::default();
-        let step = answer
+        let update = answer
             .event(r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}"#)
             .expect("it is a chunk");
-        assert_eq!(step.usage, Some(Usage { input_tokens: 7, output_tokens: 3 }));
+        assert_eq!(update.usage, Some(Usage { input_tokens: 7, output_tokens: 3 }));
     }
 
     #[test]
@@ -480,23 +480,23 @@ mod tests {
             "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 1, "completion_tokens": 2},
         });
-        let step = answer.whole(&body.to_string()).expect("it is a completion");
-        assert_eq!((step.show + &answer.end(), answer.is_finished()), ("Hi".to_owned(), true));
+        let update = answer.whole(&body.to_string()).expect("it is a completion");
+        assert_eq!((update.show + &answer.end(), answer.is_finished()), ("Hi".to_owned(), true));
     }
 
     #[rstest]
     #[case(r#"{"error":{"message":"out of memory","code":500}}"#)]
     #[case(r#"{"error":"out of memory"}"#)]
     fn an_error_within_a_stream_is_the_servers(#[case] data: &str) {
-        assert_eq!(Answer::default().event(data), Err(Unreadable::Failed("out of memory".into())));
+        assert_eq!(Answer::default().event(data), Err(AnswerError::Failed("out of memory".into())));
     }
 
     #[test]
     fn what_is_no_completion_or_too_large_is_broken() {
-        assert!(matches!(Answer::default().event("{"), Err(Unreadable::Broken(_))));
+        assert!(matches!(Answer::default().event("{"), Err(AnswerError::Broken(_))));
         let mut answer = Answer::default();
-        let half = chunk(&json!({"content": "x".repeat(LARGEST_ANSWER / 2 + 1)}));
+        let half = chunk(&json!({"content": "x".repeat(MAX_ANSWER / 2 + 1)}));
         assert!(answer.event(&half).is_ok());
-        assert!(matches!(answer.event(&half), Err(Unreadable::Broken(_))));
+        assert!(matches!(answer.event(&half), Err(AnswerError::Broken(_))));
     }
 }

@@ -1,26 +1,26 @@
-//! The guard's vocabulary as tools: what a model may do with a turn other than write text.
+//! The tools with which a model can do something other than write text.
 //!
-//! `react`, `defer` and `stay_silent` are choices: they end the run, and need no further request.
-//! `send` gives the answer at once. What a run with several of them comes to is [`Chosen::outcome`].
+//! `react`, `defer` and `stay_silent` are choices: they end the run without another request. `send` sends the answer
+//! at once. [`Chosen::outcome`] combines several choices into one outcome.
 
 use std::time::Duration;
 
 use rejoinder_core::{Capabilities, Outcome, Support, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The longest a model may put an answer off here; the guard's policy may be stricter.
-const LONGEST_DEFER: Duration = Duration::from_hours(24 * 30);
+/// The longest time for which a model may defer an answer. `guard.max_defer` may be stricter.
+const MAX_DEFER: Duration = Duration::from_hours(24 * 30);
 
 /// How many characters of a note or reason are kept.
-const LONGEST_NOTE: usize = 1_000;
+const MAX_NOTE: usize = 1_000;
 
-/// The tools that are offered, as the request carries them.
+/// The tools offered to the model, as serialised in the request.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(super) struct Offer<'a>(Vec<Tool<'a>>);
 
 impl<'a> Offer<'a> {
-    /// What is offered where the frontend can do `capabilities`.
+    /// The tools for a channel with these `capabilities`.
     pub(super) fn of(capabilities: &'a Capabilities) -> Self {
         let mut tools = Vec::with_capacity(4);
         if capabilities.reactions != Support::No {
@@ -120,16 +120,16 @@ const fn number(description: &'static str) -> Property<'static> {
     Property { kind: "number", description, allowed: None }
 }
 
-/// A tool call whose name and arguments were understood.
+/// A valid tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Call {
-    /// An emoji as the answer.
+    /// The emoji.
     React(String),
-    /// An answer later.
+    /// `note` is shown to the person now; the answer is owed at `due`.
     Defer { note: Option<String>, due: Timestamp },
-    /// No answer, and why.
+    /// The reason.
     StaySilent(String),
-    /// An answer at once.
+    /// The answer's text.
     Send(String),
 }
 
@@ -161,7 +161,7 @@ struct Send {
     text: String,
 }
 
-/// A number, which some models write as a text.
+/// A number. Some models write it as a text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Number {
@@ -179,10 +179,10 @@ impl Number {
 }
 
 impl Call {
-    /// Understands a tool call.
+    /// Parses a tool call.
     ///
     /// # Errors
-    /// What the model is told when it is not understood.
+    /// The text to return to the model if the call is invalid.
     pub(super) fn parse(
         name: &str,
         arguments: &str,
@@ -241,7 +241,7 @@ impl Defer {
             _ => return Err("error: say when: `minutes`, `seconds` or `until`".to_owned()),
         };
         match after {
-            Some(after) if after >= Duration::from_secs(1) && after <= LONGEST_DEFER => Ok(now + after),
+            Some(after) if after >= Duration::from_secs(1) && after <= MAX_DEFER => Ok(now + after),
             _ => Err("error: the time must be between a second and thirty days from now".to_owned()),
         }
     }
@@ -251,17 +251,17 @@ fn read<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, String> {
     serde_json::from_str(arguments).map_err(|error| format!("error: the arguments are not as described: {error}"))
 }
 
-/// Whether `text` is no word: no emoji has a letter in it, and the longest (a family, a flag of a region) are
-/// a handful of characters.
+/// Whether `text` may be an emoji: emoji contain no letters, and even the longest (a family, the flag of a region) have only
+/// a few characters.
 fn looks_like_emoji(text: &str) -> bool {
     text.chars().count() <= 16 && !text.contains(|c: char| c.is_ascii_alphabetic())
 }
 
 fn shortened(text: &str) -> String {
-    text.trim().chars().take(LONGEST_NOTE).collect()
+    text.trim().chars().take(MAX_NOTE).collect()
 }
 
-/// The choices that a model made in a run.
+/// The choices that a model has made in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chosen {
     react: Option<String>,
@@ -270,8 +270,8 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Takes in a choice; the last one of a kind counts.
-    pub(super) fn take(&mut self, call: Call) {
+    /// Records a choice. The last one of each kind counts.
+    pub(super) fn add(&mut self, call: Call) {
         match call {
             Call::React(emoji) => self.react = Some(emoji),
             Call::Defer { note, due } => self.defer = Some((note, due)),
@@ -280,15 +280,14 @@ impl Chosen {
         }
     }
 
-    /// What they come to beside `text`, what was written that a person could see. `None`: the text
-    /// is the answer.
+    /// The outcome of the choices and `text`, the visible text. `None`: the text is the answer.
     ///
-    /// A turn ends in one signal, so one thing is chosen where several were said:
+    /// A turn ends in one signal, so the first of these counts:
     ///
-    /// 1. a deferral, because it is a promise that only a debt keeps; the text becomes its note where it has none;
-    /// 2. silence that was asked for by name, over text, which then is talk about the silence, but not over a
-    ///    reaction, which is silence that a person can see;
-    /// 3. text, over a reaction;
+    /// 1. a deferral, because its promise needs a debt; the text becomes its note if it has none;
+    /// 2. silence, even with text, which then only comments on the silence; but a reaction replaces silence, because it
+    ///    is silence that a person can see;
+    /// 3. text;
     /// 4. a reaction.
     pub(super) fn outcome(self, text: Option<&str>) -> Option<Outcome> {
         match self {
@@ -381,7 +380,7 @@ mod tests {
     fn several_choices_come_to_one_signal() {
         let chosen = |calls: &[Call], text| {
             let mut chosen = Chosen::default();
-            calls.iter().cloned().for_each(|call| chosen.take(call));
+            calls.iter().cloned().for_each(|call| chosen.add(call));
             chosen.outcome(text)
         };
         let (react, silent) = (Call::React("👍".into()), Call::StaySilent("no need".into()));

@@ -1,6 +1,6 @@
-//! What `rejoinder init` finds, and `rejoinder doctor` asks.
+//! How `rejoinder init` finds servers, and how `rejoinder doctor` checks models.
 
-use rejoinder_agents::{Knows, ModelsError, Origin, Places, find_local, knows_model};
+use rejoinder_agents::{ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local};
 use serde_json::{Value, json};
 
 use crate::double::{Answer, Server, client};
@@ -10,31 +10,31 @@ async fn a_server_that_lists_its_models_is_found() {
     let list: Value = json!({"object": "list", "data": [{"id": "llama3.1"}, {"id": "qwen3"}]});
     let ollama = Server::answering([Answer::json(200, &list)]).await;
     let locked = Server::answering([Answer::error(401, "no key")]).await;
-    let places = Places {
+    let candidates = ServerCandidates {
         environment: Some(locked.base_url.clone()),
         api_key: Some("sk-secret".into()),
         ollama: ollama.base_url.clone(),
     };
-    let found = find_local(&client(), &places).await;
-    let told: Vec<_> = found.iter().map(|found| (found.origin, &found.base_url, found.models.len())).collect();
-    assert_eq!(told, [(Origin::Environment, &locked.base_url, 0), (Origin::Ollama, &ollama.base_url, 2)]);
-    assert_eq!(locked.asked()[0].headers["authorization"], "Bearer sk-secret");
-    assert!(ollama.asked()[0].headers.get("authorization").is_none());
+    let found = find_local(&client(), &candidates).await;
+    let servers: Vec<_> = found.iter().map(|found| (found.origin, &found.base_url, found.models.len())).collect();
+    assert_eq!(servers, [(Origin::Environment, &locked.base_url, 0), (Origin::Ollama, &ollama.base_url, 2)]);
+    assert_eq!(locked.status_after()[0].headers["authorization"], "Bearer sk-secret");
+    assert!(ollama.status_after()[0].headers.get("authorization").is_none());
 }
 
 #[tokio::test]
 async fn something_else_that_answers_is_not_taken_for_a_model() {
     let other = Server::answering([Answer::error(404, "not found"), Answer::says(&["Hi"])]).await;
     for _ in 0..2 {
-        let places = Places { ollama: other.base_url.clone(), ..Places::default() };
-        assert_eq!(find_local(&client(), &places).await, []);
+        let candidates = ServerCandidates { ollama: other.base_url.clone(), ..ServerCandidates::default() };
+        assert_eq!(find_local(&client(), &candidates).await, []);
     }
 }
 
-/// Whether a server that answers like this has `llama3.1`.
-async fn asked(answers: impl IntoIterator<Item = Answer>) -> Result<Knows, ModelsError> {
+/// Asks a server with these answers whether it has `llama3.1`.
+async fn status_after(answers: impl IntoIterator<Item = Answer>) -> Result<ModelStatus, ModelsError> {
     let server = Server::answering(answers).await;
-    knows_model(&client(), &server.base_url, Some(&"sk-secret".into()), "llama3.1").await
+    check_model(&client(), &server.base_url, Some(&"sk-secret".into()), "llama3.1").await
 }
 
 fn list(ids: &[&str]) -> Answer {
@@ -44,9 +44,12 @@ fn list(ids: &[&str]) -> Answer {
 
 #[tokio::test]
 async fn a_model_is_known_by_its_name_with_or_without_the_usual_tag() {
-    assert_eq!(asked([list(&["qwen3", "llama3.1"])]).await, Ok(Knows::Yes));
-    assert_eq!(asked([list(&["llama3.1:latest"])]).await, Ok(Knows::Yes));
-    assert_eq!(asked([list(&["qwen3"]), Answer::json(200, &json!({"id": "llama3.1"}))]).await, Ok(Knows::Yes));
+    assert_eq!(status_after([list(&["qwen3", "llama3.1"])]).await, Ok(ModelStatus::Available));
+    assert_eq!(status_after([list(&["llama3.1:latest"])]).await, Ok(ModelStatus::Available));
+    assert_eq!(
+        status_after([list(&["qwen3"]), Answer::json(200, &json!({"id": "llama3.1"}))]).await,
+        Ok(ModelStatus::Available)
+    );
 }
 
 #[tokio::test]
@@ -54,16 +57,19 @@ async fn a_model_that_is_not_listed_is_unknown_only_where_the_server_says_so() {
     let listed = vec!["qwen3".to_owned()];
 
     let no_such_model = Answer::error(404, "The model `llama3.1` does not exist");
-    assert_eq!(asked([list(&["qwen3"]), no_such_model]).await, Ok(Knows::No(listed.clone())));
-    assert_eq!(asked([list(&["qwen3"]), Answer::error(404, "File Not Found")]).await, Ok(Knows::Unlisted(listed)));
+    assert_eq!(status_after([list(&["qwen3"]), no_such_model]).await, Ok(ModelStatus::Missing(listed.clone())));
+    assert_eq!(
+        status_after([list(&["qwen3"]), Answer::error(404, "File Not Found")]).await,
+        Ok(ModelStatus::Unlisted(listed))
+    );
 }
 
 #[tokio::test]
 async fn why_the_models_are_not_known_is_named() {
-    assert_eq!(asked([Answer::error(401, "no key")]).await, Err(ModelsError::KeyRefused(401)));
-    assert_eq!(asked([Answer::error(503, "loading")]).await, Err(ModelsError::Failing(503)));
-    assert!(matches!(asked([Answer::error(404, "not found")]).await, Err(ModelsError::NoList(_))));
+    assert_eq!(status_after([Answer::error(401, "no key")]).await, Err(ModelsError::KeyRefused(401)));
+    assert_eq!(status_after([Answer::error(503, "loading")]).await, Err(ModelsError::Failing(503)));
+    assert!(matches!(status_after([Answer::error(404, "not found")]).await, Err(ModelsError::NoList(_))));
     let nowhere = "http://user:sesame@127.0.0.1:1/v1?key=sesame".parse().expect("an address");
-    let error = knows_model(&client(), &nowhere, None, "m").await.expect_err("nobody is there");
+    let error = check_model(&client(), &nowhere, None, "m").await.expect_err("no server listens there");
     assert!(matches!(&error, ModelsError::Unreachable(why) if !why.contains("sesame")), "{error}");
 }

@@ -1,4 +1,4 @@
-//! A server that answers byte for byte as it is told, and keeps what it was asked.
+//! A server with scripted answers, byte for byte, that records its requests.
 
 use std::{
     collections::VecDeque,
@@ -28,15 +28,14 @@ use url::Url;
 /// A piece of a response's body.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
-    /// These bytes, in a chunk of their own.
+    /// Sent as one chunk.
     Bytes(Vec<u8>),
     /// The connection breaks.
     Cut,
-    /// Nothing more comes, and the connection stays.
+    /// Nothing more is sent, but the connection stays open.
     Stall,
 }
 
-/// One response.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     status: u16,
@@ -50,12 +49,12 @@ impl Answer {
         Self { status: 200, headers, pieces: pieces.into_iter().collect() }
     }
 
-    /// A well-formed stream of these texts.
+    /// A valid stream of these texts.
     pub(crate) fn says(texts: &[&str]) -> Self {
         Self::stream(texts.iter().map(|text| text_chunk(text)).chain([finish("stop"), done()]))
     }
 
-    /// A well-formed stream of one text (if any) and these tool calls.
+    /// A valid stream of a text and these tool calls.
     pub(crate) fn calls(text: &str, calls: &[(&str, Value)]) -> Self {
         let deltas = calls.iter().enumerate().map(|(index, (name, arguments))| {
             let function = json!({"name": name, "arguments": arguments.to_string()});
@@ -105,7 +104,7 @@ pub(crate) fn done() -> Piece {
     raw("data: [DONE]\n\n")
 }
 
-/// What the server was asked.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     /// The other end of the connection.
@@ -121,19 +120,19 @@ struct Script {
     asked: Vec<Asked>,
 }
 
-/// The server. It answers in the order it was told, and 418 when it was told no more.
+/// Sends the scripted answers in order, and then 418.
 pub(crate) struct Server {
     pub(crate) base_url: Url,
     script: Arc<Mutex<Script>>,
     stop: CancellationToken,
 }
 
-/// The usual settings, for a server at `base_url`.
+/// The default settings for a server at `base_url`.
 pub(crate) fn settings(base_url: Url) -> OpenAiSection {
     OpenAiSection { base_url, model: "test-model".to_owned(), ..OpenAiSection::default() }
 }
 
-/// An agent that hardly waits before it tries again.
+/// An agent that waits only 1 ms before a retry.
 pub(crate) fn agent_with(settings: OpenAiSection) -> OpenAi {
     let agent = OpenAi::new("main".into(), settings, client()).expect("the settings are good");
     agent.with_retry_pause(Duration::from_millis(1))
@@ -154,7 +153,7 @@ impl Server {
         tokio::spawn(async move {
             let serve = axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>());
             tokio::select! {
-                served = async { serve.await } => served.expect("it serves"),
+                served = async { serve.await } => served.expect("the server runs"),
                 () = stopped.cancelled() => {}
             }
         });
@@ -163,7 +162,7 @@ impl Server {
     }
 
     pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.script.lock().expect("no panic holds it").asked.clone()
+        self.script.lock().expect("not poisoned").asked.clone()
     }
 
     pub(crate) fn settings(&self) -> OpenAiSection {
@@ -174,7 +173,7 @@ impl Server {
         agent_with(self.settings())
     }
 
-    /// One run of an agent with the usual settings.
+    /// Runs an agent with the default settings once.
     pub(crate) async fn run(&self) -> Ran {
         run(&self.agent(), turn("Hi")).await
     }
@@ -194,7 +193,7 @@ async fn respond(
     body: Bytes,
 ) -> Response<Body> {
     let answer = {
-        let mut script = script.lock().expect("no panic holds it");
+        let mut script = script.lock().expect("not poisoned");
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
         script.asked.push(Asked { from, path: uri.to_string(), headers, body });
         script.answers.pop_front().unwrap_or_else(|| Answer::error(418, "the script is over"))
@@ -204,7 +203,7 @@ async fn respond(
         response = response.header(name, value);
     }
     let pieces = stream::iter(answer.pieces).then(async |piece| {
-        // What was written before goes out in a packet of its own.
+        // Lets the previous piece go out in its own packet.
         tokio::task::yield_now().await;
         match piece {
             Piece::Bytes(bytes) => Ok(Bytes::from(bytes)),
@@ -219,13 +218,13 @@ pub(crate) fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().expect("a client")
 }
 
-/// What a run did.
+/// The result of a run and the events it reported.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) outcome: Result<Outcome, AgentError>,
-    /// The text that was reported while it ran, as it was in the end.
+    /// The reported text at the end of the run.
     pub(crate) drafts: String,
-    /// All that was ever reported, what was taken back included.
+    /// All reported text, including text that was withdrawn.
     pub(crate) ever: String,
     pub(crate) tools: Vec<String>,
     pub(crate) usage: Option<Usage>,
@@ -233,7 +232,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// The whole text of a reply.
+    /// The text of the reply.
     #[track_caller]
     pub(crate) fn reply(self) -> String {
         match self.outcome {
@@ -248,7 +247,7 @@ pub(crate) async fn run(agent: &dyn AgentRuntime, turn: AgentTurn) -> Ran {
     run_with(agent, turn, |sent| if sent == 0 { SendResult::Claimed } else { SendResult::Suppressed }).await
 }
 
-/// Runs `agent` on `turn`; `judge` is told how many messages it sent before this one.
+/// Runs `agent` on `turn`; `judge` gets the number of messages sent before this one.
 pub(crate) async fn run_with(agent: &dyn AgentRuntime, turn: AgentTurn, judge: impl Fn(usize) -> SendResult) -> Ran {
     let (events, mut reported) = RunEvents::channel();
     let listen = async {
@@ -275,7 +274,7 @@ pub(crate) async fn run_with(agent: &dyn AgentRuntime, turn: AgentTurn, judge: i
     Ran { outcome, drafts, ever, tools, usage, sent }
 }
 
-/// `text`, said by Ada in a direct chat where everything works.
+/// A message from Ada in a direct chat with all capabilities.
 pub(crate) fn turn(text: &str) -> AgentTurn {
     let now = Timestamp::from_millis(1_700_000_000_000);
     AgentTurn {

@@ -1,4 +1,4 @@
-//! What a person hears who has not configured an agent yet.
+//! The answers when no agent is configured.
 
 use rejoinder_agents::{FrontDesk, Status};
 use rejoinder_core::{AgentTurn, ChannelId, Timestamp};

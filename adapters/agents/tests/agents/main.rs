@@ -1,4 +1,4 @@
-//! The runtimes as the core sees them.
+//! Tests of the agent runtimes through `AgentRuntime`.
 
 mod detect;
 mod double;

@@ -1,4 +1,4 @@
-//! The `openai` runtime against a server that answers byte for byte as it is told.
+//! The `openai` runtime against a server with scripted answers.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ async fn an_answer_in_one_piece_is_taken_too() {
     assert_eq!(ran.reply(), "Hi");
 }
 
-/// A1: what is empty is the guard's to judge.
+/// A1: the guard judges an empty answer.
 #[rstest]
 #[case(Answer::stream([done()]))]
 #[case(Answer::stream([]))]
@@ -116,7 +116,7 @@ async fn reasoning_is_not_text() {
     assert_eq!(ran.reply(), "Hi");
 }
 
-/// What a model writes whose template writes `<think>` itself.
+/// The answer of a model whose template writes `<think>` itself.
 const THINKS: [&str; 5] = ["Let me ", "see.\n</thi", "nk>\n", "\nYes", "."];
 
 /// A7.
@@ -129,8 +129,8 @@ async fn a_thought_without_a_beginning_is_taken_back_and_from_then_on_not_report
     assert_eq!((ran.drafts.as_str(), ran.ever.starts_with("Let me see.")), ("Yes.", true));
     let ran = run(&agent, turn("Is it?")).await;
     assert_eq!((ran.drafts.as_str(), ran.ever.as_str()), ("Yes.", "Yes."));
-    assert_eq!(ran.reply(), THINKS.concat(), "the guard judges what was said");
-    // One that does not think this time is reported in the end.
+    assert_eq!(ran.reply(), THINKS.concat(), "the guard judges the raw text");
+    // An answer without a thought is reported when it ends.
     assert_eq!(run(&agent, turn("Is it?")).await.ever, "No.");
 }
 
@@ -145,7 +145,7 @@ async fn a_model_that_is_known_to_think_first_is_not_reported_before_it_answers(
     assert_eq!(run(&agent, turn("Is it?")).await.ever, "Yes");
 }
 
-/// A7. Every round of a run may begin with a thought.
+/// A7: every round of a run may begin with a thought.
 #[tokio::test]
 async fn a_thought_between_two_tools_takes_nothing_back_that_was_said_before() {
     let looks_up = |text| Answer::calls(text, &[("look_up", json!({}))]);
@@ -164,7 +164,7 @@ async fn a_thought_between_two_tools_takes_nothing_back_that_was_said_before() {
     }
 }
 
-/// Nothing that was meant for the person was shown: it may be asked again.
+/// A retry is allowed, because no text for the person was shown.
 #[tokio::test]
 async fn an_answer_that_is_cut_after_its_thought_is_asked_for_once_more() {
     let pieces = [text_chunk("Let me see."), text_chunk("</think>"), Piece::Cut];
@@ -201,7 +201,7 @@ async fn a_connection_is_used_again() {
     assert!(asked.iter().all(|one| one.from == asked[0].from), "{asked:?}");
 }
 
-// What the model chooses.
+// The model's choices.
 
 #[tokio::test]
 async fn a_reaction_is_an_answer_and_needs_no_further_request() {
@@ -227,7 +227,7 @@ async fn a_deferral_has_a_note_and_a_time() {
     assert_eq!(ran.outcome, Ok(Outcome::Defer { note: Some("Later.".into()), due }));
 }
 
-/// B6: it is an outcome, and nobody is asked again.
+/// B6: the model is not asked again.
 #[tokio::test]
 async fn a_chosen_silence_is_an_outcome() {
     let server = Server::answering([Answer::calls("", &[("stay_silent", json!({"reason": "not for me"}))])]).await;
@@ -300,9 +300,9 @@ async fn a_reaction_is_not_offered_where_none_can_be_shown() {
     assert!(tools.iter().all(|tool| tool["function"]["name"] != "react"));
 }
 
-// What goes wrong.
+// Failures.
 
-/// A15: one more try, and no more.
+/// A15: exactly one retry.
 #[rstest]
 #[case(500)]
 #[case(502)]
@@ -332,7 +332,7 @@ async fn nobody_is_asked_again_in_vain(#[case] answer: Answer, #[case] requests:
     assert_eq!(server.asked().len(), requests);
 }
 
-/// B7: and no key either.
+/// B7.
 #[tokio::test]
 async fn an_error_is_short_and_holds_no_key() {
     let long = format!("Incorrect API key provided: sk-secret.\n{}", "x".repeat(1_000));
@@ -396,7 +396,7 @@ async fn a_stream_that_stops_is_left() {
     let server = Server::answering([Answer::stream([text_chunk("Hello"), Piece::Stall])]).await;
     let settings = OpenAiSection { idle_timeout: SOON, ..server.settings() };
     let ran = run(&agent_with(settings), turn("Hi")).await;
-    assert_eq!(ran.outcome, Err(AgentError::Stalled("nothing came for 50ms after 5 characters".into())));
+    assert_eq!(ran.outcome, Err(AgentError::Stalled("no data for 50ms after 5 characters".into())));
 }
 
 #[tokio::test]
@@ -484,7 +484,7 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     let content = |number: usize| &asked[number].body["messages"][1]["content"];
     assert_eq!(content(0)[1]["image_url"]["url"], "data:image/png;base64,YWJj");
     assert_eq!(content(1), "Look!\n\n[attached: cat.png, image/png]");
-    assert_eq!(content(2), content(1), "it was learned");
+    assert_eq!(content(2), content(1), "the refusal was remembered");
     assert!(!agent.reads("image/png") && agent.reads("text/plain"));
 }
 

@@ -1,4 +1,4 @@
-//! What Discord limits: what its headers announce, what its 429s say, and how many refusals it still bears
+//! Keeps Discord's rate limits: those in its headers, those in its 429s, and the limit on refused calls
 //! (<https://discord.com/developers/docs/topics/rate-limits>).
 
 use std::{
@@ -12,23 +12,23 @@ use reqwest::{Method, StatusCode, header::HeaderMap};
 
 use crate::errors::Limit;
 
-/// How long a limit lasts when Discord does not say.
+/// How long a limit lasts if Discord does not say.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(5);
 
-/// In which time refusals are counted.
+/// The time window in which refused calls are counted.
 const WINDOW: Duration = Duration::from_mins(10);
 
-/// How many refusals (401, 403, 429) in that time hold everything back. An address with 10,000 of them is
-/// banned ("Invalid Request Limit"), and others may use ours.
+/// How many refused calls (401, 403, 429) in the window hold back all calls. Discord bans an IP address after 10,000
+/// ("Invalid Request Limit"), and other programs may share ours.
 const MAX_REFUSED: usize = 1_000;
 
-/// How long everything is held back then, at a time.
+/// How long all calls are held back.
 const HELD_BACK: Duration = Duration::from_mins(1);
 
-/// After how many routes those that are free again are forgotten.
+/// How many limited routes are remembered. Above this, the half whose limits end first is forgotten.
 const MAX_ROUTES: usize = 4_096;
 
-/// What shares a limit: a method on a resource, and the channel, server or webhook that it is in.
+/// The calls that share a limit: a method on a kind of resource, in one channel, server or webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Route(String);
 
@@ -37,7 +37,7 @@ impl Route {
         Self(format!("{method} {}", Self::normal(path, false)))
     }
 
-    /// A path without what is secret in it.
+    /// A path without its secrets, for logs.
     pub(crate) fn name(path: &str) -> String {
         Self::normal(path, true)
     }
@@ -63,24 +63,24 @@ impl Route {
         normal
     }
 
-    /// Whether the call carries the bot's token: one of an interaction is known by its own.
+    /// Whether the call needs the bot's token. A call for an interaction has its own token in the path.
     pub(crate) fn needs_token(&self) -> bool {
         !self.is_of_an_interaction()
     }
 
-    /// Calls for an interaction do not count against the global limit, and have little time.
+    /// Calls for an interaction do not count against the global limit.
     fn is_of_an_interaction(&self) -> bool {
         let path = self.0.split_once(' ').map_or("", |(_, path)| path);
         path.starts_with("webhooks/") || path.starts_with("interactions/")
     }
 }
 
-/// The limits that we know of.
+/// The known limits.
 #[derive(Default)]
-pub(crate) struct Limits(Mutex<State>);
+pub(crate) struct Limits(Mutex<LimitState>);
 
 #[derive(Default)]
-struct State {
+struct LimitState {
     routes: HashMap<Route, Timestamp>,
     everything: Option<Timestamp>,
     refused: VecDeque<Timestamp>,
@@ -88,8 +88,8 @@ struct State {
 }
 
 impl Limits {
-    /// Whether Discord would take a call now.
-    pub(crate) fn may_call(&self, route: &Route, now: Timestamp) -> Result<(), Limit> {
+    /// Checks that no known limit blocks a call now.
+    pub(crate) fn check(&self, route: &Route, now: Timestamp) -> Result<(), Limit> {
         let mut state = self.lock();
         if state.routes.get(route).is_some_and(|until| *until <= now) {
             state.routes.remove(route);
@@ -97,21 +97,21 @@ impl Limits {
         let limit =
             |until: Timestamp, scope, why: &str| Limit { retry_after: until.since(now), scope, why: why.to_owned() };
         if let Some(until) = state.held_back.filter(|until| *until > now) {
-            return Err(limit(until, Scope::Account, "too many calls were refused of late"));
+            return Err(limit(until, Scope::Account, "too many calls were refused recently"));
         }
         if let Some(until) = state.everything.filter(|until| *until > now && !route.is_of_an_interaction()) {
-            return Err(limit(until, Scope::Account, "the application is limited"));
+            return Err(limit(until, Scope::Account, "the application is rate limited"));
         }
         match state.routes.get(route) {
-            Some(until) => Err(limit(*until, Scope::Conversation, "the channel is limited")),
+            Some(until) => Err(limit(*until, Scope::Conversation, "the channel is rate limited")),
             None => Ok(()),
         }
     }
 
-    /// Notes what an answer says about the calls to come.
+    /// Notes a response's status and its limits for later calls.
     pub(crate) fn note(&self, route: &Route, status: StatusCode, headers: &HeaderMap, now: Timestamp) {
         let mut state = self.lock();
-        // What others have used up of a shared resource does not count.
+        // A 429 for a resource shared with others does not count towards a ban.
         let is_shared = text(headers, "x-ratelimit-scope") == Some("shared");
         if matches!(status.as_u16(), 401 | 403 | 429) && !is_shared {
             state.refused.push_back(now);
@@ -129,16 +129,16 @@ impl Limits {
         }
     }
 
-    /// Notes a 429.
-    pub(crate) fn limited(
+    /// Notes a 429 and returns its limit.
+    pub(crate) fn note_limited(
         &self,
         route: &Route,
         headers: &HeaderMap,
-        said: Option<Duration>,
+        stated: Option<Duration>,
         is_global: bool,
         now: Timestamp,
     ) -> Limit {
-        let retry_after = said
+        let retry_after = stated
             .or_else(|| number(headers, "retry-after").map(seconds))
             .or_else(|| number(headers, "x-ratelimit-reset-after").map(seconds))
             .unwrap_or(DEFAULT_LIMIT);
@@ -158,20 +158,20 @@ impl Limits {
         }
     }
 
-    /// Whether everything is held back.
+    /// Whether all calls are held back.
     pub(crate) fn is_held_back(&self, now: Timestamp) -> bool {
         self.lock().held_back.is_some_and(|until| until > now)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LimitState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl LimitState {
     fn block(&mut self, route: &Route, until: Timestamp) {
         if self.routes.len() >= MAX_ROUTES {
-            // The later half of the limits is worth more than the earlier one.
+            // The limits that end later are worth more.
             let mut ends: Vec<_> = self.routes.values().copied().collect();
             ends.sort_unstable();
             let middle = ends[ends.len() / 2];
@@ -229,10 +229,10 @@ mod tests {
 
         limits.note(&sends(1), StatusCode::OK, &last, at(0));
 
-        let held = limits.may_call(&sends(1), at(500)).expect_err("used up");
+        let held = limits.check(&sends(1), at(500)).expect_err("used up");
         assert_eq!((held.retry_after, held.scope), (Duration::from_secs(1), Scope::Conversation));
-        assert!(limits.may_call(&sends(2), at(500)).is_ok());
-        assert!(limits.may_call(&sends(1), at(1500)).is_ok());
+        assert!(limits.check(&sends(2), at(500)).is_ok());
+        assert!(limits.check(&sends(1), at(1500)).is_ok());
     }
 
     /// H4.
@@ -240,15 +240,15 @@ mod tests {
     fn a_429_blocks_its_scope() {
         let limits = Limits::default();
 
-        let limit = limits.limited(&sends(1), &headers(&[("retry-after", "3")]), None, false, at(0));
+        let limit = limits.note_limited(&sends(1), &headers(&[("retry-after", "3")]), None, false, at(0));
         assert_eq!((limit.retry_after, limit.scope), (Duration::from_secs(3), Scope::Conversation));
-        assert!(limits.may_call(&sends(2), at(0)).is_ok());
+        assert!(limits.check(&sends(2), at(0)).is_ok());
 
-        let limit = limits.limited(&sends(1), &HeaderMap::new(), Some(Duration::from_secs(2)), true, at(0));
+        let limit = limits.note_limited(&sends(1), &HeaderMap::new(), Some(Duration::from_secs(2)), true, at(0));
         assert_eq!(limit.scope, Scope::Account);
-        assert!(limits.may_call(&sends(2), at(0)).is_err());
+        assert!(limits.check(&sends(2), at(0)).is_err());
         let callback = Route::of(&Method::POST, "interactions/1/token/callback");
-        assert!(limits.may_call(&callback, at(0)).is_ok(), "an interaction is not under the global limit");
+        assert!(limits.check(&callback, at(0)).is_ok(), "the global limit does not cover an interaction");
     }
 
     #[test]
@@ -259,14 +259,14 @@ mod tests {
         }
         let shared = headers(&[("x-ratelimit-scope", "shared")]);
         limits.note(&sends(1), StatusCode::TOO_MANY_REQUESTS, &shared, at(0));
-        assert!(limits.may_call(&sends(2), at(0)).is_ok());
+        assert!(limits.check(&sends(2), at(0)).is_ok());
 
         limits.note(&sends(1), StatusCode::FORBIDDEN, &HeaderMap::new(), at(0));
 
-        assert_eq!(limits.may_call(&sends(2), at(0)).expect_err("held back").scope, Scope::Account);
+        assert_eq!(limits.check(&sends(2), at(0)).expect_err("held back").scope, Scope::Account);
         assert!(limits.is_held_back(at(0)));
         let later = i64::try_from(WINDOW.as_millis()).expect("minutes") + 1;
         limits.note(&sends(1), StatusCode::FORBIDDEN, &HeaderMap::new(), at(later));
-        assert!(limits.may_call(&sends(2), at(later)).is_ok());
+        assert!(limits.check(&sends(2), at(later)).is_ok());
     }
 }

@@ -16,7 +16,7 @@ fn api(base: &str) -> Api {
     Api::new(http, Url::parse(base).expect("an address"), TOKEN.into(), Arc::new(SystemClock))
 }
 
-/// A server that answers the first call with `response`, as it stands.
+/// Calls a server that answers with the raw `response`; returns the result and the request.
 async fn answering(response: &'static str) -> (Result<Value, ApiError>, String) {
     let listener = Listener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -29,7 +29,7 @@ async fn answering(response: &'static str) -> (Result<Value, ApiError>, String) 
         String::from_utf8_lossy(&request[..read]).into_owned()
     });
     let answer = api(&format!("http://{address}/below/")).get("channels/1/messages?after=2").await;
-    (answer, serving.await.expect("it was called"))
+    (answer, serving.await.expect("the server was called"))
 }
 
 fn has_no_token(error: &ApiError) {
@@ -90,5 +90,5 @@ async fn what_breaks_before_or_after_writing_is_told_apart() {
     let nobody = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port");
     let unreached = api(&format!("http://{nobody}")).get::<Value>("users/@me").await;
     assert!(matches!(unreached, Err(ApiError::NotWritten(_))), "{unreached:?}");
-    has_no_token(&unreached.expect_err("nobody is there"));
+    has_no_token(&unreached.expect_err("no server is there"));
 }

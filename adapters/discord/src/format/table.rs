@@ -1,11 +1,11 @@
-//! Tables, which Discord does not have.
+//! Renders tables, which Discord's Markdown lacks.
 
 use rejoinder_kit::{Alignment, Table};
 
-/// The columns of monospace text that are shown without breaking the line.
+/// The columns of monospace text that Discord shows without wrapping.
 const WIDTH: usize = 60;
 
-/// The table that begins with the first of these lines, and how many of them it takes.
+/// The table that starts at the first line, and the number of its lines.
 pub(super) fn table_at(lines: &[&str]) -> Option<(Table, usize)> {
     let [heading, rule, rest @ ..] = lines else { return None };
     if !heading.contains('|') {
@@ -26,7 +26,7 @@ pub(super) fn table_at(lines: &[&str]) -> Option<(Table, usize)> {
     Some((Table { rows: rows.collect(), alignments }, taken))
 }
 
-/// In aligned columns, or as a list where they would be too wide.
+/// Renders aligned columns in a code block, or a list if they are too wide.
 pub(super) fn to_text(table: &Table) -> String {
     if let Some(aligned) = table.aligned(WIDTH) {
         return format!("```\n{aligned}\n```");
@@ -41,7 +41,7 @@ pub(super) fn to_text(table: &Table) -> String {
     table.records().into_iter().map(item).collect::<Vec<_>>().join("\n")
 }
 
-/// What stands between the bars of a line.
+/// The text between the bars of a line.
 fn cells(line: &str) -> Vec<String> {
     let line = line.trim();
     let line = line.strip_prefix('|').unwrap_or(line);
@@ -49,7 +49,7 @@ fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut characters = line.chars().peekable();
     while let Some(character) = characters.next() {
-        let last = cells.last_mut().expect("there is one from the start");
+        let last = cells.last_mut().expect("it starts with one cell");
         match character {
             '\\' if characters.peek() == Some(&'|') => last.extend(characters.next()),
             '|' => cells.push(String::new()),
@@ -59,7 +59,7 @@ fn cells(line: &str) -> Vec<String> {
     cells
 }
 
-/// The cells of a row in plain text: in a block of code no mark-up is read.
+/// The cells of a row without mark-up, which a code block would show as it is.
 fn row(line: &str) -> Vec<String> {
     cells(line).iter().map(|cell| cell.trim().replace("**", "").replace('`', "")).collect()
 }

@@ -1,4 +1,4 @@
-//! One WebSocket to the Gateway, over the same HTTP client as everything else: its certificates and proxies.
+//! One WebSocket to the Gateway, over an HTTP client, to use its certificates and proxies.
 
 use std::time::Duration;
 
@@ -20,32 +20,32 @@ use crate::api::USER_AGENT;
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a close may take to be answered.
+/// How long to wait for the reply to a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The largest frame, in bytes. A large server comes as one.
+/// The largest frame, in bytes. A large server arrives in one frame.
 const MAX_FRAME: usize = 64 << 20;
 
-/// Any code but 1000 and 1001 leaves the session as it is
+/// A close with this code keeps the session; 1000 and 1001 would end it
 /// (<https://discord.com/developers/docs/events/gateway#initiating-a-disconnect>).
 const KEEPS_SESSION: u16 = 4000;
 
 pub(super) struct Connection(WebSocketStream<Upgraded>);
 
-/// Why a connection is none, or none any more.
+/// Why a connection could not be opened, or ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectionError {
-    #[error("the gateway cannot be reached: {0}")]
+    #[error("Discord's gateway cannot be reached: {0}")]
     Unreachable(String),
-    #[error("the gateway answered {0} to the upgrade")]
+    #[error("Discord's gateway answered {0} to the WebSocket upgrade")]
     NotUpgraded(StatusCode),
-    #[error("the connection broke: {0}")]
+    #[error("the connection to Discord's gateway broke: {0}")]
     Broken(#[from] tungstenite::Error),
-    #[error("the gateway closed the connection ({0})")]
+    #[error("Discord's gateway closed the connection ({0})")]
     Closed(Closed),
 }
 
-/// A close, as the other side gave it.
+/// The close frame from Discord.
 #[derive(Debug)]
 pub(super) struct Closed {
     pub(super) code: Option<u16>,
@@ -57,7 +57,7 @@ impl std::fmt::Display for Closed {
         match self.code {
             Some(code) if self.reason.is_empty() => code.fmt(f),
             Some(code) => write!(f, "{code} {}", self.reason),
-            None => f.write_str("without a code"),
+            None => f.write_str("no code"),
         }
     }
 }
@@ -67,7 +67,7 @@ impl Connection {
         let unreachable = |error: &dyn std::fmt::Display| ConnectionError::Unreachable(error.to_string());
         let mut url = Url::parse(url).map_err(|error| unreachable(&error))?;
         let scheme = if url.scheme() == "ws" { "http" } else { "https" };
-        // From one web scheme to another: always allowed.
+        // A change between web schemes always succeeds.
         let _ = url.set_scheme(scheme);
         url.query_pairs_mut().append_pair("v", "10").append_pair("encoding", "json");
         let key = STANDARD.encode(rand::random::<[u8; 16]>());
@@ -89,12 +89,12 @@ impl Connection {
             response.upgrade().await.map_err(|error| unreachable(&error.without_url()))
         };
         let upgraded = tokio::time::timeout(CONNECT_TIMEOUT, opening).await;
-        let upgraded = upgraded.map_err(|_| ConnectionError::Unreachable("no answer in time".to_owned()))??;
+        let upgraded = upgraded.map_err(|_| ConnectionError::Unreachable("no response in time".to_owned()))??;
         let config = WebSocketConfig::default().max_message_size(Some(MAX_FRAME)).max_frame_size(Some(MAX_FRAME));
         Ok(Self(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await))
     }
 
-    /// The next text. Dropping this future loses nothing.
+    /// Receives the next text. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<String, ConnectionError> {
         loop {
             match self.0.next().await {
@@ -104,7 +104,7 @@ impl Connection {
                         frame.map_or((None, String::new()), |it| (Some(it.code.into()), it.reason.to_string()));
                     return Err(ConnectionError::Closed(Closed { code, reason }));
                 }
-                // Pings are answered where they are read; without compression nothing is binary.
+                // The library answers pings; without compression there are no binary messages.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.into()),
                 None => return Err(ConnectionError::Closed(Closed { code: None, reason: String::new() })),
@@ -116,15 +116,15 @@ impl Connection {
         Ok(self.0.send(Message::text(text)).await?)
     }
 
-    /// Closes it so that the session can be taken up again.
-    pub(super) async fn leave(mut self) {
+    /// Closes the connection so that the session can be resumed.
+    pub(super) async fn close(mut self) {
         let closing = async {
             let frame = CloseFrame { code: KEEPS_SESSION.into(), reason: "".into() };
             if self.0.close(Some(frame)).await.is_ok() {
                 while let Some(Ok(_)) = self.0.next().await {}
             }
         };
-        // Whether it is answered makes no difference.
+        // It does not matter whether Discord replies.
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, closing).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What goes over a connection (<https://discord.com/developers/docs/events/gateway-events#payload-structure>).
+//! The frames of the Gateway (<https://discord.com/developers/docs/events/gateway-events#payload-structure>).
 
 use std::{borrow::Cow, time::Duration};
 
@@ -19,54 +19,54 @@ pub(super) struct Frame<'a> {
     d: Option<&'a RawValue>,
 }
 
-/// What a frame says.
+/// The content of a frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said<'a> {
-    /// The connection is open: a heartbeat is wanted this often.
+pub(super) enum Op<'a> {
+    /// The connection is open; holds the heartbeat interval.
     Hello(Duration),
     Event {
         seq: u64,
         kind: &'a str,
         data: &'a str,
     },
-    /// A heartbeat is wanted now.
-    Beat,
+    /// Discord asks for a heartbeat now.
+    HeartbeatRequest,
     Acknowledged,
-    /// Connect anew, and take the session up again.
+    /// Discord asks us to reconnect and resume.
     Reconnect,
-    /// The session is not valid; whether it may be tried again.
+    /// The session is invalid; holds whether it can be resumed.
     Invalid(bool),
-    /// Something that came later than this code.
-    Else,
+    /// An unknown or malformed frame.
+    Other,
 }
 
-/// What `HELLO` carries.
+/// The payload of `HELLO`.
 #[derive(Deserialize)]
 struct Hello {
     heartbeat_interval: u64,
 }
 
-/// What `READY` says about its session.
+/// The session in the payload of `READY`.
 #[derive(Deserialize)]
-pub(super) struct Opened {
+pub(super) struct ReadySession {
     pub(super) session_id: String,
     pub(super) resume_gateway_url: Option<String>,
 }
 
 impl<'a> Frame<'a> {
-    pub(super) fn says(&'a self) -> Said<'a> {
+    pub(super) fn op(&'a self) -> Op<'a> {
         let data = self.d.map_or("null", RawValue::get);
         match Opcode::from(self.op) {
             Opcode::Dispatch => {
-                Said::Event { seq: self.s.unwrap_or_default(), kind: self.t.as_deref().unwrap_or_default(), data }
+                Op::Event { seq: self.s.unwrap_or_default(), kind: self.t.as_deref().unwrap_or_default(), data }
             }
-            Opcode::Heartbeat => Said::Beat,
-            Opcode::Reconnect => Said::Reconnect,
-            Opcode::InvalidSession => Said::Invalid(data == "true"),
+            Opcode::Heartbeat => Op::HeartbeatRequest,
+            Opcode::Reconnect => Op::Reconnect,
+            Opcode::InvalidSession => Op::Invalid(data == "true"),
             Opcode::Hello => serde_json::from_str::<Hello>(data)
-                .map_or(Said::Else, |hello| Said::Hello(Duration::from_millis(hello.heartbeat_interval.max(1)))),
-            Opcode::HeartbeatAck => Said::Acknowledged,
-            _ => Said::Else,
+                .map_or(Op::Other, |hello| Op::Hello(Duration::from_millis(hello.heartbeat_interval.max(1)))),
+            Opcode::HeartbeatAck => Op::Acknowledged,
+            _ => Op::Other,
         }
     }
 }
@@ -78,14 +78,14 @@ pub(super) fn heartbeat(seq: Option<u64>) -> String {
 pub(super) fn identify(token: &str, intents: GatewayIntents) -> String {
     let properties = json!({"os": std::env::consts::OS, "browser": "rejoinder", "device": "rejoinder"});
     let identity = json!({"token": token, "intents": intents.bits(), "properties": properties, "large_threshold": 50});
-    said(Opcode::Identify, &identity)
+    encode(Opcode::Identify, &identity)
 }
 
 pub(super) fn resume(token: &str, session: &Session) -> String {
-    said(Opcode::Resume, &json!({"token": token, "session_id": session.id, "seq": session.seq}))
+    encode(Opcode::Resume, &json!({"token": token, "session_id": session.id, "seq": session.seq}))
 }
 
-fn said(op: Opcode, data: &Value) -> String {
+fn encode(op: Opcode, data: &Value) -> String {
     json!({"op": u8::from(op), "d": data}).to_string()
 }
 
@@ -93,25 +93,25 @@ fn said(op: Opcode, data: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn says(text: &str, expected: &Said<'_>) {
+    fn check_op(text: &str, expected: &Op<'_>) {
         let frame: Frame<'_> = serde_json::from_str(text).expect("a frame");
-        assert_eq!(frame.says(), *expected);
+        assert_eq!(frame.op(), *expected);
     }
 
     #[test]
     fn a_frame_says_what_it_is() {
-        says(
+        check_op(
             r#"{"op":10,"d":{"heartbeat_interval":41250},"s":null,"t":null}"#,
-            &Said::Hello(Duration::from_millis(41_250)),
+            &Op::Hello(Duration::from_millis(41_250)),
         );
-        says(r#"{"op":11}"#, &Said::Acknowledged);
-        says(r#"{"op":9,"d":true}"#, &Said::Invalid(true));
-        says(r#"{"op":9,"d":false}"#, &Said::Invalid(false));
-        says(r#"{"op":7,"d":null}"#, &Said::Reconnect);
-        says(r#"{"op":99,"d":null}"#, &Said::Else);
-        says(
+        check_op(r#"{"op":11}"#, &Op::Acknowledged);
+        check_op(r#"{"op":9,"d":true}"#, &Op::Invalid(true));
+        check_op(r#"{"op":9,"d":false}"#, &Op::Invalid(false));
+        check_op(r#"{"op":7,"d":null}"#, &Op::Reconnect);
+        check_op(r#"{"op":99,"d":null}"#, &Op::Other);
+        check_op(
             r#"{"op":0,"t":"MESSAGE_CREATE","s":3,"d":{"id":"1"}}"#,
-            &Said::Event { seq: 3, kind: "MESSAGE_CREATE", data: r#"{"id":"1"}"# },
+            &Op::Event { seq: 3, kind: "MESSAGE_CREATE", data: r#"{"id":"1"}"# },
         );
     }
 }

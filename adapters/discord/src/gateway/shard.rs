@@ -1,4 +1,4 @@
-//! The task that keeps a connection to the Gateway.
+//! The task that stays connected to the Gateway.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use tokio::{
 use super::{
     Dispatch, Queues, Session, StoredSeq, Urgent,
     connection::{Connection, ConnectionError},
-    frame::{self, Frame, Opened, Said},
+    frame::{self, Frame, Op, ReadySession},
     stale_after,
 };
 use crate::{
@@ -23,31 +23,31 @@ use crate::{
     errors::{ApiError, Refusal},
 };
 
-/// How long the first word of a connection may take.
+/// How long a new connection may take to send `HELLO`.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The least time between two sessions
+/// The minimum time between the starts of two sessions
 /// (<https://discord.com/developers/docs/events/gateway#session-start-limit-object>, `max_concurrency`).
 const BETWEEN_SESSIONS: Duration = Duration::from_secs(5);
 
-/// What `MESSAGE_CONTENT` is called where it is switched on.
+/// The problem that is reported when Discord denies the intent `MESSAGE_CONTENT`.
 const NO_CONTENT: &str = "the MESSAGE CONTENT INTENT is not switched on for the application (developer portal, \"Bot\"): \
-    what is said in servers without a mention cannot be read; or set message_content = false";
+    messages in servers that do not mention the bot cannot be read; switch it on, or set message_content = false";
 
-/// Keeps a connection, and hands over what comes.
+/// Stays connected and passes on the events.
 pub(crate) struct Shard<'a> {
     discord: &'a Discord,
     receiver: Receiver<'a>,
     stored: Arc<StoredSeq>,
     queues: Queues,
-    /// The session to take up again.
+    /// The session to resume.
     session: Option<Session>,
-    /// Discord did not let us have what is said in servers.
-    without_content: bool,
+    /// Discord denied the intent `MESSAGE_CONTENT`, so it is not requested again.
+    is_content_denied: bool,
 }
 
 impl<'a> Shard<'a> {
-    /// A shard that takes `session` up again, if there is one.
+    /// Creates a shard that resumes `session`, if there is one.
     pub(crate) const fn new(
         discord: &'a Discord,
         receiver: Receiver<'a>,
@@ -55,21 +55,21 @@ impl<'a> Shard<'a> {
         queues: Queues,
         session: Option<Session>,
     ) -> Self {
-        Self { discord, receiver, stored, queues, session, without_content: false }
+        Self { discord, receiver, stored, queues, session, is_content_denied: false }
     }
 }
 
 /// How a connection ended.
-enum Ended {
+enum ConnectionEnd {
     /// The gateway is shutting down.
     Shutdown,
-    /// Something broke: the session is taken up again where there is one.
+    /// The connection failed. The session is resumed, if there is one.
     Broken(String),
-    /// The session is over: another one after a while.
+    /// The session is over. A new one may start after this pause.
     SessionOver(Duration),
-    /// Discord does not let us have what is said in servers.
+    /// Discord denied the intent `MESSAGE_CONTENT`.
     ContentDenied,
-    /// There is no sense in trying again.
+    /// A permanent error.
     Fatal(ChannelError),
 }
 
@@ -80,7 +80,7 @@ struct GatewayBot {
     session_start_limit: Option<StartLimit>,
 }
 
-/// How many sessions may be begun.
+/// How many sessions may still be started.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct StartLimit {
     total: u64,
@@ -90,8 +90,8 @@ struct StartLimit {
 }
 
 impl StartLimit {
-    /// How long to wait before a session is begun. The last tenth of them is spread over the time that is left:
-    /// Discord counts over our restarts, and an account without any more loses its token.
+    /// How long to wait before a session is started. The last tenth of the budget is spread over the remaining time: Discord
+    /// counts across our restarts, and resets the token of a bot that exceeds the budget.
     fn pause(self) -> Duration {
         let left = Duration::from_millis(self.reset_after);
         match self.remaining {
@@ -108,13 +108,13 @@ impl Shard<'_> {
         let mut backoff = Backoff::default();
         let mut may_begin_at = Instant::now();
         loop {
-            let url = match self.address(&mut may_begin_at).await? {
+            let url = match self.next_url(&mut may_begin_at).await? {
                 Ok(url) => url,
                 Err(error) => {
                     if error.refusal().is_some_and(Refusal::is_about_token) {
                         return Err(self.unauthorized(error.to_string()).into());
                     }
-                    self.fails(&format!("Discord cannot be asked for its gateway: {error}"));
+                    self.report_failure(&format!("Discord does not tell its gateway's address: {error}"));
                     let pause = match error.refusal() {
                         Some(_) => backoff.pause(),
                         None => backoff.pause_unreachable(),
@@ -128,20 +128,20 @@ impl Shard<'_> {
                 backoff.reset();
             }
             let pause = match ended {
-                Ended::Shutdown => return Err(RunEnd::Shutdown),
-                Ended::Fatal(error) => return Err(error.into()),
-                Ended::Broken(why) => {
-                    self.fails(&why);
+                ConnectionEnd::Shutdown => return Err(RunEnd::Shutdown),
+                ConnectionEnd::Fatal(error) => return Err(error.into()),
+                ConnectionEnd::Broken(why) => {
+                    self.report_failure(&why);
                     backoff.pause()
                 }
-                Ended::SessionOver(pause) => {
+                ConnectionEnd::SessionOver(pause) => {
                     self.session = None;
                     may_begin_at = may_begin_at.max(Instant::now() + pause);
                     Duration::ZERO
                 }
-                Ended::ContentDenied => {
-                    self.without_content = true;
-                    if self.discord.health.setup_lacks(NO_CONTENT) {
+                ConnectionEnd::ContentDenied => {
+                    self.is_content_denied = true;
+                    if self.discord.health.setup_fails(NO_CONTENT) {
                         tracing::warn!(channel = %self.discord.channel, "{NO_CONTENT}");
                     }
                     self.session = None;
@@ -158,13 +158,13 @@ impl Shard<'_> {
         ChannelError::Unauthorized(detail)
     }
 
-    fn fails(&self, problem: &str) {
-        tracing::warn!(channel = %self.discord.channel, problem, "the gateway is lost, trying again");
+    fn report_failure(&self, problem: &str) {
+        tracing::warn!(channel = %self.discord.channel, problem, "no connection to Discord's gateway, retrying");
         self.discord.health.inbound_fails(problem);
     }
 
-    /// Where to connect to; waits until a session may be begun, if one has to be.
-    async fn address(&self, may_begin_at: &mut Instant) -> Result<Result<String, ApiError>, ShuttingDown> {
+    /// The URL to connect to. Without a session to resume, waits until a new one may be started.
+    async fn next_url(&self, may_begin_at: &mut Instant) -> Result<Result<String, ApiError>, ShuttingDown> {
         let own = self.discord.options.gateway_url.as_ref();
         if let Some(session) = &self.session {
             return Ok(Ok(own.map_or_else(|| session.url.to_string(), ToString::to_string)));
@@ -176,7 +176,9 @@ impl Shard<'_> {
         let pause = bot.session_start_limit.map(StartLimit::pause).unwrap_or_default();
         if !pause.is_zero() {
             let minutes = pause.as_secs().div_ceil(60);
-            self.fails(&format!("too many sessions were begun today: the next one in {minutes} minutes"));
+            self.report_failure(&format!(
+                "too many sessions were started today; the next one starts in {minutes} minutes"
+            ));
             self.receiver.pause(pause).await?;
         }
         let begins_at = self.discord.clock.now();
@@ -187,67 +189,67 @@ impl Shard<'_> {
         Ok(Ok(own.map_or(bot.url, ToString::to_string)))
     }
 
-    /// Connects, and reads until the connection ends; and whether it was of any use.
-    async fn connect(&mut self, url: &str) -> (Ended, bool) {
+    /// Connects and reads until the connection ends. Also returns whether an event arrived.
+    async fn connect(&mut self, url: &str) -> (ConnectionEnd, bool) {
         let receiver = self.receiver;
         let opened = receiver.until_shutdown(Connection::open(&self.discord.plain_http, url)).await;
         let mut connection = match opened {
-            Err(ShuttingDown) => return (Ended::Shutdown, false),
+            Err(ShuttingDown) => return (ConnectionEnd::Shutdown, false),
             Ok(Ok(connection)) => connection,
-            Ok(Err(error)) => return (Ended::Broken(error.to_string()), false),
+            Ok(Err(error)) => return (ConnectionEnd::Broken(error.to_string()), false),
         };
         let mut proved = false;
-        let ended = match receiver.until_shutdown(self.talk(&mut connection, url, &mut proved)).await {
-            Err(ShuttingDown) => Ended::Shutdown,
+        let ended = match receiver.until_shutdown(self.run_connection(&mut connection, url, &mut proved)).await {
+            Err(ShuttingDown) => ConnectionEnd::Shutdown,
             Ok(Ok(ended)) => ended,
-            Ok(Err(error)) => self.judge(&error),
+            Ok(Err(error)) => self.classify(&error),
         };
         match ended {
-            Ended::Shutdown | Ended::Broken(_) => connection.leave().await,
-            Ended::SessionOver(_) | Ended::ContentDenied | Ended::Fatal(_) => {}
+            ConnectionEnd::Shutdown | ConnectionEnd::Broken(_) => connection.close().await,
+            ConnectionEnd::SessionOver(_) | ConnectionEnd::ContentDenied | ConnectionEnd::Fatal(_) => {}
         }
         (ended, proved)
     }
 
-    async fn talk(
+    async fn run_connection(
         &mut self,
         connection: &mut Connection,
         url: &str,
         proved: &mut bool,
-    ) -> Result<Ended, ConnectionError> {
+    ) -> Result<ConnectionEnd, ConnectionError> {
         let Ok(hello) = tokio::time::timeout(HELLO_TIMEOUT, connection.next()).await else {
-            return Ok(Ended::Broken("the gateway does not say hello".to_owned()));
+            return Ok(ConnectionEnd::Broken("Discord's gateway sent no HELLO".to_owned()));
         };
         let hello = hello?;
         let frame = serde_json::from_str::<Frame<'_>>(&hello);
-        let Ok(Said::Hello(interval)) = frame.as_ref().map(Frame::says) else {
-            return Ok(Ended::Broken("the gateway does not say hello".to_owned()));
+        let Ok(Op::Hello(interval)) = frame.as_ref().map(Frame::op) else {
+            return Ok(ConnectionEnd::Broken("Discord's gateway sent no HELLO".to_owned()));
         };
         self.discord.health.set_stale_after(stale_after(interval));
-        self.introduce(connection).await?;
-        // The first heartbeat comes at a time of its own, so that not everyone's come at once.
+        self.identify_or_resume(connection).await?;
+        // The first heartbeat is delayed by a random time, so that clients do not send theirs at the same time.
         let first = Instant::now() + interval.mul_f64(rand::rng().random_range(0.0..1.0));
         let mut beats = tokio::time::interval_at(first, interval);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut owes_acknowledgement = false;
+        let mut awaits_acknowledgement = false;
         let mut room: Option<OwnedPermit<Dispatch>> = None;
         loop {
             let text = tokio::select! {
                 biased;
                 _ = beats.tick() => {
-                    // What was not read cannot be missed.
-                    if owes_acknowledgement && room.is_some() {
-                        return Ok(Ended::Broken("a heartbeat was not acknowledged".to_owned()));
+                    // Without room, frames are not read, so a missing acknowledgement proves nothing.
+                    if awaits_acknowledgement && room.is_some() {
+                        return Ok(ConnectionEnd::Broken("a heartbeat was not acknowledged".to_owned()));
                     }
                     connection.send(frame::heartbeat(self.stored.get())).await?;
-                    owes_acknowledgement = true;
+                    awaits_acknowledgement = true;
                     continue;
                 }
                 reserved = self.queues.all.clone().reserve_owned(), if room.is_none() => {
-                    let Ok(reserved) = reserved else { return Ok(Ended::Shutdown) };
+                    let Ok(reserved) = reserved else { return Ok(ConnectionEnd::Shutdown) };
                     room = Some(reserved);
-                    // Time spent without room says nothing about the connection.
-                    if owes_acknowledgement {
+                    // Gives Discord a full interval, since nothing was read without room.
+                    if awaits_acknowledgement {
                         beats.reset();
                     }
                     continue;
@@ -255,58 +257,60 @@ impl Shard<'_> {
                 text = connection.next(), if room.is_some() => text?,
             };
             let Ok(frame) = serde_json::from_str::<Frame<'_>>(&text) else {
-                tracing::warn!(channel = %self.discord.channel, "a frame of the gateway cannot be read");
+                tracing::warn!(channel = %self.discord.channel, "a frame from Discord's gateway cannot be read, skipping it");
                 continue;
             };
-            match frame.says() {
-                Said::Event { seq, kind, data } => {
+            match frame.op() {
+                Op::Event { seq, kind, data } => {
                     self.discord.health.inbound_works(self.discord.clock.now());
                     if !std::mem::replace(proved, true) {
-                        self.receiver.intake.is_back();
+                        self.receiver.intake.report_recovered();
                     }
                     let Some(session) = self.session_of(seq, kind, data, url) else {
-                        return Ok(Ended::Broken("an event came without a session".to_owned()));
+                        return Ok(ConnectionEnd::Broken("an event arrived outside a session".to_owned()));
                     };
                     if let Some(room) = room.take() {
-                        let stored = self.hurry(seq, kind, data);
+                        let stored = self.queue_urgent(seq, kind, data);
                         room.send(Dispatch { session, seq, kind: kind.to_owned(), data: data.to_owned(), stored });
                     }
                 }
-                Said::Acknowledged => {
-                    owes_acknowledgement = false;
+                Op::Acknowledged => {
+                    awaits_acknowledgement = false;
                     self.discord.health.inbound_works(self.discord.clock.now());
                 }
-                Said::Beat => connection.send(frame::heartbeat(self.stored.get())).await?,
-                Said::Reconnect => return Ok(Ended::Broken("the gateway asks to connect anew".to_owned())),
-                Said::Invalid(true) => return Ok(Ended::Broken("the session has to be taken up again".to_owned())),
-                Said::Invalid(false) => {
+                Op::HeartbeatRequest => connection.send(frame::heartbeat(self.stored.get())).await?,
+                Op::Reconnect => return Ok(ConnectionEnd::Broken("Discord's gateway asks for a reconnect".to_owned())),
+                Op::Invalid(true) => return Ok(ConnectionEnd::Broken("the session must be resumed".to_owned())),
+                Op::Invalid(false) => {
                     // "Wait a random amount of time, between 1 and 5 seconds."
-                    return Ok(Ended::SessionOver(Duration::from_millis(rand::rng().random_range(1_000..5_000))));
+                    return Ok(ConnectionEnd::SessionOver(Duration::from_millis(
+                        rand::rng().random_range(1_000..5_000),
+                    )));
                 }
-                Said::Hello(_) | Said::Else => {}
+                Op::Hello(_) | Op::Other => {}
             }
         }
     }
 
-    /// Hands over what cannot wait.
-    fn hurry(&self, seq: u64, kind: &str, data: &str) -> Option<oneshot::Receiver<()>> {
+    /// Queues an interaction as urgent.
+    fn queue_urgent(&self, seq: u64, kind: &str, data: &str) -> Option<oneshot::Receiver<()>> {
         if kind != "INTERACTION_CREATE" {
             return None;
         }
         let (stored, is_stored) = oneshot::channel();
         let urgent = Urgent { kind: kind.to_owned(), data: data.to_owned(), seq, stored };
-        // Without anybody to take it, nobody takes the rest either: it comes again.
+        // If that queue is closed, the run is ending, and Discord sends the event again.
         let _ = self.queues.urgent.send(urgent);
         Some(is_stored)
     }
 
-    async fn introduce(&self, connection: &mut Connection) -> Result<(), ConnectionError> {
+    async fn identify_or_resume(&self, connection: &mut Connection) -> Result<(), ConnectionError> {
         let token = self.discord.options.token.expose();
-        let words = match &self.session {
+        let text = match &self.session {
             Some(session) => frame::resume(token, session),
             None => frame::identify(token, self.intents()),
         };
-        connection.send(words).await
+        connection.send(text).await
     }
 
     fn intents(&self) -> GatewayIntents {
@@ -315,14 +319,14 @@ impl Shard<'_> {
             | GatewayIntents::GUILD_MESSAGE_REACTIONS
             | GatewayIntents::DIRECT_MESSAGES
             | GatewayIntents::DIRECT_MESSAGE_REACTIONS;
-        let reads_everything = self.discord.options.message_content && !self.without_content;
+        let reads_everything = self.discord.options.message_content && !self.is_content_denied;
         if reads_everything { intents | GatewayIntents::MESSAGE_CONTENT } else { intents }
     }
 
-    /// The session that an event belongs to; `READY` begins one.
+    /// The session that an event belongs to; `READY` starts one.
     fn session_of(&mut self, seq: u64, kind: &str, data: &str, url: &str) -> Option<(Arc<str>, Arc<str>)> {
         if kind == "READY" {
-            let opened: Opened = serde_json::from_str(data).ok()?;
+            let opened: ReadySession = serde_json::from_str(data).ok()?;
             let url = opened.resume_gateway_url.as_deref().unwrap_or(url).into();
             self.session = Some(Session { id: opened.session_id.into(), url, seq });
         }
@@ -331,24 +335,24 @@ impl Shard<'_> {
         Some((Arc::clone(&session.id), Arc::clone(&session.url)))
     }
 
-    /// What a connection's end means
+    /// Decides what to do after a connection has ended
     /// (<https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway-gateway-close-event-codes>).
-    fn judge(&self, error: &ConnectionError) -> Ended {
+    fn classify(&self, error: &ConnectionError) -> ConnectionEnd {
         let code = if let ConnectionError::Closed(closed) = error { closed.code } else { None };
         let failed = |why: &str| {
             self.discord.health.inbound_fails(why);
-            Ended::Fatal(ChannelError::Failed(why.to_owned()))
+            ConnectionEnd::Fatal(ChannelError::Failed(why.to_owned()))
         };
         match code {
-            Some(4004) => Ended::Fatal(self.unauthorized(error.to_string())),
-            Some(4014) if self.intents().contains(GatewayIntents::MESSAGE_CONTENT) => Ended::ContentDenied,
+            Some(4004) => ConnectionEnd::Fatal(self.unauthorized(error.to_string())),
+            Some(4014) if self.intents().contains(GatewayIntents::MESSAGE_CONTENT) => ConnectionEnd::ContentDenied,
             Some(4010..=4014) if code == Some(4011) => {
-                failed("the application is in too many servers for one connection, and there is no sharding yet (4011)")
+                failed("the bot is in too many servers for one connection, and sharding is not supported yet (4011)")
             }
             Some(4010 | 4012 | 4013 | 4014) => failed(&error.to_string()),
-            // A sequence or a session that Discord does not know (any more).
-            Some(4003 | 4005 | 4007 | 4009) => Ended::SessionOver(Duration::ZERO),
-            _ => Ended::Broken(error.to_string()),
+            // Discord does not know the sequence number or the session, or no longer does.
+            Some(4003 | 4005 | 4007 | 4009) => ConnectionEnd::SessionOver(Duration::ZERO),
+            _ => ConnectionEnd::Broken(error.to_string()),
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Slash commands, and pressed buttons.
+//! Reads slash commands and pressed buttons.
 
 use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, TurnId};
 use serde_json::Value;
 
-use super::{INTERACTION, Read, Reader, message::attachments};
+use super::{INTERACTION, ReadEvent, Reader, message::attachments};
 use crate::{
     commands::{ASK, FILE, PRIVATELY},
-    directory::Place,
-    interactions::Record,
+    directory::ChannelInfo,
+    interactions::InteractionRecord,
     payload::{CommandOption, Interaction, Message, User},
     snowflake::Snowflake,
 };
 
-/// The types of interactions.
+/// The types of interactions that are read.
 mod kind {
     pub(super) const COMMAND: u64 = 2;
     pub(super) const COMPONENT: u64 = 3;
@@ -21,20 +21,20 @@ mod kind {
 /// The flag of a message that only one person sees.
 const EPHEMERAL: u64 = 1 << 6;
 
-/// What a button carries: the turn whose answer was the question, and which of its choices. At most 100
-/// characters (<https://discord.com/developers/docs/components/reference#button>): these are 45 at most.
+/// A button's `custom_id`: the turn whose answer was the question, and the index of the choice. Discord allows 100
+/// characters (<https://discord.com/developers/docs/components/reference#button>); these are 45 at most.
 pub(crate) fn pick_id(turn: TurnId, index: usize) -> String {
     format!("pick:{turn}:{index}")
 }
 
-/// The turn and the index that a button carries.
+/// The turn and the index in a button's `custom_id`.
 fn picked(custom_id: &str) -> Option<(TurnId, usize)> {
     let (turn, index) = custom_id.strip_prefix("pick:")?.split_once(':')?;
     Some((turn.parse().ok()?, index.parse().ok()?))
 }
 
 impl Reader<'_> {
-    pub(super) fn interaction(&self, interaction: Interaction) -> Option<Read> {
+    pub(super) fn interaction(&self, interaction: Interaction) -> Option<ReadEvent> {
         if !matches!(interaction.kind, kind::COMMAND | kind::COMPONENT) {
             return None;
         }
@@ -42,9 +42,9 @@ impl Reader<'_> {
         let user: &User = interaction.user.as_ref().or_else(|| member?.user.as_ref())?;
         let sender = self.sender(user, member, None);
         let channel = interaction.channel_id.or_else(|| Some(interaction.channel.as_ref()?.id)).unwrap_or_default();
-        let place = interaction.channel.as_ref().map(Place::from).or_else(|| self.directory.place(channel));
+        let info = interaction.channel.as_ref().map(ChannelInfo::from).or_else(|| self.directory.channel(channel));
         let chat = if interaction.guild_id.is_some() { ChatKind::Group } else { ChatKind::Direct };
-        let public = self.conversation(channel, place.as_ref());
+        let public = self.conversation(channel, info.as_ref());
         let is_private = chat == ChatKind::Group && is_private(&interaction);
         let user = user.id;
         let chat_id = Snowflake::parse(&public.chat).unwrap_or(channel);
@@ -55,7 +55,7 @@ impl Reader<'_> {
         } else {
             component(&interaction, event)
         };
-        let record = Record::new(
+        let record = InteractionRecord::new(
             interaction.id,
             interaction.application_id,
             interaction.token,
@@ -65,11 +65,11 @@ impl Reader<'_> {
             interaction.kind == kind::COMMAND,
             self.now,
         );
-        Some(Read { event, message: None, interaction: Some(record), is_hidden: false })
+        Some(ReadEvent { event, message: None, interaction: Some(record), is_hidden: false })
     }
 }
 
-/// Whether the person asked for an answer that only they see, or pressed what only they see.
+/// Whether the person asked for a private answer, or pressed a button of one.
 fn is_private(interaction: &Interaction) -> bool {
     let option = interaction.data.iter().flat_map(|data| &data.options).find(|option| option.name == PRIVATELY);
     let is_asked = option.is_some_and(|option| option.value == Value::Bool(true));
@@ -78,20 +78,20 @@ fn is_private(interaction: &Interaction) -> bool {
 
 fn command(interaction: &Interaction, event: InboundEvent) -> InboundEvent {
     let Some(data) = &interaction.data else { return InboundEvent { kind: EventKind::Other, ..event } };
-    let said = |option: &&CommandOption| option.name != PRIVATELY && option.name != FILE;
-    let words = data.options.iter().filter(said).map(|option| match &option.value {
+    let is_input = |option: &&CommandOption| option.name != PRIVATELY && option.name != FILE;
+    let input = data.options.iter().filter(is_input).map(|option| match &option.value {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     });
-    let words = words.collect::<Vec<_>>().join(" ");
+    let input = input.collect::<Vec<_>>().join(" ");
     let text = match data.name.as_str() {
-        ASK => words,
-        // Another one than ours, registered by hand: it is the agent's.
-        name if words.is_empty() => format!("/{name}"),
-        name => format!("/{name} {words}"),
+        ASK => input,
+        // A command that the operator registered by hand is for the agent.
+        name if input.is_empty() => format!("/{name}"),
+        name => format!("/{name} {input}"),
     };
     InboundEvent {
-        // There is no message to reply to, and the answer takes the place of the notice that it is thought over.
+        // There is no message to reply to: the answer replaces the "thinking" notice.
         message_id: Some(event.external_id.clone()),
         directed: Directed::Command,
         text,
@@ -107,11 +107,11 @@ fn component(interaction: &Interaction, event: InboundEvent) -> InboundEvent {
     let Some((turn, index)) = picked(custom_id) else { return InboundEvent { kind: EventKind::Other, ..event } };
     let label = message.and_then(|message| label_of(message, custom_id));
     let text = label.unwrap_or_else(|| (index + 1).to_string());
-    // Whoever presses a button of ours means us.
+    // A press on our button is directed at us.
     InboundEvent { kind: EventKind::Choice { turn }, directed: Directed::ReplyToUs, text, ..event }
 }
 
-/// What stands on a button.
+/// The button's label.
 fn label_of(message: &Message, custom_id: &str) -> Option<String> {
     let rows = message.components.iter().filter_map(|row| row.get("components")?.as_array());
     let mut buttons = rows.flatten();

@@ -1,31 +1,31 @@
-//! Messages, new or edited.
+//! Reads messages, new or edited.
 
 use rejoinder_core::{Amends, Attachment, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, SenderKind};
 
-use super::{Read, Reader};
+use super::{ReadEvent, Reader};
 use crate::{
-    directory::Place,
+    directory::ChannelInfo,
     payload::{File, Message},
 };
 
-/// The types of messages that people say something with
+/// The types of messages that people and applications write
 /// (<https://discord.com/developers/docs/resources/message#message-object-message-types>).
 mod kind {
     pub(super) const DEFAULT: u64 = 0;
     pub(super) const REPLY: u64 = 19;
-    /// What an application answers to a command.
+    /// An application's response to a command.
     pub(super) const COMMANDS: [u64; 2] = [20, 23];
 }
 
-/// The type of a reference that is a forwarded message.
+/// The type of a reference to a forwarded message.
 const FORWARD: u64 = 1;
 
 impl Reader<'_> {
-    pub(super) fn message(&self, message: &Message, is_edit: bool) -> Option<Read> {
-        let is_said = matches!(message.kind, kind::DEFAULT | kind::REPLY) || kind::COMMANDS.contains(&message.kind);
-        // Discord changes messages too: a link got its preview, a thread began.
+    pub(super) fn message(&self, message: &Message, is_edit: bool) -> Option<ReadEvent> {
+        let is_written = matches!(message.kind, kind::DEFAULT | kind::REPLY) || kind::COMMANDS.contains(&message.kind);
+        // Discord updates messages too: a link gets its preview, a thread is started.
         let is_changed_by_its_author = !is_edit || message.edited_timestamp.is_some();
-        if !is_said || !is_changed_by_its_author {
+        if !is_written || !is_changed_by_its_author {
             return None;
         }
         let author = message.author.as_ref()?;
@@ -33,14 +33,14 @@ impl Reader<'_> {
         if sender.kind == SenderKind::Ourselves {
             return None;
         }
-        let place = self.directory.place(message.channel_id);
-        let guild = message.guild_id.or_else(|| place.as_ref()?.guild);
+        let info = self.directory.channel(message.channel_id);
+        let guild = message.guild_id.or_else(|| info.as_ref()?.guild);
         let chat = if guild.is_some() { ChatKind::Group } else { ChatKind::Direct };
         let text = self.whole_text(message);
         let mut attachments = attachments(&message.attachments);
         attachments.extend(message.message_snapshots.iter().flat_map(|it| self::attachments(&it.message.attachments)));
-        let directed = self.directed(message, chat, place.as_ref());
-        let conversation = self.conversation_of(message, directed, place.as_ref(), sender.kind);
+        let directed = self.directed(message, chat, info.as_ref());
+        let conversation = self.conversation_of(message, directed, info.as_ref(), sender.kind);
         let external_id = format!("{}:{}", message.channel_id, message.id);
         let event = InboundEvent {
             message_id: Some(message.id.to_string()),
@@ -55,44 +55,43 @@ impl Reader<'_> {
             let has_more = !message.embeds.is_empty() || !message.components.is_empty();
             let is_hidden = chat == ChatKind::Group && !has_more && directed == Directed::Ambient;
             let event = InboundEvent { kind: EventKind::Other, amends: None, ..event };
-            return Some(Read { is_hidden, ..Read::of(event, message.id) });
+            return Some(ReadEvent { is_hidden, ..ReadEvent::of(event, message.id) });
         }
         let replied_to = message.referenced_message.as_deref().filter(|_| message.kind == kind::REPLY);
         attachments.extend(replied_to.map(|it| self::attachments(&it.attachments)).unwrap_or_default());
         let quoted = replied_to.map(|it| self.whole_text(it)).filter(|quoted| !quoted.is_empty());
-        Some(Read::of(InboundEvent { text, attachments, quoted, ..event }, message.id))
+        Some(ReadEvent::of(InboundEvent { text, attachments, quoted, ..event }, message.id))
     }
 
-    /// Where it belongs: a mention that is answered in a thread of its own is the beginning of that thread,
-    /// whose id will be the message's.
+    /// The conversation of a message. With `auto_thread`, a mention starts a thread, whose id will be the message's.
     fn conversation_of(
         &self,
         message: &Message,
         directed: Directed,
-        place: Option<&Place>,
+        info: Option<&ChannelInfo>,
         sender: SenderKind,
     ) -> ConversationRef {
-        let conversation = self.conversation(message.channel_id, place);
+        let conversation = self.conversation(message.channel_id, info);
         let opens_thread = self.options.auto_thread
             && directed == Directed::Mention
             && sender == SenderKind::Person
-            && place.is_some_and(Place::can_have_threads);
+            && info.is_some_and(ChannelInfo::can_have_threads);
         if opens_thread { conversation.in_thread(&message.id.to_string()) } else { conversation }
     }
 
-    fn directed(&self, message: &Message, chat: ChatKind, place: Option<&Place>) -> Directed {
+    fn directed(&self, message: &Message, chat: ChatKind, info: Option<&ChannelInfo>) -> Directed {
         if chat == ChatKind::Direct {
             return Directed::DirectChat;
         }
         let us = self.me.user;
-        let guild = message.guild_id.or_else(|| place?.guild);
+        let guild = message.guild_id.or_else(|| info?.guild);
         let is_our_role = |role| guild.is_some_and(|guild| self.directory.is_our_role(guild, role) == Some(true));
         let answers_us = || {
             let to = message.referenced_message.as_deref().filter(|_| message.kind == kind::REPLY);
             to.and_then(|it| it.author.as_ref()).is_some_and(|author| author.id == us)
         };
         let is_our_thread =
-            || self.options.auto_thread && place.is_some_and(|it| it.thread_of().is_some() && it.owner == Some(us));
+            || self.options.auto_thread && info.is_some_and(|it| it.thread_of().is_some() && it.owner == Some(us));
         if self.mentions_us(&message.content) || message.mention_roles.iter().any(|role| is_our_role(*role)) {
             Directed::Mention
         } else if answers_us() {
@@ -100,19 +99,19 @@ impl Reader<'_> {
         } else if message.mentions.iter().any(|user| user.id == us) {
             Directed::Mention
         } else if is_our_thread() {
-            // A thread that we opened to answer in is for talking to us.
+            // A message in a thread that we opened is directed at us.
             Directed::ReplyToUs
         } else {
             Directed::Ambient
         }
     }
 
-    /// The words, and words for what is neither text nor file.
+    /// The text of a message, with lines for forwarded messages, stickers and polls.
     fn whole_text(&self, message: &Message) -> String {
-        let mut lines = vec![self.words(&message.content, &message.mentions)];
+        let mut lines = vec![self.plain_text(&message.content, &message.mentions)];
         let is_forward = message.message_reference.as_ref().is_some_and(|it| it.kind == FORWARD);
         for snapshot in message.message_snapshots.iter().filter(|_| is_forward) {
-            lines.push(format!("[forwarded] {}", self.words(&snapshot.message.content, &[])));
+            lines.push(format!("[forwarded] {}", self.plain_text(&snapshot.message.content, &[])));
         }
         lines.extend(message.sticker_items.iter().map(|sticker| format!("[sticker: {}]", sticker.name)));
         lines.extend(message.poll.iter().map(|poll| {
@@ -124,7 +123,7 @@ impl Reader<'_> {
     }
 }
 
-/// Files, with a name and a media type each.
+/// Converts files to attachments.
 pub(super) fn attachments<'a>(files: impl IntoIterator<Item = &'a File>) -> Vec<Attachment> {
     let attachment = |file: &File| Attachment {
         name: file.filename.clone(),
@@ -134,7 +133,7 @@ pub(super) fn attachments<'a>(files: impl IntoIterator<Item = &'a File>) -> Vec<
     files.into_iter().map(attachment).collect()
 }
 
-/// Milliseconds of a time as Discord writes it; 0 if it is none.
+/// Parses a time of Discord's to milliseconds; 0 if it is invalid.
 fn millis(time: &str) -> i64 {
     time.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_millisecond).unwrap_or_default()
 }

@@ -1,12 +1,12 @@
-//! An emoji put on a message, or taken back.
+//! Reads a reaction that was added or removed.
 
 use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, Sender, SenderKind};
 
-use super::{Read, Reader};
+use super::{ReadEvent, Reader};
 use crate::payload::Reaction;
 
 impl Reader<'_> {
-    pub(super) fn reaction(&self, reaction: &Reaction, seq: u64, is_added: bool) -> Option<Read> {
+    pub(super) fn reaction(&self, reaction: &Reaction, seq: u64, is_added: bool) -> Option<ReadEvent> {
         let us = self.me.user;
         if reaction.user_id == us {
             return None;
@@ -14,14 +14,14 @@ impl Reader<'_> {
         let user = reaction.member.as_ref().and_then(|member| member.user.as_ref());
         let sender = match user {
             Some(user) => self.sender(user, reaction.member.as_ref(), None),
-            // In a direct chat there is no member, and nobody else.
+            // In a direct chat there is no member; only the person can react.
             None => Sender { id: reaction.user_id.to_string(), name: None, username: None, kind: SenderKind::Person },
         };
-        let place = self.directory.place(reaction.channel_id);
+        let info = self.directory.channel(reaction.channel_id);
         let chat = if reaction.guild_id.is_some() { ChatKind::Group } else { ChatKind::Direct };
         let quoted = self.sent.get(&reaction.message_id);
         if quoted.is_none() && reaction.message_author_id != Some(us) {
-            // Something that people do among themselves.
+            // The reaction is not to a message of ours.
             return None;
         }
         let emoji = match &reaction.emoji.name {
@@ -31,15 +31,15 @@ impl Reader<'_> {
         };
         let what = if is_added { "added" } else { "removed" };
         let (channel, message) = (reaction.channel_id, reaction.message_id.to_string());
-        // Discord gives it no id: the same one put on, taken back and put on again differs by its number only.
+        // Discord gives a reaction no id. If it is added, removed and added again, only the event's number differs.
         let external_id = format!("reaction:{channel}:{message}:{}:{emoji}:{what}:{seq}", sender.id);
         let event = InboundEvent {
             kind: EventKind::Reaction { message: message.clone(), emoji: if is_added { emoji } else { String::new() } },
             message_id: Some(message),
             directed: if chat == ChatKind::Direct { Directed::DirectChat } else { Directed::ReplyToUs },
             quoted: quoted.map(|message| message.text.clone()),
-            ..self.event(self.conversation(channel, place.as_ref()), chat, external_id, sender)
+            ..self.event(self.conversation(channel, info.as_ref()), chat, external_id, sender)
         };
-        Some(Read { event, message: None, interaction: None, is_hidden: false })
+        Some(ReadEvent { event, message: None, interaction: None, is_hidden: false })
     }
 }

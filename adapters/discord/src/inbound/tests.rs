@@ -37,7 +37,7 @@ impl World {
         self.directory.learn(&channel, None);
     }
 
-    fn read(&self, kind: &str, data: &Value) -> Option<Read> {
+    fn read(&self, kind: &str, data: &Value) -> Option<ReadEvent> {
         let me = Identity { user: id(US), application: id("70") };
         let now = Timestamp::from_millis(1_700_000_000_000);
         Reader { channel: &self.channel, me, options: &self.options, directory: &self.directory, sent: &self.sent, now }
@@ -48,12 +48,12 @@ impl World {
         self.read(kind, data).expect("an event").event
     }
 
-    /// A message of Ada's in the server's channel.
+    /// A message from Ada in the server's channel.
     fn message(&self, fields: Value) -> InboundEvent {
         self.event("MESSAGE_CREATE", &message(fields))
     }
 
-    fn place(&self, chat: &str, thread: Option<&str>) -> ConversationRef {
+    fn conversation(&self, chat: &str, thread: Option<&str>) -> ConversationRef {
         let conversation = ConversationRef::new(self.channel.clone(), chat);
         match thread {
             Some(thread) => conversation.in_thread(thread),
@@ -96,7 +96,7 @@ fn a_direct_chat_has_no_server() {
     let event = world.event("MESSAGE_CREATE", &direct);
 
     assert_eq!((event.chat, event.directed), (ChatKind::Direct, Directed::DirectChat));
-    assert_eq!(event.conversation, world.place("30", None));
+    assert_eq!(event.conversation, world.conversation("30", None));
     assert_eq!((event.external_id.as_str(), event.revision), ("30:100", 0));
     assert_eq!(event.message_id.as_deref(), Some("100"));
     assert_eq!((event.sender.name.as_deref(), event.sender.username.as_deref()), (Some("ada_l"), Some("ada_l")));
@@ -140,8 +140,8 @@ fn mentions_and_emoji_are_read_by_name() {
 fn a_thread_is_a_conversation_in_its_channel() {
     let world = World::default();
 
-    assert_eq!(world.message(json!({"channel_id": "12"})).conversation, world.place("10", Some("12")));
-    assert_eq!(world.message(json!({})).conversation, world.place("10", None));
+    assert_eq!(world.message(json!({"channel_id": "12"})).conversation, world.conversation("10", Some("12")));
+    assert_eq!(world.message(json!({})).conversation, world.conversation("10", None));
 }
 
 #[test]
@@ -150,12 +150,12 @@ fn a_mention_may_be_the_beginning_of_a_thread() {
     world.options.auto_thread = true;
     let mention = json!({"content": "<@7> hello"});
 
-    assert_eq!(world.message(mention.clone()).conversation, world.place("10", Some("100")));
-    assert_eq!(world.message(json!({})).conversation, world.place("10", None));
+    assert_eq!(world.message(mention.clone()).conversation, world.conversation("10", Some("100")));
+    assert_eq!(world.message(json!({})).conversation, world.conversation("10", None));
     let in_thread = world.message(with(mention, json!({"channel_id": "12"})));
-    assert_eq!(in_thread.conversation, world.place("10", Some("12")));
+    assert_eq!(in_thread.conversation, world.conversation("10", Some("12")));
     let later = world.message(json!({"channel_id": "12"}));
-    assert_eq!(later.directed, Directed::ReplyToUs, "a thread of ours is for talking to us");
+    assert_eq!(later.directed, Directed::ReplyToUs, "a message in our thread is for us");
 }
 
 /// O1.
@@ -259,7 +259,7 @@ fn a_question_is_a_command_and_its_token_is_kept_apart() {
     assert_eq!((event.text.as_str(), event.directed), ("why?", Directed::Command));
     assert_eq!(event.message_id.as_deref(), Some("interaction:200"));
     assert_eq!(event.message_id.as_deref().and_then(interaction_in), Some(id("200")));
-    assert_eq!(event.conversation, world.place("10", None));
+    assert_eq!(event.conversation, world.conversation("10", None));
     assert!(!event.raw.contains("SECRET"), "{}", event.raw);
     let record = read.interaction.expect("an interaction");
     assert!(record.is_command && !record.is_private);
@@ -277,7 +277,7 @@ fn a_private_question_is_a_conversation_of_one_person() {
         .expect("an event");
 
     assert_eq!(private_to(&read.event.conversation), Some(id("42")));
-    assert_eq!(private_to(&world.place("10", None)), None);
+    assert_eq!(private_to(&world.conversation("10", None)), None);
     assert_eq!(read.event.text, "why?");
     assert!(read.interaction.expect("an interaction").is_private);
 }
@@ -318,7 +318,7 @@ fn a_reaction_counts_when_it_is_on_what_we_said() {
 
     let event = world.event("MESSAGE_REACTION_ADD", &ours);
     assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: "👍".to_owned() });
-    assert!(world.read("MESSAGE_REACTION_ADD", &base).is_none(), "on what others said");
+    assert!(world.read("MESSAGE_REACTION_ADD", &base).is_none(), "a reaction to another's message");
     world.sent.note(id("99"), "yes", None);
     let event = world.event("MESSAGE_REACTION_REMOVE", &base);
     assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: String::new() });

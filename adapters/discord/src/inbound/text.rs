@@ -1,10 +1,10 @@
-//! The words of a message: mentions by name instead of by number
+//! Reads the text of a message: mentions by name instead of by number
 //! (<https://discord.com/developers/docs/reference#message-formatting>).
 
 use super::Reader;
 use crate::{payload::User, snowflake::Snowflake};
 
-/// What stands between `<` and `>`.
+/// The content of `<…>`.
 enum Markup<'a> {
     User(Snowflake),
     Role(Snowflake),
@@ -40,36 +40,36 @@ impl Reader<'_> {
         content.contains(&format!("<@{us}>")) || content.contains(&format!("<@!{us}>"))
     }
 
-    /// A content in words: the mention of us that it begins with left out, and everything else by its name.
-    pub(super) fn words(&self, content: &str, mentions: &[User]) -> String {
+    /// The text without a leading mention of us, and with names in place of ids.
+    pub(super) fn plain_text(&self, content: &str, mentions: &[User]) -> String {
         let us = self.me.user;
         let trimmed = content.trim();
         let bare = [format!("<@{us}>"), format!("<@!{us}>")]
             .iter()
             .find_map(|mention| trimmed.strip_prefix(mention.as_str()))
             .map_or(trimmed, |rest| rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':')));
-        // Whoever says our name alone says at least that.
-        let said = if bare.is_empty() { trimmed } else { bare };
-        let mut words = String::with_capacity(said.len());
-        let mut rest = said;
+        // A mention alone is kept as the text.
+        let trimmed = if bare.is_empty() { trimmed } else { bare };
+        let mut plain = String::with_capacity(trimmed.len());
+        let mut rest = trimmed;
         while let Some(start) = rest.find('<') {
             let (before, markup) = rest.split_at(start);
-            words.push_str(before);
+            plain.push_str(before);
             let inner = markup[1..].split_once('>');
             let named = inner.and_then(|(inner, after)| Some((self.name(&Markup::parse(inner)?, mentions)?, after)));
             if let Some((name, after)) = named {
-                words.push_str(&name);
+                plain.push_str(&name);
                 rest = after;
             } else {
-                words.push('<');
+                plain.push('<');
                 rest = &markup[1..];
             }
         }
-        words.push_str(rest);
-        words
+        plain.push_str(rest);
+        plain
     }
 
-    /// What a person reads there; `None` when it is not known.
+    /// What a person sees in its place; `None` if the name is unknown.
     fn name(&self, markup: &Markup<'_>, mentions: &[User]) -> Option<String> {
         match markup {
             Markup::User(id) => {

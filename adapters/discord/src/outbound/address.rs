@@ -1,17 +1,17 @@
-//! Where a message is that was sent: what a receipt says, and what it means later.
+//! Where a sent message is, as stored in a receipt.
 
 use rejoinder_core::{ConversationRef, DeliveryError};
 
 use crate::snowflake::Snowflake;
 
-/// Where a message is.
+/// Where a sent message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Address {
     /// In the conversation's channel.
     Message(Snowflake),
-    /// Seen by one person, and reached by the token of this interaction alone.
+    /// Private: reachable only by the token of this interaction. Holds the ids of the interaction and the message.
     Interaction(Snowflake, Snowflake),
-    /// In this direct chat, for what was asked in private.
+    /// In a direct chat, as the answer to a private request. Holds the ids of the chat and the message.
     Direct(Snowflake, Snowflake),
 }
 
@@ -42,7 +42,7 @@ impl Address {
 /// The channel of a conversation, and its thread.
 pub(super) fn channels(conversation: &ConversationRef) -> Result<(Snowflake, Option<Snowflake>), DeliveryError> {
     let parse = |id: &str| {
-        Snowflake::parse(id).ok_or_else(|| DeliveryError::Refused(format!("`{id}` is no channel on Discord")))
+        Snowflake::parse(id).ok_or_else(|| DeliveryError::Refused(format!("`{id}` is not a Discord channel")))
     };
     let thread = conversation.thread.as_deref().map(parse).transpose()?;
     Ok((parse(&conversation.chat)?, thread))

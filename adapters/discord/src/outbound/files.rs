@@ -1,4 +1,4 @@
-//! Files: those of an answer, and those that people sent.
+//! Files: uploads the files of an answer, and downloads files that people sent.
 
 use rejoinder_core::{Attachment, DeliveryError, FetchError};
 use rejoinder_kit::files::{self, FileError};
@@ -6,13 +6,13 @@ use url::Url;
 
 use crate::{Discord, api::Upload};
 
-/// Where Discord keeps files (<https://discord.com/developers/docs/reference#cdn-endpoints>).
+/// Discord's file servers (<https://discord.com/developers/docs/reference#cdn-endpoints>).
 const FILE_SERVERS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
 impl Discord {
-    /// The bytes of a file that Discord keeps.
+    /// Downloads a file from Discord.
     pub(crate) async fn fetch_file(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
-        let Some(url) = self.kept_here(&attachment.url) else {
+        let Some(url) = self.discord_url(&attachment.url) else {
             return Err(FetchError::NotOurs(attachment.name.clone()));
         };
         let limit = limit.min(self.options.max_attachment.bytes());
@@ -23,39 +23,39 @@ impl Discord {
         }
     }
 
-    /// The address, if it is Discord's own.
-    fn kept_here(&self, url: &str) -> Option<Url> {
+    /// Parses a URL; `None` unless it leads to Discord.
+    fn discord_url(&self, url: &str) -> Option<Url> {
         let url = Url::parse(url).ok()?;
-        let is_discords = url.scheme() == "https"
+        let is_from_discord = url.scheme() == "https"
             && url.port().is_none()
             && url.host_str().is_some_and(|host| FILE_SERVERS.contains(&host));
-        (is_discords || url.origin() == self.options.api_url.origin()).then_some(url)
+        (is_from_discord || url.origin() == self.options.api_url.origin()).then_some(url)
     }
 
-    /// The files to send; the lines that stand for those that are not ours to open; and the lines to say instead
-    /// of the files, should Discord not take them.
+    /// Returns the files to upload, the lines for files that are not uploaded, and the text that replaces the uploads if
+    /// Discord rejects them.
     pub(super) async fn files(
         &self,
         attachments: &[Attachment],
     ) -> Result<(Vec<Upload>, Vec<String>, String), DeliveryError> {
-        let (mut uploads, mut links, mut instead) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut uploads, mut links, mut file_lines) = (Vec::new(), Vec::new(), Vec::new());
         for attachment in attachments {
             match self.bytes_of(attachment).await? {
                 Some(bytes) => {
-                    instead.push(named(attachment));
+                    file_lines.push(file_line(attachment));
                     uploads.push(Upload {
                         name: files::name(attachment),
                         media_type: attachment.media_type.clone(),
                         bytes,
                     });
                 }
-                None => links.push(named(attachment)),
+                None => links.push(file_line(attachment)),
             }
         }
-        Ok((uploads, links, instead.join("\n")))
+        Ok((uploads, links, file_lines.join("\n")))
     }
 
-    /// The bytes of a file of an answer; `None` for one that stays where it is, or is too large.
+    /// The bytes of an answer's file; `None` if it is elsewhere, empty or too large.
     async fn bytes_of(&self, attachment: &Attachment) -> Result<Option<Vec<u8>>, DeliveryError> {
         let limit = self.options.max_upload.bytes();
         match files::inline(&attachment.url, limit) {
@@ -66,14 +66,14 @@ impl Discord {
         match self.fetch_file(attachment, limit).await {
             Ok(bytes) => Ok(Some(bytes)),
             Err(FetchError::TooLarge { .. } | FetchError::NotOurs(_)) => Ok(None),
-            // Nothing was sent yet.
+            // Nothing was sent yet, so a retry is safe.
             Err(FetchError::Failed(detail)) => Err(DeliveryError::NotSent { retry_after: None, detail }),
         }
     }
 }
 
-/// A file in words: its name, and where it is if anybody can open it there.
-fn named(attachment: &Attachment) -> String {
+/// The line for a file: its name, with a link if it is on the web.
+fn file_line(attachment: &Attachment) -> String {
     let name = attachment.name.replace(['[', ']', '\n'], " ");
     if files::is_on_the_web(&attachment.url) {
         format!("📎 [{name}]({})", attachment.url)
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_file_that_stays_where_it_is_is_a_link() {
-        assert_eq!(named(&attachment("https://example.org/b")), "📎 [a/ b .txt](https://example.org/b)");
-        assert_eq!(named(&attachment("data:text/plain,hello")), "📎 a/ b .txt");
+        assert_eq!(file_line(&attachment("https://example.org/b")), "📎 [a/ b .txt](https://example.org/b)");
+        assert_eq!(file_line(&attachment("data:text/plain,hello")), "📎 a/ b .txt");
     }
 }

@@ -1,4 +1,4 @@
-//! A content as Discord takes it: in a channel, in the place of something, and for one person's eyes.
+//! Builds the payload of a message: to send in a channel, to edit, or to follow up on an interaction.
 
 use rejoinder_core::{Content, Delivery, DeliveryError, TurnId};
 use serde_json::Value;
@@ -16,29 +16,29 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// How many buttons stand in a row, and how many rows there are
+/// The most buttons in a row, and the most rows
 /// (<https://discord.com/developers/docs/components/reference#action-row>).
-const IN_A_ROW: usize = 5;
-const ROWS: usize = 5;
+const BUTTONS_PER_ROW: usize = 5;
+const MAX_ROWS: usize = 5;
 
-/// The most characters that stand on a button.
-const LABEL: usize = 80;
+/// The longest label of a button, in characters.
+const MAX_LABEL: usize = 80;
 
-/// A message on its way out.
+/// A message to send or to edit.
 pub(super) struct Outgoing {
     /// In Discord's Markdown.
     pub(super) text: String,
     rows: Vec<CreateActionRow>,
     pub(super) files: Vec<Upload>,
-    /// The words in place of the files.
-    instead: String,
+    /// The text that replaces the files if they are rejected.
+    file_lines: String,
     suppress_embeds: bool,
 }
 
 impl Discord {
-    /// What a delivery says.
+    /// Builds the message of a delivery.
     pub(super) async fn outgoing(&self, delivery: &Delivery, content: &Content) -> Result<Outgoing, DeliveryError> {
-        let (files, mut lines, instead) = self.files(&content.attachments).await?;
+        let (files, mut lines, file_lines) = self.files(&content.attachments).await?;
         lines.insert(0, formatted(&content.text).into_owned());
         let (rows, rest) = buttons(delivery.turn(), &content.choices);
         lines.extend(rest);
@@ -47,21 +47,21 @@ impl Discord {
         let labelled = delivery.label().map(|label| format!("{label}\n{text}"));
         let text = labelled.filter(|text| units(text) <= MESSAGE_UNITS).unwrap_or(text);
         if text.is_empty() && files.is_empty() {
-            return Err(DeliveryError::Refused("there is nothing in it".to_owned()));
+            return Err(DeliveryError::Refused("the message is empty".to_owned()));
         }
-        Ok(Outgoing { text, rows, files, instead, suppress_embeds: self.options.suppress_embeds })
+        Ok(Outgoing { text, rows, files, file_lines, suppress_embeds: self.options.suppress_embeds })
     }
 }
 
 impl Outgoing {
-    /// Words, and nothing else.
+    /// A message of text alone.
     #[cfg(test)]
-    pub(super) fn of_words(text: &str) -> Self {
+    pub(super) fn of_text(text: &str) -> Self {
         Self {
             text: text.to_owned(),
             rows: Vec::new(),
             files: Vec::new(),
-            instead: String::new(),
+            file_lines: String::new(),
             suppress_embeds: false,
         }
     }
@@ -70,26 +70,26 @@ impl Outgoing {
         !self.files.is_empty()
     }
 
-    /// The same with the names of its files instead of them.
+    /// The same message with the names of its files instead of the files.
     pub(super) fn without_files(&self) -> Self {
-        let lines = [self.text.as_str(), &self.instead];
+        let lines = [self.text.as_str(), &self.file_lines];
         let text = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
         Self {
             text,
             rows: self.rows.clone(),
             files: Vec::new(),
-            instead: String::new(),
+            file_lines: String::new(),
             suppress_embeds: self.suppress_embeds,
         }
     }
 
-    /// As a message in a channel.
-    pub(super) fn created(&self, nonce: &str, channel: Snowflake, reply_to: Option<Snowflake>) -> Value {
+    /// The payload of a new message in a channel.
+    pub(super) fn create_payload(&self, nonce: &str, channel: Snowflake, reply_to: Option<Snowflake>) -> Value {
         let mut message = CreateMessage::new()
             .content(&self.text)
             .nonce(Nonce::String(nonce.to_owned()))
             .enforce_nonce(true)
-            .allowed_mentions(nobody())
+            .allowed_mentions(no_mentions())
             .components(self.rows.clone());
         if self.suppress_embeds {
             message = message.flags(MessageFlags::SUPPRESS_EMBEDS);
@@ -100,22 +100,22 @@ impl Outgoing {
                 .fail_if_not_exists(false);
             message = message.reference_message(reference);
         }
-        without_nothing(json(&message))
+        without_empty_fields(json(&message))
     }
 
-    /// In the place of what a message says.
-    pub(super) fn changed(&self) -> Value {
+    /// The payload of an edit.
+    pub(super) fn edit_payload(&self) -> Value {
         let mut message =
-            EditMessage::new().content(&self.text).allowed_mentions(nobody()).components(self.rows.clone());
+            EditMessage::new().content(&self.text).allowed_mentions(no_mentions()).components(self.rows.clone());
         if self.suppress_embeds {
             message = message.flags(MessageFlags::SUPPRESS_EMBEDS);
         }
-        without_nothing(json(&message))
+        without_empty_fields(json(&message))
     }
 
-    /// As another answer to an interaction.
-    pub(super) fn followed_up(&self, is_private: bool) -> Value {
-        let mut message = self.changed();
+    /// The payload of a further answer to an interaction.
+    pub(super) fn follow_up_payload(&self, is_private: bool) -> Value {
+        let mut message = self.edit_payload();
         let flags = message.get("flags").and_then(Value::as_u64).unwrap_or_default();
         if is_private {
             message["flags"] = (flags | EPHEMERAL).into();
@@ -123,20 +123,20 @@ impl Outgoing {
         message
     }
 
-    /// With its files, if there are any.
+    /// The request body: `message`, with the files if there are any.
     pub(super) fn body(&self, message: Value) -> Body {
         if self.files.is_empty() { Body::Json(message) } else { Body::Files(message, self.files.clone()) }
     }
 }
 
-/// Whatever an agent writes, nobody is called by it.
-fn nobody() -> CreateAllowedMentions {
+/// Pings nobody, whatever an agent writes.
+fn no_mentions() -> CreateAllowedMentions {
     CreateAllowedMentions::new().replied_user(false)
 }
 
-/// serenity writes out what is not there: lists with nothing in them, and references to nothing. Some of it
-/// Discord reads as a wish to remove something.
-fn without_nothing(mut message: Value) -> Value {
+/// Removes empty lists and null references, which serenity serialises. Discord would take some of them as a request to
+/// remove something.
+fn without_empty_fields(mut message: Value) -> Value {
     let Some(fields) = message.as_object_mut() else { return message };
     for name in ["embeds", "sticker_ids", "attachments"] {
         if fields.get(name).and_then(Value::as_array).is_some_and(Vec::is_empty) {
@@ -153,22 +153,22 @@ fn without_nothing(mut message: Value) -> Value {
     message
 }
 
-/// The choices as buttons, and in words those that no button is left for.
+/// The choices as buttons, and lines of text for those above the limit.
 fn buttons(turn: TurnId, choices: &[String]) -> (Vec<CreateActionRow>, Vec<String>) {
-    let (on_buttons, rest) = choices.split_at(choices.len().min(IN_A_ROW * ROWS));
+    let (on_buttons, rest) = choices.split_at(choices.len().min(BUTTONS_PER_ROW * MAX_ROWS));
     let button = |(index, choice): (usize, &String)| {
         CreateButton::new(pick_id(turn, index)).label(label(choice)).style(ButtonStyle::Secondary)
     };
     let buttons: Vec<CreateButton> = on_buttons.iter().enumerate().map(button).collect();
-    let rows = buttons.chunks(IN_A_ROW).map(|row| CreateActionRow::Buttons(row.to_vec())).collect();
+    let rows = buttons.chunks(BUTTONS_PER_ROW).map(|row| CreateActionRow::Buttons(row.to_vec())).collect();
     (rows, rest.iter().map(|choice| format!("- {choice}")).collect())
 }
 
 fn label(choice: &str) -> String {
-    if choice.chars().count() <= LABEL {
+    if choice.chars().count() <= MAX_LABEL {
         return choice.to_owned();
     }
-    choice.chars().take(LABEL - 1).chain(['…']).collect()
+    choice.chars().take(MAX_LABEL - 1).chain(['…']).collect()
 }
 
 fn number(id: Snowflake) -> Option<u64> {
@@ -188,7 +188,7 @@ mod tests {
             text: "hello @everyone".to_owned(),
             rows,
             files: Vec::new(),
-            instead: String::new(),
+            file_lines: String::new(),
             suppress_embeds: true,
         }
     }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_message_calls_nobody_and_says_who_it_is() {
-        let message = outgoing(&[]).created("nonce", id("10"), Some(id("20")));
+        let message = outgoing(&[]).create_payload("nonce", id("10"), Some(id("20")));
 
         assert_eq!(
             message,
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_change_removes_the_buttons() {
-        let message = outgoing(&[]).changed();
+        let message = outgoing(&[]).edit_payload();
 
         assert_eq!(message["components"], serde_json::json!([]));
         assert_eq!(message["allowed_mentions"]["parse"], serde_json::json!([]));
@@ -231,7 +231,7 @@ mod tests {
     fn choices_are_buttons_in_rows_of_five() {
         let choices: Vec<String> = (0..27).map(|number| format!("{number}{}", "x".repeat(100))).collect();
 
-        let message = outgoing(&choices).created("nonce", id("10"), None);
+        let message = outgoing(&choices).create_payload("nonce", id("10"), None);
 
         let rows = message["components"].as_array().expect("rows");
         assert_eq!(rows.len(), 5);
@@ -244,6 +244,6 @@ mod tests {
             }
         }
         let turn = TurnId::new(Timestamp::from_millis(0));
-        assert_eq!(buttons(turn, &choices).1.len(), 2, "the rest is said in words");
+        assert_eq!(buttons(turn, &choices).1.len(), 2, "the rest are lines of text");
     }
 }

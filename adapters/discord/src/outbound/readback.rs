@@ -1,4 +1,4 @@
-//! Whether a message is there already, once its nonce is forgotten.
+//! IdFormat for a message that an earlier attempt may have sent, once its nonce has expired.
 
 use std::time::Duration;
 
@@ -9,55 +9,54 @@ use super::message::Outgoing;
 use crate::{
     Discord,
     errors::ApiError,
-    payload::{Message, Sent},
+    payload::{Message, SentMessage},
     snowflake::Snowflake,
 };
 
-/// How long Discord surely knows a nonce: "the past few minutes", of which two were seen
-/// (<https://discord.com/developers/docs/resources/message#create-message>). A call may take a while.
-const NONCE_LASTS: Duration = Duration::from_secs(80);
+/// How long a nonce is relied on. Discord promises "the past few minutes"
+/// (<https://discord.com/developers/docs/resources/message#create-message>); two were observed, less the time of a call.
+const NONCE_LIFETIME: Duration = Duration::from_secs(80);
 
-/// How far Discord's clock may be behind ours.
+/// How far Discord's clock may lag behind ours.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// How far is looked back when nothing is known.
-const AGES: Duration = Duration::from_hours(24);
+/// How far to look back if the time of the first attempt is unknown.
+const SEARCH_WINDOW: Duration = Duration::from_hours(24);
 
-/// How many pages are read back at most: what came after a message of ours in a busy channel.
-const PAGES: usize = 20;
+/// The most pages to read, for a busy channel.
+const MAX_PAGES: usize = 20;
 
-/// What stands for a delivery in Discord's eyes: its id, in fewer than 25 characters.
+/// The nonce of a delivery: its id in 22 characters. Discord allows 25.
 pub(super) fn nonce(delivery: &Delivery) -> String {
     use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
     URL_SAFE_NO_PAD.encode(delivery.id().as_uuid().as_bytes())
 }
 
-/// When a delivery was made: no attempt was before that. `None`: its id says a time that has not come, so that
-/// nothing is known.
-fn made_at(delivery: &Delivery, now: Timestamp) -> Option<Timestamp> {
+/// When a delivery was created, before its first attempt. `None` if the time in its id is in the future, so wrong.
+fn created_at(delivery: &Delivery, now: Timestamp) -> Option<Timestamp> {
     let millis = delivery.id().as_uuid().as_u128() >> 80;
-    let made = Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX));
-    Some(made).filter(|made| *made <= now)
+    let created = Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX));
+    Some(created).filter(|created| *created <= now)
 }
 
 impl Discord {
-    /// The message that an earlier attempt left, if it may be forgotten that it did.
-    pub(super) async fn sent_before(
+    /// IdFormat for the message of an earlier attempt. `None` if there was none, or if the nonce still prevents a copy.
+    pub(super) async fn find_earlier_attempt(
         &self,
         delivery: &Delivery,
         outgoing: &Outgoing,
         channel: Snowflake,
         reply_to: Option<Snowflake>,
-    ) -> Result<Option<Sent>, ApiError> {
+    ) -> Result<Option<SentMessage>, ApiError> {
         let now = self.clock.now();
-        let made = made_at(delivery, now);
-        if delivery.attempt() < 2 || made.is_some_and(|made| now.since(made) < NONCE_LASTS) {
+        let created = created_at(delivery, now);
+        if delivery.attempt() < 2 || created.is_some_and(|created| now.since(created) < NONCE_LIFETIME) {
             return Ok(None);
         }
-        let since = made.unwrap_or_else(|| before(now, AGES));
+        let since = created.unwrap_or_else(|| before(now, SEARCH_WINDOW));
         let found = self.read_back(delivery, outgoing, channel, reply_to, since).await;
-        // Something may be there as long as nobody has looked.
+        // Until the channel was read, the message may be there, so the result is unknown.
         found.map_err(|error| match error {
             ApiError::NotWritten(detail) => ApiError::NoAnswer(detail),
             error => error,
@@ -71,21 +70,21 @@ impl Discord {
         channel: Snowflake,
         reply_to: Option<Snowflake>,
         since: Timestamp,
-    ) -> Result<Option<Sent>, ApiError> {
+    ) -> Result<Option<SentMessage>, ApiError> {
         let us = self.me().await?.user;
         let nonce = nonce(delivery);
         let mut after = Snowflake::at(before(since, MARGIN));
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let path = format!("channels/{channel}/messages?after={after}&limit=100");
             let page: Vec<Box<RawValue>> = self.api.get(&path).await?;
             let mut messages: Vec<Message> =
                 page.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
             messages.sort_unstable_by_key(|message| message.id);
             if let Some(found) = messages.iter().find(|message| {
-                // One that has its receipt is another delivery's, with the same words.
-                self.sent.get(&message.id).is_none() && is_it(message, us, &nonce, outgoing, reply_to)
+                // A message in `sent` belongs to another delivery with the same text.
+                self.sent.get(&message.id).is_none() && is_same_message(message, us, &nonce, outgoing, reply_to)
             }) {
-                return Ok(Some(Sent { id: found.id }));
+                return Ok(Some(SentMessage { id: found.id }));
             }
             match messages.last() {
                 Some(last) if page.len() >= 100 && last.id > after => after = last.id,
@@ -100,8 +99,14 @@ fn before(at: Timestamp, by: Duration) -> Timestamp {
     Timestamp::from_millis(at.as_millis().saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// Whether a message is ours and this one: by its nonce, and where Discord does not say that, by what it says.
-fn is_it(message: &Message, us: Snowflake, nonce: &str, outgoing: &Outgoing, reply_to: Option<Snowflake>) -> bool {
+/// Whether a message is ours and belongs to this delivery: by its nonce, or by its content if it has none.
+fn is_same_message(
+    message: &Message,
+    us: Snowflake,
+    nonce: &str,
+    outgoing: &Outgoing,
+    reply_to: Option<Snowflake>,
+) -> bool {
     if message.author.as_ref().is_none_or(|author| author.id != us) {
         return false;
     }
@@ -126,7 +131,7 @@ mod tests {
         Snowflake::parse(text).expect("an id")
     }
 
-    /// A message of ours that says "sorry", in reply to 50.
+    /// Whether our message "sorry" in reply to 50, changed by `fields`, is recognised.
     fn is_found(fields: &serde_json::Value, reply_to: Option<&str>) -> bool {
         let mut message = serde_json::json!({
             "id": "60", "channel_id": "1", "author": {"id": "7"}, "content": "sorry",
@@ -134,7 +139,7 @@ mod tests {
         });
         message.as_object_mut().expect("an object").extend(fields.as_object().expect("fields").clone());
         let message = serde_json::from_value(message).expect("a message");
-        is_it(&message, id("7"), "ours", &Outgoing::of_words("sorry"), reply_to.map(id))
+        is_same_message(&message, id("7"), "ours", &Outgoing::of_text("sorry"), reply_to.map(id))
     }
 
     #[test]
@@ -142,8 +147,8 @@ mod tests {
         use serde_json::json;
 
         assert!(is_found(&json!({}), Some("50")));
-        assert!(is_found(&json!({"message_reference": null}), Some("50")), "what it replied to is gone");
-        assert!(!is_found(&json!({}), Some("51")), "the same words to somebody else");
+        assert!(is_found(&json!({"message_reference": null}), Some("50")), "the message it replied to is gone");
+        assert!(!is_found(&json!({}), Some("51")), "the same text in reply to another message");
         assert!(!is_found(&json!({}), None));
         assert!(!is_found(&json!({"content": "else"}), Some("50")));
         assert!(!is_found(&json!({"author": {"id": "8"}}), Some("50")));
@@ -160,8 +165,12 @@ mod tests {
         assert!(nonce(&first).len() <= 25, "{}", nonce(&first));
         assert_eq!(nonce(&first), nonce(&first));
         assert_ne!(nonce(&first), nonce(&second));
-        let made = made_at(&first, Timestamp::from_millis(i64::MAX)).expect("a time");
-        assert_eq!(made_at(&first, made), Some(made));
-        assert_eq!(made_at(&first, before(made, Duration::from_millis(1))), None, "not in the time to come");
+        let created = created_at(&first, Timestamp::from_millis(i64::MAX)).expect("a time");
+        assert_eq!(created_at(&first, created), Some(created));
+        assert_eq!(
+            created_at(&first, before(created, Duration::from_millis(1))),
+            None,
+            "a time in the future is rejected"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Channels and their threads: where a message goes, where it is, and threads that begin with an answer.
+//! Channels and threads: where a message is sent, where it is found, and threads that are opened with an answer.
 
 use rejoinder_core::{ConversationRef, Delivery, DeliveryError, Receipt};
 use reqwest::Method;
@@ -9,26 +9,26 @@ use crate::{
     Discord,
     api::{Body, json},
     errors::{ApiError, Refusal, code},
-    payload::{Message, Sent},
+    payload::{Message, SentMessage},
     snowflake::Snowflake,
 };
 
-/// The longest name of a thread, in characters
+/// The longest name that is given to a thread, in characters. Discord allows 100
 /// (<https://discord.com/developers/docs/resources/channel#start-thread-from-message>).
-const NAME: usize = 80;
+const MAX_NAME: usize = 80;
 
-/// What a thread is called whose message has no words.
+/// The name of a thread whose first message has no text.
 const NAMELESS: &str = "…";
 
 impl Discord {
-    /// Notes what a thread is to be called that begins with this message.
-    pub(crate) fn note_topic(&self, message: &str, text: &str) {
+    /// Notes the name of the thread that will start from this message.
+    pub(crate) fn note_thread_title(&self, message: &str, text: &str) {
         if let Some(message) = Snowflake::parse(message) {
-            self.topics.insert(message, name(text).into());
+            self.thread_titles.insert(message, thread_name(text).into());
         }
     }
 
-    /// Sends to a conversation's channel or thread; opens the thread if it is to begin with this.
+    /// Sends to a conversation's channel or thread. With `auto_thread`, opens the thread if it does not exist yet.
     pub(super) async fn send_in(
         &self,
         delivery: &Delivery,
@@ -37,15 +37,15 @@ impl Discord {
     ) -> Result<Receipt, ApiError> {
         let (chat, thread) = address::channels(delivery.conversation()).map_err(|error| no_channel(&error))?;
         let Some(thread) = thread else {
-            let is_direct = self.directory.place(chat).is_some_and(|place| place.is_direct());
+            let is_direct = self.directory.channel(chat).is_some_and(|info| info.is_direct());
             let sent = self.post(delivery, outgoing, chat, reply_to.filter(|_| !is_direct)).await?;
-            return Ok(self.note(&sent, outgoing));
+            return Ok(self.note_sent(&sent, outgoing));
         };
         if self.threadless.get(&thread).is_some() {
             let sent = self.post(delivery, outgoing, chat, Some(thread)).await?;
-            return Ok(self.note(&sent, outgoing));
+            return Ok(self.note_sent(&sent, outgoing));
         }
-        // A thread's first message stands in the channel: nothing in the thread can reply to it.
+        // The message that a thread starts from is in the channel, so a message in the thread cannot reply to it.
         let reply_to = reply_to.filter(|message| *message != thread);
         let is_unknown = |error: &ApiError| error.refusal().is_some_and(|it| it.code == code::UNKNOWN_CHANNEL);
         let sent = match self.post(delivery, outgoing, thread, reply_to).await {
@@ -59,46 +59,48 @@ impl Discord {
             }
             sent => sent?,
         };
-        Ok(self.note(&sent, outgoing))
+        Ok(self.note_sent(&sent, outgoing))
     }
 
-    /// Opens the thread of a message; `false` when none can be opened there.
+    /// Opens the thread of a message; `false` if that is impossible.
     async fn open_thread(&self, channel: Snowflake, message: Snowflake) -> Result<bool, ApiError> {
         let path = format!("channels/{channel}/messages/{message}");
-        let topic = match self.topics.get(&message) {
-            Some(topic) => topic.to_string(),
-            None => self.api.get::<Message>(&path).await.map_or_else(|_| NAMELESS.to_owned(), |it| name(&it.content)),
+        let title = match self.thread_titles.get(&message) {
+            Some(title) => title.to_string(),
+            None => {
+                self.api.get::<Message>(&path).await.map_or_else(|_| NAMELESS.to_owned(), |it| thread_name(&it.content))
+            }
         };
-        let thread = json(&CreateThread::new(topic));
-        match self.api.tell::<Sent>(Method::POST, &format!("{path}/threads"), &thread).await {
+        let thread = json(&CreateThread::new(title));
+        match self.api.ask_json::<SentMessage>(Method::POST, &format!("{path}/threads"), &thread).await {
             Ok(_) | Err(ApiError::Refused(Refusal { code: code::THREAD_EXISTS, .. })) => Ok(true),
-            Err(error) if error.may_pass() => Err(error),
+            Err(error) if error.is_transient() => Err(error),
             Err(error) => {
-                tracing::info!(channel = %self.channel, %error, "no thread can be opened: the answer goes to the channel");
+                tracing::info!(channel = %self.channel, %error, "the thread cannot be opened, answering in the channel");
                 Ok(false)
             }
         }
     }
 
-    /// Sends to a channel, once.
+    /// Sends a message to a channel, unless an earlier attempt did.
     pub(super) async fn post(
         &self,
         delivery: &Delivery,
         outgoing: &Outgoing,
         channel: Snowflake,
         reply_to: Option<Snowflake>,
-    ) -> Result<Sent, ApiError> {
-        if let Some(sent) = self.sent_before(delivery, outgoing, channel, reply_to).await? {
+    ) -> Result<SentMessage, ApiError> {
+        if let Some(sent) = self.find_earlier_attempt(delivery, outgoing, channel, reply_to).await? {
             return Ok(sent);
         }
         let path = format!("channels/{channel}/messages");
         let nonce = nonce(delivery);
         let create = |reply_to| {
-            let body = outgoing.body(outgoing.created(&nonce, channel, reply_to));
+            let body = outgoing.body(outgoing.create_payload(&nonce, channel, reply_to));
             self.api.ask(Method::POST, &path, body)
         };
-        let sent: Sent = match create(reply_to).await {
-            // The answer counts more than what it stands under.
+        let sent: SentMessage = match create(reply_to).await {
+            // The answer matters more than its reply link.
             Err(error) if reply_to.is_some() && error.refusal().is_some_and(Refusal::is_about_reply) => {
                 create(None).await?
             }
@@ -108,10 +110,10 @@ impl Discord {
         Ok(sent)
     }
 
-    /// Does something to a message where it is: in the thread, or in the channel that the thread belongs to. A
-    /// thread's first message is in the channel, but a forum's post is in the thread.
-    /// `tail` is what follows the message in the call's path.
-    pub(super) async fn where_it_is(
+    /// Makes a call on a message in the thread or in its parent channel, wherever the message is. The message that a thread
+    /// starts from is in the channel, but the first message of a forum post is in the thread. `tail` follows the message id
+    /// in the path.
+    pub(super) async fn call_on_message(
         &self,
         conversation: &ConversationRef,
         message: Snowflake,
@@ -135,7 +137,7 @@ impl Discord {
         };
         match call(first).await {
             Err(error) if is_elsewhere(&error) => call(second).await.map_err(|other| {
-                // Which of the two is the better reason cannot be known; that it is gone is one.
+                // If neither has the message, the first error is as good as the second.
                 if is_elsewhere(&other) { error } else { other }
             }),
             done => done,
@@ -147,13 +149,13 @@ fn no_channel(error: &DeliveryError) -> ApiError {
     ApiError::Refused(Refusal { code: code::UNKNOWN_CHANNEL, ..Refusal::of(404, error.to_string()) })
 }
 
-/// What a thread is called that begins with these words.
-fn name(text: &str) -> String {
+/// The name of a thread that starts from this text: its first line, shortened.
+fn thread_name(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(NAMELESS);
-    if line.chars().count() <= NAME {
+    if line.chars().count() <= MAX_NAME {
         return line.to_owned();
     }
-    line.chars().take(NAME - 1).chain(['…']).collect()
+    line.chars().take(MAX_NAME - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -162,8 +164,8 @@ mod tests {
 
     #[test]
     fn a_thread_is_called_by_its_first_line() {
-        assert_eq!(name("\n What is this?\nTell me."), "What is this?");
-        assert_eq!(name(" "), NAMELESS);
-        assert_eq!(name(&"ö".repeat(200)).chars().count(), 80);
+        assert_eq!(thread_name("\n What is this?\nTell me."), "What is this?");
+        assert_eq!(thread_name(" "), NAMELESS);
+        assert_eq!(thread_name(&"ö".repeat(200)).chars().count(), 80);
     }
 }

@@ -1,17 +1,17 @@
-//! Discord applications: what can be said about one, and what is wrong.
+//! Tests of the Discord section: valid keys, and the errors for invalid ones.
 
 use rejoinder_config::testing::{Machine, check_channel_manual};
 use rstest::rstest;
 
 use super::*;
 
-/// An application with `keys`, below its token in line 2.
+/// An application whose token is in line 2, followed by `keys`.
 fn bot(keys: &str) -> Machine {
     Machine::with_channel::<DiscordSection>(&format!("[channels.discord.main]\ntoken = \"MTIz.abc_DEF.g-h1\"\n{keys}"))
 }
 
 fn read(keys: &str) -> DiscordSection {
-    bot(keys).config().channels.of::<DiscordSection>().next().expect("it is there").1.clone()
+    bot(keys).config().channels.of::<DiscordSection>().next().expect("one channel").1.clone()
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn lists_can_be_set_from_the_environment() {
     ]);
 
     let config = machine.config();
-    let bot = config.channels.of::<DiscordSection>().next().expect("it is there").1;
+    let bot = config.channels.of::<DiscordSection>().next().expect("one channel").1;
 
     assert_eq!(bot.allow_from.iter().collect::<Vec<_>>(), ["42", "ada_l"]);
     assert_eq!(bot.command_guilds, ["7"]);
@@ -98,7 +98,7 @@ fn what_is_shown_of_an_application_can_be_loaded_but_for_its_token() {
     assert_eq!(again, shown);
 }
 
-/// One mistake each: what is written below the token, and what is said of it after "channels.discord.main."
+/// One mistake each: the keys below the token, and the error after "channels.discord.main."
 #[rstest]
 #[case::an_address_that_is_none(
     "api_url = \"discord\"",
@@ -106,7 +106,7 @@ fn what_is_shown_of_an_application_can_be_loaded_but_for_its_token() {
 )]
 #[case::an_address_with_a_query(
     "api_url = \"https://x/?a=1\"",
-    "api_url` must end with the path: take out what follows the `?` or `#`"
+    "api_url` must end with the path: remove the part from the `?` or `#` on"
 )]
 #[case::a_gateway_of_another_kind(
     "gateway_url = \"https://gateway.discord.gg\"",
@@ -114,11 +114,11 @@ fn what_is_shown_of_an_application_can_be_loaded_but_for_its_token() {
 )]
 #[case::a_gateway_with_a_query(
     "gateway_url = \"wss://gateway.discord.gg/?v=10\"",
-    "gateway_url` must end with the path: take out what follows the `?` or `#`"
+    "gateway_url` must end with the path: remove the part from the `?` or `#` on"
 )]
 #[case::a_gateway_with_a_password(
     "gateway_url = \"wss://me:pw@gateway.discord.gg\"",
-    "gateway_url` holds a user or a password, which would be printed with it: take them out"
+    "gateway_url` contains a user or a password, which would be printed with it: remove them"
 )]
 #[case::pairing(
     "dm_policy = \"pairing\"",
@@ -160,11 +160,11 @@ fn what_is_shown_of_an_application_can_be_loaded_but_for_its_token() {
 )]
 #[case::servers_for_no_commands(
     "command_guilds = [7]\ncommands = false",
-    "command_guilds` is not used while commands is false: take one of the two out"
+    "command_guilds` is not used while commands is false: remove one of the two"
 )]
 #[case::everything_without_its_words(
     "group_policy = \"all\"\nmessage_content = false",
-    "group_policy` is \"all\", and message_content is false: without the words there is nothing to put before the agent but what is directed at it"
+    "group_policy` is \"all\", but message_content is false, so most messages arrive without text: set it to true, or use \"mention\" here"
 )]
 #[case::a_way_of_streaming_that_there_is_not(
     "streaming = \"draft\"",
@@ -192,18 +192,18 @@ fn a_mistake_is_named_with_its_key_file_and_line(#[case] keys: &str, #[case] sai
 
 #[rstest]
 #[case::nothing("", "is empty")]
-#[case::words("my bot", "must be as the developer portal shows it under \"Bot\": three parts with dots between")]
+#[case::words("my bot", "must be the token from \"Bot\" in the developer portal: three parts separated by dots")]
 #[case::the_applications_id(
     "80351110224678912",
-    "must be as the developer portal shows it under \"Bot\": three parts with dots between"
+    "must be the token from \"Bot\" in the developer portal: three parts separated by dots"
 )]
 #[case::with_its_scheme(
     "Bot MTIz.abc.def",
-    "must be as the developer portal shows it under \"Bot\": three parts with dots between"
+    "must be the token from \"Bot\" in the developer portal: three parts separated by dots"
 )]
 #[case::a_part_that_is_empty(
     "MTIz..def",
-    "must be as the developer portal shows it under \"Bot\": three parts with dots between"
+    "must be the token from \"Bot\" in the developer portal: three parts separated by dots"
 )]
 fn what_is_no_token_is_named_and_not_shown(#[case] token: &str, #[case] said: &str) {
     let machine = Machine::with_channel::<DiscordSection>(&format!("[channels.discord.main]\ntoken = \"{token}\""));
@@ -227,7 +227,7 @@ fn two_channels_of_one_bot_are_named() {
 
     assert_eq!(
         machine.errors(),
-        "config key `channels.discord.b.token` is the token of channels.discord.a too: a bot can be one channel only (rejoinder.toml:4)"
+        "config key `channels.discord.b.token` is the token of channels.discord.a too: a bot can be used by one channel only (rejoinder.toml:4)"
     );
 }
 

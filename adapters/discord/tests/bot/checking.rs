@@ -1,4 +1,4 @@
-//! Who a token belongs to.
+//! Checks which bot a token belongs to.
 
 use rejoinder_discord::{CheckError, check};
 use rejoinder_discord_server::DiscordServer;

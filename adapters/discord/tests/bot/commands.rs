@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rejoinder_core::ChannelAdapter;
 use rejoinder_discord::DiscordSection;
-use rejoinder_discord_server::{DiscordServer, Fault, Gateway as Event, Scope};
+use rejoinder_discord_server::{DiscordServer, Fault, GatewayAction, Scope};
 use serde_json::json;
 
 use crate::support::{Gateway, options};
@@ -20,14 +20,14 @@ async fn the_commands_are_registered_where_they_belong() {
         Some(names).filter(|names| !names.is_empty())
     };
 
-    let listed = server.until("they are listed", async || sorted(server.commands(None).await)).await;
+    let listed = server.until("all are listed", async || sorted(server.commands(None).await)).await;
     assert_eq!(listed, expected);
     assert!(server.commands(Some(&guild)).await.is_empty());
     gateway.stop().await;
 
     let command_guilds = vec![guild.id().to_owned()];
     let gateway = Gateway::with(DiscordSection { command_guilds, ..options(&server) }).await;
-    let listed = server.until("they are listed", async || sorted(server.commands(Some(&guild)).await)).await;
+    let listed = server.until("all are listed", async || sorted(server.commands(Some(&guild)).await)).await;
     assert_eq!(listed, expected);
     gateway.stop().await;
 }
@@ -40,13 +40,13 @@ async fn a_question_is_answered_in_the_place_of_its_notice() {
     let gateway = Gateway::connected(&server).await;
 
     let asked = ada.slash(&general, "ask", json!({"question": "wait for it"})).await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
     let noticed =
-        server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged));
+        server.until("acknowledged", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged));
     assert_eq!(noticed.await.response.as_deref(), Some("deferred"));
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
-    assert_eq!(server.until_said(&general, 1).await, ["for it and that is all."]);
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["for it and that is all."]);
     let answered = server.interaction(&asked).await;
     let visible = server.visible(&general).await;
     assert_eq!(answered.message_id.as_ref(), visible.last().map(|message| &message.id));
@@ -62,7 +62,7 @@ async fn a_command_of_the_gateways_own_is_answered_by_it() {
 
     ada.slash(&ada.direct().await, "stop", json!({})).await;
 
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["Nothing to stop."]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["Nothing to stop."]);
     gateway.stop().await;
 }
 
@@ -74,9 +74,9 @@ async fn a_draft_of_an_answer_stands_in_the_place_of_the_notice() {
     let gateway = Gateway::connected(&server).await;
 
     ada.slash(&general, "ask", json!({"question": "begin here"})).await;
-    assert_eq!(server.until_said(&general, 1).await, ["here"]);
-    gateway.agent_goes_on();
-    gateway.settles().await;
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["here"]);
+    gateway.release_agent();
+    gateway.until_settled().await;
 
     let visible = server.visible(&general).await;
     assert_eq!(visible.iter().filter(|message| message.ours).count(), 1);
@@ -92,7 +92,7 @@ async fn an_emoji_as_the_answer_to_a_command_is_said() {
 
     ada.slash(&ada.direct().await, "ask", json!({"question": "react 👍"})).await;
 
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["👍"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["👍"]);
     gateway.stop().await;
 }
 
@@ -103,17 +103,17 @@ async fn after_fifteen_minutes_the_answer_goes_to_the_channel() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     let asked = ada.slash(&general, "ask", json!({"question": "wait for it"})).await;
-    gateway.agent_has(1).await;
-    server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
+    gateway.until_agent_has(1).await;
+    server.until("acknowledged", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
 
     let time = Duration::from_mins(16);
     server.advance(time).await;
     gateway.clock.advance(time);
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     server
         .until("the answer", async || {
-            let said = server.said(&general).await;
+            let said = server.bot_texts(&general).await;
             said.contains(&"for it and that is all.".to_owned()).then_some(())
         })
         .await;
@@ -136,7 +136,7 @@ async fn what_is_asked_in_private_is_answered_in_private() {
         (ours.len() == 2).then_some(ours)
     });
     assert!(both.await.iter().all(|message| message.ephemeral_to.as_deref() == Some(ada.id())));
-    assert!(bob.sees(&general).await.iter().all(|message| !message.ours), "nobody else sees it");
+    assert!(bob.sees(&general).await.iter().all(|message| !message.ours), "only Ada sees it");
     gateway.stop().await;
 }
 
@@ -147,18 +147,18 @@ async fn what_was_asked_in_private_is_answered_in_the_direct_chat_when_it_takes_
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     let asked = ada.slash(&general, "ask", json!({"question": "wait for it", "private": true})).await;
-    gateway.agent_has(1).await;
-    server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
+    gateway.until_agent_has(1).await;
+    server.until("acknowledged", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
 
     let time = Duration::from_mins(16);
     server.advance(time).await;
     gateway.clock.advance(time);
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     let chat = ada.direct().await;
     server
         .until("the answer", async || {
-            let said = server.said(&chat).await;
+            let said = server.bot_texts(&chat).await;
             said.contains(&"for it and that is all.".to_owned()).then_some(())
         })
         .await;
@@ -172,20 +172,20 @@ async fn a_command_survives_a_restart() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     let asked = ada.slash(&general, "ask", json!({"question": "wait for it"})).await;
-    gateway.agent_has(1).await;
-    server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
+    gateway.until_agent_has(1).await;
+    server.until("acknowledged", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
 
-    let gateway = gateway.down().await.up(&server).await;
-    gateway.agent_has(1).await;
-    gateway.agent_goes_on();
+    let gateway = gateway.shut_down().await.restart(&server).await;
+    gateway.until_agent_has(1).await;
+    gateway.release_agent();
 
-    assert_eq!(server.until_said(&general, 1).await, ["for it and that is all."]);
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["for it and that is all."]);
     let answered = server.interaction(&asked).await;
     assert_eq!(answered.message_id, server.visible(&general).await.pop().map(|message| message.id));
     gateway.stop().await;
 }
 
-/// An acknowledgement that may have arrived is made again; that it did is no failure.
+/// An acknowledgement that may have arrived is repeated; "already acknowledged" is not a failure.
 #[tokio::test]
 async fn an_acknowledgement_whose_answer_is_lost_counts() {
     let server = DiscordServer::start().await;
@@ -195,35 +195,35 @@ async fn an_acknowledgement_whose_answer_is_lost_counts() {
 
     let asked = ada.slash(&ada.direct().await, "ask", json!({"question": "say hello"})).await;
 
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["hello"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["hello"]);
     let answered = server.interaction(&asked).await;
     assert!(answered.acknowledged && !answered.failed && answered.message_id.is_some(), "{answered:?}");
     assert!(gateway.adapter.health().problem.is_none());
     gateway.stop().await;
 }
 
-/// What was missed may take long to read; a command has three seconds.
+/// Reading missed messages may take long; a command must be acknowledged within three seconds.
 #[tokio::test]
 async fn a_command_does_not_wait_for_what_was_missed() {
     let server = DiscordServer::start().await;
     let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
     let gateway = Gateway::connected(&server).await;
     ada.dm("say one").await;
-    server.until_said(&ada.direct().await, 1).await;
-    gateway.settles().await;
-    let gateway = gateway.down().await;
-    server.gateway(Event::Forget).await;
+    server.until_bot_texts(&ada.direct().await, 1).await;
+    gateway.until_settled().await;
+    let gateway = gateway.shut_down().await;
+    server.gateway(GatewayAction::Forget).await;
     ada.dm("say two").await;
     server
         .fault(Fault::on("GET", "/channels/*/messages").rate_limited(Duration::from_hours(1), Scope::User).always())
         .await;
-    let gateway = gateway.up(&server).await;
+    let gateway = gateway.restart(&server).await;
     server.until_connected().await;
 
     let asked = bob.slash(&bob.direct().await, "ask", json!({"question": "say hello"})).await;
 
-    assert_eq!(server.until_said(&bob.direct().await, 1).await, ["hello"]);
+    assert_eq!(server.until_bot_texts(&bob.direct().await, 1).await, ["hello"]);
     assert!(!server.interaction(&asked).await.failed);
-    assert_eq!(server.said(&ada.direct().await).await, ["one"], "that is still to be read");
+    assert_eq!(server.bot_texts(&ada.direct().await).await, ["one"], "the missed message is not read yet");
     gateway.stop().await;
 }

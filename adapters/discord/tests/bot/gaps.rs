@@ -1,8 +1,8 @@
-//! What is said while the gateway is away.
+//! Messages that are missed while the gateway is down.
 
 use std::time::Duration;
 
-use rejoinder_discord_server::{DiscordServer, Gateway as Event};
+use rejoinder_discord_server::{DiscordServer, GatewayAction};
 
 use crate::support::Gateway;
 
@@ -18,12 +18,12 @@ async fn the_first_start_answers_nothing_from_before_it() {
     let gateway = Gateway::connected(&server).await;
     ada.mentions(&general, "say new").await;
 
-    assert_eq!(server.until_said(&general, 1).await, ["new"]);
-    assert_eq!(gateway.told(), ["say new"]);
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["new"]);
+    assert_eq!(gateway.agent_texts(), ["say new"]);
     gateway.stop().await;
 }
 
-/// D1, D9: channels, threads, forums and direct chats, each in its order.
+/// D1, D9: in channels, threads, forums and direct chats, each in order.
 #[tokio::test]
 async fn what_was_said_while_the_gateway_was_away_is_answered_once() {
     let server = DiscordServer::start().await;
@@ -33,26 +33,26 @@ async fn what_was_said_while_the_gateway_was_away_is_answered_once() {
     let gateway = Gateway::connected(&server).await;
     ada.dm("say before").await;
     ada.mentions(&general, "say before").await;
-    server.until_said(&ada.direct().await, 1).await;
-    server.until_said(&general, 1).await;
-    gateway.settles().await;
+    server.until_bot_texts(&ada.direct().await, 1).await;
+    server.until_bot_texts(&general, 1).await;
+    gateway.until_settled().await;
 
-    let gateway = gateway.down().await;
-    server.gateway(Event::Forget).await;
+    let gateway = gateway.shut_down().await;
+    server.gateway(GatewayAction::Forget).await;
     ada.dm("say one").await;
     ada.mentions(&general, "say one").await;
     ada.mentions(&general, "say two").await;
     let thread = ada.opens_thread(&general, "aside").await;
     ada.mentions(&thread, "say aside").await;
     let post = ada.posts(&forum, "A question", &format!("{} say posted", server.bot_mention())).await;
-    let gateway = gateway.up(&server).await;
+    let gateway = gateway.restart(&server).await;
 
-    assert_eq!(server.until_said(&general, 3).await, ["before", "one", "two"]);
-    assert_eq!(server.until_said(&ada.direct().await, 2).await, ["before", "one"]);
-    assert_eq!(server.until_said(&thread, 1).await, ["aside"]);
-    assert_eq!(server.until_said(&post, 1).await, ["posted"]);
-    gateway.settles().await;
-    assert_eq!(server.said(&general).await.len(), 3);
+    assert_eq!(server.until_bot_texts(&general, 3).await, ["before", "one", "two"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 2).await, ["before", "one"]);
+    assert_eq!(server.until_bot_texts(&thread, 1).await, ["aside"]);
+    assert_eq!(server.until_bot_texts(&post, 1).await, ["posted"]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&general).await.len(), 3);
     gateway.stop().await;
 }
 
@@ -63,18 +63,18 @@ async fn more_than_a_page_is_read() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     ada.mentions(&general, "say ready").await;
-    server.until_said(&general, 1).await;
-    gateway.settles().await;
+    server.until_bot_texts(&general, 1).await;
+    gateway.until_settled().await;
 
-    let gateway = gateway.down().await;
-    server.gateway(Event::Forget).await;
+    let gateway = gateway.shut_down().await;
+    server.gateway(GatewayAction::Forget).await;
     let crowd = [(ada.clone(), general.clone())];
     server.all_say(&crowd, 230, "stay {}").await;
     ada.mentions(&general, "say done").await;
-    let gateway = gateway.up(&server).await;
+    let gateway = gateway.restart(&server).await;
 
-    assert_eq!(server.until_said(&general, 2).await, ["ready", "done"]);
-    gateway.agent_has(232 - 1).await;
+    assert_eq!(server.until_bot_texts(&general, 2).await, ["ready", "done"]);
+    gateway.until_agent_has(232 - 1).await;
     gateway.stop().await;
 }
 
@@ -84,23 +84,23 @@ async fn what_is_too_old_is_not_read() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     ada.dm("say one").await;
-    server.until_said(&ada.direct().await, 1).await;
-    gateway.settles().await;
+    server.until_bot_texts(&ada.direct().await, 1).await;
+    gateway.until_settled().await;
 
-    let gateway = gateway.down().await;
-    server.gateway(Event::Forget).await;
+    let gateway = gateway.shut_down().await;
+    server.gateway(GatewayAction::Forget).await;
     ada.dm("say too old").await;
     let day = Duration::from_hours(25);
     server.advance(day).await;
     gateway.clock.advance(day);
     ada.dm("say new").await;
-    let gateway = gateway.up(&server).await;
+    let gateway = gateway.restart(&server).await;
 
-    assert_eq!(server.until_said(&ada.direct().await, 2).await, ["one", "new"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 2).await, ["one", "new"]);
     gateway.stop().await;
 }
 
-/// A channel that is closed to us holds up nothing.
+/// A channel that is closed to us blocks nothing.
 #[tokio::test]
 async fn a_channel_that_cannot_be_read_is_let_pass() {
     let server = DiscordServer::start().await;
@@ -109,16 +109,16 @@ async fn a_channel_that_cannot_be_read_is_let_pass() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     ada.mentions(&general, "say ready").await;
-    server.until_said(&general, 1).await;
-    gateway.settles().await;
+    server.until_bot_texts(&general, 1).await;
+    gateway.until_settled().await;
 
-    let gateway = gateway.down().await;
-    server.gateway(Event::Forget).await;
+    let gateway = gateway.shut_down().await;
+    server.gateway(GatewayAction::Forget).await;
     closed.denies(&["view_channel", "read_message_history"]).await;
     ada.says(&closed, "among us").await;
     ada.mentions(&general, "say open").await;
-    let gateway = gateway.up(&server).await;
+    let gateway = gateway.restart(&server).await;
 
-    assert_eq!(server.until_said(&general, 2).await, ["ready", "open"]);
+    assert_eq!(server.until_bot_texts(&general, 2).await, ["ready", "open"]);
     gateway.stop().await;
 }

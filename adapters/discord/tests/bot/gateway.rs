@@ -1,9 +1,9 @@
-//! The connection: how it breaks, and how it comes back.
+//! The Gateway connection: how it breaks and recovers.
 
 use std::time::Duration;
 
 use rejoinder_core::ChannelAdapter;
-use rejoinder_discord_server::{DiscordServer, Fault, Gateway as Event};
+use rejoinder_discord_server::{DiscordServer, Fault, GatewayAction};
 use rstest::rstest;
 use serde_json::json;
 
@@ -11,21 +11,21 @@ use crate::support::Gateway;
 
 /// F5.
 #[rstest]
-#[case(Event::Abort)]
-#[case(Event::Reconnect)]
-#[case(Event::Close(4000))]
-#[case(Event::InvalidSession { resumable: true })]
+#[case(GatewayAction::Abort)]
+#[case(GatewayAction::Reconnect)]
+#[case(GatewayAction::Close(4000))]
+#[case(GatewayAction::InvalidSession { resumable: true })]
 #[tokio::test]
-async fn a_broken_session_is_taken_up_again(#[case] trouble: Event) {
+async fn a_broken_session_is_taken_up_again(#[case] action: GatewayAction) {
     let server = DiscordServer::start().await;
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
 
-    server.gateway(trouble).await;
+    server.gateway(action).await;
     ada.dm("say one").await;
     ada.dm("say two").await;
 
-    assert_eq!(server.until_said(&ada.direct().await, 2).await, ["one", "two"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 2).await, ["one", "two"]);
     let sessions = server.sessions().await;
     assert_eq!((sessions.identifies, sessions.resumes), (1, 1));
     gateway.stop().await;
@@ -33,28 +33,28 @@ async fn a_broken_session_is_taken_up_again(#[case] trouble: Event) {
 
 /// F5.
 #[rstest]
-#[case(Event::Forget)]
-#[case(Event::Close(4009))]
+#[case(GatewayAction::Forget)]
+#[case(GatewayAction::Close(4009))]
 #[tokio::test]
-async fn what_is_missed_when_the_session_is_gone_is_read_back_in_order(#[case] trouble: Event) {
+async fn what_is_missed_when_the_session_is_gone_is_read_back_in_order(#[case] action: GatewayAction) {
     let server = DiscordServer::start().await;
     let general = server.guild("Friends").await.channel("general").await;
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     ada.dm("say zero").await;
-    server.until_said(&ada.direct().await, 1).await;
+    server.until_bot_texts(&ada.direct().await, 1).await;
 
-    server.gateway(Event::Refuses(true)).await;
-    server.gateway(trouble).await;
-    server.gateway(Event::Abort).await;
+    server.gateway(GatewayAction::Refuses(true)).await;
+    server.gateway(action).await;
+    server.gateway(GatewayAction::Abort).await;
     for number in ["one", "two", "three"] {
         ada.dm(&format!("say {number}")).await;
         ada.mentions(&general, &format!("say {number}")).await;
     }
-    server.gateway(Event::Refuses(false)).await;
+    server.gateway(GatewayAction::Refuses(false)).await;
 
-    assert_eq!(server.until_said(&general, 3).await, ["one", "two", "three"]);
-    assert_eq!(server.until_said(&ada.direct().await, 4).await, ["zero", "one", "two", "three"]);
+    assert_eq!(server.until_bot_texts(&general, 3).await, ["one", "two", "three"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 4).await, ["zero", "one", "two", "three"]);
     gateway.stop().await;
 }
 
@@ -66,11 +66,11 @@ async fn a_connection_without_acknowledged_heartbeats_is_given_up() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
 
-    server.gateway(Event::Acknowledges(false)).await;
-    server.gateway(Event::Dispatches(false)).await;
+    server.gateway(GatewayAction::Acknowledges(false)).await;
+    server.gateway(GatewayAction::Dispatches(false)).await;
     ada.dm("say hello").await;
 
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["hello"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["hello"]);
     assert!(server.sessions().await.resumes >= 1);
     gateway.stop().await;
 }
@@ -94,15 +94,15 @@ async fn leaving_keeps_the_session_and_coming_back_takes_it_up_again() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     ada.dm("say one").await;
-    server.until_said(&ada.direct().await, 1).await;
-    gateway.settles().await;
+    server.until_bot_texts(&ada.direct().await, 1).await;
+    gateway.until_settled().await;
 
-    let gateway = gateway.down().await;
+    let gateway = gateway.shut_down().await;
     assert_eq!(server.sessions().await.closed_with, [4000]);
     ada.dm("say two").await;
-    let gateway = gateway.up(&server).await;
+    let gateway = gateway.restart(&server).await;
 
-    assert_eq!(server.until_said(&ada.direct().await, 2).await, ["one", "two"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 2).await, ["one", "two"]);
     let sessions = server.sessions().await;
     assert_eq!((sessions.identifies, sessions.resumes), (1, 1));
     gateway.stop().await;
@@ -115,7 +115,7 @@ async fn a_token_that_is_refused_is_named() {
 
     server.reset_token().await;
 
-    let health = gateway.until_health("it is named", |health| health.problem.is_some()).await;
+    let health = gateway.until_health("a problem", |health| health.problem.is_some()).await;
     assert_eq!(health.problem.as_deref(), Some("Discord does not know the token"));
     gateway.stop().await;
 }
@@ -148,7 +148,7 @@ async fn an_outage_at_the_start_is_survived() {
 
     ada.dm("say hello").await;
 
-    server.until_said(&ada.direct().await, 1).await;
+    server.until_bot_texts(&ada.direct().await, 1).await;
     assert_eq!(gateway.adapter.health().problem, None);
     gateway.stop().await;
 }

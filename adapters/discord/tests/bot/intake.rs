@@ -1,4 +1,4 @@
-//! What people do, and what the agent is given.
+//! Events from people, and what the agent is given.
 
 use rejoinder_core::ChannelAdapter;
 use rejoinder_discord::DiscordSection;
@@ -15,24 +15,24 @@ async fn a_direct_message_is_answered() {
 
     ada.dm("say hello").await;
 
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["hello"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["hello"]);
     gateway.stop().await;
 }
 
-/// E3: a message that the store refuses holds up nobody, in its chat or elsewhere.
+/// E3: a message that the store refuses blocks no others, in its chat or elsewhere.
 #[tokio::test]
 async fn a_message_that_the_store_refuses_costs_itself_only() {
     let server = DiscordServer::start().await;
     let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
-    let gateway = Gateway::refusing(&server).await;
+    let gateway = Gateway::rejecting(&server).await;
 
     ada.dm("say poison").await;
     ada.dm("say one").await;
     bob.dm("say two").await;
 
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["one"]);
-    assert_eq!(server.until_said(&bob.direct().await, 1).await, ["two"]);
-    gateway.until_health("nothing is wrong", |health| health.problem.is_none()).await;
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["one"]);
+    assert_eq!(server.until_bot_texts(&bob.direct().await, 1).await, ["two"]);
+    gateway.until_health("there is no problem", |health| health.problem.is_none()).await;
     gateway.stop().await;
 }
 
@@ -46,11 +46,11 @@ async fn a_mention_in_a_server_is_answered_with_a_reply_to_it() {
 
     let asked = ada.mentions(&general, "say yes").await;
 
-    server.until_said(&general, 1).await;
+    server.until_bot_texts(&general, 1).await;
     let answer = server.visible(&general).await.pop().expect("an answer");
     assert_eq!((answer.content.as_str(), answer.reply_to), ("yes", Some(asked.id)));
     assert_eq!(answer.pings, Vec::<String>::new());
-    assert_eq!(gateway.agent_has(1).await.text, "say yes");
+    assert_eq!(gateway.until_agent_has(1).await.text, "say yes");
     gateway.stop().await;
 }
 
@@ -64,11 +64,11 @@ async fn a_role_of_ours_is_us() {
 
     ada.says(&general, &format!("<@&{}> say hello", guild.bot_role())).await;
 
-    server.until_said(&general, 1).await;
+    server.until_bot_texts(&general, 1).await;
     gateway.stop().await;
 }
 
-/// B5: what people talk about goes to the agent, and is owed nothing.
+/// B5: messages that are not directed at us reach the agent and are owed nothing.
 #[tokio::test]
 async fn talk_of_the_server_is_owed_nothing() {
     let server = DiscordServer::start().await;
@@ -78,9 +78,9 @@ async fn talk_of_the_server_is_owed_nothing() {
 
     ada.says(&general, "stay out of it").await;
 
-    gateway.agent_has(1).await;
-    gateway.settles().await;
-    assert_eq!(server.said(&general).await, Vec::<String>::new());
+    gateway.until_agent_has(1).await;
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&general).await, Vec::<String>::new());
     gateway.stop().await;
 }
 
@@ -91,13 +91,13 @@ async fn a_reply_to_us_is_for_us_and_says_what_it_is_to() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     ada.mentions(&general, "say yes").await;
-    server.until_said(&general, 1).await;
+    server.until_bot_texts(&general, 1).await;
     let said = server.visible(&general).await.pop().expect("an answer");
 
     ada.replies(&said, "say why").await;
 
-    assert_eq!(server.until_said(&general, 2).await, ["yes", "why"]);
-    assert_eq!(gateway.agent_has(2).await.quoted.as_deref(), Some("yes"));
+    assert_eq!(server.until_bot_texts(&general, 2).await, ["yes", "why"]);
+    assert_eq!(gateway.until_agent_has(2).await.quoted.as_deref(), Some("yes"));
     gateway.stop().await;
 }
 
@@ -114,12 +114,12 @@ async fn another_bot_is_owed_nothing_unless_it_is_allowed() {
     robot.mentions(&general, "say one").await;
     friend.mentions(&general, "say two").await;
 
-    assert_eq!(server.until_said(&general, 1).await, ["two"]);
-    assert_eq!(gateway.told(), ["say two"]);
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["two"]);
+    assert_eq!(gateway.agent_texts(), ["say two"]);
     gateway.stop().await;
 }
 
-/// What waits takes its new words; the agent never sees the old ones.
+/// An edit replaces the text of a waiting message; the agent never sees the old text.
 #[tokio::test]
 async fn an_edit_changes_what_waits() {
     let server = DiscordServer::start().await;
@@ -127,17 +127,17 @@ async fn an_edit_changes_what_waits() {
     let chat = ada.direct().await;
     let gateway = Gateway::connected(&server).await;
     ada.dm("wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
     let second = ada.dm("say tow").await;
 
     ada.edits(&second, "say two").await;
-    // What comes after it shows that it came.
+    // The answer to a later message proves that the edit arrived.
     let bob = server.person("Bob").await;
     bob.dm("say after").await;
-    server.until_said(&bob.direct().await, 1).await;
-    gateway.agent_goes_on();
+    server.until_bot_texts(&bob.direct().await, 1).await;
+    gateway.release_agent();
 
-    assert_eq!(server.until_said(&chat, 2).await, ["one and that is all.", "two"]);
+    assert_eq!(server.until_bot_texts(&chat, 2).await, ["one and that is all.", "two"]);
     gateway.stop().await;
 }
 
@@ -147,13 +147,13 @@ async fn a_preview_of_a_link_is_no_edit() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     let said = ada.dm("say https://example.org").await;
-    server.until_said(&ada.direct().await, 1).await;
+    server.until_bot_texts(&ada.direct().await, 1).await;
 
     server.unfurls(&said).await;
     ada.dm("say two").await;
 
-    server.until_said(&ada.direct().await, 2).await;
-    assert_eq!(gateway.told(), ["say https://example.org", "say two"]);
+    server.until_bot_texts(&ada.direct().await, 2).await;
+    assert_eq!(gateway.agent_texts(), ["say https://example.org", "say two"]);
     gateway.stop().await;
 }
 
@@ -166,8 +166,8 @@ async fn a_file_is_given_to_the_agent() {
 
     ada.sends_files(&ada.direct().await, "say thanks", &[("note.txt", b"a note")]).await;
 
-    server.until_said(&ada.direct().await, 1).await;
-    let files = gateway.agent_has(1).await.attachments;
+    server.until_bot_texts(&ada.direct().await, 1).await;
+    let files = gateway.until_agent_has(1).await.attachments;
     let file = files.first().expect("a file");
     assert_eq!((file.attachment.name.as_str(), file.bytes.as_deref()), ("note.txt", Some(&b"a note"[..])));
     gateway.stop().await;
@@ -181,7 +181,7 @@ async fn a_sticker_has_a_name() {
 
     ada.sends_sticker(&ada.direct().await, "Wave").await;
 
-    assert_eq!(gateway.agent_has(1).await.text, "[sticker: Wave]");
+    assert_eq!(gateway.until_agent_has(1).await.text, "[sticker: Wave]");
     gateway.stop().await;
 }
 
@@ -192,17 +192,17 @@ async fn a_reaction_to_what_we_said_is_told_of() {
     let chat = ada.direct().await;
     let gateway = Gateway::connected(&server).await;
     ada.dm("say hello").await;
-    server.until_said(&chat, 1).await;
+    server.until_bot_texts(&chat, 1).await;
     let said = server.visible(&chat).await.pop().expect("an answer");
 
     ada.reacts(&said, "👍").await;
 
-    let turn = gateway.agent_has(2).await;
+    let turn = gateway.until_agent_has(2).await;
     assert_eq!((turn.reaction.as_deref(), turn.quoted.as_deref()), (Some("👍"), Some("hello")));
     gateway.stop().await;
 }
 
-/// The words of others are hidden when the application may not read them; what is for us is not.
+/// Without the intent, only messages that are directed at us have text.
 #[tokio::test]
 async fn words_that_are_hidden_are_noticed() {
     let server = DiscordServer::start().await;
@@ -211,13 +211,13 @@ async fn words_that_are_hidden_are_noticed() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::start(&server).await;
     gateway
-        .until_health("the intent is missed", |health| health.inbound_at.is_some() && health.problem.is_some())
+        .until_health("the intent is missing", |health| health.inbound_at.is_some() && health.problem.is_some())
         .await;
 
     ada.says(&general, "something among friends").await;
     ada.mentions(&general, "say yes").await;
 
-    assert_eq!(server.until_said(&general, 1).await, ["yes"]);
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["yes"]);
     let problem = gateway.adapter.health().problem.expect("a problem");
     assert!(problem.contains("MESSAGE CONTENT INTENT"), "{problem}");
     gateway.stop().await;
@@ -235,12 +235,12 @@ async fn who_does_not_want_to_read_everything_misses_nothing() {
     ada.says(&general, "something among friends").await;
     ada.mentions(&general, "say yes").await;
 
-    server.until_said(&general, 1).await;
+    server.until_bot_texts(&general, 1).await;
     assert_eq!(gateway.adapter.health().problem, None);
     gateway.stop().await;
 }
 
-/// E1, E3: events come again when the connection broke, and are answered once.
+/// E1, E3: events that arrive again after a broken connection are answered once.
 #[tokio::test]
 async fn an_answer_is_given_once_whatever_breaks() {
     let server = DiscordServer::start().await;
@@ -250,8 +250,8 @@ async fn an_answer_is_given_once_whatever_breaks() {
 
     ada.dm("say once").await;
 
-    gateway.agent_has(1).await;
-    gateway.settles().await;
-    assert_eq!(server.said(&ada.direct().await).await, ["once"]);
+    gateway.until_agent_has(1).await;
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&ada.direct().await).await, ["once"]);
     gateway.stop().await;
 }

@@ -1,5 +1,5 @@
-//! An application before a real core on a real database, against the Discord of `tests/discord`. The agent is
-//! scripted, and does what it is told.
+//! An application with a real core and a real database, against the Discord server of `tests/discord`. The agent is
+//! scripted and follows commands.
 
 mod checking;
 mod commands;

@@ -1,4 +1,4 @@
-//! What goes out, and how it fails.
+//! Sent messages and failures to send.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use rstest::rstest;
 
 use crate::support::{Gateway, SILENT, options};
 
-/// D7's counterpart: the nonce makes a resend safe.
+/// The counterpart of D7: the nonce makes a resend safe.
 #[rstest]
 #[case(Fault::on("POST", "/channels/*/messages").executed_then_dropped())]
 #[case(Fault::on("POST", "/channels/*/messages").failed_after_executing(502))]
@@ -24,13 +24,13 @@ async fn an_unknown_send_is_sent_again_and_shown_once(#[case] fault: Fault) {
 
     ada.dm("say once").await;
 
-    server.until_said(&ada.direct().await, 1).await;
-    gateway.settles().await;
-    assert_eq!(server.said(&ada.direct().await).await, ["once"]);
+    server.until_bot_texts(&ada.direct().await, 1).await;
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&ada.direct().await).await, ["once"]);
     gateway.stop().await;
 }
 
-/// After its two minutes the nonce is forgotten: the channel is read back.
+/// Once the nonce has expired after two minutes, the channel is read back.
 #[tokio::test]
 async fn an_unknown_send_is_looked_for_once_its_nonce_is_forgotten() {
     let server = DiscordServer::start().await;
@@ -40,15 +40,15 @@ async fn an_unknown_send_is_looked_for_once_its_nonce_is_forgotten() {
     server.fault(Fault::on("POST", "/channels/*/messages").reset().always()).await;
 
     ada.dm("say once").await;
-    server.until_said(&ada.direct().await, 1).await;
+    server.until_bot_texts(&ada.direct().await, 1).await;
     gateway.clock.advance(Duration::from_mins(5));
     let looks = async || (!server.calls_to("GET", "/messages").await.is_empty()).then_some(());
     server.until("the channel is read back", looks).await;
     server.advance(Duration::from_mins(5)).await;
-    server.lift_all().await;
+    server.clear_faults().await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&ada.direct().await).await, ["once"]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&ada.direct().await).await, ["once"]);
     gateway.stop().await;
 }
 
@@ -65,8 +65,8 @@ async fn a_limited_channel_waits_and_others_do_not() {
     ada.dm("say later").await;
     bob.dm("say now").await;
 
-    server.until_said(&bob.direct().await, 1).await;
-    assert_eq!(server.until_said(&chat, 1).await, ["later"]);
+    server.until_bot_texts(&bob.direct().await, 1).await;
+    assert_eq!(server.until_bot_texts(&chat, 1).await, ["later"]);
     gateway.stop().await;
 }
 
@@ -81,9 +81,9 @@ async fn what_the_headers_announce_is_kept_to() {
         ada.dm(&format!("say {number}")).await;
     }
 
-    let said = server.until_said(&ada.direct().await, 8).await;
+    let said = server.until_bot_texts(&ada.direct().await, 8).await;
     assert_eq!(said, ["0", "1", "2", "3", "4", "5", "6", "7"]);
-    assert_eq!(server.invalid_requests().await, 0, "no call was made that had to be refused");
+    assert_eq!(server.invalid_requests().await, 0, "no call was refused");
     gateway.stop().await;
 }
 
@@ -95,17 +95,17 @@ async fn a_permission_that_is_lost_ends_visibly() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     ada.mentions(&general, "say one").await;
-    server.until_said(&general, 1).await;
+    server.until_bot_texts(&general, 1).await;
 
     general.denies(&["send_messages"]).await;
     ada.mentions(&general, "say two").await;
-    gateway.agent_has(2).await;
-    gateway.settles().await;
+    gateway.until_agent_has(2).await;
+    gateway.until_settled().await;
 
     assert_eq!(gateway.undeliverable().await, 1);
     general.denies(&[]).await;
     ada.mentions(&general, "say three").await;
-    assert_eq!(server.until_said(&general, 2).await, ["one", "three"]);
+    assert_eq!(server.until_bot_texts(&general, 2).await, ["one", "three"]);
 }
 
 #[tokio::test]
@@ -115,12 +115,12 @@ async fn a_message_that_is_deleted_is_answered_all_the_same() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     let asked = ada.mentions(&general, "wait for it").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     ada.deletes(&asked).await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
-    assert_eq!(server.until_said(&general, 1).await, ["for it and that is all."]);
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["for it and that is all."]);
     gateway.stop().await;
 }
 
@@ -133,7 +133,7 @@ async fn nobody_is_called_by_an_answer() {
 
     ada.mentions(&general, &format!("say @everyone and <@{}> come", ada.id())).await;
 
-    server.until_said(&general, 1).await;
+    server.until_bot_texts(&general, 1).await;
     let answer = server.visible(&general).await.pop().expect("an answer");
     assert!(!answer.pings_everyone && answer.pings.is_empty(), "{answer:?}");
     gateway.stop().await;
@@ -146,7 +146,7 @@ async fn a_reaction_can_be_the_answer() {
     let gateway = Gateway::connected(&server).await;
 
     let asked = ada.dm("react 👍").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let visible = server.until("a reaction", async || {
         let visible = server.visible(&ada.direct().await).await;
@@ -168,19 +168,19 @@ async fn silence_becomes_words_in_direct_and_choices_in_a_server() {
     ada.dm("stay silent").await;
     ada.mentions(&general, "stay silent").await;
 
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, [SILENT]);
-    server.until_said(&general, 1).await;
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, [SILENT]);
+    server.until_bot_texts(&general, 1).await;
     let question = server.visible(&general).await.pop().expect("a question");
     assert_eq!(question.buttons.iter().map(|it| it.label.as_str()).collect::<Vec<_>>(), ["say more", "say less"]);
     let pressed = ada.clicks(&question, "say less").await;
 
-    assert_eq!(server.until_said(&general, 2).await[1], "less");
+    assert_eq!(server.until_bot_texts(&general, 2).await[1], "less");
     let pressed = server.interaction(&pressed).await;
     assert!(pressed.acknowledged && !pressed.failed, "{pressed:?}");
     gateway.stop().await;
 }
 
-/// A question is closed by the first pick of who was asked: it says which, and its buttons go.
+/// The first pick by the person who was asked closes a question: it shows the choice and loses its buttons.
 #[tokio::test]
 async fn a_question_is_closed_by_its_first_pick() {
     let server = DiscordServer::start().await;
@@ -188,13 +188,13 @@ async fn a_question_is_closed_by_its_first_pick() {
     let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
     let gateway = Gateway::connected(&server).await;
     ada.mentions(&general, "stay silent").await;
-    server.until_said(&general, 1).await;
+    server.until_bot_texts(&general, 1).await;
     let question = server.visible(&general).await.pop().expect("a question");
 
     let others = bob.clicks(&question, "say more").await;
     let presses = [others, ada.clicks(&question, "say less").await, ada.clicks(&question, "say more").await];
 
-    assert_eq!(server.until_said(&general, 2).await[1], "less");
+    assert_eq!(server.until_bot_texts(&general, 2).await[1], "less");
     let closed = server.until("the buttons are gone", async || {
         server
             .visible(&general)
@@ -203,8 +203,8 @@ async fn a_question_is_closed_by_its_first_pick() {
             .find(|message| message.id == question.id && message.buttons.is_empty())
     });
     assert_eq!(closed.await.content, "Which of these?\n\n✓ say less");
-    gateway.settles().await;
-    assert_eq!(server.visible(&general).await.len(), 3, "a question, a word, an answer");
+    gateway.until_settled().await;
+    assert_eq!(server.visible(&general).await.len(), 3, "a request, a question, an answer");
     for press in presses {
         let press = server.interaction(&press).await;
         assert!(press.acknowledged && !press.failed, "{press:?}");
@@ -212,7 +212,7 @@ async fn a_question_is_closed_by_its_first_pick() {
     gateway.stop().await;
 }
 
-/// A4, B13: the text grows in one message, and that becomes the answer.
+/// A4, B13: the draft grows in one message, which becomes the answer.
 #[tokio::test]
 async fn an_answer_grows_in_place() {
     let server = DiscordServer::start().await;
@@ -221,9 +221,9 @@ async fn an_answer_grows_in_place() {
     let gateway = Gateway::connected(&server).await;
 
     ada.dm("begin at the beginning").await;
-    assert_eq!(server.until_said(&chat, 1).await, ["at the beginning"]);
-    gateway.agent_goes_on();
-    gateway.settles().await;
+    assert_eq!(server.until_bot_texts(&chat, 1).await, ["at the beginning"]);
+    gateway.release_agent();
+    gateway.until_settled().await;
 
     let message = server.visible(&chat).await.pop().expect("an answer");
     assert_eq!(message.versions, ["at the beginning", "at the beginning and that is all."]);
@@ -239,9 +239,9 @@ async fn a_file_is_sent_and_one_that_is_not_ours_is_a_link() {
     let gateway = Gateway::connected(&server).await;
 
     ada.dm("send text/plain data:text/plain;base64,bWVvdw==").await;
-    server.until_said(&chat, 2).await;
+    server.until_bot_texts(&chat, 2).await;
     ada.dm("send text/plain https://example.org/cat.txt").await;
-    server.until_said(&chat, 4).await;
+    server.until_bot_texts(&chat, 4).await;
 
     let visible = server.visible(&chat).await;
     let ours: Vec<_> = visible.iter().filter(|message| message.ours).collect();
@@ -259,7 +259,7 @@ async fn a_file_that_is_too_large_is_named() {
 
     ada.dm("send text/plain data:text/plain;base64,bWVvdw==").await;
 
-    assert_eq!(server.until_said(&ada.direct().await, 2).await, ["Here it is.", "📎 cat.txt"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 2).await, ["Here it is.", "📎 cat.txt"]);
     gateway.stop().await;
 }
 
@@ -272,7 +272,7 @@ async fn previews_can_be_left_out() {
 
     ada.dm("say https://example.org").await;
 
-    server.until_said(&ada.direct().await, 1).await;
+    server.until_bot_texts(&ada.direct().await, 1).await;
     let answer = server.visible(&ada.direct().await).await.pop().expect("an answer");
     assert!(answer.embeds_suppressed);
     gateway.stop().await;
@@ -288,9 +288,9 @@ async fn it_types_while_it_thinks() {
 
     ada.dm("wait a while").await;
     server.until("it types", async || (server.typing(&chat).await > 0).then_some(())).await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
-    server.until_said(&chat, 1).await;
+    server.until_bot_texts(&chat, 1).await;
     assert!(gateway.adapter.health().problem.is_none());
     gateway.stop().await;
 }

@@ -2,14 +2,13 @@
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
-use rejoinder_core::{ChannelId, conformance::refusing::Refuses};
+use rejoinder_core::{ChannelId, conformance::rejecting::Rejection};
 use rejoinder_discord::{Discord, DiscordSection, Pace};
 use rejoinder_discord_server::DiscordServer;
 pub(crate) use rejoinder_testkit::SILENT;
 use rejoinder_testkit::{LeadingClock, Setup, obedient};
 use url::Url;
 
-/// The gateway.
 pub(crate) struct Gateway {
     kit: rejoinder_testkit::Gateway<Discord>,
     pub(crate) clock: Arc<LeadingClock>,
@@ -23,7 +22,7 @@ impl Deref for Gateway {
     }
 }
 
-/// What the channel is made with: no limits of our own.
+/// The channel's options: no rate limits of our own.
 pub(crate) fn options(server: &DiscordServer) -> DiscordSection {
     DiscordSection {
         token: server.token().into(),
@@ -48,7 +47,7 @@ impl Gateway {
         Self::with(options(server)).await
     }
 
-    /// Starts, and returns once it is connected.
+    /// Starts a gateway and returns once it is connected.
     pub(crate) async fn connected(server: &DiscordServer) -> Self {
         let gateway = Self::start(server).await;
         gateway.until_live().await;
@@ -60,10 +59,10 @@ impl Gateway {
         Self::on(options, setup(&clock), clock).await
     }
 
-    /// One whose store refuses the first thing that is said, once it is connected.
-    pub(crate) async fn refusing(server: &DiscordServer) -> Self {
+    /// A connected gateway whose store refuses the first message.
+    pub(crate) async fn rejecting(server: &DiscordServer) -> Self {
         let clock = Arc::default();
-        let gateway = Self::on(options(server), setup(&clock).refusing(Refuses::Words), clock).await;
+        let gateway = Self::on(options(server), setup(&clock).rejecting(Rejection::Text), clock).await;
         gateway.until_live().await;
         gateway
     }
@@ -74,26 +73,26 @@ impl Gateway {
         Self { kit: rejoinder_testkit::Gateway::start(setup, Arc::new(discord)).await, clock }
     }
 
-    /// Stops it; nothing is lost.
-    pub(crate) async fn down(self) -> Down {
-        Down { setup: self.kit.down().await, clock: self.clock }
+    /// Stops it, keeping its database for [`StoppedGateway::restart`].
+    pub(crate) async fn shut_down(self) -> StoppedGateway {
+        StoppedGateway { setup: self.kit.shut_down().await, clock: self.clock }
     }
 
-    /// Stops it; nothing is owed, and nothing waits to be sent.
+    /// Stops it, once nothing is owed and nothing waits to be sent.
     pub(crate) async fn stop(self) {
         self.kit.stop().await;
     }
 }
 
 /// A gateway that is not running.
-pub(crate) struct Down {
+pub(crate) struct StoppedGateway {
     setup: Setup,
     pub(crate) clock: Arc<LeadingClock>,
 }
 
-impl Down {
-    /// Starts again, on what was stored.
-    pub(crate) async fn up(self, server: &DiscordServer) -> Gateway {
+impl StoppedGateway {
+    /// Starts a gateway on the same database.
+    pub(crate) async fn restart(self, server: &DiscordServer) -> Gateway {
         Gateway::on(options(server), self.setup, self.clock).await
     }
 }

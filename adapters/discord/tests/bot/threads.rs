@@ -16,8 +16,8 @@ async fn a_thread_is_answered_in_the_thread() {
 
     ada.mentions(&thread, "say here").await;
 
-    assert_eq!(server.until_said(&thread, 1).await, ["here"]);
-    let conversation = gateway.agent_has(1).await.conversation;
+    assert_eq!(server.until_bot_texts(&thread, 1).await, ["here"]);
+    let conversation = gateway.until_agent_has(1).await.conversation;
     assert_eq!((&*conversation.chat, conversation.thread.as_deref()), (general.id(), Some(thread.id())));
     gateway.stop().await;
 }
@@ -31,11 +31,11 @@ async fn a_post_of_a_forum_is_answered_in_the_post() {
 
     let post = ada.posts(&forum, "A question", &format!("{} say posted", server.bot_mention())).await;
 
-    assert_eq!(server.until_said(&post, 1).await, ["posted"]);
+    assert_eq!(server.until_bot_texts(&post, 1).await, ["posted"]);
     gateway.stop().await;
 }
 
-/// A thread that was known to an earlier run is asked for by this one.
+/// A restarted gateway fetches a thread that the earlier run knew.
 #[tokio::test]
 async fn a_thread_is_known_after_a_restart() {
     let server = DiscordServer::start().await;
@@ -44,15 +44,15 @@ async fn a_thread_is_known_after_a_restart() {
     let gateway = Gateway::connected(&server).await;
     let thread = ada.opens_thread(&general, "aside").await;
     ada.mentions(&thread, "say one").await;
-    server.until_said(&thread, 1).await;
-    gateway.settles().await;
-    let before = gateway.agent_has(1).await.session;
+    server.until_bot_texts(&thread, 1).await;
+    gateway.until_settled().await;
+    let before = gateway.until_agent_has(1).await.session;
 
-    let gateway = gateway.down().await.up(&server).await;
+    let gateway = gateway.shut_down().await.restart(&server).await;
     ada.mentions(&thread, "say two").await;
 
-    server.until_said(&thread, 2).await;
-    assert_eq!(gateway.agent_has(1).await.session, before);
+    server.until_bot_texts(&thread, 2).await;
+    assert_eq!(gateway.until_agent_has(1).await.session, before);
     gateway.stop().await;
 }
 
@@ -69,11 +69,11 @@ async fn a_mention_can_be_answered_in_a_thread_of_its_own() {
         server.visible(&general).await.into_iter().find(|message| message.id == asked.id)?.thread
     });
     let thread = server.channel(&thread.await);
-    assert_eq!(server.until_said(&thread, 1).await, ["one"]);
+    assert_eq!(server.until_bot_texts(&thread, 1).await, ["one"]);
     ada.says(&thread, "say two").await;
 
-    assert_eq!(server.until_said(&thread, 2).await, ["one", "two"]);
-    assert_eq!(server.said(&general).await, Vec::<String>::new());
+    assert_eq!(server.until_bot_texts(&thread, 2).await, ["one", "two"]);
+    assert_eq!(server.bot_texts(&general).await, Vec::<String>::new());
     let turns = gateway.turns();
     assert_eq!(turns[0].session, turns[1].session, "it is one conversation");
     gateway.stop().await;
@@ -90,7 +90,7 @@ async fn where_no_thread_can_be_opened_the_answer_stays_in_the_channel() {
 
     let asked = ada.mentions(&general, "say one").await;
 
-    assert_eq!(server.until_said(&general, 1).await, ["one"]);
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["one"]);
     let answer = server.visible(&general).await.pop().expect("an answer");
     assert_eq!(answer.reply_to, Some(asked.id));
     gateway.stop().await;
@@ -104,11 +104,11 @@ async fn an_archived_thread_is_answered_in() {
     let gateway = Gateway::connected(&server).await;
     let thread = ada.opens_thread(&general, "aside").await;
     ada.mentions(&thread, "wait for it").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     thread.is_archived(false).await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
-    assert_eq!(server.until_said(&thread, 1).await, ["for it and that is all."]);
+    assert_eq!(server.until_bot_texts(&thread, 1).await, ["for it and that is all."]);
     gateway.stop().await;
 }

@@ -6,7 +6,7 @@ use super::*;
 const ME: &str = "@agent:example.org";
 const ROOM: &str = "!room:example.org";
 
-/// An event of Ada's.
+/// An event from Ada.
 fn event(kind: &str, content: &Value) -> Event {
     let event = json!({
         "type": kind, "event_id": "$1", "sender": "@ada:example.org", "origin_server_ts": 1_700_000_000_000_i64,
@@ -15,7 +15,7 @@ fn event(kind: &str, content: &Value) -> Event {
     serde_json::from_value(event).expect("an event")
 }
 
-fn said(content: &Value) -> Event {
+fn message_event(content: &Value) -> Event {
     event("m.room.message", content)
 }
 
@@ -28,11 +28,11 @@ fn with(mut content: Value, key: &str, value: Value) -> Value {
     content
 }
 
-fn read_as(event: &Event, chat: ChatKind, related: Option<&Known>) -> Option<InboundEvent> {
+fn read_as(event: &Event, chat: ChatKind, related: Option<&RememberedEvent>) -> Option<InboundEvent> {
     let channel = ChannelId::new("matrix", "main");
     normalise(
         event,
-        &Around {
+        &EventContext {
             channel: &channel,
             me: ME,
             names: &["Agent Smith".to_owned()],
@@ -40,7 +40,7 @@ fn read_as(event: &Event, chat: ChatKind, related: Option<&Known>) -> Option<Inb
             chat,
             sender_name: Some("Ada".to_owned()),
             related,
-            asked: None,
+            open_question: None,
             now: Timestamp::from_millis(7),
             raw: "{}",
         },
@@ -48,25 +48,25 @@ fn read_as(event: &Event, chat: ChatKind, related: Option<&Known>) -> Option<Inb
 }
 
 fn direct(content: &Value) -> InboundEvent {
-    read_as(&said(content), ChatKind::Direct, None).expect("an event")
+    read_as(&message_event(content), ChatKind::Direct, None).expect("an event")
 }
 
 fn group(content: &Value) -> InboundEvent {
-    read_as(&said(content), ChatKind::Group, None).expect("an event")
+    read_as(&message_event(content), ChatKind::Group, None).expect("an event")
 }
 
-fn group_about(content: &Value, related: &Known) -> InboundEvent {
-    read_as(&said(content), ChatKind::Group, Some(related)).expect("an event")
+fn group_about(content: &Value, related: &RememberedEvent) -> InboundEvent {
+    read_as(&message_event(content), ChatKind::Group, Some(related)).expect("an event")
 }
 
-fn known(sender: &str) -> Known {
-    Known {
+fn known(sender: &str) -> RememberedEvent {
+    RememberedEvent {
         sender: sender.to_owned(),
         text: "before".to_owned(),
         thread: None,
-        asks: None,
+        question: None,
         directed: None,
-        is_taken_back: false,
+        is_redacted: false,
     }
 }
 
@@ -164,10 +164,10 @@ fn a_thread_is_a_conversation_of_its_own() {
 
     let event = group_about(&content, &known("@bo:example.org"));
 
-    assert_eq!(refers_to(&said(&content)).as_deref(), Some("$root"));
+    assert_eq!(refers_to(&message_event(&content)).as_deref(), Some("$root"));
     assert_eq!(event.conversation.thread.as_deref(), Some("$root"));
     assert_eq!((event.directed, event.quoted), (Directed::Ambient, None));
-    assert_eq!(group_about(&content, &known(ME)).directed, Directed::ReplyToUs, "a thread under our words");
+    assert_eq!(group_about(&content, &known(ME)).directed, Directed::ReplyToUs, "a thread below a message of ours");
 }
 
 #[test]
@@ -177,13 +177,13 @@ fn an_edit_takes_the_place_of_what_was_said() {
         "m.new_content": text("hello there"),
         "m.relates_to": { "rel_type": "m.replace", "event_id": "$0" },
     });
-    let earlier = Known { directed: Some(Directed::Mention), ..known("@ada:example.org") };
+    let earlier = RememberedEvent { directed: Some(Directed::Mention), ..known("@ada:example.org") };
 
     let event = group_about(&content, &earlier);
 
     assert_eq!((&*event.external_id, event.revision), ("$0", 1_700_000_000_000));
     assert_eq!((event.amends, &*event.text), (Some(Amends::Replaces), "hello there"));
-    assert_eq!(event.directed, Directed::Mention, "as it was");
+    assert_eq!(event.directed, Directed::Mention, "as the original");
     assert_eq!(group(&content).directed, Directed::Ambient);
 }
 
@@ -194,10 +194,10 @@ fn nobody_edits_what_another_one_said() {
         "m.relates_to": { "rel_type": "m.replace", "event_id": "$0" },
     });
 
-    assert_eq!(read_as(&said(&content), ChatKind::Direct, Some(&known("@bob:example.org"))), None);
+    assert_eq!(read_as(&message_event(&content), ChatKind::Direct, Some(&known("@bob:example.org"))), None);
 }
 
-/// Only the server says who is in a room, and what was taken back; and it says so in the open.
+/// Only the server reports memberships and redactions, and it does so unencrypted.
 #[test]
 fn what_was_encrypted_says_nothing_for_the_server() {
     let mut membership = event("m.room.member", &json!({ "membership": "leave" }));
@@ -205,14 +205,17 @@ fn what_was_encrypted_says_nothing_for_the_server() {
     let mut redaction = event("m.room.redaction", &json!({ "redacts": "$0" }));
     redaction.redacts = Some("$0".to_owned());
 
-    assert!(membership.membership_of(ME).is_some() && redaction.takes_back().is_some());
-    let (membership, redaction) = (membership.written_by_somebody(), redaction.written_by_somebody());
-    assert_eq!((membership.membership_of(ME), redaction.takes_back()), (None, None));
+    assert!(membership.membership_of(ME).is_some() && redaction.redaction_target().is_some());
+    let (membership, redaction) = (membership.without_server_claims(), redaction.without_server_claims());
+    assert_eq!((membership.membership_of(ME), redaction.redaction_target()), (None, None));
     assert_eq!(read_as(&redaction, ChatKind::Direct, Some(&known("@ada:example.org"))), None);
-    assert_eq!(said(&text("hello")).written_by_somebody().message().map(|it| it.body).as_deref(), Some("hello"));
+    assert_eq!(
+        message_event(&text("hello")).without_server_claims().message().map(|it| it.body).as_deref(),
+        Some("hello")
+    );
 }
 
-/// Clients write null where they mean nothing, and worse.
+/// Some clients write null for absent fields, or malformed values.
 #[rstest]
 #[case(json!({ "msgtype": "m.text", "body": "hello", "info": null, "m.relates_to": null, "m.mentions": null }))]
 #[case(json!({ "msgtype": "m.text", "body": "hello", "info": 5, "m.relates_to": "none" }))]
@@ -279,38 +282,39 @@ fn a_reaction_to_our_words_is_one_and_to_others_is_nothing() {
 fn a_number_on_a_question_of_ours_is_a_choice() {
     let turn = rejoinder_core::TurnId::new(Timestamp::from_millis(9));
     let choices = vec!["Yes".to_owned(), "No".to_owned()];
-    let question = Known { asks: Some(Asked { turn, choices, chooser: None, is_closed: false }), ..known(ME) };
+    let question =
+        RememberedEvent { question: Some(Question { turn, choices, chooser: None, is_closed: false }), ..known(ME) };
     let relation = json!({ "rel_type": "m.annotation", "event_id": "$0", "key": "2\u{fe0f}\u{20e3}" });
     let pressed = event("m.reaction", &json!({ "m.relates_to": relation }));
 
-    for event in [&pressed, &said(&reply("2")), &said(&reply("no"))] {
+    for event in [&pressed, &message_event(&reply("2")), &message_event(&reply("no"))] {
         let event = read_as(event, ChatKind::Group, Some(&question)).expect("an event");
         assert_eq!((event.kind, &*event.text), (EventKind::Choice { turn }, "No"));
     }
-    let other = read_as(&said(&reply("maybe")), ChatKind::Group, Some(&question)).expect("an event");
+    let other = read_as(&message_event(&reply("maybe")), ChatKind::Group, Some(&question)).expect("an event");
     assert_eq!((other.kind, other.directed), (EventKind::Message, Directed::ReplyToUs));
 }
 
-/// A press that changes nothing costs nobody anything; words are said to be answered.
+/// A press that changes nothing can be ignored; a text wants an answer.
 #[test]
 fn a_number_said_to_a_question_for_somebody_else_or_answered_before_is_a_message() {
     let turn = rejoinder_core::TurnId::new(Timestamp::from_millis(9));
-    let asked = |chooser: Option<&str>, is_closed| {
+    let question_for = |chooser: Option<&str>, is_closed| {
         let choices = vec!["Yes".to_owned(), "No".to_owned()];
         let chooser = chooser.map(str::to_owned);
-        Known { asks: Some(Asked { turn, choices, chooser, is_closed }), ..known(ME) }
+        RememberedEvent { question: Some(Question { turn, choices, chooser, is_closed }), ..known(ME) }
     };
     let relation = json!({ "rel_type": "m.annotation", "event_id": "$0", "key": "2\u{fe0f}\u{20e3}" });
     let pressed = event("m.reaction", &json!({ "m.relates_to": relation }));
-    let told = said(&reply("2"));
+    let typed = message_event(&reply("2"));
 
-    for question in [asked(Some("@else:example.org"), false), asked(None, true)] {
-        let told = read_as(&told, ChatKind::Group, Some(&question)).expect("an event");
-        assert_eq!((told.kind, &*told.text, told.directed), (EventKind::Message, "2", Directed::ReplyToUs));
+    for question in [question_for(Some("@else:example.org"), false), question_for(None, true)] {
+        let typed = read_as(&typed, ChatKind::Group, Some(&question)).expect("an event");
+        assert_eq!((typed.kind, &*typed.text, typed.directed), (EventKind::Message, "2", Directed::ReplyToUs));
         let pressed = read_as(&pressed, ChatKind::Group, Some(&question)).expect("an event");
         assert_eq!(pressed.kind, EventKind::Choice { turn });
     }
-    let theirs = read_as(&told, ChatKind::Group, Some(&asked(Some(&told.sender), false))).expect("an event");
+    let theirs = read_as(&typed, ChatKind::Group, Some(&question_for(Some(&typed.sender), false))).expect("an event");
     assert_eq!(theirs.kind, EventKind::Choice { turn });
 }
 
@@ -318,7 +322,7 @@ fn a_number_said_to_a_question_for_somebody_else_or_answered_before_is_a_message
 fn what_cannot_be_read_is_told_where_it_was_meant_for_us() {
     let encrypted = event("m.room.encrypted", &json!({ "algorithm": "m.megolm.v1.aes-sha2" }));
     let channel = ChannelId::new("matrix", "main");
-    let around = |chat| Around {
+    let context = |chat| EventContext {
         channel: &channel,
         me: ME,
         names: &[],
@@ -326,22 +330,22 @@ fn what_cannot_be_read_is_told_where_it_was_meant_for_us() {
         chat,
         sender_name: None,
         related: None,
-        asked: None,
+        open_question: None,
         now: Timestamp::from_millis(7),
         raw: "{}",
     };
 
-    assert_eq!(unreadable(&encrypted, &around(ChatKind::Direct)).kind, EventKind::Unreadable);
-    assert_eq!(unreadable(&encrypted, &around(ChatKind::Group)).kind, EventKind::Other);
+    assert_eq!(unreadable(&encrypted, &context(ChatKind::Direct)).kind, EventKind::Unreadable);
+    assert_eq!(unreadable(&encrypted, &context(ChatKind::Group)).kind, EventKind::Other);
     let reply = event("m.room.encrypted", &json!({ "m.relates_to": { "m.in_reply_to": { "event_id": "$0" } } }));
     let ours = known(ME);
-    let to_us = Around { related: Some(&ours), ..around(ChatKind::Group) };
+    let to_us = EventContext { related: Some(&ours), ..context(ChatKind::Group) };
     let said = unreadable(&reply, &to_us);
     assert_eq!(
         (said.kind, said.directed),
         (EventKind::Unreadable, Directed::ReplyToUs),
-        "a reply to us is in the open"
+        "the relation of a reply is not encrypted"
     );
-    let locked = locked(&encrypted, &around(ChatKind::Direct));
-    assert_eq!((locked.kind, &*locked.external_id), (EventKind::Other, "locked:$1"));
+    let undecrypted = undecrypted(&encrypted, &context(ChatKind::Direct));
+    assert_eq!((undecrypted.kind, &*undecrypted.external_id), (EventKind::Other, "locked:$1"));
 }

@@ -1,15 +1,15 @@
-//! What somebody said, in words.
+//! Extracts the text of messages, mentions and picked choices.
 
 use rejoinder_core::COMMANDS;
 
-use super::Around;
+use super::EventContext;
 use crate::payload::{Event, Message};
 
-/// Other names of the gateway's commands.
+/// Aliases of the gateway's commands.
 const ALIASES: [&str; 2] = ["cancel", "reset"];
 
-/// What a message says, without what its client put around it.
-pub(super) fn said(event: &Event, message: &Message, around: &Around<'_>) -> String {
+/// The text of a message, without the quote and the mention that clients put before it.
+pub(super) fn message_text(event: &Event, message: &Message, context: &EventContext<'_>) -> String {
     let body = if message.relates_to.in_reply_to.is_some() { without_quote(&message.body) } else { &message.body };
     let body = body.trim();
     if event.kind == "m.sticker" {
@@ -17,19 +17,19 @@ pub(super) fn said(event: &Event, message: &Message, around: &Around<'_>) -> Str
     }
     match &*message.msgtype {
         "m.image" | "m.audio" | "m.video" | "m.file" => {
-            // The body is the file's name, unless there is a name besides: then it is a caption.
+            // The body is a caption if there is a different `filename`; otherwise it is the file's name.
             let has_caption = message.filename.as_deref().is_some_and(|name| name != body);
-            if has_caption { command(without_mention(body, around)) } else { String::new() }
+            if has_caption { command(without_mention(body, context)) } else { String::new() }
         }
         "m.location" => {
             let place = message.geo_uri.as_deref().unwrap_or_default();
             format!("📍 {body} ({place})").replace(" ()", "")
         }
-        _ => command(without_mention(body, around)),
+        _ => command(without_mention(body, context)),
     }
 }
 
-/// Older clients put what they reply to before the reply
+/// Removes the quote that older clients put before a reply
 /// (<https://spec.matrix.org/v1.12/client-server-api/#fallbacks-for-rich-replies>).
 fn without_quote(body: &str) -> &str {
     if !(body.starts_with("> <@") || body.starts_with("> * <@")) {
@@ -42,21 +42,21 @@ fn without_quote(body: &str) -> &str {
     rest.trim_start_matches('\n')
 }
 
-/// Clients put our name before what is said to us.
-fn without_mention<'a>(body: &'a str, around: &Around<'_>) -> &'a str {
+/// Removes our name, which clients put before a message to us.
+fn without_mention<'a>(body: &'a str, context: &EventContext<'_>) -> &'a str {
     let bare = body.strip_prefix('@').unwrap_or(body);
-    let names = std::iter::once(around.me).chain(around.names.iter().map(String::as_str));
+    let names = std::iter::once(context.me).chain(context.names.iter().map(String::as_str));
     let after = names.filter_map(|name| starts_with(body, name).or_else(|| starts_with(bare, name)));
     let after = after.filter(|rest| rest.starts_with([':', ',']) || rest.starts_with(char::is_whitespace));
-    // The first part of our id alone may be a word like any other.
-    let short = localpart(around.me).and_then(|name| starts_with(bare, name));
+    // The localpart of our id may be an ordinary word, so it must be followed by `:` or `,`.
+    let short = localpart(context.me).and_then(|name| starts_with(bare, name));
     let rest = after.chain(short.filter(|rest| rest.starts_with([':', ',']))).next();
-    let said = rest.map(|rest| rest.trim_start_matches([':', ',']).trim_start());
-    // Nothing but the name is said to us as it is.
-    said.filter(|said| !said.is_empty()).unwrap_or(body)
+    let text = rest.map(|rest| rest.trim_start_matches([':', ',']).trim_start());
+    // A message of nothing but our name is kept as it is.
+    text.filter(|text| !text.is_empty()).unwrap_or(body)
 }
 
-/// What is left after `name`, whatever its case.
+/// The rest of `body` after `name`, ignoring case.
 fn starts_with<'a>(body: &'a str, name: &str) -> Option<&'a str> {
     let end = body.char_indices().nth(name.chars().count()).map_or(body.len(), |(at, _)| at);
     let (start, rest) = body.split_at(end);
@@ -67,27 +67,27 @@ fn localpart(user: &str) -> Option<&str> {
     user.strip_prefix('@')?.split_once(':').map(|(name, _)| name)
 }
 
-/// Many clients keep what begins with a slash to themselves: the gateway's commands may begin with `!`.
+/// Replaces the `!` of a gateway command by `/`: many clients do not send text that begins with a slash.
 fn command(body: &str) -> String {
     let name = body.strip_prefix('!').and_then(|rest| rest.split_whitespace().next());
     let is_ours = name.is_some_and(|name| COMMANDS.iter().any(|it| it.name == name) || ALIASES.contains(&name));
     if is_ours { body.replacen('!', "/", 1) } else { body.to_owned() }
 }
 
-/// Whether a message means us by name (<https://spec.matrix.org/latest/client-server-api/#user-and-room-mentions>).
-pub(super) fn mentions(message: &Message, around: &Around<'_>) -> bool {
+/// Whether a message mentions us (<https://spec.matrix.org/latest/client-server-api/#user-and-room-mentions>).
+pub(super) fn mentions(message: &Message, context: &EventContext<'_>) -> bool {
     if let Some(mentions) = &message.mentions {
-        return mentions.user_ids.iter().any(|user| user == around.me);
+        return mentions.user_ids.iter().any(|user| user == context.me);
     }
-    // A client that does not know of mentions yet.
-    let links = [format!("matrix.to/#/{}", around.me), format!("matrix.to/#/{}", around.me.replacen('@', "%40", 1))];
+    // The client does not support `m.mentions`: look for a link to us, or our name.
+    let links = [format!("matrix.to/#/{}", context.me), format!("matrix.to/#/{}", context.me.replacen('@', "%40", 1))];
     let html = message.formatted_body.as_deref().unwrap_or_default();
     let body = without_quote(&message.body);
     links.iter().any(|link| html.contains(link.as_str()))
-        || std::iter::once(around.me).chain(around.names.iter().map(String::as_str)).any(|name| is_in(body, name))
+        || std::iter::once(context.me).chain(context.names.iter().map(String::as_str)).any(|name| is_in(body, name))
 }
 
-/// Whether a name is in a text, as a word.
+/// Whether a name occurs in a text as a whole word, ignoring case.
 fn is_in(text: &str, name: &str) -> bool {
     let (text, name) = (text.to_lowercase(), name.to_lowercase());
     let is_word = |character: Option<char>| character.is_some_and(|it| it.is_alphanumeric() || it == '_');
@@ -97,14 +97,14 @@ fn is_in(text: &str, name: &str) -> bool {
             .any(|(at, _)| !is_word(text[..at].chars().next_back()) && !is_word(text[at + name.len()..].chars().next()))
 }
 
-/// The choice that a text picks: by its number or by its words.
+/// The choice that a text picks, by its number or by its text.
 pub(super) fn picked(text: &str, choices: &[String]) -> Option<String> {
     let text = text.trim();
     let by_number = number(text).and_then(|index| choices.get(index));
     by_number.or_else(|| choices.iter().find(|choice| choice.to_lowercase() == text.to_lowercase())).cloned()
 }
 
-/// The place, counted from 0, that a number stands for: `2`, `2.`, `2)`, `2️⃣`.
+/// The index, from 0, of a number that counts from 1: `2`, `2.`, `2)`, `2️⃣`.
 pub(super) fn number(text: &str) -> Option<usize> {
     if text.trim_end_matches('\u{fe0f}') == "🔟" {
         return Some(9);
@@ -114,7 +114,7 @@ pub(super) fn number(text: &str) -> Option<usize> {
     number.checked_sub(1)
 }
 
-/// The emoji that stands for a place, counted from 0.
+/// The number emoji for an index from 0; `None` after the tenth.
 pub(crate) fn keycap(index: usize) -> Option<String> {
     match index {
         0..9 => Some(format!("{}\u{fe0f}\u{20e3}", index + 1)),

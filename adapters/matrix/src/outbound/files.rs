@@ -1,4 +1,4 @@
-//! Files up, and files down (<https://spec.matrix.org/latest/client-server-api/#content-repository>).
+//! Uploads and downloads files (<https://spec.matrix.org/latest/client-server-api/#content-repository>).
 
 use std::{
     io::{Cursor, Read},
@@ -20,30 +20,30 @@ use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use super::{Place, config};
+use super::{Target, config};
 use crate::{
     Matrix, Session, content, errors,
     payload::{Event, OUR_FIELD},
 };
 
-/// How long a file may take, up or down.
+/// Timeout of a download, and of an unencrypted upload.
 const FILE_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// Where files are, with a token, and on servers that do not ask for one yet. The SDK's own way reads a file to its end,
-/// however large it is.
+/// Paths for downloads: with a token, and on servers that do not require one yet. The SDK's own download is not used
+/// because it reads a file to its end, however large it is.
 const DOWNLOADS: [&str; 2] = ["/_matrix/client/v1/media/download", "/_matrix/media/v3/download"];
 
 impl Matrix {
-    /// The content of a message with a file, which is uploaded first: encrypted where the room is.
+    /// The content of a message with a file. Uploads the file first, encrypted if the room is.
     pub(super) async fn file(
         &self,
-        place: &Place<'_>,
+        target: &Target<'_>,
         file: &Attachment,
         caption: &str,
     ) -> Result<Value, DeliveryError> {
-        let ours = json!({ "id": place.delivery.id() });
+        let ours = json!({ "id": target.delivery.id() });
         if files::is_on_the_web(&file.url) {
-            // The person opens it.
+            // A file on the web is sent as a link.
             let gap = if caption.trim().is_empty() { "" } else { "\n\n" };
             let name = file.name.replace(['[', ']'], "");
             return Ok(content::text(&format!("{caption}{gap}📎 [{name}](<{}>)", file.url), &ours));
@@ -61,21 +61,22 @@ impl Matrix {
             "m.mentions": {},
             OUR_FIELD: ours,
         });
-        let encrypted = place.room.latest_encryption_state().await.map_err(|error| self.judge(errors::sdk(&error)))?;
-        let client = &place.session.client;
+        let encrypted =
+            target.room.latest_encryption_state().await.map_err(|error| self.classify(errors::sdk(&error)))?;
+        let client = &target.session.client;
         if encrypted.is_encrypted() {
             let uploaded = client.upload_encrypted_file(&mut Cursor::new(bytes)).await;
-            let file = uploaded.map_err(|error| self.judge(errors::sdk(&error)))?;
+            let file = uploaded.map_err(|error| self.classify(errors::sdk(&error)))?;
             content["file"] = serde_json::to_value(file).unwrap_or_default();
         } else {
             let uploaded = client.media().upload(&mime, bytes, Some(config(FILE_TIMEOUT))).await;
-            let uploaded = uploaded.map_err(|error| self.judge(errors::sdk(&error)))?;
+            let uploaded = uploaded.map_err(|error| self.classify(errors::sdk(&error)))?;
             content["url"] = json!(uploaded.content_uri);
         }
         Ok(content)
     }
 
-    /// The bytes of a file that came in: at most `limit`.
+    /// Downloads an inbound file of at most `limit` bytes.
     pub(crate) async fn download(
         &self,
         session: &Session,
@@ -83,12 +84,12 @@ impl Matrix {
         limit: usize,
     ) -> Result<Vec<u8>, FetchError> {
         let limit = limit.min(self.options.max_attachment.bytes());
-        let (room, event) = kept_at(&file.url).ok_or_else(|| FetchError::NotOurs(file.name.clone()))?;
+        let (room, event) = event_of_url(&file.url).ok_or_else(|| FetchError::NotOurs(file.name.clone()))?;
         let failed = |why: String| FetchError::Failed(why);
-        let room = session.client.get_room(&room).ok_or_else(|| failed("we are not in its room".to_owned()))?;
+        let room = session.client.get_room(&room).ok_or_else(|| failed("the room is not joined".to_owned()))?;
         let event = room.event(&event, None).await.map_err(|error| failed(error.to_string()))?;
         let event: Event = serde_json::from_str(event.raw().json().get()).map_err(|error| failed(error.to_string()))?;
-        let message = event.message().ok_or_else(|| failed("its event was taken back".to_owned()))?;
+        let message = event.message().ok_or_else(|| failed("its event is not a readable message".to_owned()))?;
         if message.info.size.is_some_and(|size| size > limit as u64) {
             return Err(FetchError::TooLarge { limit });
         }
@@ -97,7 +98,7 @@ impl Matrix {
             MediaSource::Plain(uri) => (uri, None),
             MediaSource::Encrypted(file) => (file.url.clone(), Some(*file)),
         };
-        let fetched = tokio::time::timeout(FILE_TIMEOUT, self.stored(&session.client, &uri, limit)).await;
+        let fetched = tokio::time::timeout(FILE_TIMEOUT, self.fetch_stored(&session.client, &uri, limit)).await;
         let bytes = fetched.map_err(|_| failed("timed out".to_owned()))??;
         match key {
             Some(key) => decrypted(&bytes, key).map_err(failed),
@@ -105,8 +106,8 @@ impl Matrix {
         }
     }
 
-    /// A file as the homeserver keeps it: at most `limit` bytes, whatever its event says of it.
-    async fn stored(&self, client: &Client, uri: &MxcUri, limit: usize) -> Result<Vec<u8>, FetchError> {
+    /// Downloads a file as it is stored on the homeserver. Enforces `limit` (bytes) whatever size its event claims.
+    async fn fetch_stored(&self, client: &Client, uri: &MxcUri, limit: usize) -> Result<Vec<u8>, FetchError> {
         let failed = |why: String| FetchError::Failed(why);
         let (server, media) = uri.parts().map_err(|error| failed(error.to_string()))?;
         let token = SecretString::from(client.access_token().unwrap_or_default());
@@ -117,16 +118,16 @@ impl Matrix {
             if let Ok(mut segments) = url.path_segments_mut() {
                 segments.push(server.as_str()).push(media);
             }
-            let asked = self.http.get(url).bearer_auth(token.expose_secret()).send().await;
-            let asked = asked.map_err(|error| failed(errors::transport(&error)))?;
-            let is_unknown = asked.status() == StatusCode::NOT_FOUND;
-            response = Some(asked);
+            let sent = self.http.get(url).bearer_auth(token.expose_secret()).send().await;
+            let sent = sent.map_err(|error| failed(errors::transport(&error)))?;
+            let is_unknown = sent.status() == StatusCode::NOT_FOUND;
+            response = Some(sent);
             if !is_unknown {
                 break;
             }
         }
         let Some(response) = response.filter(|response| response.status().is_success()) else {
-            return Err(failed("the homeserver does not give it".to_owned()));
+            return Err(failed("the homeserver did not return the file".to_owned()));
         };
         let bytes = calls::collect(response, limit, &token).await.map_err(|error| failed(error.to_string()))?;
         bytes.ok_or(FetchError::TooLarge { limit })
@@ -137,12 +138,12 @@ fn decrypted(bytes: &[u8], key: EncryptedFile) -> Result<Vec<u8>, String> {
     let mut bytes = Cursor::new(bytes);
     let mut reader = AttachmentDecryptor::new(&mut bytes, key.into()).map_err(|error| error.to_string())?;
     let mut decrypted = Vec::new();
-    reader.read_to_end(&mut decrypted).map_err(|error| format!("it cannot be decrypted: {error}"))?;
+    reader.read_to_end(&mut decrypted).map_err(|error| format!("cannot decrypt the file: {error}"))?;
     Ok(decrypted)
 }
 
-/// The event that an address of ours names.
-fn kept_at(url: &str) -> Option<(OwnedRoomId, OwnedEventId)> {
+/// The event that an attachment's URL names.
+fn event_of_url(url: &str) -> Option<(OwnedRoomId, OwnedEventId)> {
     match MatrixUri::parse(url).ok()?.id() {
         MatrixId::Event(room, event) => Some((RoomId::parse(room.as_str()).ok()?, event.clone())),
         _ => None,
@@ -150,7 +151,7 @@ fn kept_at(url: &str) -> Option<(OwnedRoomId, OwnedEventId)> {
 }
 
 fn media_source(content: &Value) -> Option<MediaSource> {
-    // An edited file is the new one.
+    // After an edit the new file counts.
     let content = content.get("m.new_content").unwrap_or(content);
     match content.get("file") {
         Some(file) => serde_json::from_value(file.clone()).ok().map(|file| MediaSource::Encrypted(Box::new(file))),
@@ -185,9 +186,9 @@ mod tests {
 
     #[test]
     fn only_our_own_addresses_are_fetched() {
-        assert!(kept_at("matrix:roomid/room:example.org/e/1").is_some());
+        assert!(event_of_url("matrix:roomid/room:example.org/e/1").is_some());
         for url in ["https://example.org/a", "matrix:u/ada:example.org", "mxc://example.org/a", ""] {
-            assert!(kept_at(url).is_none(), "{url}");
+            assert!(event_of_url(url).is_none(), "{url}");
         }
     }
 }

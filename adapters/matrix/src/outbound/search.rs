@@ -1,27 +1,27 @@
-//! Whether a message whose receipt was lost is there: asked of the room once its transaction may be forgotten.
+//! IdFormat in the room for a message whose receipt was lost, once the homeserver may have forgotten its transaction id.
 
 use std::time::Duration;
 
 use matrix_sdk::{room::MessagesOptions, ruma::UInt};
 use rejoinder_core::{Action, DeliveryError, Receipt, Timestamp};
 
-use super::{Place, delivery_of};
+use super::{Target, delivery_of};
 use crate::{Matrix, errors, payload::Event, room::read};
 
-/// How long a homeserver keeps transactions at least: Synapse for a day, less an hour for its tidying up.
-const TRANSACTION_LASTS: Duration = Duration::from_hours(23);
+/// How long a homeserver remembers transaction ids at least. Synapse: a day, less an hour for its clean-up.
+const TRANSACTION_LIFETIME: Duration = Duration::from_hours(23);
 
-/// How much the clocks may differ.
+/// How much the clocks of servers may differ.
 const SLACK: Duration = Duration::from_mins(10);
 
 impl Matrix {
-    /// The receipt of a new message that an earlier attempt has sent.
-    pub(super) async fn sent_before(&self, place: &Place<'_>) -> Result<Option<Receipt>, DeliveryError> {
-        let delivery = place.delivery;
+    /// The receipt of a new message, if an earlier attempt sent it. Searches back to the time when the delivery was created.
+    pub(super) async fn find_earlier_attempt(&self, target: &Target<'_>) -> Result<Option<Receipt>, DeliveryError> {
+        let delivery = target.delivery;
         let is_new = matches!(delivery.action(), Action::Send { .. });
-        let made = made_at(delivery.id().as_uuid().get_timestamp());
-        let age = made.map(|made| self.clock.now().since(made)).unwrap_or_default();
-        let (Some(made), true) = (made, is_new && delivery.attempt() > 1 && age >= TRANSACTION_LASTS) else {
+        let created = created_at(delivery.id().as_uuid().get_timestamp());
+        let age = created.map(|created| self.clock.now().since(created)).unwrap_or_default();
+        let (Some(created), true) = (created, is_new && delivery.attempt() > 1 && age >= TRANSACTION_LIFETIME) else {
             return Ok(None);
         };
         let id = delivery.id().to_string();
@@ -29,14 +29,15 @@ impl Matrix {
         loop {
             let mut options = MessagesOptions::backward().from(before.as_deref());
             options.limit = UInt::from(100_u32);
-            let page = place.room.messages(options).await.map_err(|error| self.judge(errors::sdk(&error)))?;
+            let page = target.room.messages(options).await.map_err(|error| self.classify(errors::sdk(&error)))?;
             let events: Vec<_> = page.chunk.iter().filter_map(read).collect();
-            let is_it = |event: &&Event| event.sender == place.session.me() && delivery_of(&event.content) == Some(&id);
+            let is_it =
+                |event: &&Event| event.sender == target.session.me() && delivery_of(&event.content) == Some(&id);
             if let Some(sent) = events.iter().find(is_it) {
                 return Ok(Some(Receipt::of(sent.id.clone())));
             }
-            // A clock of another server may be wrong; those of all who spoke are not.
-            let is_older = |event: &Event| Timestamp::from_millis(event.origin_server_ts) + SLACK < made;
+            // One server's clock may be wrong, so the search stops only at a page of nothing but older events.
+            let is_older = |event: &Event| Timestamp::from_millis(event.origin_server_ts) + SLACK < created;
             match page.end {
                 Some(end) if !events.iter().all(is_older) => before = Some(end),
                 _ => return Ok(None),
@@ -45,8 +46,8 @@ impl Matrix {
     }
 }
 
-/// When a delivery was made: its id says so.
-fn made_at(timestamp: Option<uuid::Timestamp>) -> Option<Timestamp> {
+/// When a delivery was created, from the time in its id.
+fn created_at(timestamp: Option<uuid::Timestamp>) -> Option<Timestamp> {
     let (seconds, nanos) = timestamp?.to_unix();
     let millis = i64::try_from(seconds).ok()?.checked_mul(1000)? + i64::from(nanos / 1_000_000);
     Some(Timestamp::from_millis(millis))

@@ -1,4 +1,4 @@
-//! What is missing of a room, read back page by page.
+//! Reads the missing events of a room back, page by page.
 
 use matrix_sdk::{
     Room,
@@ -9,7 +9,7 @@ use matrix_sdk::{
 use rejoinder_core::Backoff;
 use rejoinder_kit::{Receiver, RunEnd};
 
-use super::timeline::{From, Position};
+use super::timeline::{Position, TimelineStart};
 use crate::{
     Matrix,
     errors::{self, Failure},
@@ -17,78 +17,80 @@ use crate::{
     room::read,
 };
 
-/// How many events one page has.
-const PAGE: u32 = 100;
+/// How many events a page has at most.
+const PAGE_SIZE: u32 = 100;
 
-/// How many pages are held at once; what lies between them and the oldest one is read again when it is its turn.
-const HELD: usize = 20;
+/// How many pages stay in memory besides the oldest one. Those in between are read again when they are to be stored.
+const MAX_HELD_PAGES: usize = 20;
 
-/// How much older than what is stored an event may look, by the clocks of other servers, and still be new.
+/// How much older than the last stored event a new event may appear, by the clocks of other servers.
 const SLACK_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// How many pages are read in search of the invitation to a room that is new to us.
+/// How many pages are searched for the invitation to a room that is new to us.
 const PAGES_BEFORE_JOIN: usize = 10;
 
-/// How often a page is asked for that the homeserver does not give.
+/// How often a page is requested before the room is left for later.
 const TRIES: u32 = 3;
 
-/// A page of a room's past.
+/// A page of a room's history.
 pub(super) struct Page {
-    /// Before what it ends, and where it ends at the latest.
+    /// The tokens between which the page lies: `before` at its newer end, `to` at its older end at the latest.
     before: Option<String>,
     to: Option<String>,
-    /// How many of its events concern us, from the newest on.
+    /// How many of its events concern us, counted from the newest.
     count: usize,
-    /// Its events, newest first.
+    /// Its events, newest first; `None`: to be read again.
     events: Option<Vec<TimelineEvent>>,
 }
 
-/// What is missing of a room.
+/// The missing events of a room.
 #[derive(Default)]
 pub(super) struct Gap {
     /// Its pages, newest first.
     pub(super) pages: Vec<Page>,
-    /// What became of our own membership first.
+    /// The oldest change of our own membership.
     pub(super) first: Option<Membership>,
 }
 
-/// What came of asking for something.
-pub(super) enum Asked<T> {
+/// The result of a request.
+pub(super) enum Fetched<T> {
     Got(T),
     /// We may not read the room.
     Refused,
-    /// The homeserver does not give it now.
+    /// The homeserver cannot answer now.
     Later,
 }
 
 impl Matrix {
-    /// The events before `before` that concern us. `since` is the token up to which the room is stored.
-    pub(super) async fn gap(
+    /// Reads the events before `before` that concern us. `since` is the token up to which the room is stored.
+    pub(super) async fn read_gap(
         &self,
         room: &Room,
-        from: &From,
+        start: &TimelineStart,
         me: &str,
         mut before: Option<String>,
         since: Option<&str>,
         receiver: &Receiver<'_>,
-    ) -> Result<Asked<Gap>, RunEnd> {
+    ) -> Result<Fetched<Gap>, RunEnd> {
         let mut gap = Gap::default();
         let mut joined_at = None;
-        // A new room is read to before what is stored of the others.
-        let mut to = since.filter(|_| matches!(from, From::After(_))).map(str::to_owned);
+        // Only a room that we know is stored up to `since`: events of a new one may be older.
+        let mut to = since.filter(|_| matches!(start, TimelineStart::After(_))).map(str::to_owned);
         loop {
-            let page = match self.page(room, before.clone(), &mut to, receiver).await? {
-                Asked::Got(page) => page,
-                Asked::Refused => break,
-                Asked::Later => return Ok(Asked::Later),
+            let page = match self.fetch_page(room, before.clone(), &mut to, receiver).await? {
+                Fetched::Got(page) => page,
+                Fetched::Refused => break,
+                Fetched::Later => return Ok(Fetched::Later),
             };
             let (is_last, end) = (page.chunk.is_empty(), page.end);
             let events: Vec<_> = page.chunk.iter().map(read).collect();
-            if to.is_none() && !is_last && events.iter().flatten().all(|event| is_too_old(from, event.origin_server_ts))
+            if to.is_none()
+                && !is_last
+                && events.iter().flatten().all(|event| is_too_old(start, event.origin_server_ts))
             {
-                return Ok(Asked::Got(gap));
+                return Ok(Fetched::Got(gap));
             }
-            let is_begin = |event: &Option<_>| event.as_ref().is_some_and(|event| from.is_before(event, me));
+            let is_begin = |event: &Option<_>| event.as_ref().is_some_and(|event| start.is_before(event, me));
             let begin = events.iter().position(is_begin);
             let count = begin.unwrap_or(events.len());
             for (index, event) in events[..count].iter().enumerate() {
@@ -100,105 +102,105 @@ impl Matrix {
             }
             gap.push(Page { before: before.take(), to: to.clone(), count, events: Some(page.chunk) });
             if begin.is_some() {
-                return Ok(Asked::Got(gap));
+                return Ok(Fetched::Got(gap));
             }
-            let is_in_vain = *from == From::Invite && gap.pages.len() >= PAGES_BEFORE_JOIN;
+            let is_search_over = *start == TimelineStart::Invite && gap.pages.len() >= PAGES_BEFORE_JOIN;
             match end {
-                Some(end) if !is_last && !is_in_vain => before = Some(end),
+                Some(end) if !is_last && !is_search_over => before = Some(end),
                 _ => break,
             }
         }
-        if !matches!(from, From::After(_)) {
-            // There was no invitation that we may see; without a trace of how we came in, nothing is new.
+        if !matches!(start, TimelineStart::After(_)) {
+            // We can see no invitation: only events after our join are new. Without a join, none are.
             gap.end_at(joined_at);
         }
-        Ok(Asked::Got(gap))
+        Ok(Fetched::Got(gap))
     }
 
-    /// The events of a page, oldest first.
+    /// The events of a page that concern us, oldest first. Reads the page again if it is no longer in memory.
     pub(super) async fn events_of(
         &self,
         room: &Room,
         page: Page,
         receiver: &Receiver<'_>,
-    ) -> Result<Asked<Vec<TimelineEvent>>, RunEnd> {
+    ) -> Result<Fetched<Vec<TimelineEvent>>, RunEnd> {
         let Page { before, mut to, count, events } = page;
         let mut events = match events {
             Some(events) => events,
-            None => match self.page(room, before, &mut to, receiver).await? {
-                Asked::Got(page) => page.chunk,
-                Asked::Refused => return Ok(Asked::Refused),
-                Asked::Later => return Ok(Asked::Later),
+            None => match self.fetch_page(room, before, &mut to, receiver).await? {
+                Fetched::Got(page) => page.chunk,
+                Fetched::Refused => return Ok(Fetched::Refused),
+                Fetched::Later => return Ok(Fetched::Later),
             },
         };
         events.truncate(count);
         events.reverse();
-        Ok(Asked::Got(events))
+        Ok(Fetched::Got(events))
     }
 
-    /// The last event of a room, for as long as it takes.
+    /// The position of a room's last event. Retries until the homeserver answers; `None` if we may not read the room.
     pub(super) async fn end_of(&self, room: &Room, receiver: &Receiver<'_>) -> Result<Option<Position>, RunEnd> {
         loop {
-            match self.page(room, None, &mut None, receiver).await? {
-                Asked::Got(page) => {
+            match self.fetch_page(room, None, &mut None, receiver).await? {
+                Fetched::Got(page) => {
                     let now = self.clock.now();
                     return Ok(page.chunk.iter().find_map(|event| Position::of(event, now)));
                 }
-                Asked::Refused => return Ok(None),
-                Asked::Later => {}
+                Fetched::Refused => return Ok(None),
+                Fetched::Later => {}
             }
         }
     }
 
-    async fn page(
+    async fn fetch_page(
         &self,
         room: &Room,
         before: Option<String>,
         to: &mut Option<String>,
         receiver: &Receiver<'_>,
-    ) -> Result<Asked<Messages>, RunEnd> {
+    ) -> Result<Fetched<Messages>, RunEnd> {
         let mut backoff = Backoff::default();
         let mut tries = 0;
         while tries < TRIES {
             let mut options = MessagesOptions::backward().from(before.as_deref());
-            options.limit = UInt::from(PAGE);
+            options.limit = UInt::from(PAGE_SIZE);
             options.to.clone_from(to);
             let read = receiver.until_shutdown(room.messages(options)).await?;
             let mut pause = backoff.pause();
             match read.map_err(|error| errors::sdk(&error)) {
-                Ok(page) => return Ok(Asked::Got(page)),
-                // The server may not know the token any more.
+                Ok(page) => return Ok(Fetched::Got(page)),
+                // The server may have forgotten the token.
                 Err(Failure::Refused(_)) if to.is_some() => *to = None,
                 Err(Failure::Refused(detail)) => {
-                    tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "cannot read a room");
-                    return Ok(Asked::Refused);
+                    tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "the homeserver does not let us read a room");
+                    return Ok(Fetched::Refused);
                 }
                 Err(Failure::Unauthorized { is_soft, detail }) => {
                     return Err(RunEnd::Failed(self.session_ended(is_soft, detail)));
                 }
                 Err(Failure::Limited { retry_after, .. }) => pause = pause.max(retry_after),
                 Err(Failure::NotSent(detail) | Failure::Unknown(detail) | Failure::Duplicate(detail)) => {
-                    tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "cannot read a room now");
+                    tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "reading a room failed, retrying");
                     tries += 1;
                 }
             }
             receiver.pause(pause).await?;
         }
-        Ok(Asked::Later)
+        Ok(Fetched::Later)
     }
 }
 
 impl Gap {
     fn push(&mut self, page: Page) {
-        // The oldest one is always held: it is the next to be stored.
-        let is_full = self.pages.len() > HELD;
+        // The oldest page is always kept: it is stored next.
+        let is_full = self.pages.len() > MAX_HELD_PAGES;
         if let Some(newer) = self.pages.last_mut().filter(|_| is_full) {
             newer.events = None;
         }
         self.pages.push(page);
     }
 
-    /// Leaves what is newer than the event `index` of page `page`, or nothing.
+    /// Keeps only the events newer than `newest`, a page and an event in it; without one, keeps nothing.
     fn end_at(&mut self, newest: Option<(usize, usize)>) {
         let (pages, count) = newest.map_or((0, 0), |(page, index)| (page + 1, index));
         self.pages.truncate(pages);
@@ -208,7 +210,7 @@ impl Gap {
     }
 }
 
-/// Whether an event lies so far before what is stored that the server does not know that one any more.
-fn is_too_old(from: &From, at: i64) -> bool {
-    matches!(from, From::After(Position::Event { at: stored, .. }) if at < stored.saturating_sub(SLACK_MS))
+/// Whether an event is so much older than the last stored one that the server must have forgotten that one.
+fn is_too_old(start: &TimelineStart, at: i64) -> bool {
+    matches!(start, TimelineStart::After(Position::Event { at: stored, .. }) if at < stored.saturating_sub(SLACK_MS))
 }

@@ -1,89 +1,88 @@
-//! Stores a room's timeline, from where it is stored to its end.
+//! Stores a room's timeline, from its cursor to its end.
 
 use matrix_sdk::{Room, deserialized_responses::TimelineEvent};
 use rejoinder_kit::{Receiver, RunEnd};
 
 use super::{
-    gaps::{Asked, Gap},
-    timeline::{From, Position, Presence},
+    gaps::{Fetched, Gap},
+    timeline::{Position, Presence, TimelineStart},
 };
 use crate::{Matrix, Session, room::read};
 
-/// How many events are stored at once.
-const TOGETHER: usize = 50;
+const BATCH: usize = 50;
 
-/// What came of a room, oldest first.
-pub(super) struct Brought {
+/// A room's events from a sync, oldest first.
+pub(super) struct SyncedEvents {
     pub(super) events: Vec<TimelineEvent>,
-    /// Where the events before them can be read; `None`: at the room's end.
+    /// The token before which earlier events are read; `None`: the room's end.
     pub(super) before: Option<String>,
     /// Whether events before them are missing.
     pub(super) has_gap: bool,
 }
 
-impl Brought {
-    /// Nothing came: all that is missing is to be read from the room's end on.
+impl SyncedEvents {
+    /// No events: everything missing is read back from the room's end.
     pub(super) const fn nothing() -> Self {
         Self { events: Vec::new(), before: None, has_gap: true }
     }
 }
 
 impl Matrix {
-    /// Stores what came of a room, with what is missing before it. Whether all of it could be read.
-    pub(super) async fn room(
+    /// Stores a room's events, after those missing before them. Returns whether all could be read; `false`: try later.
+    pub(super) async fn store_room(
         &self,
         session: &Session,
         room: &Room,
-        mut brought: Brought,
+        mut synced: SyncedEvents,
         since: Option<&str>,
         receiver: &Receiver<'_>,
     ) -> Result<bool, RunEnd> {
         let name = room.room_id().as_str();
         let position = receiver.cursor(name).await?;
-        let from = match position.as_deref().map(Position::parse) {
-            Some(position @ Position::Event { .. }) => From::After(position),
-            Some(Position::Joined) => From::Join,
-            None => From::Invite,
+        let start = match position.as_deref().map(Position::parse) {
+            Some(position @ Position::Event { .. }) => TimelineStart::After(position),
+            Some(Position::Joined) => TimelineStart::Join,
+            None => TimelineStart::Invite,
         };
         let me = session.me();
-        let begin = from.begin(&brought.events, me);
-        brought.events.drain(..begin.unwrap_or(0));
-        // A room that is new to us begins with our invitation, which may lie before what came.
-        let may_lack = brought.has_gap || !matches!(from, From::After(_));
+        let begin = start.begin(&synced.events, me);
+        synced.events.drain(..begin.unwrap_or(0));
+        // A room that is new to us begins with our invitation, which may be older than these events.
+        let may_lack = synced.has_gap || !matches!(start, TimelineStart::After(_));
         let gap = if begin.is_none() && may_lack {
-            match self.gap(room, &from, me, brought.before, since, receiver).await? {
-                Asked::Got(gap) => gap,
-                Asked::Refused => Gap::default(),
-                Asked::Later => return Ok(false),
+            match self.read_gap(room, &start, me, synced.before, since, receiver).await? {
+                Fetched::Got(gap) => gap,
+                Fetched::Refused => Gap::default(),
+                Fetched::Later => return Ok(false),
             }
         } else {
             Gap::default()
         };
-        let first = gap.first.or_else(|| brought.events.iter().find_map(|event| read(event)?.membership_of(me)));
+        let first = gap.first.or_else(|| synced.events.iter().find_map(|event| read(event)?.membership_of(me)));
         let mut presence = Presence::before(first.as_ref());
         for page in gap.pages.into_iter().rev() {
             match self.events_of(room, page, receiver).await? {
-                Asked::Got(events) => {
-                    self.take_all_in(session, room, presence.without_what_we_missed(events, me), receiver).await?;
+                Fetched::Got(events) => {
+                    self.store_in_batches(session, room, presence.while_present(events, me), receiver).await?;
                 }
-                Asked::Refused => break,
-                Asked::Later => return Ok(false),
+                Fetched::Refused => break,
+                Fetched::Later => return Ok(false),
             }
         }
-        let events = presence.without_what_we_missed(brought.events, me);
-        self.take_all_in(session, room, events, receiver).await?;
+        let events = presence.while_present(synced.events, me);
+        self.store_in_batches(session, room, events, receiver).await?;
         Ok(true)
     }
 
-    async fn take_all_in(
+    async fn store_in_batches(
         &self,
         session: &Session,
         room: &Room,
         events: Vec<TimelineEvent>,
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
-        for together in events.chunks(TOGETHER) {
-            self.take_in(session, room, together, receiver).await?;
+        for batch in events.chunks(BATCH) {
+            self.store_events(session, room, batch, receiver).await?;
         }
         Ok(())
     }

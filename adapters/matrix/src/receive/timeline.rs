@@ -1,4 +1,4 @@
-//! Where a room's timeline begins to concern us, and up to where it is stored. Pure.
+//! Which events of a room's timeline concern us, and up to where they are stored. Pure.
 
 use matrix_sdk::deserialized_responses::TimelineEvent;
 use rejoinder_core::Timestamp;
@@ -8,17 +8,16 @@ use crate::{
     room::read,
 };
 
-/// Up to where a room is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Position {
-    /// Up to this event, which was sent at `at` (milliseconds, by the sender's server).
+    /// The room is stored up to this event, which was sent at `at` (milliseconds, by the clock of the sender's server).
     Event { at: i64, id: String },
-    /// Nothing yet: it begins where we joined. Written for what was there before our first start.
+    /// Nothing is stored: the room begins where we join. Written for rooms and invitations older than our first start.
     Joined,
 }
 
 impl Position {
-    /// At this event. No server's clock puts it after `now`.
+    /// The position of an event. Its time is at most `now`, even if its server's clock is ahead.
     pub(super) fn of(event: &TimelineEvent, now: Timestamp) -> Option<Self> {
         let event = read(event)?;
         Some(Self::Event { at: event.origin_server_ts.min(now.as_millis()), id: event.id })
@@ -37,20 +36,20 @@ impl Position {
     }
 }
 
-/// Whether we are in a room, from event to event.
+/// Tracks from event to event whether we are in a room.
 pub(super) struct Presence {
     is_out: bool,
 }
 
 impl Presence {
-    /// As it was before `first`, which became of our membership first: we may have left long before.
+    /// Our presence before `first`, the oldest change of our membership: we may have left long before.
     pub(super) fn before(first: Option<&Membership>) -> Self {
         let before = first.and_then(|first| first.before.as_deref());
         Self { is_out: before.is_some_and(|before| !matches!(before, "invite" | "join")) }
     }
 
-    /// Events, oldest first, without those that others said while we were out of the room.
-    pub(super) fn without_what_we_missed(&mut self, events: Vec<TimelineEvent>, me: &str) -> Vec<TimelineEvent> {
+    /// Removes the events that others sent while we were not in the room. `events` are oldest first.
+    pub(super) fn while_present(&mut self, events: Vec<TimelineEvent>, me: &str) -> Vec<TimelineEvent> {
         let mut concerns_us = |event: &TimelineEvent| {
             let membership = read(event).and_then(|event| event.membership_of(me));
             if let Some(membership) = &membership {
@@ -62,19 +61,18 @@ impl Presence {
     }
 }
 
-/// Where a room's events begin to concern us.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum From {
-    /// After what is stored.
+pub(super) enum TimelineStart {
+    /// After the last stored event.
     After(Position),
-    /// With our invitation, or without one where we joined: people write to whom they have just invited.
+    /// With our invitation, or where we joined without one: people write to an account that they have just invited.
     Invite,
     /// Where we joined.
     Join,
 }
 
-impl From {
-    /// The index of the first event that concerns us, if it is told by these.
+impl TimelineStart {
+    /// The index of the first event that concerns us, if these events show where that is.
     pub(super) fn begin(&self, events: &[TimelineEvent], me: &str) -> Option<usize> {
         let found = events.iter().rposition(|event| read(event).is_some_and(|event| self.is_before(&event, me)));
         found.map(|index| index + 1)
@@ -106,7 +104,7 @@ mod tests {
         TimelineEvent::from_plaintext(Raw::new(value).expect("json").cast_unchecked())
     }
 
-    fn said(id: &str) -> TimelineEvent {
+    fn message_event(id: &str) -> TimelineEvent {
         event(&json!({ "type": "m.room.message", "event_id": id, "sender": "@ada:example.org", "content": {} }))
     }
 
@@ -131,8 +129,8 @@ mod tests {
 
     #[test]
     fn what_is_stored_does_not_concern_us_again() {
-        let events = [said("$1"), said("$2"), said("$3")];
-        let after = |id: &str| From::After(Position::Event { at: 0, id: id.to_owned() });
+        let events = [message_event("$1"), message_event("$2"), message_event("$3")];
+        let after = |id: &str| TimelineStart::After(Position::Event { at: 0, id: id.to_owned() });
 
         assert_eq!(after("$2").begin(&events, ME), Some(2));
         assert_eq!(after("$3").begin(&events, ME), Some(3));
@@ -142,16 +140,16 @@ mod tests {
     #[test]
     fn what_is_said_behind_our_back_does_not_concern_us() {
         let events = vec![
-            said("$1"),
+            message_event("$1"),
             member("$2", "leave", "join"),
-            said("$3"),
+            message_event("$3"),
             member("$4", "invite", "leave"),
-            said("$5"),
+            message_event("$5"),
             member("$6", "join", "invite"),
-            said("$7"),
+            message_event("$7"),
         ];
 
-        let left = Presence::before(first(&events).as_ref()).without_what_we_missed(events, ME);
+        let left = Presence::before(first(&events).as_ref()).while_present(events, ME);
 
         let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.id).collect();
         assert_eq!(ids, ["$1", "$2", "$4", "$5", "$6", "$7"]);
@@ -159,9 +157,10 @@ mod tests {
 
     #[test]
     fn nor_does_it_where_we_left_long_before() {
-        let events = vec![said("$1"), member("$2", "join", "leave"), said("$3"), member("$4", "join", "join")];
+        let events =
+            vec![message_event("$1"), member("$2", "join", "leave"), message_event("$3"), member("$4", "join", "join")];
 
-        let left = Presence::before(first(&events).as_ref()).without_what_we_missed(events, ME);
+        let left = Presence::before(first(&events).as_ref()).while_present(events, ME);
 
         let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.id).collect();
         assert_eq!(ids, ["$2", "$3", "$4"]);
@@ -169,18 +168,29 @@ mod tests {
 
     #[test]
     fn a_new_room_begins_with_our_invitation() {
-        let events =
-            [said("$1"), member("$2", "invite", "leave"), said("$3"), member("$4", "join", "invite"), said("$5")];
+        let events = [
+            message_event("$1"),
+            member("$2", "invite", "leave"),
+            message_event("$3"),
+            member("$4", "join", "invite"),
+            message_event("$5"),
+        ];
 
-        assert_eq!(From::Invite.begin(&events, ME), Some(2));
-        assert_eq!(From::Join.begin(&events, ME), Some(4));
+        assert_eq!(TimelineStart::Invite.begin(&events, ME), Some(2));
+        assert_eq!(TimelineStart::Join.begin(&events, ME), Some(4));
     }
 
     #[test]
     fn a_new_room_without_an_invitation_begins_where_we_joined() {
-        let events = [said("$1"), member("$2", "join", "leave"), said("$3"), member("$4", "join", "join"), said("$5")];
+        let events = [
+            message_event("$1"),
+            member("$2", "join", "leave"),
+            message_event("$3"),
+            member("$4", "join", "join"),
+            message_event("$5"),
+        ];
 
-        assert_eq!(From::Invite.begin(&events, ME), Some(2));
-        assert_eq!(From::Join.begin(&events, ME), Some(2));
+        assert_eq!(TimelineStart::Invite.begin(&events, ME), Some(2));
+        assert_eq!(TimelineStart::Join.begin(&events, ME), Some(2));
     }
 }

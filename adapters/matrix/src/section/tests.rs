@@ -1,11 +1,11 @@
-//! Matrix accounts: what can be said about one, and what is wrong.
+//! The configuration of Matrix accounts, and its mistakes.
 
 use rejoinder_config::testing::{Machine, check_channel_manual};
 use rstest::rstest;
 
 use super::*;
 
-/// An account with `keys`, below what it needs in the lines 2 to 4.
+/// An account with its required keys in lines 2 to 4, followed by `keys`.
 fn account(keys: &str) -> Machine {
     Machine::with_channel::<MatrixSection>(&format!(
         "[channels.matrix.main]\nhomeserver = \"https://matrix.example.org\"\nuser = \"@agent:example.org\"\npassword = \"sesame\"\n{keys}"
@@ -13,7 +13,7 @@ fn account(keys: &str) -> Machine {
 }
 
 fn read(keys: &str) -> MatrixSection {
-    account(keys).config().channels.of::<MatrixSection>().next().expect("it is there").1.clone()
+    account(keys).config().channels.of::<MatrixSection>().next().expect("the account is configured").1.clone()
 }
 
 #[test]
@@ -96,9 +96,9 @@ fn what_is_shown_of_an_account_can_be_loaded_but_for_its_secrets() {
     assert_eq!(again, shown);
 }
 
-/// One mistake each: what is written below what is needed, and what is said of it after "channels.matrix.main."
+/// One mistake each: the added keys, and the error after "channels.matrix.main."
 #[rstest]
-#[case::two_proofs("access_token = \"syt_a\"", "access_token` is not used beside password: take one of the two out")]
+#[case::two_proofs("access_token = \"syt_a\"", "access_token` cannot be set with password: remove one of the two")]
 #[case::pairing(
     "dm_policy = \"pairing\"",
     "dm_policy` must be one of `allowlist`, `open` or `disabled`, not `pairing`"
@@ -113,15 +113,15 @@ fn what_is_shown_of_an_account_can_be_loaded_but_for_its_secrets() {
 )]
 #[case::a_name_without_its_server(
     "allow_from = [\"@ada\"]",
-    "allow_from[0]` must be a user id such as \"@ada:example.org\", \"*:example.org\" for all of a server, or \"*\", not \"@ada\""
+    "allow_from[0]` must be a user id such as \"@ada:example.org\", \"*:example.org\" for a whole server, or \"*\", not \"@ada\""
 )]
 #[case::a_room_among_people(
     "allow_from = [\"!abc:example.org\"]",
-    "allow_from[0]` is a group: groups belong into group_allow_from"
+    "allow_from[0]` is a group: groups belong in group_allow_from"
 )]
 #[case::a_rooms_alias(
     "group_allow_from = [\"#friends:example.org\"]",
-    "group_allow_from[0]` must be a user id such as \"@ada:example.org\", \"*:example.org\" for all of a server, or \"*\", or a room's id such as \"!abc:example.org\", not \"#friends:example.org\""
+    "group_allow_from[0]` must be a user id such as \"@ada:example.org\", \"*:example.org\" for a whole server, or \"*\", or a room's id such as \"!abc:example.org\", not \"#friends:example.org\""
 )]
 #[case::a_way_of_streaming_that_there_is_not(
     "streaming = \"draft\"",
@@ -146,11 +146,11 @@ fn a_mistake_is_named_with_its_key_file_and_line(#[case] keys: &str, #[case] sai
 #[rstest]
 #[case::no_name(
     "homeserver = \"https://x\"\nuser = \"agent\"\npassword = \"p\"",
-    "user` must be a whole user id such as \"@agent:example.org\", not \"agent\" (rejoinder.toml:3)"
+    "user` must be a full user id such as \"@agent:example.org\", not \"agent\" (rejoinder.toml:3)"
 )]
 #[case::a_name_without_its_sign(
     "homeserver = \"https://x\"\nuser = \"agent:example.org\"\npassword = \"p\"",
-    "user` must be a whole user id such as \"@agent:example.org\", not \"agent:example.org\" (rejoinder.toml:3)"
+    "user` must be a full user id such as \"@agent:example.org\", not \"agent:example.org\" (rejoinder.toml:3)"
 )]
 #[case::no_address(
     "homeserver = \"example.org\"\nuser = \"@a:b\"\npassword = \"p\"",
@@ -158,12 +158,12 @@ fn a_mistake_is_named_with_its_key_file_and_line(#[case] keys: &str, #[case] sai
 )]
 #[case::an_address_with_a_query(
     "homeserver = \"https://x/?a=1\"\nuser = \"@a:b\"\npassword = \"p\"",
-    "homeserver` must end with the path: take out what follows the `?` or `#` (rejoinder.toml:2)"
+    "homeserver` must end with the path: remove the part from the `?` or `#` on (rejoinder.toml:2)"
 )]
 #[case::no_homeserver("user = \"@a:b\"\npassword = \"p\"", "homeserver` must be set (rejoinder.toml:1)")]
 #[case::no_proof(
     "homeserver = \"https://x\"\nuser = \"@a:b\"",
-    "password` must be set, or access_token: the homeserver has to know that the account is yours (rejoinder.toml:1)"
+    "password` must be set, or access_token: the gateway needs one of the two to log in (rejoinder.toml:1)"
 )]
 #[case::an_empty_proof(
     "homeserver = \"https://x\"\nuser = \"@a:b\"\npassword = \"\"",
@@ -187,7 +187,7 @@ fn two_channels_of_one_account_are_named() {
 
     assert_eq!(
         machine.errors(),
-        "config key `channels.matrix.b.user` is the user of channels.matrix.a too: an account can be one channel only (rejoinder.toml:7)"
+        "config key `channels.matrix.b.user` is the user of channels.matrix.a too: an account can be used by one channel only (rejoinder.toml:7)"
     );
 }
 

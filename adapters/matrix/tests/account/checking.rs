@@ -1,4 +1,4 @@
-//! Trying an account out.
+//! The check of an account.
 
 use rejoinder_matrix::{CheckError, Login, check};
 use rejoinder_matrix_server::Homeserver;
@@ -15,10 +15,10 @@ async fn an_account_that_works_is_described() {
     let by_password = check(&http(), &url, &account.user, &Login::Password(account.password.as_str().into())).await;
     let by_token = check(&http(), &url, &account.user, &Login::AccessToken(token.into())).await;
 
-    let by_password = by_password.expect("it works");
+    let by_password = by_password.expect("the password works");
     assert_eq!((&by_password.user, by_password.device), (&account.user, None));
     assert!(by_password.display_name.is_some_and(|name| name.starts_with("agent")));
-    let by_token = by_token.expect("it works");
+    let by_token = by_token.expect("the token works");
     assert_eq!((&by_token.user, by_token.device.is_some()), (&account.user, true));
 }
 

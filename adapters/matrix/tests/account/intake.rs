@@ -1,4 +1,4 @@
-//! What is said to the account.
+//! Messages to the account.
 
 use rejoinder_matrix::{MatrixSection, ReadReceipts};
 use rejoinder_matrix_server::{Call, Homeserver};
@@ -12,7 +12,7 @@ async fn what_is_said_in_a_direct_chat_is_answered() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
 
-    // Before we are in the room: clients write to whom they have just invited.
+    // Before we have joined: clients write to people whom they have just invited.
     ada.says(&room, "say hello").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["hello"]);
@@ -21,7 +21,7 @@ async fn what_is_said_in_a_direct_chat_is_answered() {
     gateway.stop().await;
 }
 
-/// D14. What was said before the first start is nobody's any more.
+/// D14. Messages from before the first start are not answered.
 #[tokio::test]
 async fn nothing_old_is_answered_at_the_first_start() {
     let homeserver = Homeserver::shared().await;
@@ -61,8 +61,8 @@ async fn in_a_group_only_what_is_meant_for_us_is_answered() {
     bob.replies(&room, &said.id, "say why").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["hello", "why"]);
-    assert_eq!(gateway.agent_has(3).await.quoted.as_deref(), Some("hello"));
-    assert_eq!(said.content["m.mentions"], json!({ "user_ids": [ada.user()] }), "whoever asked hears of it");
+    assert_eq!(gateway.until_agent_has(3).await.quoted.as_deref(), Some("hello"));
+    assert_eq!(said.content["m.mentions"], json!({ "user_ids": [ada.user()] }), "the asker is mentioned");
     gateway.stop().await;
 }
 
@@ -81,33 +81,33 @@ async fn a_thread_is_answered_in_the_thread() {
     ada.until_hears(&room, gateway.user(), 1).await;
     let said = ada.sees(&room).await.pop().expect("an answer");
     assert_eq!((&*said.text, said.thread.as_deref()), ("inside", Some(&*thread)));
-    assert_eq!(gateway.agent_has(2).await.conversation.thread.as_deref(), Some(&*thread));
+    assert_eq!(gateway.until_agent_has(2).await.conversation.thread.as_deref(), Some(&*thread));
     gateway.stop().await;
 }
 
-/// What waits takes its new words; the agent never sees the old ones.
+/// A waiting message takes its new text; the agent never sees the old one.
 #[tokio::test]
 async fn an_edit_changes_what_waits() {
     let (gateway, homeserver) = Gateway::new().await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
     let second = ada.says(&room, "say tow").await;
 
     ada.edits(&room, &second, "say two").await;
-    // What comes after it shows that it came.
-    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
+    // An answer to a later message shows that the change has arrived.
+    ada.until("a read receipt", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
     let other = ada.direct(gateway.user()).await;
     ada.says(&other, "say after").await;
     ada.until_hears(&other, gateway.user(), 1).await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["one and that is all.", "two"]);
     gateway.stop().await;
 }
 
-/// Whoever is in a room may say of any message that theirs takes its place.
+/// Everybody in a room can send an edit of any message; only the author's counts.
 #[tokio::test]
 async fn nobody_changes_what_somebody_else_said() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -116,7 +116,7 @@ async fn nobody_changes_what_somebody_else_said() {
     eve.join(&room).await;
     ada.until_joined(&room, gateway.user()).await;
     ada.mentions(&room, gateway.user(), "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
     let second = ada.mentions(&room, gateway.user(), "say two").await;
     gateway.until_stored(&room, &second).await;
 
@@ -129,16 +129,16 @@ async fn nobody_changes_what_somebody_else_said() {
     });
     let edit = eve.sends(&room, &edit).await;
     gateway.until_stored(&room, &edit).await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     ada.until_hears(&room, gateway.user(), 2).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all.", "two"]);
-    assert_eq!(gateway.told(), ["wait one", "say two"]);
+    assert_eq!(gateway.agent_texts(), ["wait one", "say two"]);
     gateway.stop().await;
 }
 
-/// Nor what we said: after a restart we know our words from the homeserver.
+/// The same for our messages: after a restart we request them from the homeserver.
 #[tokio::test]
 async fn nobody_changes_what_we_said() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -149,10 +149,10 @@ async fn nobody_changes_what_we_said() {
     ada.mentions(&room, gateway.user(), "say hello").await;
     ada.until_hears(&room, gateway.user(), 1).await;
     let said = ada.sees(&room).await.pop().expect("an answer");
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     eve.edits(&room, &said.id, "something else").await;
-    let gateway = gateway.down().await.up().await;
+    let gateway = gateway.shut_down().await.restart().await;
     ada.replies(&room, &said.id, "say why").await;
     ada.until_hears(&room, gateway.user(), 2).await;
 
@@ -161,28 +161,28 @@ async fn nobody_changes_what_we_said() {
     gateway.stop().await;
 }
 
-/// What waits and is taken back is not answered; the agent never sees it.
+/// A waiting message that is redacted is not answered; the agent never sees it.
 #[tokio::test]
 async fn what_is_taken_back_while_it_waits_is_not_answered() {
     let (gateway, homeserver) = Gateway::new().await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
     let second = ada.says(&room, "say two").await;
-    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
+    ada.until("a read receipt", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
 
     ada.redacts(&room, &second).await;
-    // What comes after it shows that it came.
+    // An answer to a later message shows that the change has arrived.
     let other = ada.direct(gateway.user()).await;
     ada.says(&other, "say after").await;
     ada.until_hears(&other, gateway.user(), 1).await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
     ada.until_hears(&room, gateway.user(), 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."]);
-    assert_eq!(gateway.told(), ["wait one", "say after"]);
+    assert_eq!(gateway.agent_texts(), ["wait one", "say after"]);
     gateway.stop().await;
 }
 
@@ -210,7 +210,7 @@ async fn a_file_is_given_to_the_agent() {
 
     ada.attaches(&room, "notes.txt", "text/plain", b"purr").await;
 
-    let turn = gateway.agent_has(1).await;
+    let turn = gateway.until_agent_has(1).await;
     let file = &turn.attachments[0];
     assert_eq!((&*file.attachment.name, file.bytes.as_deref()), ("notes.txt", Some(&b"purr"[..])));
     gateway.stop().await;
@@ -225,7 +225,7 @@ async fn a_voice_message_is_given_to_the_agent() {
     ada.until_joined(&room, gateway.user()).await;
     let url = uploaded(homeserver, "audio/ogg", b"purr").await;
 
-    // As clients send it.
+    // In the form in which clients send it.
     let content = json!({
         "msgtype": "m.audio", "body": "Voice message", "url": url,
         "info": { "mimetype": "audio/ogg", "size": 4, "duration": 1500 },
@@ -234,9 +234,9 @@ async fn a_voice_message_is_given_to_the_agent() {
     });
     ada.sends(&room, &content).await;
 
-    let turn = gateway.agent_has(1).await;
+    let turn = gateway.until_agent_has(1).await;
     let file = &turn.attachments[0];
-    assert_eq!((&*turn.text, turn.attachments.len()), ("", 1), "its name is nothing that was said");
+    assert_eq!((&*turn.text, turn.attachments.len()), ("", 1), "the file's name is not a text");
     assert_eq!((&*file.attachment.media_type, file.bytes.as_deref()), ("audio/ogg", Some(&b"purr"[..])));
     ada.until_hears(&room, gateway.user(), 1).await;
     gateway.stop().await;
@@ -251,7 +251,7 @@ async fn what_is_stored_is_marked_as_read() {
 
     let said = ada.says(&room, "say hello").await;
 
-    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == said)).await;
+    ada.until("a read receipt", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == said)).await;
     gateway.stop().await;
 }
 
@@ -267,14 +267,14 @@ async fn what_is_answered_is_marked_as_read() {
     let (room, other) = (ada.direct(gateway.user()).await, ada.direct(gateway.user()).await);
 
     let said = ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
     let answered = ada.says(&other, "say after").await;
-    ada.until("it is read", async || ada.read_by(&other, gateway.user()).await.filter(|read| *read == answered)).await;
-    assert_eq!(ada.read_by(&room, gateway.user()).await, None, "nothing is answered there");
-    gateway.agent_goes_on();
+    ada.until("a receipt", async || ada.read_by(&other, gateway.user()).await.filter(|read| *read == answered)).await;
+    assert_eq!(ada.read_by(&room, gateway.user()).await, None, "not answered yet");
+    gateway.release_agent();
 
-    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == said)).await;
-    assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."], "it was read before it was answered");
+    ada.until("a read receipt", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == said)).await;
+    assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."], "marked as read before the answer");
     gateway.stop().await;
 }
 
@@ -310,8 +310,8 @@ async fn a_reaction_is_told_to_the_agent_with_what_it_is_on() {
 
     ada.reacts(&room, &said.id, "👍").await;
 
-    let turn = gateway.agent_has(2).await;
+    let turn = gateway.until_agent_has(2).await;
     assert_eq!((turn.reaction.as_deref(), turn.quoted.as_deref()), (Some("👍"), Some("hello")));
-    gateway.settles().await;
-    gateway.down().await;
+    gateway.until_settled().await;
+    gateway.shut_down().await;
 }

@@ -1,4 +1,4 @@
-//! Limits of the homeserver.
+//! Rate limits of the homeserver.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{Gateway, options};
 
-/// How many answers grow at once: twice as many as Synapse lets anybody say at once.
+/// How many answers have drafts at the same time: twice Synapse's burst.
 const DRAFTS: usize = 20;
 
 /// H4.
@@ -22,7 +22,7 @@ async fn a_limit_is_waited_out() {
     ada.until_joined(&room, gateway.user()).await;
 
     let body = json!({ "errcode": "M_LIMIT_EXCEEDED", "error": "slow down", "retry_after_ms": 2000 });
-    proxy.fails("PUT", "/send/m.room.message/", 1, Fault::Answer { status: 429, body });
+    proxy.fail("PUT", "/send/m.room.message/", 1, Fault::Answer { status: 429, body });
     let asked = std::time::Instant::now();
     ada.says(&room, "say hello").await;
 
@@ -31,10 +31,10 @@ async fn a_limit_is_waited_out() {
     gateway.stop().await;
 }
 
-/// H4. Drafts never use up what an answer needs, with the limits that Synapse has when nobody configures it.
+/// H4. With Synapse's default limits, drafts leave room for answers.
 #[tokio::test]
 async fn drafts_leave_room_for_the_answer() {
-    let homeserver = Homeserver::start(Settings::as_synapse_comes()).await;
+    let homeserver = Homeserver::start(Settings::synapse_defaults()).await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
@@ -50,12 +50,12 @@ async fn drafts_leave_room_for_the_answer() {
     }
     ada.until_joined(&room, gateway.user()).await;
 
-    // In threads, so that nobody waits for another one.
+    // In threads, so that the conversations are independent.
     for (number, person) in people.iter().enumerate() {
         let thread = person.says(&room, &format!("stay out of {number}")).await;
         person.says_in_thread(&room, &thread, gateway.user(), "begin something").await;
     }
-    gateway.agent_has(2 * DRAFTS).await;
+    gateway.until_agent_has(2 * DRAFTS).await;
     let sends = || proxy.calls().into_iter().filter(|call| call.path.contains("/send/m.room.message/"));
     ada.until("drafts", async || (sends().count() >= 5).then_some(())).await;
     ada.mentions(&room, gateway.user(), "say at once").await;
@@ -63,11 +63,10 @@ async fn drafts_leave_room_for_the_answer() {
     let answered = async || ada.hears(&room, gateway.user()).await.contains(&"at once".to_owned()).then_some(());
     ada.until("the answer", answered).await;
     let limited = sends().filter(|call| call.status == 429).count();
-    assert_eq!(limited, 0, "drafts have used up what the homeserver allows");
-    gateway.down().await;
+    assert_eq!(limited, 0, "drafts have used up the rate limit");
+    gateway.shut_down().await;
 }
 
-/// Many rooms at once.
 #[tokio::test]
 async fn fifty_rooms_are_answered_at_once() {
     let (gateway, homeserver) = Gateway::new().await;

@@ -1,5 +1,5 @@
-//! An account before a real core on a real database, against a Synapse. The agent is scripted, and does what it is
-//! told.
+//! Tests of an account with the real core and a real database, against a Synapse. The agent is scripted: it does what
+//! the messages tell it.
 
 mod checking;
 mod encrypted;

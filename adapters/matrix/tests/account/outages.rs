@@ -1,4 +1,4 @@
-//! What is missed, and what is repeated.
+//! Missed and repeated events.
 
 use rejoinder_matrix::Login;
 use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy, Settings};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Gateway, http, options, says_much, trouble, until_hears_much};
 
-/// D14, F5. More than one sync brings, in order.
+/// D14, F5. More messages than one sync response contains.
 #[tokio::test]
 async fn what_was_said_while_we_were_away_is_answered_once_and_in_order() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -14,23 +14,23 @@ async fn what_was_said_while_we_were_away_is_answered_once_and_in_order() {
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    let gateway = gateway.down().await;
+    let gateway = gateway.shut_down().await;
     let expected: Vec<String> = (0..120).map(|number| format!("number {number}")).collect();
     for text in &expected {
         ada.says(&room, &format!("say {text}")).await;
     }
-    let gateway = gateway.up().await;
+    let gateway = gateway.restart().await;
 
     let heard = until_hears_much(&ada, &room, gateway.user(), 121).await;
-    let told: Vec<String> = gateway.told().into_iter().map(|text| text.replacen("say ", "", 1)).collect();
-    assert_eq!(told, expected, "the agent is told in another order");
+    let texts: Vec<String> = gateway.agent_texts().into_iter().map(|text| text.replacen("say ", "", 1)).collect();
+    assert_eq!(texts, expected, "the agent got them in another order");
     assert_eq!(heard[1..], expected);
     gateway.stop().await;
 }
 
-/// D1, E3. The SDK has seen it, and we had no time to store it.
+/// D1, E3. The SDK has synced a message that we have not stored.
 #[tokio::test]
 async fn what_the_sdk_has_seen_and_we_have_not_stored_is_read_back() {
     let homeserver = Homeserver::shared().await;
@@ -40,24 +40,24 @@ async fn what_the_sdk_has_seen_and_we_have_not_stored_is_read_back() {
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    // The database of that time, with the SDK's store of a later one.
-    let gateway = gateway.down().await;
+    // Restores an older database next to a newer SDK store.
+    let gateway = gateway.shut_down().await;
     let database = gateway.path().join("test.db");
     let kept = std::fs::read(&database).expect("the database can be read");
-    let up = gateway.up().await;
+    let up = gateway.restart().await;
     up.until_synced().await;
     ada.says(&room, "say lost").await;
     ada.until_hears(&room, up.user(), 2).await;
-    up.settles().await;
-    let down = up.down().await;
+    up.until_settled().await;
+    let down = up.shut_down().await;
     for name in ["test.db-wal", "test.db-shm"] {
-        // They need not be there.
+        // They may not exist.
         let _ = std::fs::remove_file(down.path().join(name));
     }
     std::fs::write(&database, kept).expect("the database can be written");
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 3).await, ["before", "lost", "lost"]);
     gateway.stop().await;
@@ -72,12 +72,12 @@ async fn a_homeserver_that_goes_and_comes_back_is_survived() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     homeserver.stop();
-    gateway.until_health("it is named", |health| health.problem.is_some()).await;
-    gateway.agent_goes_on();
-    homeserver.start_again().await;
+    gateway.until_health("a health problem", |health| health.problem.is_some()).await;
+    gateway.release_agent();
+    homeserver.restart().await;
     ada.says(&room, "say two").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["one and that is all.", "two"]);
@@ -85,7 +85,7 @@ async fn a_homeserver_that_goes_and_comes_back_is_survived() {
     gateway.stop().await;
 }
 
-/// E8. The same transaction gives the same event.
+/// E8. Repeating a transaction id sends nothing new.
 #[tokio::test]
 async fn an_answer_whose_receipt_is_lost_is_there_once() {
     let homeserver = Homeserver::shared().await;
@@ -96,19 +96,19 @@ async fn an_answer_whose_receipt_is_lost_is_there_once() {
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
 
-    proxy.fails("PUT", "/send/m.room.message/", 2, Fault::LoseAnswer);
+    proxy.fail("PUT", "/send/m.room.message/", 2, Fault::LoseAnswer);
     ada.says(&room, "say hello").await;
 
     let sends = || proxy.calls().into_iter().filter(|call| call.path.contains("/send/m.room.message/"));
-    ada.until("it is sent again", async || (sends().count() >= 3).then_some(())).await;
-    gateway.settles().await;
+    ada.until("a resend", async || (sends().count() >= 3).then_some(())).await;
+    gateway.until_settled().await;
     let transactions: std::collections::HashSet<String> = sends().map(|call| call.path).collect();
     assert_eq!(transactions.len(), 1, "{transactions:?}");
     assert_eq!(ada.hears(&room, gateway.user()).await, ["hello"]);
     gateway.stop().await;
 }
 
-/// E4. What nobody expects is read as well as it can be, and holds nothing up.
+/// E4. Malformed events are read as far as possible, and hold nothing up.
 #[tokio::test]
 async fn an_event_of_another_year_holds_nothing_up() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -133,7 +133,7 @@ async fn an_event_of_another_year_holds_nothing_up() {
     gateway.stop().await;
 }
 
-/// D14, F5. The homeserver brings the last of what was said, and we did not end meanwhile.
+/// D14, F5. The homeserver returns only the latest messages, and the gateway kept running.
 #[tokio::test]
 async fn a_gap_is_filled_without_a_restart() {
     let homeserver = Homeserver::shared().await;
@@ -145,20 +145,20 @@ async fn a_gap_is_filled_without_a_restart() {
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
 
-    proxy.fails("GET", "/sync", usize::MAX, trouble());
-    gateway.until_health("it is named", |health| health.problem.is_some()).await;
+    proxy.fail("GET", "/sync", usize::MAX, trouble());
+    gateway.until_health("a health problem", |health| health.problem.is_some()).await;
     let texts = says_much(&ada, &room).await;
-    proxy.heals();
+    proxy.clear_faults();
 
     let heard = until_hears_much(&ada, &room, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
     let is_limited =
         |call: &Call| call.path.contains("/sync") && call.answer["rooms"]["join"][&room]["timeline"]["limited"] == true;
-    assert!(proxy.calls().iter().any(is_limited), "the homeserver left nothing out");
+    assert!(proxy.calls().iter().any(is_limited), "no sync was limited");
     gateway.stop().await;
 }
 
-/// E1, E6. What is in between gives the same answer again.
+/// E1, E6. A proxy returns the same response again.
 #[tokio::test]
 async fn a_sync_that_comes_again_is_answered_once() {
     let homeserver = Homeserver::shared().await;
@@ -173,19 +173,19 @@ async fn a_sync_that_comes_again_is_answered_once() {
 
     let calls = proxy.calls();
     let brought = calls.iter().rfind(|call| call.path.contains("/sync") && call.answer.to_string().contains(&said));
-    let brought = brought.expect("a sync brought it").answer.clone();
-    proxy.fails("GET", "/sync", 3, Fault::Answer { status: 200, body: brought.clone() });
+    let brought = brought.expect("a sync with the message").answer.clone();
+    proxy.fail("GET", "/sync", 3, Fault::Answer { status: 200, body: brought.clone() });
     let is_again = |call: &&Call| call.path.contains("/sync") && call.answer == brought;
-    ada.until("it came again", async || (proxy.calls().iter().filter(is_again).count() >= 4).then_some(())).await;
+    ada.until("a repeated sync", async || (proxy.calls().iter().filter(is_again).count() >= 4).then_some(())).await;
     ada.says(&room, "say two").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["one", "two"]);
-    gateway.settles().await;
-    assert_eq!(gateway.told(), ["say one", "say two"]);
+    gateway.until_settled().await;
+    assert_eq!(gateway.agent_texts(), ["say one", "say two"]);
     gateway.stop().await;
 }
 
-/// F5. Clocks of servers go wrong: what was said a long time ago, as it seems, hides nothing that was said before it.
+/// F5. Servers' clocks may be wrong: an event with an old time does not hide the events before it.
 #[tokio::test]
 async fn an_event_with_a_wrong_time_hides_nothing() {
     let homeserver = Homeserver::shared().await;
@@ -197,25 +197,25 @@ async fn an_event_with_a_wrong_time_hides_nothing() {
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    proxy.fails("GET", "/sync", usize::MAX, trouble());
-    gateway.until_health("it is named", |health| health.problem.is_some()).await;
+    proxy.fail("GET", "/sync", usize::MAX, trouble());
+    gateway.until_health("a health problem", |health| health.problem.is_some()).await;
     let texts = says_much(&ada, &room).await;
-    // The gap, as the homeserver gives it, but for the time of one event.
+    // The page of the gap as the homeserver returns it, except for the time of one event.
     let mut page = latest_page(homeserver.url(), &token, &room).await;
     let odd = page["chunk"].as_array_mut().expect("events").iter_mut();
     let mut odd = odd.filter(|event| event["content"]["body"] == "say number 5");
-    odd.next().expect("it was said")["origin_server_ts"] = json!(1_000_000_000_000_i64);
-    proxy.heals();
-    proxy.fails("GET", "/messages", 1, Fault::Answer { status: 200, body: page });
+    odd.next().expect("message 5")["origin_server_ts"] = json!(1_000_000_000_000_i64);
+    proxy.clear_faults();
+    proxy.fail("GET", "/messages", 1, Fault::Answer { status: 200, body: page });
 
     let heard = until_hears_much(&ada, &room, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
     gateway.stop().await;
 }
 
-/// E4, F1. A room whose past the homeserver cannot read keeps the others waiting for nothing.
+/// E4, F1. A room whose history the homeserver cannot read does not delay the others.
 #[tokio::test]
 async fn a_room_that_cannot_be_read_deafens_no_other() {
     let homeserver = Homeserver::shared().await;
@@ -228,28 +228,28 @@ async fn a_room_that_cannot_be_read_deafens_no_other() {
         ada.says(room, "say before").await;
         ada.until_hears(room, gateway.user(), 1).await;
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    proxy.fails("GET", "/sync", usize::MAX, trouble());
-    gateway.until_health("it is named", |health| health.problem.is_some()).await;
+    proxy.fail("GET", "/sync", usize::MAX, trouble());
+    gateway.until_health("a health problem", |health| health.problem.is_some()).await;
     let texts = says_much(&ada, &broken).await;
     ada.says(&whole, "say here").await;
-    proxy.heals();
-    // Room ids are escaped in addresses, but for this part.
+    proxy.clear_faults();
+    // URLs escape room ids, except for this part.
     let name = broken[1..].split(':').next().expect("a room id has a name");
-    proxy.fails("GET", name, usize::MAX, trouble());
+    proxy.fail("GET", name, usize::MAX, trouble());
 
     assert_eq!(ada.until_hears(&whole, gateway.user(), 2).await, ["before", "here"]);
     ada.says(&whole, "say more").await;
     assert_eq!(ada.until_hears(&whole, gateway.user(), 3).await[2], "more");
-    proxy.heals();
+    proxy.clear_faults();
     let heard = until_hears_much(&ada, &broken, gateway.user(), 1 + texts.len()).await;
-    assert_eq!(heard[1..], texts, "what was missed there is answered when it can be read");
+    assert_eq!(heard[1..], texts, "missed messages are answered once they can be read");
     gateway.stop().await;
 }
 
-/// D14, F5. What was missed in a room that could not be read is missed no longer than that, over a restart as well;
-/// and what comes after it is answered after it.
+/// D14, F5. A room that could not be read is read once it can be, even after a restart. Later messages are answered
+/// after the missed ones.
 #[tokio::test]
 async fn what_could_not_be_read_back_is_read_after_a_restart() {
     let homeserver = Homeserver::shared().await;
@@ -262,23 +262,23 @@ async fn what_could_not_be_read_back_is_read_after_a_restart() {
         ada.says(room, "say before").await;
         ada.until_hears(room, gateway.user(), 1).await;
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    proxy.fails("GET", "/sync", usize::MAX, trouble());
-    gateway.until_health("it is named", |health| health.problem.is_some()).await;
+    proxy.fail("GET", "/sync", usize::MAX, trouble());
+    gateway.until_health("a health problem", |health| health.problem.is_some()).await;
     let mut texts = says_much(&ada, &broken).await;
-    proxy.heals();
-    // Room ids are escaped in addresses, but for this part.
+    proxy.clear_faults();
+    // URLs escape room ids, except for this part.
     let name = broken[1..].split(':').next().expect("a room id has a name");
-    proxy.fails("GET", name, usize::MAX, trouble());
+    proxy.fail("GET", name, usize::MAX, trouble());
     ada.says(&whole, "say here").await;
     ada.until_hears(&whole, gateway.user(), 2).await;
     ada.says(&broken, "say last").await;
     ada.says(&whole, "say more").await;
     ada.until_hears(&whole, gateway.user(), 3).await;
-    let down = gateway.down().await;
-    proxy.heals();
-    let gateway = down.up().await;
+    let down = gateway.shut_down().await;
+    proxy.clear_faults();
+    let gateway = down.restart().await;
 
     texts.push("last".to_owned());
     let heard = until_hears_much(&ada, &broken, gateway.user(), 1 + texts.len()).await;
@@ -286,7 +286,7 @@ async fn what_could_not_be_read_back_is_read_after_a_restart() {
     gateway.stop().await;
 }
 
-/// A2, F5. Whom a reply is for is asked for again when the homeserver has no time to say.
+/// A2, F5. The lookup of a replied-to message is retried when the homeserver limits it.
 #[tokio::test]
 async fn a_reply_to_us_is_known_as_one_after_trouble() {
     let body = json!({ "errcode": "M_LIMIT_EXCEEDED", "error": "slow down", "retry_after_ms": 100 });
@@ -297,13 +297,13 @@ async fn a_reply_to_us_is_known_as_one_after_trouble() {
     assert_eq!(asked.count(), 5);
 }
 
-/// The same, where what is in between has trouble for some seconds.
+/// The same with a proxy that fails for some seconds.
 #[tokio::test]
 async fn a_reply_to_us_is_known_as_one_after_some_seconds_of_trouble() {
     replied_to_in_trouble(4, trouble()).await;
 }
 
-/// Somebody replies to us after a restart, and so often it cannot be asked what they reply to; they are answered.
+/// Bob replies to us after a restart, and `times` lookups of the replied-to message fail. He is answered.
 async fn replied_to_in_trouble(times: usize, fault: Fault) -> Proxy {
     let homeserver = Homeserver::shared().await;
     let proxy = homeserver.proxy().await;
@@ -316,22 +316,22 @@ async fn replied_to_in_trouble(times: usize, fault: Fault) -> Proxy {
     ada.mentions(&room, gateway.user(), "say hello").await;
     ada.until_hears(&room, gateway.user(), 1).await;
     let said = ada.sees(&room).await.pop().expect("an answer");
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    // What was said before a restart is not remembered.
-    let gateway = gateway.down().await.up().await;
-    proxy.fails("GET", "/event/", times, fault);
+    // Messages from before a restart are not remembered.
+    let gateway = gateway.shut_down().await.restart().await;
+    proxy.fail("GET", "/event/", times, fault);
     bob.replies(&room, &said.id, "say why").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["hello", "why"]);
-    assert_eq!(gateway.agent_has(1).await.quoted.as_deref(), Some("hello"));
+    assert_eq!(gateway.until_agent_has(1).await.quoted.as_deref(), Some("hello"));
     gateway.stop().await;
     proxy
 }
 
-/// The last events of a room, as the homeserver gives them to whoever reads back.
+/// The last events of a room, as a page of `/messages`.
 async fn latest_page(homeserver: &str, token: &str, room: &str) -> Value {
     let url = format!("{homeserver}/_matrix/client/v3/rooms/{room}/messages?dir=b&limit=200");
-    let sent = http().get(url).bearer_auth(token).send().await.expect("the homeserver answers");
-    serde_json::from_slice(&sent.bytes().await.expect("an answer")).expect("JSON")
+    let sent = http().get(url).bearer_auth(token).send().await.expect("a response");
+    serde_json::from_slice(&sent.bytes().await.expect("a body")).expect("JSON")
 }

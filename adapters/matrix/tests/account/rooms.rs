@@ -1,4 +1,4 @@
-//! Coming into rooms, and out of them.
+//! Joining and leaving rooms.
 
 use rejoinder_matrix::{AutoJoin, Login, MatrixSection};
 use rejoinder_matrix_server::Homeserver;
@@ -21,7 +21,7 @@ async fn only_those_on_the_list_may_invite() {
     ada.until_hears(&from_ada, gateway.user(), 1).await;
 
     let members = eve.members(&from_eve).await;
-    assert_eq!(members, [eve.user()], "the invitation is left as it is");
+    assert_eq!(members, [eve.user()], "the invitation is not accepted");
     gateway.stop().await;
 }
 
@@ -42,7 +42,7 @@ async fn with_never_we_come_into_no_room_by_ourselves() {
     ada.says(&joined, "say hello").await;
 
     assert_eq!(ada.until_hears(&joined, gateway.user(), 1).await, ["hello"]);
-    assert_eq!(ada.members(&left).await, [ada.user()], "the invitation is left as it is");
+    assert_eq!(ada.members(&left).await, [ada.user()], "the invitation is not accepted");
     gateway.stop().await;
 }
 
@@ -53,18 +53,18 @@ async fn what_is_owed_to_a_room_that_put_us_out_is_visible() {
     let ada = homeserver.person("ada").await;
     let room = ada.room("A chat", &[gateway.user()]).await;
     ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     ada.kick(&room, gateway.user()).await;
-    // What comes after it shows that it came.
+    // An answer to a later message shows that the change has arrived.
     let other = ada.direct(gateway.user()).await;
     ada.says(&other, "say after").await;
     ada.until_hears(&other, gateway.user(), 1).await;
-    gateway.agent_goes_on();
-    gateway.settles().await;
+    gateway.release_agent();
+    gateway.until_settled().await;
 
     assert_eq!(gateway.undeliverable().await, 1);
-    gateway.down().await;
+    gateway.shut_down().await;
 }
 
 #[tokio::test]
@@ -73,13 +73,13 @@ async fn a_room_that_is_upgraded_goes_on_as_another_one() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     let next = ada.upgrade(&room, "10").await;
     ada.invite(&next, gateway.user()).await;
     ada.until_joined(&next, gateway.user()).await;
     ada.says(&next, "say two").await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     let mut heard = ada.until_hears(&next, gateway.user(), 2).await;
     heard.sort();
@@ -87,35 +87,35 @@ async fn a_room_that_is_upgraded_goes_on_as_another_one() {
     gateway.stop().await;
 }
 
-/// A18. The room is closed, and we are not let into the next one: what is owed is visible. Once we are let in, the
-/// conversation goes on there.
+/// A18. A room is upgraded, and we may not join its successor: the owed answer becomes a dead letter. Once we may join,
+/// the conversation continues there.
 #[tokio::test]
 async fn a_room_that_goes_on_without_us_is_visible() {
     let (gateway, homeserver) = Gateway::new().await;
     let ada = homeserver.person("ada").await;
     let room = ada.room("A chat", &[gateway.user()]).await;
     ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     let next = ada.upgrade(&room, "10").await;
-    // What comes after it shows that it came.
+    // An answer to a later message shows that the change has arrived.
     let other = ada.direct(gateway.user()).await;
     ada.says(&other, "say after").await;
     ada.until_hears(&other, gateway.user(), 1).await;
-    gateway.agent_goes_on();
-    gateway.settles().await;
+    gateway.release_agent();
+    gateway.until_settled().await;
     assert_eq!(gateway.undeliverable().await, 1);
     ada.invite(&next, gateway.user()).await;
     ada.until_joined(&next, gateway.user()).await;
     ada.says(&next, "say two").await;
 
     assert_eq!(ada.until_hears(&next, gateway.user(), 1).await, ["two"]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&next, gateway.user()).await, ["two"]);
-    gateway.down().await;
+    gateway.shut_down().await;
 }
 
-/// Where we are, the operator let us in: the room that takes its place is no other one.
+/// The operator brought the account into the room: its successor needs no permission of its own.
 #[tokio::test]
 async fn a_room_that_is_upgraded_is_followed_where_invitations_are_not() {
     let homeserver = Homeserver::shared().await;
@@ -139,7 +139,7 @@ async fn a_room_that_is_upgraded_is_followed_where_invitations_are_not() {
     gateway.stop().await;
 }
 
-/// B11. Whoever may close a room can say that any other one takes its place: the other one does not say so.
+/// B11. Anybody who may close a room can name any successor; one that does not name the room too is ignored.
 #[tokio::test]
 async fn a_room_that_names_a_false_successor_is_not_left() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -148,21 +148,21 @@ async fn a_room_that_names_a_false_successor_is_not_left() {
     ada.says(&other, "say hello").await;
     ada.until_hears(&other, gateway.user(), 1).await;
     eve.says(&room, "wait one").await;
-    gateway.agent_has(2).await;
+    gateway.until_agent_has(2).await;
 
     let closed = json!({ "body": "This room goes on elsewhere", "replacement_room": other });
     eve.sets(&room, "m.room.tombstone", &closed).await;
     let after = eve.says(&room, "say two").await;
     gateway.until_stored(&room, &after).await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     assert_eq!(eve.until_hears(&room, gateway.user(), 2).await, ["one and that is all.", "two"]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&other, gateway.user()).await, ["hello"]);
     gateway.stop().await;
 }
 
-/// D14. However much was said while we were out, it was said to others.
+/// D14. Messages from the time when we were not in the room were for others, however many they are.
 #[tokio::test]
 async fn what_was_said_behind_our_back_is_not_answered_however_much_it_is() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -170,7 +170,7 @@ async fn what_was_said_behind_our_back_is_not_answered_however_much_it_is() {
     let room = ada.room("A chat", &[gateway.user()]).await;
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     ada.kick(&room, gateway.user()).await;
     says_much(&ada, &room).await;
@@ -180,13 +180,13 @@ async fn what_was_said_behind_our_back_is_not_answered_however_much_it_is() {
     ada.says(&room, "say after").await;
 
     ada.until_hears(&room, gateway.user(), 3).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, gateway.user()).await, ["before", "again", "after"]);
-    assert_eq!(gateway.told(), ["say before", "say again", "say after"]);
+    assert_eq!(gateway.agent_texts(), ["say before", "say again", "say after"]);
     gateway.stop().await;
 }
 
-/// D14. The same, where we were away when it all happened.
+/// D14. The same while the gateway is down.
 #[tokio::test]
 async fn what_was_said_behind_our_back_while_we_were_away_is_not_answered() {
     let homeserver = Homeserver::shared().await;
@@ -197,19 +197,19 @@ async fn what_was_said_behind_our_back_while_we_were_away_is_not_answered() {
     let room = ada.room("A chat", &[gateway.user()]).await;
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    let down = gateway.down().await;
+    let down = gateway.shut_down().await;
     ada.says(&room, "say seen").await;
     ada.kick(&room, &account.user).await;
     says_much(&ada, &room).await;
     ada.invite(&room, &account.user).await;
     homeserver.join(&token, &room).await;
     says_much(&ada, &room).await;
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
 
     let heard = until_hears_much(&ada, &room, gateway.user(), 62).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(heard.len(), 62);
     assert_eq!((&*heard[0], &*heard[1], &*heard[2]), ("before", "seen", "number 0"));
     assert_eq!(ada.hears(&room, gateway.user()).await, heard);

@@ -1,4 +1,4 @@
-//! What may have been sent, long ago.
+//! Messages that may have been sent long ago.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy};
 
 use crate::support::{Gateway, options, trouble};
 
-/// Longer than a homeserver keeps what it knows of transactions.
+/// Longer than a homeserver remembers transaction ids.
 const LONG: Duration = Duration::from_hours(24);
 
 async fn gateway_by(homeserver: &Homeserver, proxy: &Proxy) -> Gateway {
@@ -23,20 +23,19 @@ fn sends(proxy: &Proxy) -> usize {
     proxy.calls().iter().filter(|call| is_send(call)).count()
 }
 
-/// Two attempts: of the first nobody knows what became of it, and the second comes to nothing. Then a long time passes.
+/// Two attempts, the first with the fault `first`, the second without effect. Then a long time passes.
 async fn time_passes_after(first: Fault, gateway: &Gateway, proxy: &Proxy) {
-    proxy.heals();
-    proxy.fails("PUT", "/send/m.room.", 1, first);
-    proxy.fails("PUT", "/send/m.room.", usize::MAX, trouble());
-    let turn = gateway.agent_has(1).await.turn;
-    gateway.agent_goes_on();
+    proxy.clear_faults();
+    proxy.fail("PUT", "/send/m.room.", 1, first);
+    proxy.fail("PUT", "/send/m.room.", usize::MAX, trouble());
+    let turn = gateway.until_agent_has(1).await.turn;
+    gateway.release_agent();
     gateway.until_tried(turn, 2).await;
     gateway.clock.advance(LONG);
-    proxy.heals();
+    proxy.clear_faults();
 }
 
-/// D1, E8. The homeserver would take it for a new one: it is looked for, found by what we wrote into it, and not sent
-/// again.
+/// D1, E8. The homeserver would accept a resend as a new message: the message is found by our field, and not sent again.
 #[tokio::test]
 async fn what_was_sent_a_day_ago_is_found_and_not_sent_again() {
     let homeserver = Homeserver::shared().await;
@@ -48,14 +47,14 @@ async fn what_was_sent_a_day_ago_is_found_and_not_sent_again() {
 
     time_passes_after(Fault::LoseAnswer, &gateway, &proxy).await;
     let before = sends(&proxy);
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    assert_eq!(sends(&proxy), before, "it was sent again");
+    assert_eq!(sends(&proxy), before, "sent again");
     assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."]);
     gateway.stop().await;
 }
 
-/// D1. It is looked for, is not there, and is sent.
+/// D1. The message is not found, and sent again.
 #[tokio::test]
 async fn what_never_came_is_sent_a_day_later() {
     let homeserver = Homeserver::shared().await;
@@ -68,12 +67,12 @@ async fn what_never_came_is_sent_a_day_later() {
     time_passes_after(trouble(), &gateway, &proxy).await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["one and that is all."]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."]);
     gateway.stop().await;
 }
 
-/// D1, E8. In an encrypted room what we wrote into it is encrypted as well.
+/// D1, E8. In an encrypted room our field is encrypted too.
 #[tokio::test]
 async fn what_was_sent_encrypted_a_day_ago_is_found_and_not_sent_again() {
     let homeserver = Homeserver::shared().await;
@@ -88,9 +87,9 @@ async fn what_was_sent_encrypted_a_day_ago_is_found_and_not_sent_again() {
 
     time_passes_after(Fault::LoseAnswer, &gateway, &proxy).await;
     let before = sends(&proxy);
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    assert_eq!(sends(&proxy), before, "it was sent again");
+    assert_eq!(sends(&proxy), before, "sent again");
     assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."]);
     gateway.stop().await;
 }

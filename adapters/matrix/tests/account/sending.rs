@@ -1,4 +1,4 @@
-//! What the account says.
+//! Messages of the account.
 
 use rejoinder_matrix_server::{Call, Homeserver};
 use serde_json::json;
@@ -30,10 +30,10 @@ async fn an_answer_is_seen_as_it_grows() {
 
     ada.says(&room, "begin half a sentence").await;
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["half a sentence"]);
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     let whole = "half a sentence and that is all.";
-    ada.until("the whole", async || (ada.hears(&room, gateway.user()).await == [whole]).then_some(())).await;
+    ada.until("the whole answer", async || (ada.hears(&room, gateway.user()).await == [whole]).then_some(())).await;
     gateway.stop().await;
 }
 
@@ -46,7 +46,7 @@ async fn typing_is_shown_until_the_answer_is_there() {
 
     ada.says(&room, "wait one").await;
     ada.until("typing", async || ada.typing(&room).await.contains(&gateway.user().to_owned()).then_some(())).await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     ada.until_hears(&room, gateway.user(), 1).await;
     ada.until("no typing", async || ada.typing(&room).await.is_empty().then_some(())).await;
@@ -70,7 +70,7 @@ async fn a_reaction_is_an_emoji_on_what_was_said() {
     gateway.stop().await;
 }
 
-/// B10. It is there already: nobody is told in words instead.
+/// B10. The reaction exists already: no text is sent instead.
 #[tokio::test]
 async fn a_reaction_that_is_there_already_is_one() {
     let homeserver = Homeserver::shared().await;
@@ -80,17 +80,17 @@ async fn a_reaction_that_is_there_already_is_one() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
-    let down = gateway.down().await;
+    let down = gateway.shut_down().await;
 
     let said = ada.says(&room, "react 🎉").await;
     let ourselves = homeserver.log_in(&account).await;
     ourselves.reacts(&room, &said, "🎉").await;
-    let gateway = down.up().await;
-    gateway.agent_has(1).await;
-    gateway.settles().await;
+    let gateway = down.restart().await;
+    gateway.until_agent_has(1).await;
+    gateway.until_settled().await;
 
     let is_refused = |call: &Call| call.answer["errcode"] == "M_DUPLICATE_ANNOTATION";
-    proxy.until("the homeserver knows it already", is_refused).await;
+    proxy.until("a duplicate is rejected", is_refused).await;
     let messages = ada.sees(&room).await;
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert_eq!(messages[0].reactions, [("🎉".to_owned(), gateway.user().to_owned())]);
@@ -118,7 +118,7 @@ async fn a_choice_is_pressed() {
     gateway.stop().await;
 }
 
-/// A question is closed by the first pick of who was asked: it says which, and our reactions go.
+/// The first pick by the asked person closes a question: it shows the pick, and our reactions are removed.
 #[tokio::test]
 async fn a_question_is_closed_by_its_first_pick() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -133,7 +133,7 @@ async fn a_question_is_closed_by_its_first_pick() {
     bob.reacts(&room, &question.id, "1\u{fe0f}\u{20e3}").await;
     ada.reacts(&room, &question.id, "2\u{fe0f}\u{20e3}").await;
     ada.reacts(&room, &question.id, "1\u{fe0f}\u{20e3}").await;
-    // Nobody asked bob: a number that he says is something said, and no pick.
+    // Bob was not asked: a number from him is an ordinary message.
     bob.says(&room, "2").await;
 
     let closed = async || {
@@ -142,8 +142,8 @@ async fn a_question_is_closed_by_its_first_pick() {
     };
     let closed = ada.until("the buttons are gone", closed).await;
     assert_eq!(closed.text, "Which of these?\n\n1. say more\n2. say less\n\n✓ say less");
-    assert_eq!(closed.reactions.len(), 3, "what people put there stays");
-    gateway.settles().await;
+    assert_eq!(closed.reactions.len(), 3, "people's reactions stay");
+    gateway.until_settled().await;
     let mut heard = ada.hears(&room, gateway.user()).await.split_off(1);
     heard.sort();
     assert_eq!(heard, ["You said: 2", "less"]);
@@ -198,17 +198,17 @@ async fn a_file_is_sent() {
     gateway.stop().await;
 }
 
-/// L4. What was said in between makes it worth saying what is answered.
+/// L4. An answer is a reply if another message came in between.
 #[tokio::test]
 async fn an_answer_says_what_it_answers_when_that_is_not_plain() {
     let (gateway, homeserver) = Gateway::new().await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     let first = ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
     let second = ada.says(&room, "say two").await;
-    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
-    gateway.agent_goes_on();
+    ada.until("a read receipt", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
+    gateway.release_agent();
 
     ada.until_hears(&room, gateway.user(), 2).await;
 

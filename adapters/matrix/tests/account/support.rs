@@ -10,7 +10,6 @@ use rejoinder_testkit::{LeadingClock, Setup, obedient, until};
 use serde_json::json;
 use url::Url;
 
-/// The gateway.
 pub(crate) struct Gateway {
     kit: rejoinder_testkit::Gateway<Matrix>,
     pub(crate) clock: Arc<LeadingClock>,
@@ -26,7 +25,7 @@ impl Deref for Gateway {
     }
 }
 
-/// What the channel is made with: everybody may invite, and syncs are short.
+/// The channel's options: everybody may invite, and syncs are short.
 pub(crate) fn options(homeserver: &str, account: &Account) -> MatrixSection {
     MatrixSection {
         homeserver: Url::parse(homeserver).expect("an address"),
@@ -48,24 +47,24 @@ pub(crate) async fn token_of_another_device(homeserver: &Homeserver, account: &A
     let identifier = json!({ "type": "m.id.user", "user": account.user });
     let body = json!({ "type": "m.login.password", "identifier": identifier, "password": account.password });
     let sent = http().post(format!("{}/_matrix/client/v3/login", homeserver.url())).body(body.to_string()).send().await;
-    field(sent.expect("the homeserver answers"), "access_token").await
+    field(sent.expect("a response"), "access_token").await
 }
 
-/// A file that somebody has brought to the homeserver: its address.
+/// Uploads a file as another account. Returns its `mxc:` URI.
 pub(crate) async fn uploaded(homeserver: &Homeserver, media_type: &str, bytes: &[u8]) -> String {
     let (_, token) = homeserver.account_with_token("somebody").await;
     let url = format!("{}/_matrix/media/v3/upload", homeserver.url());
     let request = http().post(url).bearer_auth(token).header("content-type", media_type).body(bytes.to_vec());
-    field(request.send().await.expect("the homeserver answers"), "content_uri").await
+    field(request.send().await.expect("a response"), "content_uri").await
 }
 
 async fn field(response: reqwest::Response, name: &str) -> String {
-    let body = response.bytes().await.expect("an answer");
+    let body = response.bytes().await.expect("a body");
     let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     body[name].as_str().unwrap_or_else(|| panic!("no {name}: {body}")).to_owned()
 }
 
-/// Says something in as many messages as one sync does not bring.
+/// Sends more messages than one sync response contains.
 pub(crate) async fn says_much(person: &Person, room: &str) -> Vec<String> {
     let texts: Vec<String> = (0..60).map(|number| format!("number {number}")).collect();
     for text in &texts {
@@ -74,7 +73,7 @@ pub(crate) async fn says_much(person: &Person, room: &str) -> Vec<String> {
     texts
 }
 
-/// Waits until somebody has said so many things in a room, and gives them: patient with each few of them.
+/// Waits until `user` has sent `number` messages in a room, and returns them. The timeout begins anew every 5 messages.
 pub(crate) async fn until_hears_much(person: &Person, room: &str, user: &str, number: usize) -> Vec<String> {
     let mut heard = Vec::new();
     while heard.len() < number {
@@ -83,7 +82,7 @@ pub(crate) async fn until_hears_much(person: &Person, room: &str, user: &str, nu
     heard
 }
 
-/// Answers of a homeserver that has other worries.
+/// A response of a homeserver in trouble.
 pub(crate) fn trouble() -> Fault {
     Fault::Answer { status: 502, body: json!("nobody is here") }
 }
@@ -106,9 +105,9 @@ impl Gateway {
     pub(crate) async fn with(options: MatrixSection) -> Self {
         let setup = Setup::new()
             .agent(|clock, gate| obedient(clock, gate).reading(&["text/", "audio/"]))
-            // On a slow machine everything takes long.
+            // On a slow machine a deferral could come first.
             .policy(Policy { soft_deadline: None, ..Policy::default() })
-            // Longer than a homeserver remembers what was sent.
+            // Longer than a homeserver remembers transaction ids.
             .settings(|settings| settings.delivery_lifetime = Duration::from_hours(72));
         Self::on(options, setup).await
     }
@@ -121,12 +120,11 @@ impl Gateway {
         Self { kit: rejoinder_testkit::Gateway::start(setup, Arc::new(matrix)).await, clock, options, keys }
     }
 
-    /// What the channel was made with.
     pub(crate) fn options(&self) -> &MatrixSection {
         &self.options
     }
 
-    /// The device that we are.
+    /// Our device id.
     pub(crate) fn device(&self) -> String {
         let session = std::fs::read(self.keys().join("session.json")).expect("a session");
         let session: serde_json::Value = serde_json::from_slice(&session).expect("JSON");
@@ -138,14 +136,14 @@ impl Gateway {
         &self.options.user
     }
 
-    /// Where the session and the keys are.
+    /// The folder of the session and the keys.
     pub(crate) fn keys(&self) -> PathBuf {
         self.keys.clone()
     }
 
-    /// Stops it; nothing is lost.
-    pub(crate) async fn down(self) -> Down {
-        Down { setup: self.kit.down().await, options: self.options }
+    /// Stops the gateway, whatever is still owed.
+    pub(crate) async fn shut_down(self) -> StoppedGateway {
+        StoppedGateway { setup: self.kit.shut_down().await, options: self.options }
     }
 
     pub(crate) async fn until_synced(&self) {
@@ -162,9 +160,9 @@ impl Gateway {
         .await;
     }
 
-    /// Returns once so many attempts to send what a turn is owed have ended.
+    /// Returns once so many attempts to send a turn's answer have ended.
     pub(crate) async fn until_tried(&self, turn: TurnId, attempts: usize) {
-        until("something is tried", async || self.tried(turn).await >= attempts).await;
+        until("the attempts have ended", async || self.attempt_count(turn).await >= attempts).await;
     }
 
     /// Returns once so many events wait for their keys.
@@ -178,25 +176,25 @@ impl Gateway {
         .await;
     }
 
-    /// Stops it; nothing is owed, and nothing waits to be sent.
+    /// Stops the gateway, and checks that nothing is owed and nothing waits to be sent.
     pub(crate) async fn stop(self) {
         self.kit.stop().await;
     }
 }
 
 /// A gateway that is not running.
-pub(crate) struct Down {
+pub(crate) struct StoppedGateway {
     setup: Setup,
     pub(crate) options: MatrixSection,
 }
 
-impl Down {
-    /// Starts again, on what was stored.
-    pub(crate) async fn up(self) -> Gateway {
+impl StoppedGateway {
+    /// Starts again with the same data.
+    pub(crate) async fn restart(self) -> Gateway {
         Gateway::on(self.options, self.setup).await
     }
 
-    /// Moves a cursor of the channel, as if it had been moved before.
+    /// Changes a stored cursor of the channel.
     pub(crate) async fn moves_cursor(&self, name: &str, change: impl FnOnce(Option<String>) -> String) {
         let store: Arc<dyn Store> = Arc::new(self.setup.store().await);
         let (channel, name) = (ChannelId::new("matrix", "main"), name.to_owned());
@@ -206,7 +204,7 @@ impl Down {
         store.close().await;
     }
 
-    /// Where everything is.
+    /// The gateway's data folder.
     pub(crate) fn path(&self) -> PathBuf {
         self.setup.folder()
     }

@@ -1,16 +1,16 @@
-//! Whom other devices see in ours, and what a new device of ours can read.
+//! Trust in our device, and what a new device of ours can read.
 
 use std::{
     fs,
     time::{Duration, Instant},
 };
 
-use rejoinder_matrix::{MatrixSection, standing};
+use rejoinder_matrix::{MatrixSection, account_state};
 use rejoinder_matrix_server::{Call, Fault, Homeserver};
 
 use crate::support::{Gateway, UNREADABLE, http, options};
 
-/// Others can see that our device is the account's own: it is signed with the account's keys, which are made once.
+/// Our device is signed with the account's keys, which are created once.
 #[tokio::test]
 async fn our_device_is_signed_by_our_account() {
     let homeserver = Homeserver::shared().await;
@@ -18,28 +18,28 @@ async fn our_device_is_signed_by_our_account() {
     let account = homeserver.account("agent").await;
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
     let ada = homeserver.person("ada").await;
-    // Whoever shares no room with us is not told of our keys.
+    // Only people who share a room with us learn of our keys.
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
 
     let device = gateway.device();
     let is_signed = async || ada.sees_signed(gateway.user(), &device).await.then_some(());
     ada.until("a signature", is_signed).await;
-    let stands = standing(&http(), gateway.options(), &gateway.keys()).await.expect("an account that works");
-    let gateway = gateway.down().await.up().await;
+    let state = account_state(&http(), gateway.options(), &gateway.keys()).await.expect("an account that works");
+    let gateway = gateway.shut_down().await.restart().await;
     gateway.until_synced().await;
     ada.says(&room, "say hello").await;
     ada.until_hears(&room, gateway.user(), 1).await;
 
-    assert_eq!((stands.account.device.as_deref(), stands.is_signed), (Some(&*device), Some(true)));
+    assert_eq!((state.account.device.as_deref(), state.is_signed), (Some(&*device), Some(true)));
     assert!(ada.sees_signed(gateway.user(), &device).await);
     let made = proxy.calls().into_iter().filter(|call| call.path.contains("/keys/device_signing/upload"));
     assert_eq!(made.filter(|call| call.status == 200).count(), 1, "the account's keys are made once");
     gateway.stop().await;
 }
 
-/// A passphrase makes the account's recovery. With it a new device reads what was said before there was one, and is
-/// signed as the old one was.
+/// A passphrase creates the account's recovery. With it a new device reads earlier messages, and is signed like the old
+/// one.
 #[tokio::test]
 async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     let homeserver = Homeserver::shared().await;
@@ -57,8 +57,8 @@ async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     ada.until_joined(&room, gateway.user()).await;
     ada.says(&room, "say one").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
-    // The key with which they encrypt is in the backup.
+    gateway.until_settled().await;
+    // Ada's room key is in the backup.
     let session = ada.room_key(&room).await;
     let is_it = |call: &Call| {
         call.method == "PUT" && call.path.contains("/room_keys/keys") && call.body.to_string().contains(&session)
@@ -66,13 +66,13 @@ async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     proxy.until("the key is kept", |call| is_it(call) && call.status == 200).await;
 
     let folder = gateway.keys();
-    let down = gateway.down().await;
+    let down = gateway.shut_down().await;
     fs::remove_dir_all(&folder).expect("the folder is there");
     fs::create_dir(&folder).expect("a folder can be made");
     fs::write(folder.join("start-anew"), "").expect("a file can be made");
     ada.says(&room, "say two").await;
-    assert_eq!(ada.room_key(&room).await, session, "it is encrypted for the old device only");
-    let gateway = down.up().await;
+    assert_eq!(ada.room_key(&room).await, session, "encrypted for the old device only");
+    let gateway = down.restart().await;
 
     let heard = ada.until_hears(&room, gateway.user(), 2).await;
     assert_eq!(heard[1].text, "two");
@@ -88,31 +88,31 @@ async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     gateway.stop().await;
 }
 
-/// Being trusted may take its time: what cannot be read is said to be nevertheless.
+/// Notices about unreadable messages do not wait until our device is signed.
 #[tokio::test]
 async fn what_cannot_be_read_does_not_wait_for_our_device_to_be_signed() {
     let homeserver = Homeserver::shared().await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
-    proxy.fails("POST", "/keys/device_signing/upload", usize::MAX, Fault::Stall);
+    proxy.fail("POST", "/keys/device_signing/upload", usize::MAX, Fault::Stall);
     let started = Instant::now();
     let impatient = MatrixSection { decrypt_patience: Duration::from_secs(1), ..options(proxy.url(), &account) };
     let gateway = Gateway::synced(impatient).await;
-    let way = homeserver.proxy().await;
-    let ada = homeserver.human_through("ada", &way).await;
+    let proxy = homeserver.proxy().await;
+    let ada = homeserver.human_through("ada", &proxy).await;
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
 
-    way.fails("PUT", "/sendToDevice/", usize::MAX, Fault::Hold);
+    proxy.fail("PUT", "/sendToDevice/", usize::MAX, Fault::Hold);
     ada.says(&room, "say never").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await[0].text, UNREADABLE);
-    assert!(started.elapsed() < Duration::from_secs(30), "by then the first request is given up");
-    proxy.until("it was asked", |call| call.path.contains("/keys/device_signing/upload")).await;
+    assert!(started.elapsed() < Duration::from_secs(30), "after that the first request would have timed out");
+    proxy.until("an upload", |call| call.path.contains("/keys/device_signing/upload")).await;
     gateway.stop().await;
 }
 
-/// A recovery that another key opens: nothing waits for it, and nobody is told that the new device is the account's.
+/// A wrong recovery key delays nothing, and the new device is not signed.
 #[tokio::test]
 async fn a_recovery_key_that_opens_nothing_keeps_nobody_waiting() {
     let homeserver = Homeserver::shared().await;
@@ -125,12 +125,12 @@ async fn a_recovery_key_that_opens_nothing_keeps_nobody_waiting() {
     ada.until("a signature", async || ada.sees_signed(gateway.user(), &before).await.then_some(())).await;
 
     let folder = gateway.keys();
-    let mut down = gateway.down().await;
+    let mut down = gateway.shut_down().await;
     down.options.recovery_key = Some("another horse".into());
     fs::remove_dir_all(&folder).expect("the folder is there");
     fs::create_dir(&folder).expect("a folder can be made");
     fs::write(folder.join("start-anew"), "").expect("a file can be made");
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
     ada.says(&room, "say hello").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["hello"]);
@@ -139,8 +139,8 @@ async fn a_recovery_key_that_opens_nothing_keeps_nobody_waiting() {
     gateway.stop().await;
 }
 
-/// Whoever has the password of our account can ask to be confirmed as another device of it; nobody compares anything
-/// there, so nobody is.
+/// Anybody with the account's password can request verification as another device of it. We do not accept, because no
+/// person would compare the emoji.
 #[tokio::test]
 async fn another_device_of_our_account_is_not_confirmed() {
     let homeserver = Homeserver::shared().await;
@@ -155,12 +155,12 @@ async fn another_device_of_our_account_is_not_confirmed() {
     twin.starts_to_verify(&gateway.device()).await;
     ada.says(&room, "say hello").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let brought = |call: &Call| {
         call.path.contains("/sync") && call.answer["to_device"].to_string().contains("m.key.verification.start")
     };
-    let calls = proxy.until("it was asked", brought).await;
+    let calls = proxy.until("a verification request", brought).await;
     let taken_up = calls.iter().filter(|call| call.path.contains("/sendToDevice/m.key.verification.accept"));
     assert_eq!(taken_up.count(), 0);
     gateway.stop().await;

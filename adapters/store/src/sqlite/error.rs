@@ -1,4 +1,4 @@
-//! What SQLite's errors mean to a caller.
+//! Maps SQLite's errors to those of the store port.
 
 use rejoinder_core::StoreError;
 
@@ -14,24 +14,24 @@ const FULL: u32 = 13;
 const CANTOPEN: u32 = 14;
 const NOTADB: u32 = 26;
 
-/// The primary result code of an error that the database gave.
+/// The primary result code of a database error.
 fn code(error: &sqlx::Error) -> Option<u32> {
     let extended: u32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(extended & 0xff)
 }
 
-/// Whether a statement was wrong, as against the database.
+/// Whether the statement failed, and not the database file.
 pub(super) fn is_plain(error: &sqlx::Error) -> bool {
     code(error) == Some(ERROR)
 }
 
-/// Whether the file is there and is not a database, or a broken one.
+/// Whether the file exists and is no database, or a corrupt one.
 pub(super) fn is_unreadable(error: &sqlx::Error) -> bool {
     matches!(code(error), Some(NOTADB | CORRUPT))
 }
 
-/// An error of sqlx, named by what the caller does next.
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
+/// The store error for an sqlx error. Its kind tells the caller what to do next.
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it by value")]
 pub(super) fn store_error(error: sqlx::Error) -> StoreError {
     match code(&error) {
         Some(BUSY | LOCKED | NOMEM | READONLY | IOERR | FULL | CANTOPEN) => StoreError::Unavailable(error.to_string()),

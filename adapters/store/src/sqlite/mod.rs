@@ -3,10 +3,10 @@
 mod error;
 mod open;
 mod read;
+mod request;
 mod store;
 mod stored;
 mod transcripts;
-mod work;
 mod write;
 mod writer;
 

@@ -1,4 +1,4 @@
-//! Opening a database: its directory, its lock, its schema.
+//! Opens a database: its directory, its lock, its schema.
 
 use std::{
     fs::{File, TryLockError},
@@ -32,17 +32,17 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 /// How many connections read at once.
 const READERS: u32 = 3;
 
-/// How long somebody who only looks whether the lock is taken may keep us from it.
-const LOOK: Duration = Duration::from_millis(50);
+/// How long to wait before the second try at the lock: `is_in_use` in another process holds it for a moment.
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Which database to open, and how.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// The database file; it and its directory are made when they do not exist.
+    /// The database file; it and its directory are created when they do not exist.
     pub path: PathBuf,
-    /// The clock, for what a caller gives no time for.
+    /// The clock for queries that pass no time.
     pub clock: SharedClock,
-    /// How long a write waits for another program that holds the database before it gives up.
+    /// How long a write waits for another program that has locked the database.
     pub busy_timeout: Duration,
 }
 
@@ -57,87 +57,39 @@ impl OpenOptions {
 /// Why a database was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Its directory cannot be made.
-    #[error("cannot make the directory {path}")]
+    #[error("cannot create the directory {path}")]
     Directory {
-        /// The directory.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// Another process has it open.
-    #[error("the database {path} is in use by another process, which holds {lock}")]
-    InUse {
-        /// The database.
-        path: PathBuf,
-        /// The lock file.
-        lock: PathBuf,
-    },
-    /// Its lock file cannot be used.
+    #[error("the database {path} is in use by another process, which holds the lock {lock}")]
+    InUse { path: PathBuf, lock: PathBuf },
     #[error("cannot lock {lock}")]
     Lock {
-        /// The lock file.
         lock: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// There is nothing to read yet.
-    #[error("there is no database at {path} yet: it is made when the gateway first runs")]
-    Missing {
-        /// Where it was looked for.
-        path: PathBuf,
-    },
-    /// A newer version of this program wrote it.
+    /// Only when opened for reading.
+    #[error("there is no database at {path} yet: the gateway creates it when it first runs")]
+    Missing { path: PathBuf },
     #[error("the database {path} has schema version {found}, and this program knows {known}: use a newer version")]
-    Newer {
-        /// The database.
-        path: PathBuf,
-        /// Its schema version.
-        found: i64,
-        /// The latest schema version this program knows.
-        known: i64,
-    },
-    /// Only for reading: an older version of this program wrote it.
-    #[error(
-        "the database {path} has schema version {found}, and this program reads {known}: it is brought up to date \
-         when the gateway next runs"
-    )]
-    Older {
-        /// The database.
-        path: PathBuf,
-        /// Its schema version.
-        found: i64,
-        /// The schema version this program reads.
-        known: i64,
-    },
-    /// The file is no database, or a broken one.
+    Newer { path: PathBuf, found: i64, known: i64 },
+    /// Only when opened for reading: opening for writing updates the schema.
+    #[error("the database {path} has schema version {found}, this program reads {known}: run the gateway to update it")]
+    Older { path: PathBuf, found: i64, known: i64 },
     #[error("{path} is not a readable SQLite database: {reason}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What SQLite said.
-        reason: String,
-    },
-    /// Bringing its schema up to date failed.
-    #[error("the schema of {path} cannot be brought up to date: {reason}")]
-    Migration {
-        /// The database.
-        path: PathBuf,
-        /// What went wrong.
-        reason: String,
-    },
-    /// Anything else SQLite said.
+    Unreadable { path: PathBuf, reason: String },
+    #[error("the schema of {path} cannot be updated: {reason}")]
+    Migration { path: PathBuf, reason: String },
+    /// Any other error of SQLite.
     #[error("cannot open the database {path}")]
     Database {
-        /// The database.
         path: PathBuf,
-        /// What it said.
         #[source]
         source: sqlx::Error,
     },
-    /// The writer's thread cannot be started.
     #[error("cannot start the writer's thread")]
     Thread(#[source] io::Error),
 }
@@ -154,8 +106,7 @@ impl OpenError {
 }
 
 impl SqliteStore {
-    /// Opens a database for reading and writing, and brings its schema up to date. Only one process at
-    /// a time gets it.
+    /// Opens a database for reading and writing, and updates its schema. Only one process at a time can do so.
     ///
     /// # Errors
     /// When it is in use, cannot be read or written, or was written by a newer version.
@@ -167,20 +118,20 @@ impl SqliteStore {
         }
         let lock = match lock(&path) {
             Err(OpenError::InUse { .. }) => {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(LOCK_RETRY_PAUSE).await;
                 lock(&path)?
             }
-            taken => taken?,
+            result => result?,
         };
 
-        let writing = writing(&path, busy_timeout);
-        let mut connection = writing.connect().await.map_err(|source| OpenError::database(&path, source))?;
-        if let Err(error) = bring_up_to_date(&mut connection, &path).await {
-            // The connection closes with the error that matters already in hand.
+        let options = writer_options(&path, busy_timeout);
+        let mut connection = options.connect().await.map_err(|source| OpenError::database(&path, source))?;
+        if let Err(error) = migrate(&mut connection, &path).await {
+            // The error of the migration is the one to report.
             let _ = connection.close().await;
             return Err(error);
         }
-        let writer = Writer::start(connection, writing, path.clone(), lock).map_err(OpenError::Thread)?;
+        let writer = Writer::start(connection, options, path.clone(), lock).map_err(OpenError::Thread)?;
         Ok(Self {
             readers: readers(&path, busy_timeout, false),
             writer: Some(writer),
@@ -198,7 +149,7 @@ impl SqliteStore {
         if !path.try_exists().unwrap_or(true) {
             return Err(OpenError::Missing { path: path.to_owned() });
         }
-        // Without a log to read, nothing has to be made beside the file: whoever looks leaves nothing behind.
+        // With no writer and no log to read, the file is opened as immutable: SQLite then creates no files beside it.
         let is_at_rest = !is_in_use(path).unwrap_or(true) && !beside(path, "-wal").exists();
         let readers = readers(path, Duration::from_secs(5), is_at_rest);
         let mut connection = readers.acquire().await.map_err(|source| OpenError::database(path, source))?;
@@ -212,10 +163,10 @@ impl SqliteStore {
     }
 }
 
-/// Whether a process has the database open for writing. Nothing is made or changed.
+/// Whether a process has the database open for writing. It creates and changes no file.
 ///
 /// # Errors
-/// When its lock file is there and cannot be looked at.
+/// When its lock file exists and cannot be checked.
 pub fn is_in_use(path: &Path) -> io::Result<bool> {
     let lock = match File::open(lock_file(path)) {
         Ok(lock) => lock,
@@ -233,14 +184,14 @@ fn lock_file(path: &Path) -> PathBuf {
     beside(path, ".lock")
 }
 
-/// The file that belongs to the database and is called like it, with `ending`.
+/// The database's path with `ending` appended to its file name.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
     path.push(ending);
     PathBuf::from(path)
 }
 
-/// Takes the lock that keeps a second process out, for as long as the file stays open.
+/// Takes the lock that keeps a second process out. It is held while the file stays open.
 fn lock(path: &Path) -> Result<File, OpenError> {
     let lock = lock_file(path);
     let opened = File::options().create(true).truncate(false).write(true).open(&lock);
@@ -255,8 +206,8 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// How the writer connects.
-fn writing(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
+/// The connection options of the writer.
+fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
@@ -264,9 +215,9 @@ fn writing(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(busy_timeout)
-        // In pages of 4 KiB. A bound for the log while writes never pause; see `Writer::checkpoint`.
+        // In pages of 4 KiB. Limits the log while writes never pause; see `Database::checkpoint`.
         .pragma("wal_autocheckpoint", "4000")
-        // In bytes: what the log's file is cut to once it was written back.
+        // In bytes: the log file is truncated to this after a checkpoint.
         .pragma("journal_size_limit", "16777216")
         // In KiB.
         .pragma("cache_size", "-8000")
@@ -277,7 +228,7 @@ fn writing(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Connections that read. `is_at_rest`: nobody writes.
+/// The connections that read. `is_at_rest`: no process writes to the database.
 fn readers(path: &Path, busy_timeout: Duration, is_at_rest: bool) -> SqlitePool {
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -297,7 +248,7 @@ fn readers(path: &Path, busy_timeout: Duration, is_at_rest: bool) -> SqlitePool 
         .connect_lazy_with(options)
 }
 
-/// The latest schema version that this program knows; the one that it reads.
+/// The latest schema version that this program knows, and the only one that it reads.
 #[must_use]
 pub fn schema_version() -> i64 {
     MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0)
@@ -313,12 +264,12 @@ async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> 
     sqlx::query_scalar("select coalesce(max(version), 0) from _sqlx_migrations").fetch_one(connection).await
 }
 
-async fn bring_up_to_date(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let found = version(connection).await.map_err(|source| OpenError::database(path, source))?;
     if found > schema_version() {
         return Err(OpenError::Newer { path: path.to_owned(), found, known: schema_version() });
     }
-    // Not `run`: its future cannot be sent to another thread.
+    // `run` is not used: its future is not `Send`.
     MIGRATIONS
         .run_direct(None, connection, false)
         .await

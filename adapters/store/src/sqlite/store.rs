@@ -1,8 +1,8 @@
-//! The port, on one writer and a few readers.
+//! The store port, on one writer and a few readers.
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, ConversationRef, DeliveryId, Line, OwnerId, SessionId, SharedClock, StoreError,
+    ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, OwnerId, SessionId, SharedClock, StoreError,
     Timestamp, TurnId, TurnView,
     store::{
         AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Operator, Outbox,
@@ -13,28 +13,27 @@ use sqlx::SqlitePool;
 
 use super::{
     read,
+    request::{WriteRequest, WriteResult},
     transcripts::Transcripts,
-    work::{Outcome, Work},
     writer::Writer,
 };
 
 /// A SQLite database as the store.
 ///
-/// It lets its process's lock on the database go when it was [closed](Store::close), or a moment after it
-/// was dropped.
+/// It releases the lock on the database when it is [closed](Store::close), or shortly after it is dropped.
 #[derive(Debug)]
 pub struct SqliteStore {
     pub(super) readers: SqlitePool,
-    /// `None` when it was opened for reading only.
+    /// `None` when the store was opened for reading only.
     pub(super) writer: Option<Writer>,
     pub(super) clock: SharedClock,
     pub(super) transcripts: Transcripts,
 }
 
 impl SqliteStore {
-    async fn write(&self, work: Work) -> Result<Outcome, StoreError> {
+    async fn write(&self, request: WriteRequest) -> Result<WriteResult, StoreError> {
         match &self.writer {
-            Some(writer) => writer.write(work).await,
+            Some(writer) => writer.write(request).await,
             None => Err(StoreError::Failed("the store was opened for reading only".to_owned())),
         }
     }
@@ -43,38 +42,38 @@ impl SqliteStore {
 #[async_trait]
 impl Turns for SqliteStore {
     async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
-        match self.write(Work::Accept { events, cursor }).await? {
-            Outcome::Accepted(stored) => Ok(stored),
-            other => unreachable!("accepting was answered with {other:?}"),
+        match self.write(WriteRequest::Accept { events, cursor }).await? {
+            WriteResult::Accepted(stored) => Ok(stored),
+            other => unreachable!("`Accept` ended with {other:?}"),
         }
     }
 
     async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
         let writing = self.transcripts.writing(&transition);
-        match self.write(Work::Commit(Box::new(transition))).await? {
-            Outcome::Committed(commit) => {
+        match self.write(WriteRequest::Commit(Box::new(transition))).await? {
+            WriteResult::Committed(commit) => {
                 writing.done(commit == Commit::Done);
                 Ok(commit)
             }
-            other => unreachable!("a transition was answered with {other:?}"),
+            other => unreachable!("`Commit` ended with {other:?}"),
         }
     }
 
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
-        match self.write(Work::Channels(channels.to_vec())).await? {
-            Outcome::Absent(absent) => Ok(absent),
-            other => unreachable!("the channels were answered with {other:?}"),
+        match self.write(WriteRequest::Channels(channels.to_vec())).await? {
+            WriteResult::Absent(absent) => Ok(absent),
+            other => unreachable!("`Channels` ended with {other:?}"),
         }
     }
 
     fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
         if let Some(writer) = &self.writer {
-            writer.write_later(Work::Fetched { turn, at });
+            writer.write_later(WriteRequest::Fetched { turn, at });
         }
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
-        self.write(Work::Probe).await.map(drop)
+        self.write(WriteRequest::Probe).await.map(drop)
     }
 
     async fn cursor(&self, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
@@ -105,7 +104,7 @@ impl Turns for SqliteStore {
         read::next_wake(&self.readers).await
     }
 
-    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Line>, StoreError> {
+    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
         let reading = match self.transcripts.last(session, wanted) {
             Ok(lines) => return Ok(lines),
@@ -178,7 +177,7 @@ impl Outbox for SqliteStore {
     }
 
     async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
-        self.write(Work::Block(blocked)).await.map(drop)
+        self.write(WriteRequest::Block(blocked)).await.map(drop)
     }
 }
 
@@ -200,7 +199,7 @@ impl Operator for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    /// Writes the log back into the database as well.
+    /// Also writes the log back into the database.
     async fn close(&self) {
         self.readers.close().await;
         if let Some(writer) = &self.writer {

@@ -1,4 +1,4 @@
-//! How values of the core look as columns.
+//! Values of the core as columns.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -7,7 +7,7 @@ use rejoinder_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What an event's row keeps as JSON: whatever has no column of its own.
+/// The JSON column `details` of an event: the fields that have no column of their own.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Details<'a> {
     pub(super) chat: ChatKind,
@@ -45,7 +45,7 @@ impl<'a> Details<'a> {
     }
 }
 
-/// The columns beside an obligation that repeat what is searched for.
+/// The columns that repeat parts of an obligation, for searches.
 pub(super) struct ObligationColumns {
     pub(super) owed: bool,
     pub(super) state: &'static str,

@@ -1,35 +1,35 @@
-//! The last lines of the sessions that are talked in, kept beside the database.
+//! A cache of the last transcript lines of active sessions.
 //!
-//! An agent without a memory of its own is given the same lines again with every turn. What is here is
-//! what is in the database: a line comes in once its transaction is committed, and a session whose
-//! transaction ended in an unknown way is read anew.
+//! An agent without a memory of its own is given the same lines again with every turn. The cache agrees with
+//! the database: a line is added when its transaction is committed, and a session whose transaction has an
+//! unknown result is read again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quick_cache::sync::Cache;
 use rejoinder_core::{
-    Line, SessionId, Speaker, TurnId,
+    HistoryLine, SessionId, Speaker, TurnId,
     store::{TranscriptLine, Transition},
 };
 
-/// How many sessions are kept: more than usually talk at once, or each of their turns reads its lines again.
+/// How many sessions are cached. With fewer than are active at once, every turn would read its lines again.
 const SESSIONS: usize = 2048;
 
-/// How many lines of each.
+/// How many lines are cached per session.
 const LINES: usize = 64;
 
-/// How many bytes of text of each.
+/// How many bytes of text are cached per session.
 const BYTES: usize = 16 * 1024;
 
-/// A line with what it is found and ordered by.
+/// A line with its turn, by which it is found and ordered.
 #[derive(Clone, Debug)]
-struct Kept {
+struct CachedLine {
     turn: TurnId,
-    line: Line,
+    line: HistoryLine,
 }
 
-impl Kept {
-    /// As the database orders them: by turn, then by time, then by speaker.
+impl CachedLine {
+    /// The order in the database: by turn, then by time, then by speaker.
     fn order(&self) -> (TurnId, i64, u8) {
         let speaker = match self.line.speaker {
             Speaker::Person => 0,
@@ -40,58 +40,58 @@ impl Kept {
     }
 }
 
-/// What is known of a session.
+/// The cached lines of a session.
 #[derive(Debug, Default)]
-struct Known {
-    /// The last lines, oldest first; `None` when they have to be read.
-    lines: Option<Vec<Kept>>,
-    /// Whether there are no older ones.
+struct CachedSession {
+    /// The last lines, oldest first; `None` until they are read.
+    lines: Option<Vec<CachedLine>>,
+    /// Whether the database has no older ones.
     is_all: bool,
-    /// Lines that were committed while the others were being read.
-    since: Vec<Kept>,
+    /// Lines that are committed while `lines` is `None`.
+    since: Vec<CachedLine>,
 }
 
-impl Known {
+impl CachedSession {
     fn forget(&mut self) {
         *self = Self::default();
     }
 
-    fn add(&mut self, line: Kept) {
+    fn add(&mut self, line: CachedLine) {
         let Some(lines) = &mut self.lines else {
-            // Nobody may ever read it: then it is not gathered without end either.
+            // The session may never be read: its new lines must not pile up.
             if self.since.len() == LINES {
                 self.since.clear();
             }
             return self.since.push(line);
         };
         put(lines, line);
-        while lines.len() > LINES || lines.iter().map(|kept| kept.line.text.len()).sum::<usize>() > BYTES {
+        while lines.len() > LINES || lines.iter().map(|cached| cached.line.text.len()).sum::<usize>() > BYTES {
             lines.remove(0);
             self.is_all = false;
         }
     }
 
-    fn last(&self, limit: usize) -> Option<Vec<Line>> {
+    fn last(&self, limit: usize) -> Option<Vec<HistoryLine>> {
         let lines = self.lines.as_ref()?;
         (self.is_all || lines.len() >= limit)
-            .then(|| lines[lines.len().saturating_sub(limit)..].iter().map(|kept| kept.line.clone()).collect())
+            .then(|| lines[lines.len().saturating_sub(limit)..].iter().map(|cached| cached.line.clone()).collect())
     }
 }
 
-/// Puts a line in its place; a turn has one line of each speaker, and the last one written counts.
-fn put(lines: &mut Vec<Kept>, line: Kept) {
-    lines.retain(|kept| (kept.turn, kept.line.speaker) != (line.turn, line.line.speaker));
-    let place = lines.partition_point(|kept| kept.order() <= line.order());
+/// Inserts a line in order. A turn has one line per speaker: a new one replaces the old one.
+fn put(lines: &mut Vec<CachedLine>, line: CachedLine) {
+    lines.retain(|cached| (cached.turn, cached.line.speaker) != (line.turn, line.line.speaker));
+    let place = lines.partition_point(|cached| cached.order() <= line.order());
     lines.insert(place, line);
 }
 
-type Session = Arc<Mutex<Known>>;
+type Session = Arc<Mutex<CachedSession>>;
 
-fn lock(session: &Session) -> MutexGuard<'_, Known> {
+fn lock(session: &Session) -> MutexGuard<'_, CachedSession> {
     session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The sessions that were talked in last.
+/// The sessions that were used last.
 #[derive(Debug)]
 pub(super) struct Transcripts(Cache<SessionId, Session>);
 
@@ -102,22 +102,22 @@ impl Default for Transcripts {
 }
 
 impl Transcripts {
-    /// The last `limit` lines of a session, oldest first; `Err` with what to [fill](Reading::fill) in when
-    /// they have to be read.
-    pub(super) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<Line>, Reading> {
-        let known = self.0.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Session::default()));
-        let Ok(known) = known;
-        let lines = lock(&known).last(limit);
-        lines.ok_or(Reading(known))
+    /// The last `limit` lines of a session, oldest first. When they are not cached, `Err` with the [`Reading`] to
+    /// [fill](Reading::fill).
+    pub(super) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<HistoryLine>, Reading> {
+        let session = self.0.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Session::default()));
+        let Ok(session) = session;
+        let lines = lock(&session).last(limit);
+        lines.ok_or(Reading(session))
     }
 
-    /// Says that lines are about to be written.
+    /// Announces the lines that `transition` is about to write.
     pub(super) fn writing(&self, transition: &Transition) -> Writing {
-        let known = |line: &TranscriptLine| {
+        let cached = |line: &TranscriptLine| {
             let session = self.0.get(&line.session)?;
-            Some((session, Kept { turn: line.turn, line: line.line.clone() }))
+            Some((session, CachedLine { turn: line.turn, line: line.line.clone() }))
         };
-        Writing(transition.transcript.iter().filter_map(known).collect())
+        Writing(transition.transcript.iter().filter_map(cached).collect())
     }
 }
 
@@ -126,25 +126,25 @@ impl Transcripts {
 pub(super) struct Reading(Session);
 
 impl Reading {
-    /// Keeps what was read: the last lines with their turns, all there are when they are fewer than `limit`.
-    pub(super) fn fill(self, read: &[(TurnId, Line)], limit: usize) {
-        let mut known = lock(&self.0);
-        let since = std::mem::take(&mut known.since);
-        known.is_all = read.len() < limit;
-        known.lines = Some(Vec::with_capacity(read.len() + since.len()));
-        let read = read.iter().map(|(turn, line)| Kept { turn: *turn, line: line.clone() });
+    /// Caches the last lines, as read with `limit`, oldest first. Fewer than `limit` are all there are.
+    pub(super) fn fill(self, read: &[(TurnId, HistoryLine)], limit: usize) {
+        let mut session = lock(&self.0);
+        let since = std::mem::take(&mut session.since);
+        session.is_all = read.len() < limit;
+        session.lines = Some(Vec::with_capacity(read.len() + since.len()));
+        let read = read.iter().map(|(turn, line)| CachedLine { turn: *turn, line: line.clone() });
         for line in read.chain(since) {
-            known.add(line);
+            session.add(line);
         }
     }
 }
 
-/// Lines that are being written. Dropped before they are known to be written or not, they are read anew.
+/// Lines that are being written. When it is dropped without a known result, their sessions are read again.
 #[derive(Debug)]
-pub(super) struct Writing(Vec<(Session, Kept)>);
+pub(super) struct Writing(Vec<(Session, CachedLine)>);
 
 impl Writing {
-    /// They are written, or certainly not.
+    /// Reports the result: the lines were written, or certainly not.
     pub(super) fn done(mut self, are_written: bool) {
         for (session, line) in self.0.drain(..) {
             if are_written {
@@ -172,15 +172,15 @@ mod tests {
         TurnId::new(Timestamp::from_millis(1_000 * number))
     }
 
-    fn line(text: &str, speaker: Speaker, at: i64) -> Line {
-        Line { speaker, name: None, text: text.to_owned(), at: Timestamp::from_millis(at) }
+    fn line(text: &str, speaker: Speaker, at: i64) -> HistoryLine {
+        HistoryLine { speaker, name: None, text: text.to_owned(), at: Timestamp::from_millis(at) }
     }
 
-    fn texts(lines: &[Line]) -> Vec<&str> {
+    fn texts(lines: &[HistoryLine]) -> Vec<&str> {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 
-    fn written(transcripts: &Transcripts, session: SessionId, turn: TurnId, line: Line) {
+    fn written(transcripts: &Transcripts, session: SessionId, turn: TurnId, line: HistoryLine) {
         let transcript = vec![TranscriptLine { session, turn, line }];
         transcripts.writing(&Transition { transcript, ..Transition::default() }).done(true);
     }

@@ -1,7 +1,7 @@
 //! The one writer: a thread with the only connection that writes.
 //!
-//! It takes whatever is waiting, writes it in one transaction, commits once, and answers everyone. While
-//! it commits, the next batch gathers by itself. Requests are carried out also when whoever asked is gone.
+//! It takes all waiting requests, writes them in one transaction, commits once, and answers every caller. New
+//! requests queue while it commits. A request is written even when its caller is gone.
 
 use std::{
     fs::File,
@@ -16,28 +16,28 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     error::{self, store_error},
-    work::{Outcome, Work},
+    request::{WriteRequest, WriteResult},
     write,
 };
 
-/// The most requests of one transaction, so that none waits for long.
+/// The most requests in one transaction, so that none waits long.
 const BATCH: usize = 256;
 
-/// How many requests may wait for the writer; the next ones wait to be let in.
+/// The length of the writer's queue. When it is full, callers wait for room.
 const WAITING: usize = 1024;
 
-/// How long nothing was asked before the log is written back.
+/// How long the writer is idle before it writes the log back.
 const IDLE: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-enum Message {
-    Write(Work, Option<oneshot::Sender<Result<Outcome, StoreError>>>),
+enum WriterCommand {
+    Write(WriteRequest, Option<oneshot::Sender<Result<WriteResult, StoreError>>>),
     Close(oneshot::Sender<()>),
 }
 
-/// The way to the writer's thread.
+/// The handle of the writer's thread.
 #[derive(Debug)]
-pub(super) struct Writer(mpsc::Sender<Message>);
+pub(super) struct Writer(mpsc::Sender<WriterCommand>);
 
 impl Writer {
     /// Starts the thread; `lock` is held until it has closed the database.
@@ -50,43 +50,42 @@ impl Writer {
         let (sender, receiver) = mpsc::channel(WAITING);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            let database = Database { connection: Some(connection), options, path, unsaved: false, doubted: false };
+            let database = Database { connection: Some(connection), options, path, unsaved: false, must_reopen: false };
             runtime.block_on(run(receiver, database, lock));
         })?;
         Ok(Self(sender))
     }
 
-    /// Has `work` done, in a transaction together with what others want.
-    pub(super) async fn write(&self, work: Work) -> Result<Outcome, StoreError> {
+    /// Writes `request`, in one transaction with other callers' requests.
+    pub(super) async fn write(&self, request: WriteRequest) -> Result<WriteResult, StoreError> {
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
-        self.0.send(Message::Write(work, Some(answer))).await.map_err(|_| closed())?;
+        self.0.send(WriterCommand::Write(request, Some(answer))).await.map_err(|_| closed())?;
         answered.await.map_err(|_| closed())?
     }
 
-    /// Has `work` done some time, if there is room for it.
-    pub(super) fn write_later(&self, work: Work) {
-        // No room, or closed: what comes this way may be dropped.
-        let _ = self.0.try_send(Message::Write(work, None));
+    /// Queues `request` without waiting for it. It is dropped when the queue is full or closed.
+    pub(super) fn write_later(&self, request: WriteRequest) {
+        let _ = self.0.try_send(WriterCommand::Write(request, None));
     }
 
-    /// Ends the thread after what is waiting; returns when the database is closed.
+    /// Ends the thread after the requests that are queued before; returns when the database is closed.
     pub(super) async fn close(&self) {
         let (answer, answered) = oneshot::channel();
-        if self.0.send(Message::Close(answer)).await.is_ok() {
-            // An error means that the thread has ended, which is what was asked for.
+        if self.0.send(WriterCommand::Close(answer)).await.is_ok() {
+            // An error means that the thread has ended already.
             let _ = answered.await;
         }
     }
 }
 
-async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database, lock: File) {
-    let mut messages = Vec::with_capacity(BATCH);
+async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database, lock: File) {
+    let mut commands = Vec::with_capacity(BATCH);
     let mut closing = Vec::new();
     while closing.is_empty() {
         if database.unsaved {
             match tokio::time::timeout(IDLE, receiver.recv()).await {
-                Ok(Some(message)) => messages.push(message),
+                Ok(Some(command)) => commands.push(command),
                 Ok(None) => break,
                 Err(_) => {
                     database.checkpoint().await;
@@ -95,36 +94,36 @@ async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database, lock
             }
         } else {
             match receiver.recv().await {
-                Some(message) => messages.push(message),
+                Some(command) => commands.push(command),
                 None => break,
             }
         }
-        while messages.len() < BATCH
-            && let Ok(message) = receiver.try_recv()
+        while commands.len() < BATCH
+            && let Ok(command) = receiver.try_recv()
         {
-            messages.push(message);
+            commands.push(command);
         }
 
-        let (mut works, mut answers) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
-        for message in messages.drain(..) {
-            match message {
-                Message::Write(work, answer) => {
-                    works.push(work);
+        let (mut requests, mut answers) = (Vec::with_capacity(commands.len()), Vec::with_capacity(commands.len()));
+        for command in commands.drain(..) {
+            match command {
+                WriterCommand::Write(request, answer) => {
+                    requests.push(request);
                     answers.push(answer);
                 }
-                Message::Close(answer) => closing.push(answer),
+                WriterCommand::Close(answer) => closing.push(answer),
             }
         }
-        for (answer, outcome) in answers.into_iter().zip(database.write(&works).await) {
+        for (answer, outcome) in answers.into_iter().zip(database.write(&requests).await) {
             match (answer, outcome) {
-                // Whoever asked may be gone; it is written all the same.
+                // The caller may be gone.
                 (Some(answer), outcome) => drop(answer.send(outcome)),
                 (None, Ok(_)) => {}
-                (None, Err(error)) => tracing::debug!(%error, "a remark was not stored"),
+                (None, Err(error)) => tracing::debug!(%error, "a background write failed"),
             }
         }
     }
-    // From here on a request is told that the store is closed; those that wait, once it is.
+    // From here on new requests fail. Queued ones fail when the receiver is dropped, after the database is closed.
     receiver.close();
     database.close().await;
     drop(lock);
@@ -132,114 +131,117 @@ async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database, lock
     drop(closing);
 }
 
-/// The connection that writes, opened again when it broke.
+/// The writing connection. It is reopened after its file failed.
 struct Database {
     /// `None` once it is closed.
     connection: Option<SqliteConnection>,
-    /// Whether the connection met trouble with its file.
-    doubted: bool,
+    /// Whether the file failed, so that the connection must be reopened.
+    must_reopen: bool,
     options: SqliteConnectOptions,
     path: PathBuf,
-    /// Whether something was written since the log was last written back.
+    /// Whether something was written since the last checkpoint.
     unsaved: bool,
 }
 
 impl Database {
-    /// Writes all of `works`, in one transaction; when that fails by the fault of one of them, each in
-    /// its own. The outcomes are in the order of the works.
-    async fn write(&mut self, works: &[Work]) -> Vec<Result<Outcome, StoreError>> {
-        if works.is_empty() {
+    /// Writes all of `requests` in one transaction. If that fails although the database is available, writes each
+    /// in its own. The outcomes are in the order of the requests.
+    async fn write(&mut self, requests: &[WriteRequest]) -> Vec<Result<WriteResult, StoreError>> {
+        if requests.is_empty() {
             return Vec::new();
         }
         let started = Instant::now();
-        let outcomes = match self.transaction(works).await {
+        let outcomes = match self.transaction(requests).await {
             Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
-            Err(error @ StoreError::Unavailable(_)) => works.iter().map(|_| Err(error.clone())).collect(),
-            Err(error) if works.len() == 1 => vec![Err(error)],
+            Err(error @ StoreError::Unavailable(_)) => requests.iter().map(|_| Err(error.clone())).collect(),
+            Err(error) if requests.len() == 1 => vec![Err(error)],
             Err(error) => {
-                tracing::warn!(%error, requests = works.len(), "a batch failed, its requests are written one by one");
-                let mut outcomes = Vec::with_capacity(works.len());
-                for work in works {
-                    outcomes.push(self.alone(work).await);
+                tracing::warn!(%error, requests = requests.len(), "a batch failed, writing its requests one by one");
+                let mut outcomes = Vec::with_capacity(requests.len());
+                for request in requests {
+                    outcomes.push(self.write_one(request).await);
                 }
                 outcomes
             }
         };
         #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
-        metrics::histogram!("rejoinder_store_batch_requests").record(works.len() as f64);
+        metrics::histogram!("rejoinder_store_batch_requests").record(requests.len() as f64);
         metrics::histogram!("rejoinder_store_batch_seconds").record(started.elapsed());
         outcomes
     }
 
-    async fn alone(&mut self, work: &Work) -> Result<Outcome, StoreError> {
-        let outcomes = self.transaction(std::slice::from_ref(work)).await?;
+    async fn write_one(&mut self, request: &WriteRequest) -> Result<WriteResult, StoreError> {
+        let outcomes = self.transaction(std::slice::from_ref(request)).await?;
         outcomes.into_iter().next().ok_or_else(|| StoreError::Failed("a request had no outcome".to_owned()))
     }
 
-    async fn transaction(&mut self, works: &[Work]) -> Result<Vec<Outcome>, StoreError> {
-        if self.doubted {
+    async fn transaction(&mut self, requests: &[WriteRequest]) -> Result<Vec<WriteResult>, StoreError> {
+        if self.must_reopen {
             self.reopen().await?;
         }
         let Some(connection) = &mut self.connection else {
             return Err(StoreError::Unavailable("the store is closed".to_owned()));
         };
-        match committed(connection, works).await {
+        match committed(connection, requests).await {
             Ok(outcomes) => {
                 self.unsaved = true;
                 Ok(outcomes)
             }
             Err(error) => {
-                self.doubted = matches!(error, StoreError::Unavailable(_));
-                // It is an error as well when SQLite has already rolled back by itself.
+                self.must_reopen = matches!(error, StoreError::Unavailable(_));
+                // It is a plain error when SQLite has already rolled back by itself.
                 if let Err(failed) = execute(connection, "rollback").await {
-                    self.doubted |= !error::is_plain(&failed);
+                    self.must_reopen |= !error::is_plain(&failed);
                 }
                 Err(error)
             }
         }
     }
 
-    /// Replaces a connection that met trouble with its file. The old one is closed last: readers need its
-    /// index of the log, which the last connection takes with it.
+    /// Replaces a connection whose file failed. The old one is closed after the new one is open: the last
+    /// connection to close removes the index of the log, which readers need.
     async fn reopen(&mut self) -> Result<(), StoreError> {
-        // A file that is gone is not made anew: an empty database would deny what is owed.
+        // A missing file is not created again: an empty database would forget what is owed.
         let options = self.options.clone().create_if_missing(false);
         let connection = options.connect().await.map_err(store_error)?;
-        tracing::debug!(path = %self.path.display(), "the database was opened again");
+        tracing::debug!(path = %self.path.display(), "database reopened");
         if let Some(old) = self.connection.replace(connection) {
-            // Whatever is wrong with it is why it is closed.
+            // Its errors are expected: they are why it is replaced.
             let _ = old.close().await;
         }
-        self.doubted = false;
+        self.must_reopen = false;
         Ok(())
     }
 
-    /// Writes the log back into the database, as far as readers let it. Nobody else does: writing back
-    /// from two connections at once is what SQLite before 3.51.3 gets wrong.
+    /// Writes the log back into the database, as far as readers allow. No other connection does so: SQLite before
+    /// 3.51.3 has a bug when two connections checkpoint at once.
     async fn checkpoint(&mut self) {
         self.unsaved = false;
         if let Some(connection) = &mut self.connection
             && let Err(error) = execute(connection, "pragma wal_checkpoint(passive)").await
         {
-            tracing::debug!(%error, "the log was not written back");
+            tracing::debug!(%error, "checkpoint failed");
         }
     }
 
     async fn close(&mut self) {
         if let Some(mut connection) = self.connection.take() {
             if let Err(error) = execute(&mut connection, "pragma wal_checkpoint(truncate)").await {
-                tracing::debug!(%error, "the log was not written back");
+                tracing::debug!(%error, "checkpoint failed");
             }
             if let Err(error) = connection.close().await {
-                tracing::warn!(%error, "the database was not closed well");
+                tracing::warn!(%error, "closing the database failed");
             }
         }
     }
 }
 
-async fn committed(connection: &mut SqliteConnection, works: &[Work]) -> Result<Vec<Outcome>, StoreError> {
+async fn committed(
+    connection: &mut SqliteConnection,
+    requests: &[WriteRequest],
+) -> Result<Vec<WriteResult>, StoreError> {
     execute(connection, "begin immediate").await.map_err(store_error)?;
-    let outcomes = write::all(connection, works).await?;
+    let outcomes = write::all(connection, requests).await?;
     execute(connection, "commit").await.map_err(store_error)?;
     Ok(outcomes)
 }

@@ -1,4 +1,4 @@
-//! The suite that every store must pass, and what only SQLite has.
+//! The suite that every store must pass, and tests for SQLite alone.
 
 mod common;
 mod sqlite;

@@ -1,4 +1,4 @@
-//! What only SQLite has: a file, a lock, a schema version, and a disk that can be full.
+//! Tests for SQLite alone: its file, lock and schema version, and a full disk.
 
 use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ async fn accept(store: &SqliteStore, chat: &str, key: &str, text: String) -> Res
     Ok(store.accept(vec![new_turn(chat, key, text)], None).await?.remove(0))
 }
 
-/// The database, as another program has it open.
+/// A connection to the database as another program opens it.
 async fn elsewhere(path: &Path) -> SqliteConnection {
     SqliteConnectOptions::new().filename(path).connect().await.expect("the file opens")
 }
@@ -168,7 +168,7 @@ async fn what_is_dropped_without_being_closed_is_kept() {
     let other = SqliteStore::open(OpenOptions::new(spare.path().join("x.db"))).await.expect("it opens");
     drop(std::mem::replace(&mut database.store, Arc::new(other)));
 
-    // The writer's thread lets go a moment later.
+    // The writer's thread releases the lock a moment later.
     let store = loop {
         match SqliteStore::open(OpenOptions::new(&path)).await {
             Ok(store) => break store,
@@ -187,7 +187,7 @@ async fn a_poisoned_request_fails_alone() {
     let known = new_turn("a", "known", String::new());
     let id = known.turn.as_ref().expect("it has a turn").id;
     store.accept(vec![known], None).await.expect("it is accepted");
-    // Asked in one go, so that they are written in one batch.
+    // Sent at once, so that they are written in one batch.
     let requests = (0..100).map(|number| {
         let mut event = new_turn("a", &number.to_string(), String::new());
         if number % 40 == 7 {
@@ -239,7 +239,7 @@ async fn what_nobody_waits_for_any_more_is_written_all_the_same() {
     let asked = tokio::spawn(async move { accept(&store, "a", "1", String::new()).await });
     asked.abort();
     let _ = asked.await;
-    // Whether it was asked before it was ended is open; what was asked is whole.
+    // The request may have been sent before the abort; if so, it was written whole.
     database.store.probe().await.expect("it writes");
     let backlog = database.store.backlog().await.expect("the backlog is read");
     assert_eq!(backlog.open, backlog.waiting);
@@ -264,16 +264,16 @@ async fn while_another_program_holds_the_database_it_is_unavailable() {
 
     assert!(matches!(store.probe().await, Err(StoreError::Unavailable(_))));
     assert!(matches!(accept(&store, "a", "1", String::new()).await, Err(StoreError::Unavailable(_))));
-    assert_eq!(store.backlog().await.expect("reading goes on"), Backlog::default());
-    sqlx::query("rollback").execute(&mut other).await.expect("it is let go");
+    assert_eq!(store.backlog().await.expect("reading still works"), Backlog::default());
+    sqlx::query("rollback").execute(&mut other).await.expect("the lock is released");
     assert!(matches!(accept(&store, "a", "1", String::new()).await, Ok(Stored::Turn { .. })));
 }
 
-/// The process of the next test, when it is started by it.
+/// Set in the child process of the next test.
 const CHILD: &str = "REJOINDER_TEST_FULL_DISK";
 
-/// A file that may not grow is what a full disk is to a program. The limit is the process's own, so it is
-/// another process that tries.
+/// A limit on file sizes stands in for a full disk. It applies to the whole process, so the test runs in a child
+/// process.
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn a_full_disk_loses_nothing_and_is_recovered_from() {
@@ -310,7 +310,7 @@ async fn fill_the_disk() {
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
         assert!(matches!(store.probe().await, Err(StoreError::Unavailable(_))));
     }
-    assert_eq!(store.backlog().await.expect("reading goes on").open, 1);
+    assert_eq!(store.backlog().await.expect("reading still works").open, 1);
 
     limit_files("unlimited");
     store.probe().await.expect("it writes again");
@@ -326,7 +326,7 @@ fn limit_files(to: &str) {
     assert!(status.success());
 }
 
-/// More turns than any batch holds, in more conversations than a page does.
+/// More turns than one batch holds, in more conversations than one page holds.
 #[tokio::test]
 async fn many_waiting_turns_are_read_by_their_conversations_page_by_page() {
     const EACH: usize = 500;

@@ -15,7 +15,7 @@ fn api(base: &str) -> Api {
     Api::new(http, Url::parse(base).expect("an address"), TOKEN.into())
 }
 
-/// A server that answers the first call with `response`, as it stands.
+/// Calls a server that answers with the raw `response`.
 async fn answering(response: &'static str) -> Result<Value, ApiError> {
     let listener = Listener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -28,7 +28,7 @@ async fn answering(response: &'static str) -> Result<Value, ApiError> {
         String::from_utf8_lossy(&request[..read]).into_owned()
     });
     let answer = api(&format!("http://{address}/below/")).ask("getMe", &json!({}), CALL_TIMEOUT).await;
-    let request = serving.await.expect("it was called");
+    let request = serving.await.expect("the server was called");
     assert!(request.starts_with(&format!("POST /below/bot{TOKEN}/getMe HTTP/1.1")), "{request}");
     answer
 }

@@ -1,10 +1,10 @@
-//! Ranges of bytes to entities in UTF-16 units.
+//! Converts byte ranges to entities in UTF-16 units.
 
 use std::{cmp::Reverse, ops::Range};
 
 use teloxide::types::{MessageEntity, MessageEntityKind};
 
-/// What is special about a range of the text.
+/// A style or link on a range of the text.
 #[derive(Debug)]
 pub(super) struct Mark {
     /// In bytes.
@@ -12,8 +12,8 @@ pub(super) struct Mark {
     pub(super) kind: MessageEntityKind,
 }
 
-/// Trims the text and turns marks into entities. Telegram strips white space around a text itself, so
-/// offsets that counted it would be wrong; indentation that a leading code block starts with stays.
+/// Trims the text and turns marks into entities. Telegram trims the text too, and offsets that counted the removed white
+/// space would be wrong. The indentation of a leading code block is kept.
 pub(super) fn finish(text: &str, mut marks: Vec<Mark>) -> (String, Vec<MessageEntity>) {
     marks.retain_mut(|mark| trim(text, mark));
     let code = marks.iter().filter(|mark| is_code(&mark.kind)).map(|mark| mark.range.start).min();
@@ -35,7 +35,7 @@ pub(super) fn finish(text: &str, mut marks: Vec<Mark>) -> (String, Vec<MessageEn
     (text[start..end].to_owned(), entities)
 }
 
-/// Which of several kinds over the same text is the outer one.
+/// The nesting order of kinds on the same text; 0 is outermost.
 fn depth(kind: &MessageEntityKind) -> u8 {
     match kind {
         MessageEntityKind::Blockquote => 0,
@@ -48,10 +48,10 @@ fn is_code(kind: &MessageEntityKind) -> bool {
     matches!(kind, MessageEntityKind::Pre { .. } | MessageEntityKind::Code)
 }
 
-/// Takes the white space off a mark's ends; false if nothing is left.
+/// Trims white space from a mark's ends; `false` if nothing is left.
 fn trim(text: &str, mark: &mut Mark) -> bool {
     let inner = &text[mark.range.clone()];
-    // A quote is as long as what is in it, and code is as it was written.
+    // Quotes and code keep their white space.
     if !is_code(&mark.kind) && mark.kind != MessageEntityKind::Blockquote {
         mark.range.start += inner.len() - inner.trim_start().len();
         mark.range.end -= inner.len() - inner.trim_end().len();
@@ -59,7 +59,7 @@ fn trim(text: &str, mark: &mut Mark) -> bool {
     !inner.trim().is_empty()
 }
 
-/// Counts forward through the text once.
+/// Converts increasing byte offsets to UTF-16 offsets in one pass.
 struct Units<'a> {
     text: &'a str,
     at: usize,

@@ -4,13 +4,13 @@ use teloxide::types::{MessageEntity, MessageEntityKind};
 
 use super::{LABEL_UNITS, MESSAGE_UNITS, PART_UNITS, format, parts, plain, utf16_len};
 
-/// What an entity covers, or nothing if it starts or ends inside a character.
+/// The text that an entity covers; `None` if it starts or ends inside a character.
 fn covered(text: &str, entity: &MessageEntity) -> Option<String> {
     let units: Vec<u16> = text.encode_utf16().collect();
     String::from_utf16(units.get(entity.offset..entity.offset + entity.length)?).ok()
 }
 
-/// The text, and each entity's kind and what it covers.
+/// The text, and each entity's kind and covered text.
 fn shown(markdown: &str) -> (String, Vec<(MessageEntityKind, String)>) {
     let formatted = format(markdown);
     let entities = formatted
@@ -190,7 +190,7 @@ fn a_huge_text_is_split_in_linear_time() {
     }
 }
 
-/// Markdown as agents write it, and worse; at most a few thousand characters.
+/// Markdown as agents write it, and malformed Markdown; up to a few thousand characters.
 fn markdown() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-zé你🎉 .!]{1,60}",
@@ -206,7 +206,7 @@ fn markdown() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
-/// What Telegram demands of a message's entities.
+/// Checks Telegram's rules for entities.
 fn assert_valid(markdown: &str) -> Result<(), TestCaseError> {
     let formatted = format(markdown);
     let entities = &formatted.entities;

@@ -1,4 +1,4 @@
-//! Parser events to text and marks.
+//! Converts parser events to text and marks.
 
 use pulldown_cmark::{CodeBlockKind, Event, Tag, TagEnd};
 use rejoinder_kit::Table;
@@ -10,21 +10,20 @@ use super::{
     entities::{self, Mark},
 };
 
-/// The columns that a phone shows of monospace text without breaking the line.
+/// The columns of monospace text that a phone shows without wrapping.
 const TABLE_WIDTH: usize = 40;
 
 const RULE: &str = "──────────";
 
-/// What writes the text, block by block. Line breaks, indentation and list markers wait until there is
-/// something to show behind them.
+/// Writes the text, block by block. Line breaks, indentation and list markers are held back until text follows them.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     text: String,
     marks: Vec<Mark>,
-    /// The line breaks that come before the next text.
+    /// Line breaks to write before the next text.
     breaks: usize,
     frames: Vec<Frame>,
-    /// The next number of each open list that has numbers.
+    /// The open lists: the next number of a numbered list, `None` for others.
     lists: Vec<Option<u64>>,
     styles: Vec<Style>,
     quotes: usize,
@@ -33,33 +32,32 @@ pub(super) struct Writer {
     table: Option<Table>,
 }
 
-/// What a container puts at the start of its lines.
+/// What an open container puts at the start of its lines.
 #[derive(Debug)]
 struct Frame {
-    /// On the first line.
+    /// For the first line; `None` once it is written.
     marker: Option<String>,
-    /// On the lines after it.
+    /// For the lines after it.
     indent: String,
 }
 
-/// Something open that becomes a mark.
+/// An open style, which becomes a mark when it is closed.
 #[derive(Debug)]
 struct Style {
     kind: MessageEntityKind,
-    /// Where its text starts, once there is some.
+    /// The byte offset of its text, once it has some.
     start: Option<usize>,
-    /// The frames around it.
+    /// The number of frames around it.
     depth: usize,
-    /// An inner one of its own kind adds nothing.
+    /// It is inside another style of the same kind, so it makes no mark.
     repeated: bool,
 }
 
 #[derive(Debug)]
 struct Link {
     destination: String,
-    /// Where its text starts, in the text or the table's cell.
+    /// The byte offset of its label, in the text or in the table's cell.
     start: usize,
-    /// Whether it opened a style.
     styled: bool,
 }
 
@@ -157,7 +155,7 @@ impl Writer {
         }
     }
 
-    /// Separates blocks: by an empty line, but in a list by a line break.
+    /// Separates blocks: by an empty line, or by a line break inside a list.
     fn block(&mut self) {
         self.breaks(if self.lists.is_empty() { 2 } else { 1 });
     }
@@ -197,7 +195,7 @@ impl Writer {
         }
     }
 
-    /// Telegram forbids quotes in quotes: an inner one has its mark written out.
+    /// Opens a quote. Telegram forbids nested quotes, so an inner one is written with `>`.
     fn quote(&mut self) {
         self.block();
         self.quotes += 1;
@@ -235,7 +233,7 @@ impl Writer {
         }
     }
 
-    /// Ends what cannot contain code; it goes on with the next text.
+    /// Ends the open styles, which cannot contain code. They start again with the next text.
     fn suspend_styles(&mut self) {
         let here = self.text.len();
         for style in &mut self.styles {
@@ -248,7 +246,7 @@ impl Writer {
         }
     }
 
-    /// Writes what waits: line breaks, then indentation and list markers.
+    /// Writes what is held back: line breaks, then indentation and list markers.
     fn begin_text(&mut self) {
         if self.begin_line() {
             for depth in 0..self.frames.len() {
@@ -266,7 +264,7 @@ impl Writer {
         }
     }
 
-    /// A quote starts before the list markers and the indentation inside it.
+    /// Starts open quotes here, before the list markers and indentation inside them.
     fn begin_quotes(&mut self, depth: usize) {
         let here = self.text.len();
         let quotes = self.styles.iter_mut().filter(|style| style.kind == MessageEntityKind::Blockquote);
@@ -275,7 +273,7 @@ impl Writer {
         }
     }
 
-    /// Whether a new line begins here, with the breaks that waited written.
+    /// Writes the held-back line breaks. Returns whether a new line begins here.
     fn begin_line(&mut self) -> bool {
         let breaks = std::mem::take(&mut self.breaks);
         if !self.text.is_empty() {
@@ -322,7 +320,7 @@ impl Writer {
         self.block();
     }
 
-    /// Writes a block of monospace at the margin.
+    /// Writes a monospace block without indentation.
     fn pre(&mut self, code: &str, language: Option<String>) {
         if code.trim().is_empty() {
             return;
@@ -380,7 +378,7 @@ impl Writer {
 
     fn end_link(&mut self) {
         let Some(link) = self.links.pop() else { return };
-        // An address that Telegram finds itself needs no scheme.
+        // Telegram recognises an e-mail address without its scheme.
         let shown = link.destination.strip_prefix("mailto:").unwrap_or(&link.destination).to_owned();
         let label = match self.table.as_mut().and_then(Table::cell) {
             Some(cell) => cell[link.start..].trim().to_owned(),
@@ -389,7 +387,7 @@ impl Writer {
         if label.is_empty() {
             self.write(&shown);
         } else if !link.styled && !label.ends_with(&shown) {
-            // A picture in a link adds nothing to it but its words.
+            // A picture inside a link contributes only its label.
             if self.links.is_empty() {
                 self.write(&format!(" ({shown})"));
             }
@@ -404,7 +402,7 @@ impl Writer {
     }
 }
 
-/// The language that an info string names, if Telegram could know it.
+/// The language in an info string, if it has the form of a language name.
 fn language(info: &str) -> Option<String> {
     let word = info.split([' ', '\t', ',', '{']).next().unwrap_or_default();
     let known = word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '#' | '_' | '.'));

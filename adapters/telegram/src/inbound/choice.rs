@@ -1,17 +1,17 @@
-//! A pressed button: the choice that it stands for.
+//! Reads a pressed button as a choice.
 
 use rejoinder_core::{ConversationRef, Directed, EventKind, InboundEvent, TurnId};
 
 use super::{Reader, chat_kind};
 use crate::payload::{CallbackQuery, Message};
 
-/// What a button carries: the turn whose answer was the question, and which of its choices. At most 64 bytes
-/// (<https://core.telegram.org/bots/api#inlinekeyboardbutton>): these are 45 at most.
+/// A button's callback data: the turn whose answer was the question, and the index of the choice. Telegram allows 64
+/// bytes (<https://core.telegram.org/bots/api#inlinekeyboardbutton>); these are 45 at most.
 pub(crate) fn pick_data(turn: TurnId, index: usize) -> String {
     format!("pick:{turn}:{index}")
 }
 
-/// The turn and the index that a button carries.
+/// The turn and the index in a button's callback data.
 fn picked(data: &str) -> Option<(TurnId, usize)> {
     let (turn, index) = data.strip_prefix("pick:")?.split_once(':')?;
     Some((turn.parse().ok()?, index.parse().ok()?))
@@ -22,7 +22,7 @@ impl Reader<'_> {
         let sender = self.user(&query.from);
         let external_id = format!("callback:{}", query.id);
         let Some(message) = query.message.as_deref() else {
-            // The message was sent by way of an inline query: we make none.
+            // The button is on an inline query's message, which we never send.
             let conversation = ConversationRef::new(self.channel.clone(), &sender.id);
             let event = self.event(conversation, rejoinder_core::ChatKind::Direct, external_id, sender);
             return InboundEvent { kind: EventKind::Other, ..event };
@@ -33,14 +33,14 @@ impl Reader<'_> {
         };
         let data = query.data.as_deref().unwrap_or_default();
         let Some((turn, index)) = picked(data) else { return InboundEvent { kind: EventKind::Other, ..event } };
-        let text = words_of(message, data).unwrap_or_else(|| (index + 1).to_string());
-        // Whoever presses a button of ours means us.
+        let text = label_of(message, data).unwrap_or_else(|| (index + 1).to_string());
+        // A press on our button is directed at us.
         InboundEvent { kind: EventKind::Choice { turn }, directed: Directed::ReplyToUs, text, ..event }
     }
 }
 
-/// What stands on the button. An old message comes without its buttons.
-fn words_of(message: &Message, data: &str) -> Option<String> {
+/// The button's label; `None` for an old message, which arrives without its buttons.
+fn label_of(message: &Message, data: &str) -> Option<String> {
     let buttons = message.reply_markup.as_ref()?.inline_keyboard.iter().flatten();
     buttons.into_iter().find(|button| button.callback_data.as_deref() == Some(data)).map(|button| button.text.clone())
 }

@@ -1,19 +1,18 @@
-//! The files of a message.
+//! Reads the files of a message.
 
 use rejoinder_core::Attachment;
 
 use crate::payload::{File, Message};
 
-/// What stands before a file's id in an attachment's address.
+/// The prefix of a file id in an attachment's URL.
 const SCHEME: &str = "telegram:";
 
-/// Telegram's id of a file that came in here; `None` for any other address.
+/// The Telegram file id in an attachment's URL; `None` for any other URL.
 pub(crate) fn file_id(url: &str) -> Option<&str> {
     url.strip_prefix(SCHEME).filter(|id| !id.is_empty())
 }
 
-/// The files of a message, with a name and a media type each. Where Telegram names neither, they are those
-/// of what it makes of such files.
+/// The files of a message. If Telegram gives no name or media type, each kind of file has a default.
 pub(super) fn attachments(message: &Message) -> Vec<Attachment> {
     let attachment = |file: &File, name: &str, media_type: &str| Attachment {
         name: file.file_name.clone().unwrap_or_else(|| name.to_owned()),
@@ -21,7 +20,7 @@ pub(super) fn attachments(message: &Message) -> Vec<Attachment> {
         url: format!("{SCHEME}{}", file.file_id),
     };
     let largest = message.photo.iter().max_by_key(|size| size.width * size.height);
-    // An animation comes a second time as a document, for old clients.
+    // Telegram repeats an animation as a document, for old clients.
     let document = message.document.as_ref().filter(|_| message.animation.is_none());
     let files = [
         (largest, "photo.jpg", "image/jpeg"),

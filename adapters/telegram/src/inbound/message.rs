@@ -1,4 +1,4 @@
-//! Messages and posts, new or edited.
+//! Reads messages and channel posts, new or edited.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use rejoinder_core::{Amends, ChatKind, ConversationRef, Directed, EventKind, Inb
 use super::{
     Reader, chat_kind,
     files::attachments,
-    text::{Words, words},
+    text::{ReadText, read_text},
 };
 use crate::payload::{Location, Message};
 
-/// How long the next part of an album may be away. Telegram sends the parts as messages of their own, one
-/// right after the other, and never says how many there are.
+/// How long to wait for the next part of an album. Telegram sends the parts as separate messages, one right after the
+/// other, and never says how many there are.
 const ALBUM_PAUSE: Duration = Duration::from_secs(1);
 
 impl Reader<'_> {
@@ -29,17 +29,17 @@ impl Reader<'_> {
         if let Some(moved) = self.moved(message) {
             return moved;
         }
-        let said = self.words(message);
-        let text = said.text.clone().or_else(|| stand_in(message));
+        let read = self.text_of(message);
+        let text = read.text.clone().or_else(|| describe_content(message));
         let mut attachments = attachments(message);
         if text.is_none() && attachments.is_empty() {
-            // Somebody joined, something was pinned, a topic was renamed.
+            // A service message: somebody joined, something was pinned, a topic was renamed.
             return InboundEvent { kind: EventKind::Other, external_id: format!("update:{number}"), ..event };
         }
         let replied_to = message.reply_to_message.as_deref().filter(|it| it.forum_topic_created.is_none());
         attachments.extend(replied_to.map(super::files::attachments).unwrap_or_default());
         let event = InboundEvent {
-            directed: self.directed(message, chat, &said),
+            directed: self.directed(message, chat, &read),
             quoted: self.quoted(message, replied_to),
             text: text.unwrap_or_default(),
             attachments,
@@ -54,17 +54,18 @@ impl Reader<'_> {
         {
             return Sender {
                 kind: SenderKind::OtherAgent,
-                ..Self::speaking_chat(channel, &message.chat, message.author_signature.as_deref())
+                ..Self::chat_as_sender(channel, &message.chat, message.author_signature.as_deref())
             };
         }
         match (&message.sender_chat, &message.from) {
-            (Some(chat), _) => Self::speaking_chat(chat, &message.chat, message.author_signature.as_deref()),
+            (Some(chat), _) => Self::chat_as_sender(chat, &message.chat, message.author_signature.as_deref()),
             (None, Some(user)) => self.user(user),
-            (None, None) => Self::speaking_chat(&message.chat, &message.chat, message.author_signature.as_deref()),
+            (None, None) => Self::chat_as_sender(&message.chat, &message.chat, message.author_signature.as_deref()),
         }
     }
 
-    /// The group became a supergroup, and has another id. Said in both of them; one event.
+    /// The event for a group that became a supergroup with a new id. Telegram reports it in both chats; both reports have
+    /// the same external id.
     fn moved(&self, message: &Message) -> Option<InboundEvent> {
         let (from, to) = match (message.migrate_to_chat_id, message.migrate_from_chat_id) {
             (Some(to), _) => (message.chat.id, to),
@@ -79,41 +80,41 @@ impl Reader<'_> {
         })
     }
 
-    fn words(&self, message: &Message) -> Words {
+    fn text_of(&self, message: &Message) -> ReadText {
         match (&message.text, &message.caption) {
-            (Some(text), _) => words(text, &message.entities, self.me),
-            (None, Some(caption)) => words(caption, &message.caption_entities, self.me),
-            (None, None) => Words::default(),
+            (Some(text), _) => read_text(text, &message.entities, self.me),
+            (None, Some(caption)) => read_text(caption, &message.caption_entities, self.me),
+            (None, None) => ReadText::default(),
         }
     }
 
-    fn directed(&self, message: &Message, chat: ChatKind, said: &Words) -> Directed {
+    fn directed(&self, message: &Message, chat: ChatKind, read: &ReadText) -> Directed {
         let is_reply_to_us = || {
             let to = message.reply_to_message.as_deref().filter(|it| it.forum_topic_created.is_none());
             to.and_then(|it| it.from.as_ref()).is_some_and(|from| from.id == self.me.id)
         };
         match chat {
-            ChatKind::Direct if said.is_command => Directed::Command,
+            ChatKind::Direct if read.is_command => Directed::Command,
             ChatKind::Direct => Directed::DirectChat,
-            ChatKind::Group if message.chat.kind == "channel" || said.is_anothers_command => Directed::Ambient,
-            ChatKind::Group if said.is_command => Directed::Command,
-            ChatKind::Group if said.mentions_us => Directed::Mention,
+            ChatKind::Group if message.chat.kind == "channel" || read.is_anothers_command => Directed::Ambient,
+            ChatKind::Group if read.is_command => Directed::Command,
+            ChatKind::Group if read.mentions_us => Directed::Mention,
             ChatKind::Group if is_reply_to_us() => Directed::ReplyToUs,
             ChatKind::Group => Directed::Ambient,
         }
     }
 
-    /// What it replies to: the words that the person chose, or all of them.
+    /// The text that the message replies to: the part that the person quoted, or all of it.
     fn quoted(&self, message: &Message, replied_to: Option<&Message>) -> Option<String> {
         if let Some(quote) = &message.quote {
             return Some(quote.text.clone());
         }
         let replied_to = replied_to?;
-        self.words(replied_to).text.or_else(|| stand_in(replied_to))
+        self.text_of(replied_to).text.or_else(|| describe_content(replied_to))
     }
 }
 
-/// As what it changes, if it changes anything.
+/// Sets how the event amends an earlier one: as an album's next part, as an edit, or not at all.
 fn revised(event: InboundEvent, message: &Message, is_edit: bool) -> InboundEvent {
     let is_part = message.media_group_id.is_some();
     if !is_edit {
@@ -128,17 +129,17 @@ fn revised(event: InboundEvent, message: &Message, is_edit: bool) -> InboundEven
     if !is_part {
         return InboundEvent { revision: date, amends: Some(Amends::Replaces), ..event };
     }
-    // Two parts may be edited in one second.
+    // Two parts may be edited in the same second.
     let revision = (date << 32) | message.message_id;
     if event.text.is_empty() {
-        // An album's words stand with one of its parts: another one has none to put in their place.
+        // Only one part carries the album's text. An edit of another part must not replace it.
         return InboundEvent { revision, kind: EventKind::Other, ..event };
     }
     InboundEvent { revision, amends: Some(Amends::Replaces), ..event }
 }
 
-/// The words for what is neither text nor file.
-fn stand_in(message: &Message) -> Option<String> {
+/// A text for content that is neither text nor file.
+fn describe_content(message: &Message) -> Option<String> {
     let at = |location: &Location| format!("{}, {}", location.latitude, location.longitude);
     if let Some(sticker) = &message.sticker {
         return Some(sticker.emoji.clone().unwrap_or_else(|| "[sticker]".to_owned()));

@@ -1,4 +1,4 @@
-//! An emoji put on a message, or taken back.
+//! Reads a reaction that was added or removed.
 
 use rejoinder_core::{ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind};
 
@@ -9,14 +9,14 @@ impl Reader<'_> {
     pub(super) fn reaction(&self, reaction: &MessageReaction) -> InboundEvent {
         let sender = match (&reaction.user, &reaction.actor_chat) {
             (Some(user), _) => self.user(user),
-            (None, Some(chat)) => Self::speaking_chat(chat, &reaction.chat, None),
+            (None, Some(chat)) => Self::chat_as_sender(chat, &reaction.chat, None),
             (None, None) => Sender { id: "0".to_owned(), name: None, username: None, kind: SenderKind::OtherAgent },
         };
         let chat = chat_kind(&reaction.chat);
         let message = reaction.message_id.to_string();
         let ours = self.sent.get(&(reaction.chat.id, reaction.message_id));
         let added = reaction.new_reaction.iter().find(|it| !reaction.old_reaction.contains(it));
-        // An emoji of the sender's own making has no letters.
+        // A custom emoji has no character.
         let emoji = added.map(|it| it.emoji.clone().unwrap_or_else(|| "[custom emoji]".to_owned()));
         let emoji = emoji.unwrap_or_default();
         let external_id = format!("reaction:{}:{message}:{}:{}:{emoji}", reaction.chat.id, sender.id, reaction.date);
@@ -25,7 +25,7 @@ impl Reader<'_> {
             conversation = conversation.in_thread(thread);
         }
         let event = self.event(conversation, chat, external_id, sender);
-        // In a private chat there is nobody else; in a group it is ours if we remember to have said it.
+        // In a private chat we assume that the message is ours; in a group only if we remember sending it.
         if ours.is_none() && (chat == ChatKind::Group || event.sender.kind != SenderKind::Person) {
             return InboundEvent { kind: EventKind::Other, message_id: Some(message), ..event };
         }

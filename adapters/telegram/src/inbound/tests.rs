@@ -26,7 +26,7 @@ fn group() -> Value {
     json!({"id": GROUP, "type": "supergroup", "title": "Friends"})
 }
 
-/// A message with `fields` besides what every message has.
+/// A message with `fields` added to the required ones.
 fn message(chat: &Value, fields: &Value) -> Value {
     let mut message = json!({"message_id": 11, "date": 1_700_000_000, "from": ada(), "chat": chat});
     let message_fields = message.as_object_mut().expect("an object");
@@ -34,18 +34,18 @@ fn message(chat: &Value, fields: &Value) -> Value {
     message
 }
 
-fn read_with(sent: &Sent, update: &Value) -> Read {
+fn read_with(sent: &OwnMessages, update: &Value) -> ReadUpdate {
     let (channel, me) = (ChannelId::new("telegram", "main"), me());
     let reader = Reader { channel: &channel, me: &me, sent, now: Timestamp::from_millis(5) };
     reader.read(&update.to_string())
 }
 
-fn read(update: &Value) -> Read {
-    read_with(&Sent::default(), update)
+fn read(update: &Value) -> ReadUpdate {
+    read_with(&OwnMessages::default(), update)
 }
 
 /// The event of a new message.
-fn said(chat: &Value, fields: &Value) -> InboundEvent {
+fn message_event(chat: &Value, fields: &Value) -> InboundEvent {
     read(&json!({"update_id": 1, "message": message(chat, fields)})).event
 }
 
@@ -61,7 +61,7 @@ fn file(name: &str, media_type: &str, id: &str) -> Attachment {
 fn a_private_message_is_for_us() {
     let update = json!({"update_id": 1, "message": message(&private(), &json!({"text": "hello"}))});
 
-    let Read { number, query, event } = read(&update);
+    let ReadUpdate { number, query, event } = read(&update);
 
     assert_eq!((number, query), (Some(1), None));
     assert_eq!(event.conversation, conversation(42));
@@ -94,14 +94,14 @@ fn a_private_message_is_for_us() {
     Directed::ReplyToUs)]
 #[case(json!({"text": "why?", "reply_to_message": message(&group(), &json!({"text": "so"}))}), Directed::Ambient)]
 fn in_a_group_it_depends_on_whom_it_is_for(#[case] fields: Value, #[case] expected: Directed) {
-    let event = said(&group(), &fields);
+    let event = message_event(&group(), &fields);
 
     assert_eq!((event.chat, event.directed), (ChatKind::Group, expected));
 }
 
 #[test]
 fn a_command_is_for_us_without_our_name_on_it() {
-    let event = said(
+    let event = message_event(
         &group(),
         &json!({"text": "/stop@our_bot", "entities": [{"type": "bot_command", "offset": 0, "length": 13}]}),
     );
@@ -114,22 +114,22 @@ fn a_command_is_for_us_without_our_name_on_it() {
 fn a_topic_is_a_conversation_of_its_own_and_a_thread_of_replies_is_none() {
     let topic = |is_topic: bool| {
         let fields = json!({"text": "hi", "message_thread_id": 9, "is_topic_message": is_topic});
-        said(&group(), &fields).conversation
+        message_event(&group(), &fields).conversation
     };
 
     assert_eq!(topic(true), conversation(GROUP).in_thread("9"));
     assert_eq!(topic(false), conversation(GROUP));
     let private_topic = json!({"text": "hi", "message_thread_id": 9, "is_topic_message": true});
-    assert_eq!(said(&private(), &private_topic).conversation, conversation(42).in_thread("9"));
+    assert_eq!(message_event(&private(), &private_topic).conversation, conversation(42).in_thread("9"));
 }
 
-/// In a topic, what replies to nothing replies to the topic's opening.
+/// In a topic, Telegram marks a message without a reply as a reply to the topic's opening message.
 #[test]
 fn the_opening_of_a_topic_is_nothing_that_is_replied_to() {
     let opening = message(&group(), &json!({"from": us(), "forum_topic_created": {"name": "a", "icon_color": 1}}));
     let fields = json!({"text": "hi", "message_thread_id": 9, "is_topic_message": true, "reply_to_message": opening});
 
-    let event = said(&group(), &fields);
+    let event = message_event(&group(), &fields);
 
     assert_eq!((event.directed, event.quoted), (Directed::Ambient, None));
 }
@@ -138,7 +138,7 @@ fn the_opening_of_a_topic_is_nothing_that_is_replied_to() {
 fn what_is_replied_to_is_given_along_with_its_files() {
     let replied_to = message(&private(), &json!({"photo": [{"file_id": "p"}], "caption": "my cat"}));
 
-    let event = said(&private(), &json!({"text": "what is this?", "reply_to_message": replied_to}));
+    let event = message_event(&private(), &json!({"text": "what is this?", "reply_to_message": replied_to}));
 
     assert_eq!(event.quoted.as_deref(), Some("my cat"));
     assert_eq!(event.attachments, [file("photo.jpg", "image/jpeg", "p")]);
@@ -149,7 +149,7 @@ fn the_words_that_a_person_chose_are_what_is_quoted() {
     let replied_to = message(&private(), &json!({"text": "one two three"}));
     let fields = json!({"text": "why?", "reply_to_message": replied_to, "quote": {"text": "two", "position": 4}});
 
-    assert_eq!(said(&private(), &fields).quoted.as_deref(), Some("two"));
+    assert_eq!(message_event(&private(), &fields).quoted.as_deref(), Some("two"));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_part_of_an_album_without_words_takes_no_words_away() {
     assert_eq!((event.kind, event.amends), (EventKind::Other, None));
 }
 
-/// A group hears of an album what is directed at us, and that is one part of it.
+/// If one part of an album in a group is directed at us, all parts are.
 #[test]
 fn an_album_is_directed_as_one() {
     let part = |id: i64, fields: &Value| {
@@ -230,7 +230,7 @@ fn an_album_is_directed_as_one() {
 fn a_file_is_an_attachment(#[case] mut fields: Value, #[case] expected: Attachment) {
     fields["caption"] = json!("look");
 
-    let event = said(&private(), &fields);
+    let event = message_event(&private(), &fields);
 
     assert_eq!(event.attachments, [expected]);
     assert_eq!((event.kind, event.text.as_str()), (EventKind::Message, "look"));
@@ -246,7 +246,7 @@ fn a_file_is_an_attachment(#[case] mut fields: Value, #[case] expected: Attachme
 #[case(json!({"dice": {"emoji": "🎲", "value": 4}}), "[🎲: 4]")]
 #[case(json!({"poll": {"question": "Tea?", "options": [{"text": "yes"}, {"text": "no"}]}}), "[poll: Tea? yes / no]")]
 fn what_is_neither_text_nor_file_has_words(#[case] fields: Value, #[case] expected: &str) {
-    let event = said(&private(), &fields);
+    let event = message_event(&private(), &fields);
 
     assert_eq!((event.kind, event.text.as_str()), (EventKind::Message, expected));
 }
@@ -258,12 +258,12 @@ fn what_is_neither_text_nor_file_has_words(#[case] fields: Value, #[case] expect
 #[case(json!({"sender_chat": {"id": -100_900, "type": "channel", "title": "News"}}), SenderKind::OtherAgent)]
 #[case(json!({"sender_chat": {"id": -100_900, "type": "channel"}, "is_automatic_forward": true}),
     SenderKind::OtherAgent)]
-// An administrator of the group who does not say which one.
+// An anonymous administrator of the group.
 #[case(json!({"from": {"id": 1_087_968_824, "is_bot": true}, "sender_chat": group()}), SenderKind::Person)]
 fn it_is_known_who_speaks(#[case] mut fields: Value, #[case] expected: SenderKind) {
     fields["text"] = json!("hello");
 
-    assert_eq!(said(&group(), &fields).sender.kind, expected);
+    assert_eq!(message_event(&group(), &fields).sender.kind, expected);
 }
 
 #[test]
@@ -289,13 +289,13 @@ fn a_pressed_button_is_the_choice_that_stands_on_it() {
             "message": question, "data": pick_data(turn, 1)}})
     };
 
-    let Read { query, event, .. } = read(&pressed(&question));
+    let ReadUpdate { query, event, .. } = read(&pressed(&question));
 
     assert_eq!(query.as_deref(), Some("q1"));
     assert_eq!((event.kind, event.text.as_str()), (EventKind::Choice { turn }, "Never mind"));
     assert_eq!((event.external_id.as_str(), event.directed), ("callback:q1", Directed::ReplyToUs));
     assert_eq!((event.conversation, event.sender.id.as_str()), (conversation(GROUP), "42"));
-    // Too old to come with its words.
+    // Too old: the update lacks its text and buttons.
     let old = json!({"chat": group(), "message_id": 11, "date": 0});
     assert_eq!(read(&pressed(&old)).event.text, "2");
 }
@@ -305,7 +305,7 @@ fn a_button_that_is_not_ours_is_acknowledged_and_kept() {
     let query = json!({"id": "q2", "from": ada(), "chat_instance": "1", "data": "something else",
         "message": message(&private(), &json!({"from": us(), "text": "Which?"}))});
 
-    let Read { query, event, .. } = read(&json!({"update_id": 1, "callback_query": query}));
+    let ReadUpdate { query, event, .. } = read(&json!({"update_id": 1, "callback_query": query}));
 
     assert_eq!((query.as_deref(), event.kind), (Some("q2"), EventKind::Other));
 }
@@ -317,7 +317,7 @@ fn reacted(chat: &Value, old: &Value, new: &Value) -> Value {
 
 #[test]
 fn a_reaction_to_what_we_said_is_told_with_what_we_said() {
-    let sent = Sent::default();
+    let sent = OwnMessages::default();
     sent.note((GROUP, 11), "It will rain.", Some("9".into()));
     let thumb = json!([{"type": "emoji", "emoji": "👍"}]);
 
@@ -342,8 +342,8 @@ fn a_reaction_of_people_among_themselves_is_none_of_ours() {
 #[test]
 fn a_group_that_moves_says_so_twice_and_is_one_event() {
     let old = json!({"id": -5, "type": "group", "title": "Friends"});
-    let from = said(&old, &json!({"migrate_to_chat_id": GROUP}));
-    let to = said(&group(), &json!({"migrate_from_chat_id": -5}));
+    let from = message_event(&old, &json!({"migrate_to_chat_id": GROUP}));
+    let to = message_event(&group(), &json!({"migrate_from_chat_id": -5}));
 
     assert_eq!(from.kind, EventKind::Moved { chat: GROUP.to_string() });
     assert_eq!((&from.kind, &from.conversation, &from.external_id), (&to.kind, &to.conversation, &to.external_id));
@@ -363,7 +363,7 @@ fn a_group_that_moves_says_so_twice_and_is_one_event() {
 #[case(r#"{"update_id": "three"}"#, None)]
 #[case("[]", None)]
 fn what_is_not_known_is_kept_and_skipped(#[case] raw: &str, #[case] number: Option<i64>) {
-    let (channel, me, sent) = (ChannelId::new("telegram", "main"), me(), Sent::default());
+    let (channel, me, sent) = (ChannelId::new("telegram", "main"), me(), OwnMessages::default());
     let reader = Reader { channel: &channel, me: &me, sent: &sent, now: Timestamp::from_millis(5) };
 
     let read = reader.read(raw);
@@ -377,7 +377,7 @@ fn what_is_not_known_is_kept_and_skipped(#[case] raw: &str, #[case] number: Opti
 
 #[test]
 fn a_message_with_things_of_another_year_is_answered_all_the_same() {
-    let event = said(
+    let event = message_event(
         &private(),
         &json!({"text": "hello", "of_another_year": [1], "entities": [{"type": "new", "offset": 0, "length": 2, "x": 1}]}),
     );

@@ -1,57 +1,55 @@
-//! A text with its entities: whom it is for, and its words in Markdown.
+//! Reads a text with its entities: whether it is directed at us, and its Markdown.
 //!
-//! What the entities of people's own making mean is kept where an agent needs it: where a link leads, and
-//! what is code. Bold and the like is left out.
+//! The Markdown keeps what an agent needs, which is link targets and code. Bold and similar styles are dropped.
 
 use std::ops::Range;
 
 use crate::{check::BotProfile, payload::Entity};
 
-/// What a text says.
+/// The result of reading a text.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Words {
-    /// The words; `None` when there were none.
+pub(super) struct ReadText {
+    /// Markdown; `None` if the text is blank.
     pub(super) text: Option<String>,
-    /// It begins with a command for us, or for whoever is there.
+    /// It begins with a command that names us or no bot.
     pub(super) is_command: bool,
     /// It begins with a command that names another bot.
     pub(super) is_anothers_command: bool,
-    /// We are mentioned, anywhere in it.
+    /// It mentions us anywhere.
     pub(super) mentions_us: bool,
 }
 
-/// Reads a text.
-pub(super) fn words(text: &str, entities: &[Entity], me: &BotProfile) -> Words {
-    let places = places(text);
-    let mut words = Words::default();
+pub(super) fn read_text(text: &str, entities: &[Entity], me: &BotProfile) -> ReadText {
+    let offsets = offsets(text);
+    let mut read = ReadText::default();
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
     for entity in entities {
-        let Some(range) = range(&places, entity) else { continue };
+        let Some(range) = range(&offsets, entity) else { continue };
         let covered = &text[range.clone()];
         let change = match entity.kind.as_str() {
             "bot_command" if text[..range.start].trim().is_empty() => {
                 let (command, bot) = covered.split_once('@').map_or((covered, None), |(it, bot)| (it, Some(bot)));
                 match bot {
                     Some(bot) if !me.is_called(bot) => {
-                        words.is_anothers_command = true;
+                        read.is_anothers_command = true;
                         None
                     }
                     _ => {
-                        words.is_command = true;
+                        read.is_command = true;
                         bot.map(|_| command.to_owned())
                     }
                 }
             }
             "bot_command" => {
-                words.mentions_us |= covered.split_once('@').is_some_and(|(_, bot)| me.is_called(bot));
+                read.mentions_us |= covered.split_once('@').is_some_and(|(_, bot)| me.is_called(bot));
                 None
             }
             "mention" if me.is_called(covered.trim_start_matches('@')) => {
-                words.mentions_us = true;
+                read.mentions_us = true;
                 None
             }
             "text_mention" if entity.user.as_ref().is_some_and(|user| user.id == me.id) => {
-                words.mentions_us = true;
+                read.mentions_us = true;
                 None
             }
             "text_link" => entity.url.as_deref().filter(|url| *url != covered).map(|url| link(covered, url)),
@@ -63,53 +61,53 @@ pub(super) fn words(text: &str, entities: &[Entity], me: &BotProfile) -> Words {
             changes.push((range, change));
         }
     }
-    let start = if words.mentions_us { after_mention(text, entities, &places, me) } else { 0 };
+    let start = if read.mentions_us { after_mention(text, entities, &offsets, me) } else { 0 };
     let written = with_changes(text, start, changes);
     let written = written.trim();
-    // Whoever says our name alone says at least that.
-    let said = if written.is_empty() { text.trim() } else { written };
+    // A mention alone is kept as the text.
+    let trimmed = if written.is_empty() { text.trim() } else { written };
     // `@us /stop` is `/stop`.
-    words.is_command |= start > 0 && said.starts_with('/');
-    words.text = (!said.is_empty()).then(|| said.to_owned());
-    words
+    read.is_command |= start > 0 && trimmed.starts_with('/');
+    read.text = (!trimmed.is_empty()).then(|| trimmed.to_owned());
+    read
 }
 
-/// The byte at which each UTF-16 unit begins, and the end; inside a pair there is none.
-fn places(text: &str) -> Vec<Option<usize>> {
-    let mut places = Vec::with_capacity(text.len() + 1);
+/// The byte offset of each UTF-16 unit and of the end; `None` for the second unit of a surrogate pair.
+fn offsets(text: &str) -> Vec<Option<usize>> {
+    let mut offsets = Vec::with_capacity(text.len() + 1);
     for (at, c) in text.char_indices() {
-        places.push(Some(at));
+        offsets.push(Some(at));
         if c.len_utf16() == 2 {
-            places.push(None);
+            offsets.push(None);
         }
     }
-    places.push(Some(text.len()));
-    places
+    offsets.push(Some(text.len()));
+    offsets
 }
 
-/// What an entity covers, in bytes; `None` if that is no part of the text.
-fn range(places: &[Option<usize>], entity: &Entity) -> Option<Range<usize>> {
-    let at = |unit: usize| places.get(unit).copied().flatten();
+/// The byte range that an entity covers; `None` if it is not a valid part of the text.
+fn range(offsets: &[Option<usize>], entity: &Entity) -> Option<Range<usize>> {
+    let at = |unit: usize| offsets.get(unit).copied().flatten();
     let range = at(entity.offset)?..at(entity.offset.checked_add(entity.length)?)?;
     (!range.is_empty()).then_some(range)
 }
 
-/// Where the text goes on after the mention of us that it begins with; 0 if it does not.
-fn after_mention(text: &str, entities: &[Entity], places: &[Option<usize>], me: &BotProfile) -> usize {
+/// The byte offset after a leading mention of us; 0 if there is none.
+fn after_mention(text: &str, entities: &[Entity], offsets: &[Option<usize>], me: &BotProfile) -> usize {
     let is_us = |entity: &Entity, covered: &str| match entity.kind.as_str() {
         "mention" => me.is_called(covered.trim_start_matches('@')),
         "text_mention" => entity.user.as_ref().is_some_and(|user| user.id == me.id),
         _ => false,
     };
     let mentions = entities.iter().filter_map(|entity| {
-        let range = range(places, entity)?;
+        let range = range(offsets, entity)?;
         is_us(entity, &text[range.clone()]).then_some(range)
     });
     let first = mentions.into_iter().find(|range| text[..range.start].trim().is_empty());
     first.map_or(0, |range| {
         let rest = &text[range.end..];
-        let said = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':'));
-        range.end + (rest.len() - said.len())
+        let unmentioned = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':'));
+        range.end + (rest.len() - unmentioned.len())
     })
 }
 
@@ -118,7 +116,7 @@ fn with_changes(text: &str, start: usize, mut changes: Vec<(Range<usize>, String
     let mut written = String::with_capacity(text.len());
     let mut at = start;
     for (range, change) in changes {
-        // One inside another: the outer one stands.
+        // Of nested changes, only the outer one applies.
         if range.start >= at {
             written.push_str(&text[at..range.start]);
             written.push_str(&change);
@@ -148,7 +146,7 @@ fn block(text: &str, range: &Range<usize>, language: &str) -> String {
     format!("{before}{fence}{language}\n{covered}{end}{fence}{after}")
 }
 
-/// More backticks than the text has in a row, and at least `least`.
+/// A fence of at least `least` backticks, longer than any run of backticks in the text.
 fn fence(covered: &str, least: usize) -> String {
     let longest = covered.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat(if longest >= least { longest + 1 } else { least })
@@ -165,9 +163,9 @@ mod tests {
         BotProfile { id: 7, username: "our_bot".to_owned(), ..BotProfile::default() }
     }
 
-    fn read(text: &str, entities: &Value) -> Words {
+    fn read(text: &str, entities: &Value) -> ReadText {
         let entities: Vec<Entity> = serde_json::from_value(entities.clone()).expect("entities");
-        words(text, &entities, &me())
+        read_text(text, &entities, &me())
     }
 
     fn text(text: &str, entities: &Value) -> String {

@@ -1,4 +1,4 @@
-//! Where a delivery goes.
+//! The chat, topic and message ids of a delivery.
 
 use rejoinder_core::{ConversationRef, DeliveryError};
 use teloxide::types::{ChatId, MessageId, Recipient, ThreadId};
@@ -7,7 +7,7 @@ use teloxide::types::{ChatId, MessageId, Recipient, ThreadId};
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     pub(super) chat: Recipient,
-    /// The number of the chat; 0 for one that is named.
+    /// The chat's id; 0 for a channel that is addressed by name.
     pub(super) number: i64,
     pub(super) thread: Option<ThreadId>,
     /// A chat with one person.
@@ -16,9 +16,9 @@ pub(super) struct Address {
 
 impl Address {
     /// # Errors
-    /// When it is none that Telegram could have.
+    /// If a chat or topic id is not one that Telegram could have.
     pub(super) fn of(conversation: &ConversationRef) -> Result<Self, DeliveryError> {
-        let refused = |what: &str, id: &str| DeliveryError::Refused(format!("`{id}` is no {what} of Telegram's"));
+        let refused = |what: &str, id: &str| DeliveryError::Refused(format!("`{id}` is not a Telegram {what}"));
         let thread = match conversation.thread.as_deref() {
             Some(thread) => Some(ThreadId(message_id(thread).map_err(|_| refused("topic", thread))?)),
             None => None,
@@ -37,10 +37,10 @@ impl Address {
     }
 }
 
-/// A message's id.
+/// Parses a message id.
 ///
 /// # Errors
-/// That it is none.
+/// If it is not a number.
 pub(super) fn message_id(text: &str) -> Result<MessageId, String> {
-    text.parse().map(MessageId).map_err(|_| format!("`{text}` is no message of Telegram's"))
+    text.parse().map(MessageId).map_err(|_| format!("`{text}` is not a Telegram message id"))
 }

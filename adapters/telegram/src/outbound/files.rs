@@ -1,7 +1,7 @@
-//! Files that are sent.
+//! Sends files.
 //!
-//! Where their bytes come from: this chat (`telegram:…`, as files come in), the answer itself (`data:`), or
-//! the web, where Telegram fetches them by itself. The gateway opens no address and no path that it is given.
+//! The bytes are on Telegram already (`telegram:…`, as in received files), in the answer itself (`data:`), or on the
+//! web, where Telegram fetches them. The gateway opens no address and no path from an agent.
 
 use rejoinder_core::{Attachment, Delivery, DeliveryError, Receipt};
 use rejoinder_kit::files;
@@ -9,14 +9,14 @@ use reqwest::multipart::{Form, Part};
 use serde_json::{Map, Value, json};
 use teloxide::types::ReplyParameters;
 
-use super::{Address, Kind};
+use super::{Address, Repeat};
 use crate::{
     Telegram,
     api::FILE_TIMEOUT,
     errors::{ApiError, Refusal},
     format::{format, utf16_len},
     inbound::file_id,
-    payload::Sent,
+    payload::SentMessage,
 };
 
 /// The longest caption, in UTF-16 units (<https://core.telegram.org/bots/api#sendphoto>).
@@ -25,9 +25,9 @@ const CAPTION_UNITS: usize = 1024;
 /// The largest photo, in bytes (<https://core.telegram.org/bots/api#sending-files>).
 const MAX_PHOTO: usize = 10 << 20;
 
-/// How Telegram shows a file.
+/// How a file is sent, and so how Telegram shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum MediaKind {
     Photo,
     Video,
     Audio,
@@ -35,7 +35,7 @@ enum Look {
     Document,
 }
 
-impl Look {
+impl MediaKind {
     fn of(media_type: &str, size: Option<usize>) -> Self {
         match media_type.split_once(';').map_or(media_type, |(essence, _)| essence).trim() {
             "image/jpeg" | "image/png" | "image/webp" if size.is_none_or(|size| size <= MAX_PHOTO) => Self::Photo,
@@ -46,8 +46,8 @@ impl Look {
         }
     }
 
-    /// The method that sends it, and the parameter that the file is.
-    const fn call(self) -> (&'static str, &'static str) {
+    /// The method that sends the file, and the parameter that holds it.
+    const fn method(self) -> (&'static str, &'static str) {
         match self {
             Self::Photo => ("sendPhoto", "photo"),
             Self::Video => ("sendVideo", "video"),
@@ -58,11 +58,11 @@ impl Look {
     }
 }
 
-/// Where a file's bytes come from.
+/// Where a file's bytes are.
 enum Source<'a> {
-    /// Telegram has it, or fetches it.
+    /// Telegram has them or fetches them: a file id or a URL.
     Named(&'a str),
-    /// They are here.
+    /// The gateway uploads them.
     Bytes(Vec<u8>),
 }
 
@@ -75,7 +75,7 @@ impl<'a> Source<'a> {
             return Ok(Self::Named(&file.url));
         }
         let bytes = files::inline(&file.url, limit);
-        bytes.map(Self::Bytes).map_err(|why| DeliveryError::Refused(format!("`{}` is not sent: {why}", file.name)))
+        bytes.map(Self::Bytes).map_err(|why| DeliveryError::Refused(format!("`{}` cannot be sent: {why}", file.name)))
     }
 
     fn size(&self) -> Option<usize> {
@@ -87,7 +87,7 @@ impl<'a> Source<'a> {
 }
 
 impl Telegram {
-    /// Sends a file: as what it is, or else as a document, or else by its address.
+    /// Sends a file by its media type. If Telegram rejects it, sends it as a document, and then as a link.
     pub(super) async fn send_file(
         &self,
         delivery: &Delivery,
@@ -98,39 +98,39 @@ impl Telegram {
     ) -> Result<Receipt, DeliveryError> {
         let source = Source::of(file, self.options.max_upload.bytes())?;
         let parameters = parameters(address, caption, reply.as_ref())?;
-        let look = Look::of(&file.media_type, source.size());
-        let looks = if look == Look::Document { vec![look] } else { vec![look, Look::Document] };
+        let kind = MediaKind::of(&file.media_type, source.size());
+        let kinds = if kind == MediaKind::Document { vec![kind] } else { vec![kind, MediaKind::Document] };
         let mut refused = None;
-        for look in looks {
-            match self.send_as(look, file, &source, &parameters).await {
+        for kind in kinds {
+            match self.send_as(kind, file, &source, &parameters).await {
                 Ok(sent) => {
                     self.note_sent(delivery, address, sent.message_id, &file.name);
                     return Ok(Receipt::of(sent.message_id.to_string()));
                 }
                 Err(ApiError::Refused(refusal)) if refusal.is_about_file() => refused = Some(refusal),
-                Err(error) => return Err(self.judge(address, error, Kind::New)),
+                Err(error) => return Err(self.classify(address, error, Repeat::Duplicates)),
             }
         }
         if files::is_on_the_web(&file.url) {
-            // The person can fetch it where Telegram could not.
+            // The person may be able to fetch the file even if Telegram could not.
             let gap = if caption.is_empty() { "" } else { "\n\n" };
             let name = file.name.replace(['[', ']'], "");
             let mut payload = self.message(address, format(&format!("{caption}{gap}📎 [{name}](<{}>)", file.url)));
             payload.reply_parameters = reply;
-            return self.send_message(delivery, address, payload, Kind::New).await;
+            return self.send_message(delivery, address, payload, Repeat::Duplicates).await;
         }
         let why = refused.as_ref().map(Refusal::to_string).unwrap_or_default();
-        Err(DeliveryError::Refused(format!("`{}` is not taken: {why}", file.name)))
+        Err(DeliveryError::Refused(format!("Telegram rejected `{}`: {why}", file.name)))
     }
 
     async fn send_as(
         &self,
-        look: Look,
+        kind: MediaKind,
         file: &Attachment,
         source: &Source<'_>,
         parameters: &Map<String, Value>,
-    ) -> Result<Sent, ApiError> {
-        let (method, field) = look.call();
+    ) -> Result<SentMessage, ApiError> {
+        let (method, field) = kind.method();
         match source {
             Source::Named(name) => {
                 let mut parameters = parameters.clone();
@@ -139,7 +139,7 @@ impl Telegram {
             }
             Source::Bytes(bytes) => {
                 let part = Part::bytes(bytes.clone()).file_name(files::name(file));
-                // A media type that is none is left out: Telegram looks at the bytes.
+                // An invalid media type is left out: Telegram inspects the bytes.
                 let part = part
                     .mime_str(&file.media_type)
                     .unwrap_or_else(|_| Part::bytes(bytes.clone()).file_name(files::name(file)));
@@ -167,13 +167,13 @@ fn parameters(
         parameters.insert("reply_parameters".to_owned(), json!(reply));
     }
     if !caption.trim().is_empty() {
-        let said = format(caption);
-        if utf16_len(&said.text) > CAPTION_UNITS {
-            return Err(DeliveryError::Unsupported("words this long are a message of their own".to_owned()));
+        let formatted = format(caption);
+        if utf16_len(&formatted.text) > CAPTION_UNITS {
+            return Err(DeliveryError::Unsupported("the caption is too long for a file".to_owned()));
         }
-        parameters.insert("caption".to_owned(), json!(said.text));
-        if !said.entities.is_empty() {
-            parameters.insert("caption_entities".to_owned(), json!(said.entities));
+        parameters.insert("caption".to_owned(), json!(formatted.text));
+        if !formatted.entities.is_empty() {
+            parameters.insert("caption_entities".to_owned(), json!(formatted.entities));
         }
     }
     Ok(parameters)
@@ -190,16 +190,20 @@ mod tests {
     }
 
     #[rstest]
-    #[case("image/png", None, Look::Photo)]
-    #[case("image/jpeg; q=1", Some(5), Look::Photo)]
-    #[case("image/png", Some(11 << 20), Look::Document)]
-    #[case("image/svg+xml", None, Look::Document)]
-    #[case("audio/ogg", None, Look::Voice)]
-    #[case("audio/mpeg", None, Look::Audio)]
-    #[case("video/mp4", None, Look::Video)]
-    #[case("text/plain", None, Look::Document)]
-    fn a_file_looks_like_what_it_is(#[case] media_type: &str, #[case] size: Option<usize>, #[case] expected: Look) {
-        assert_eq!(Look::of(media_type, size), expected);
+    #[case("image/png", None, MediaKind::Photo)]
+    #[case("image/jpeg; q=1", Some(5), MediaKind::Photo)]
+    #[case("image/png", Some(11 << 20), MediaKind::Document)]
+    #[case("image/svg+xml", None, MediaKind::Document)]
+    #[case("audio/ogg", None, MediaKind::Voice)]
+    #[case("audio/mpeg", None, MediaKind::Audio)]
+    #[case("video/mp4", None, MediaKind::Video)]
+    #[case("text/plain", None, MediaKind::Document)]
+    fn a_file_looks_like_what_it_is(
+        #[case] media_type: &str,
+        #[case] size: Option<usize>,
+        #[case] expected: MediaKind,
+    ) {
+        assert_eq!(MediaKind::of(media_type, size), expected);
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! Albums: several messages that are one turn.
+//! Albums: several messages that become one turn.
 //!
-//! The words of an album stand with one of its parts, and so does what directs it at us. The others are as
-//! directed as that one is: in a group they would not be let in by themselves.
+//! Only one part of an album carries its text, and with it a mention of us. The other parts take over how that part is
+//! directed; otherwise a group's policy would not let them in.
 
 use quick_cache::sync::Cache;
 use rejoinder_core::{Amends, Directed, InboundEvent};
 
-/// How many albums are remembered: their parts follow one another at once.
+/// How many albums are remembered. The parts of an album follow each other directly.
 const REMEMBERED: usize = 1024;
 
-/// How the latest albums are directed, by their events' id.
+/// How the latest albums are directed, by their events' `external_id`.
 pub(crate) struct Albums(Cache<String, Directed>);
 
 impl Default for Albums {
@@ -19,8 +19,8 @@ impl Default for Albums {
 }
 
 impl Albums {
-    /// Directs the parts of albums among `events` as one.
-    pub(crate) fn direct(&self, events: &mut [&mut InboundEvent]) {
+    /// Gives all parts of an album among `events` the same direction.
+    pub(crate) fn share_direction(&self, events: &mut [&mut InboundEvent]) {
         for event in events.iter().filter(|event| is_part(event) && event.directed != Directed::Ambient) {
             self.0.insert(event.external_id.clone(), event.directed);
         }

@@ -1,7 +1,7 @@
 //! Long polling (<https://core.telegram.org/bots/api#getupdates>).
 //!
-//! An update is confirmed by the next call, which names a larger number: so a batch and the number after it
-//! are stored in one transaction first.
+//! An update is confirmed when the next call asks for a larger number. So a batch is stored in one transaction with the
+//! number of the next update, before that call.
 
 use std::time::Duration;
 
@@ -20,14 +20,13 @@ use crate::{
     errors::{ApiError, Refusal},
 };
 
-/// The name of the cursor.
 const CURSOR: &str = "updates";
 
-/// After how long without an update the numbers may begin anew, anywhere: they do after a week
+/// After this long without an update, a stored number is not used: Telegram starts at a random number after a week
 /// (<https://core.telegram.org/bots/api#update>).
-const NUMBERS_LAST: Duration = Duration::from_hours(6 * 24);
+const CURSOR_LIFETIME: Duration = Duration::from_hours(6 * 24);
 
-/// What is asked for. Nothing else concerns us; reactions come only when they are named.
+/// The kinds of updates to ask for. Telegram sends reactions only if they are named.
 pub(crate) const ALLOWED: [AllowedUpdate; 5] = [
     AllowedUpdate::Message,
     AllowedUpdate::EditedMessage,
@@ -36,12 +35,12 @@ pub(crate) const ALLOWED: [AllowedUpdate; 5] = [
     AllowedUpdate::MyChatMember,
 ];
 
-/// How far updates were read.
+/// The position in the stream of updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cursor {
-    /// The number of the next one.
+    /// The number of the next update.
     next: i64,
-    /// When the last one came.
+    /// When the last update arrived.
     at: Timestamp,
 }
 
@@ -55,30 +54,30 @@ impl Cursor {
         format!("{} {}", self.next, self.at.as_millis())
     }
 
-    /// What to ask for; nothing when the numbers may have begun anew, which gives whatever is not confirmed.
+    /// The offset to ask for. `None` if the numbers may have restarted: Telegram then sends all unconfirmed updates.
     fn offset(self, now: Timestamp) -> Option<i32> {
-        (now.since(self.at) < NUMBERS_LAST).then(|| i32::try_from(self.next).ok()).flatten()
+        (now.since(self.at) < CURSOR_LIFETIME).then(|| i32::try_from(self.next).ok()).flatten()
     }
 }
 
-/// How much longer than the server a poll of ours waits: one that stalls is given up.
+/// How much longer than the server our poll waits before it times out.
 fn margin(poll: Duration) -> Duration {
     (poll / 2).clamp(Duration::from_secs(1), Duration::from_secs(10))
 }
 
-/// How long inbound may be unproved.
+/// How long after the last proof of inbound the channel counts as dead.
 pub(crate) fn stale_after(poll: Duration) -> Duration {
-    // One poll that stalls, the pause after it, and the next one.
+    // Time for one poll that stalls, the pause after it, and the next poll.
     (poll + margin(poll)) * 2 + Duration::from_secs(10)
 }
 
 impl Telegram {
-    /// Asks for updates until the run ends.
+    /// Polls for updates until the run ends.
     pub(crate) async fn poll(&self, me: &BotProfile, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let mut cursor = receiver.cursor(CURSOR).await?.as_deref().and_then(Cursor::parse);
         let mut backoff = Backoff::default();
         let mut has_webhook = true;
-        // The first poll comes back at once: it shows that polling works.
+        // The first poll returns at once, to prove that polling works.
         let mut wait = Duration::ZERO;
         let mut is_away = true;
         loop {
@@ -96,7 +95,7 @@ impl Telegram {
                         Some(_) => backoff.pause(),
                         None => backoff.pause_unreachable(),
                     };
-                    let pause = pause.max(self.judge_poll(&error)?);
+                    let pause = pause.max(self.classify_poll_error(&error)?);
                     is_away = true;
                     has_webhook |= error.refusal().is_some_and(is_about_webhook);
                     wait = Duration::ZERO;
@@ -106,7 +105,7 @@ impl Telegram {
             };
             backoff.reset();
             if std::mem::take(&mut is_away) {
-                receiver.intake.is_back();
+                receiver.intake.report_recovered();
             }
             wait = self.options.poll_timeout;
             self.health.inbound_works(self.clock.now());
@@ -125,35 +124,35 @@ impl Telegram {
         self.api.ask(GetUpdates::NAME, &payload, wait + margin(self.options.poll_timeout)).await
     }
 
-    /// Stores a batch; where the next one begins.
+    /// Stores a batch and returns the cursor after it.
     async fn store_batch(
         &self,
         me: &BotProfile,
         receiver: &Receiver<'_>,
         updates: &[Box<RawValue>],
     ) -> Result<Cursor, ShuttingDown> {
-        let read = self.read(me, updates.iter().map(|update| update.get()));
+        let read = self.read_updates(me, updates.iter().map(|update| update.get()));
         let last = read.iter().filter_map(|read| read.number).max().unwrap_or_default();
         let cursor = Cursor { next: last + 1, at: self.clock.now() };
         self.store(receiver, &read, Some((CURSOR, &cursor.to_text()))).await?;
-        // Storing may have taken longer than a poll.
+        // Storing may have taken longer than a poll, so inbound is proved again.
         self.health.inbound_works(self.clock.now());
         Ok(cursor)
     }
 
-    /// How long to leave Telegram alone at least after a poll that failed.
-    fn judge_poll(&self, error: &ApiError) -> Result<Duration, ChannelError> {
+    /// The minimum pause after a failed poll; an error if the token is rejected.
+    fn classify_poll_error(&self, error: &ApiError) -> Result<Duration, ChannelError> {
         let problem = match error.refusal() {
             Some(refusal) if refusal.is_about_token(true) => return Err(self.unauthorized(refusal)),
             Some(refusal) if refusal.code == 409 && is_about_webhook(refusal) => {
-                "a webhook was set for this bot by something else: it is removed (409)".to_owned()
+                "another program set a webhook for this bot, removing it (409)".to_owned()
             }
             Some(refusal) if refusal.code == 409 => {
-                "another program polls with this bot's token, which only one can do (409)".to_owned()
+                "another program polls with this bot's token, and Telegram allows only one (409)".to_owned()
             }
             _ => format!("polling fails: {error}"),
         };
-        tracing::warn!(channel = %self.channel, %error, problem, "polling failed, trying again");
+        tracing::warn!(channel = %self.channel, %error, problem, "polling failed, retrying");
         self.health.inbound_fails(problem);
         let limited = error.refusal().filter(|refusal| refusal.code == 429);
         Ok(limited.map(Refusal::limit).unwrap_or_default())

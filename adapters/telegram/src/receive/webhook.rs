@@ -1,7 +1,7 @@
-//! Updates that Telegram posts (<https://core.telegram.org/bots/api#setwebhook>).
+//! Receives updates that Telegram posts (<https://core.telegram.org/bots/api#setwebhook>).
 //!
-//! A post is answered with 200 once the update is durable. With 503 and `Retry-After` Telegram waits as long
-//! as we say, and keeps the order: nothing has to be kept in memory.
+//! The endpoint answers 200 once the update is stored, and 503 with `Retry-After` if it cannot be stored now. Telegram
+//! then posts it again after that time, in order, so nothing is kept in memory.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -22,41 +22,41 @@ use teloxide::payloads::{GetWebhookInfo, SetWebhook};
 
 use super::polling::ALLOWED;
 use crate::{
-    Open, Telegram,
+    Telegram, WebhookContext,
     check::BotProfile,
     errors::{ApiError, Refusal},
     payload::WebhookInfo,
     section::TelegramWebhook,
 };
 
-/// The largest update that is taken, in bytes.
+/// The largest accepted update, in bytes.
 const BODY_LIMIT: usize = 1 << 20;
 
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long an update may take to become durable before Telegram is asked to come again.
+/// How long storing may take before Telegram is asked to post the update again.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When Telegram shall come again.
+/// After how many seconds Telegram posts again.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// How often Telegram is asked how it gets on with us.
+/// How often the webhook's status is queried.
 const WATCH_EVERY: Duration = Duration::from_mins(1);
 
 const SECRET: &str = "x-telegram-bot-api-secret-token";
 
-/// What Telegram must show.
-pub(crate) struct Door {
+/// The secret that Telegram must send with each post.
+pub(crate) struct WebhookSecret {
     secret: SecretString,
     digest: [u8; 32],
 }
 
-impl Door {
+impl WebhookSecret {
     pub(crate) fn new(name: &str, token: &SecretString, options: &TelegramWebhook) -> Self {
         let secret = options.secret.clone().map_or_else(
             || {
-                // The same after every start, so that posts under way are still let in.
+                // The same after every start, so that posts in flight are still accepted.
                 let made = Sha256::new()
                     .chain_update(b"rejoinder telegram webhook\0")
                     .chain_update(name)
@@ -70,8 +70,8 @@ impl Door {
         Self { secret, digest }
     }
 
-    /// In constant time, whatever is shown.
-    fn opens_for(&self, headers: &HeaderMap) -> bool {
+    /// Checks the secret in constant time.
+    fn matches(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(SECRET).map_or(&[][..], HeaderValue::as_bytes);
         Sha256::digest(shown).ct_eq(&self.digest).into()
     }
@@ -79,22 +79,22 @@ impl Door {
 
 type Bots = HashMap<String, Arc<Telegram>>;
 
-/// Serves `/telegram/{name}` for those of `bots` whose updates are posted.
+/// Serves `/telegram/{name}` for those of `bots` that are in webhook mode.
 ///
-/// Bodies are bounded here, in size and in time.
+/// Limits the size of bodies and the time they take.
 pub fn webhook_routes(bots: impl IntoIterator<Item = Arc<Telegram>>) -> Router {
     let bots: Bots = bots.into_iter().map(|bot| (bot.channel().name().to_owned(), bot)).collect();
     Router::new().route("/telegram/{name}", routing::post(receive)).with_state(Arc::new(bots))
 }
 
 async fn receive(State(bots): State<Arc<Bots>>, Path(name): Path<String>, headers: HeaderMap, body: Body) -> Response {
-    let Some((bot, door)) = bots.get(&name).and_then(|bot| Some((bot, bot.door.as_ref()?))) else {
+    let Some((bot, secret)) = bots.get(&name).and_then(|bot| Some((bot, bot.webhook_secret.as_ref()?))) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    if !door.opens_for(&headers) {
+    if !secret.matches(&headers) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
-    let Some(open) = bot.opening.get() else { return not_now() };
+    let Some(context) = bot.webhook_context.get() else { return unavailable() };
     let body = match tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(body, BODY_LIMIT)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
@@ -104,30 +104,30 @@ async fn receive(State(bots): State<Arc<Bots>>, Path(name): Path<String>, header
     if serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err() {
         return StatusCode::BAD_REQUEST.into_response();
     }
-    bot.receive_post(&open, raw).await
+    bot.receive_post(&context, raw).await
 }
 
-fn not_now() -> Response {
+fn unavailable() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, RETRY_AFTER)]).into_response()
 }
 
 impl Telegram {
-    async fn receive_post(&self, open: &Open, raw: &str) -> Response {
-        let Open { intake, shutdown, me } = open;
+    async fn receive_post(&self, context: &WebhookContext, raw: &str) -> Response {
+        let WebhookContext { intake, shutdown, me } = context;
         let receiver = Receiver { channel: &self.channel, intake, health: &self.health, shutdown };
-        let read = self.read(me, std::iter::once(raw));
+        let read = self.read_updates(me, std::iter::once(raw));
         let stored = tokio::select! {
             stored = self.store(&receiver, &read, None) => stored.is_ok(),
             () = self.clock.sleep(STORE_TIMEOUT) => false,
         };
         if !stored {
-            return not_now();
+            return unavailable();
         }
         self.health.inbound_works(self.clock.now());
         StatusCode::OK.into_response()
     }
 
-    /// Has Telegram post updates until the run ends, and watches that it can.
+    /// Sets the webhook, accepts posts until the run ends, and checks that Telegram can reach the webhook.
     pub(crate) async fn listen(
         &self,
         webhook: &TelegramWebhook,
@@ -135,28 +135,28 @@ impl Telegram {
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
         let (intake, shutdown) = (receiver.intake.clone(), receiver.shutdown.clone());
-        let _opened = self.opening.open(Open { intake, shutdown, me: me.clone() });
+        let _opened = self.webhook_context.open(WebhookContext { intake, shutdown, me: me.clone() });
         let mut backoff = Backoff::default();
         let mut is_set = false;
         let mut is_away = true;
-        let mut looked_at = self.clock.now();
+        let mut checked_at = self.clock.now();
         loop {
-            let asked = async {
-                if is_set { self.watch_webhook(webhook, looked_at).await } else { self.set_webhook(webhook).await }
+            let call = async {
+                if is_set { self.watch_webhook(webhook, checked_at).await } else { self.set_webhook(webhook).await }
             };
-            let pause = match receiver.until_shutdown(asked).await? {
+            let pause = match receiver.until_shutdown(call).await? {
                 Ok(is_ours) => {
                     is_set = is_ours;
                     backoff.reset();
                     if std::mem::take(&mut is_away) {
-                        receiver.intake.is_back();
+                        receiver.intake.report_recovered();
                     }
-                    looked_at = self.clock.now();
+                    checked_at = self.clock.now();
                     if is_ours { WATCH_EVERY } else { Duration::ZERO }
                 }
                 Err(error) => {
-                    let problem = if is_set { "Telegram cannot be asked" } else { "the webhook cannot be set" };
-                    tracing::warn!(channel = %self.channel, %error, "{problem}, trying again");
+                    let problem = if is_set { "the webhook cannot be queried" } else { "the webhook cannot be set" };
+                    tracing::warn!(channel = %self.channel, %error, "{problem}, retrying");
                     self.health.inbound_fails(format!("{problem}: {error}"));
                     if let Some(refusal) = error.refusal().filter(|refusal| refusal.is_about_token(true)) {
                         return Err(ChannelError::Unauthorized(refusal.to_string()).into());
@@ -172,7 +172,7 @@ impl Telegram {
 
     async fn set_webhook(&self, webhook: &TelegramWebhook) -> Result<bool, ApiError> {
         let mut payload = SetWebhook::new(webhook.url.clone());
-        payload.secret_token = self.door.as_ref().map(|door| door.secret.expose_secret().to_owned());
+        payload.secret_token = self.webhook_secret.as_ref().map(|it| it.secret.expose_secret().to_owned());
         payload.max_connections = u8::try_from(webhook.max_connections).ok();
         payload.allowed_updates = Some(ALLOWED.to_vec());
         self.api.call::<_, bool>(&payload).await?;
@@ -180,16 +180,16 @@ impl Telegram {
         Ok(true)
     }
 
-    /// Asks Telegram how it gets on with us; whether it still posts to us.
+    /// Queries the webhook's status. `false` if the webhook no longer points to us.
     async fn watch_webhook(&self, webhook: &TelegramWebhook, since: Timestamp) -> Result<bool, ApiError> {
         let info: WebhookInfo = self.api.call(&GetWebhookInfo::new()).await?;
         self.health.outbound_works();
         if info.url != webhook.url.as_str() {
-            tracing::warn!(channel = %self.channel, "the webhook was changed by something else: it is set again");
+            tracing::warn!(channel = %self.channel, "another program changed the webhook, setting it again");
             return Ok(false);
         }
         let failed_at = info.last_error_date.map(|date| Timestamp::from_millis(date.saturating_mul(1000)));
-        // The platform's clock is not ours: an error of the last few seconds is a new one.
+        // Telegram's clock may differ from ours, so an error up to one interval older still counts as new.
         let is_new = failed_at.is_some_and(|at| at + WATCH_EVERY >= since);
         match info.last_error_message {
             Some(why) if is_new && info.pending_update_count > 0 => {
@@ -209,9 +209,9 @@ mod tests {
     use super::*;
     use crate::section::is_webhook_secret;
 
-    fn door(secret: Option<&str>) -> Door {
+    fn webhook_secret(secret: Option<&str>) -> WebhookSecret {
         let options = TelegramWebhook::new(Url::parse("https://example.org/telegram/main").expect("an address"));
-        Door::new("main", &"1:a".into(), &TelegramWebhook { secret: secret.map(Into::into), ..options })
+        WebhookSecret::new("main", &"1:a".into(), &TelegramWebhook { secret: secret.map(Into::into), ..options })
     }
 
     fn showing(secret: &str) -> HeaderMap {
@@ -220,19 +220,19 @@ mod tests {
 
     #[test]
     fn only_who_shows_the_secret_is_let_in() {
-        let door = door(Some("right"));
+        let secret = webhook_secret(Some("right"));
 
-        assert!(door.opens_for(&showing("right")));
-        assert!(!door.opens_for(&showing("wrong")));
-        assert!(!door.opens_for(&showing("")));
-        assert!(!door.opens_for(&HeaderMap::new()));
+        assert!(secret.matches(&showing("right")));
+        assert!(!secret.matches(&showing("wrong")));
+        assert!(!secret.matches(&showing("")));
+        assert!(!secret.matches(&HeaderMap::new()));
     }
 
     #[test]
     fn a_secret_of_our_own_making_stays_and_is_another_ones_for_another_bot() {
-        let (one, again) = (door(None), door(None));
+        let (one, again) = (webhook_secret(None), webhook_secret(None));
         let options = TelegramWebhook::new(Url::parse("https://example.org/telegram/main").expect("an address"));
-        let other = Door::new("main", &"2:a".into(), &options);
+        let other = WebhookSecret::new("main", &"2:a".into(), &options);
 
         assert_eq!(one.secret.expose_secret(), again.secret.expose_secret());
         assert_ne!(one.secret.expose_secret(), other.secret.expose_secret());

@@ -1,17 +1,17 @@
-//! Telegram bots: what can be said about one, and what is wrong.
+//! Tests of the Telegram section: valid keys, and the errors for invalid ones.
 
 use rejoinder_config::testing::{Machine, check_channel_manual, known_in};
 use rstest::rstest;
 
 use super::*;
 
-/// A bot with `keys`, below its token in line 2.
+/// A bot whose token is in line 2, followed by `keys`.
 fn bot(keys: &str) -> Machine {
     Machine::with_channel::<TelegramSection>(&format!("[channels.telegram.main]\ntoken = \"123456:abc_DEF-1\"\n{keys}"))
 }
 
 fn read(keys: &str) -> TelegramSection {
-    bot(keys).config().channels.of::<TelegramSection>().next().expect("it is there").1.clone()
+    bot(keys).config().channels.of::<TelegramSection>().next().expect("one channel").1.clone()
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_list_can_be_set_from_the_environment() {
     let config = machine.config();
 
     assert_eq!(
-        config.channels.of::<TelegramSection>().next().expect("it is there").1.allow_from.iter().collect::<Vec<_>>(),
+        config.channels.of::<TelegramSection>().next().expect("one channel").1.allow_from.iter().collect::<Vec<_>>(),
         ["42", "@ada_l"]
     );
 }
@@ -95,7 +95,7 @@ fn what_is_shown_of_a_bot_can_be_loaded_but_for_its_token() {
     assert_eq!(again, shown);
 }
 
-/// One mistake each: what is written below the token, and what is said of it after "channels.telegram.main."
+/// One mistake each: the keys below the token, and the error after "channels.telegram.main."
 #[rstest]
 #[case::an_address_that_is_none(
     "api_url = \"telegram\"",
@@ -103,7 +103,7 @@ fn what_is_shown_of_a_bot_can_be_loaded_but_for_its_token() {
 )]
 #[case::an_address_with_a_query(
     "api_url = \"https://x/?a=1\"",
-    "api_url` must end with the path: take out what follows the `?` or `#`"
+    "api_url` must end with the path: remove the part from the `?` or `#` on"
 )]
 #[case::a_mode_that_there_is_not("mode = \"pull\"", "mode` must be `polling` or `webhook`, not `pull`")]
 #[case::a_poll_that_is_too_long("poll_timeout = \"51s\"", "poll_timeout` must be from 1s to 50s, not 51s")]
@@ -125,7 +125,7 @@ fn what_is_shown_of_a_bot_can_be_loaded_but_for_its_token() {
 )]
 #[case::a_group_among_people(
     "allow_from = [-1001234567890]",
-    "allow_from[0]` is a group: groups belong into group_allow_from"
+    "allow_from[0]` is a group: groups belong in group_allow_from"
 )]
 #[case::a_group_that_is_none(
     "group_allow_from = [\"our group\"]",
@@ -151,11 +151,11 @@ fn what_is_shown_of_a_bot_can_be_loaded_but_for_its_token() {
 #[case::a_slip_in_a_key("link_preview = true", "link_preview` is unknown: did you mean `link_previews`?")]
 #[case::a_webhook_that_is_not_used(
     "webhook = { url = \"https://x/\" }",
-    "webhook` is not used while mode is \"polling\": set mode = \"webhook\", or take this table out"
+    "webhook` is not used while mode is \"polling\": set mode = \"webhook\", or remove this table"
 )]
 #[case::a_reaction_to_no_emoji(
     "reactions = { ok = \"👍\" }",
-    "reactions.ok` is for no emoji: write it as \"✅\" = \"👍\""
+    "reactions.ok` is not an emoji: write it as \"✅\" = \"👍\""
 )]
 fn a_mistake_is_named_with_its_key_file_and_line(#[case] keys: &str, #[case] said: &str) {
     assert_eq!(bot(keys).errors(), format!("config key `channels.telegram.main.{said} (rejoinder.toml:3)"));
@@ -165,22 +165,22 @@ fn a_mistake_is_named_with_its_key_file_and_line(#[case] keys: &str, #[case] sai
 #[case::no_address(
     "",
     1,
-    "webhook.url` must be set: with mode \"webhook\" Telegram has to be told the public address that leads to this channel"
+    "webhook.url` must be set: with mode \"webhook\" Telegram needs the public address that leads to this channel"
 )]
 #[case::an_address_in_the_clear(
     "webhook = { url = \"http://x/\" }",
     4,
-    "webhook.url` must begin with https://: Telegram posts to no other"
+    "webhook.url` must begin with https://: Telegram posts over https only"
 )]
 #[case::another_port(
     "webhook = { url = \"https://x:7420/\" }",
     4,
-    "webhook.url` must have the port 443, 80, 88 or 8443: Telegram posts to no other"
+    "webhook.url` must use port 443, 80, 88 or 8443: Telegram posts to no other port"
 )]
 #[case::a_secret_that_cannot_be_sent(
     "webhook = { url = \"https://x/\", secret = \"a b\" }",
     4,
-    "webhook.secret` must be 1 to 256 of A-Z, a-z, 0-9, _ and -"
+    "webhook.secret` must be 1 to 256 characters of A-Z, a-z, 0-9, _ and -"
 )]
 #[case::no_connections(
     "webhook = { url = \"https://x/\", max_connections = 0 }",
@@ -200,15 +200,15 @@ fn a_webhook_that_cannot_work_is_named(#[case] keys: &str, #[case] line: usize, 
 
 #[rstest]
 #[case::nothing("", "is empty")]
-#[case::words("my bot", "must be as BotFather gives it: the bot's number, a colon, and letters, digits, _ and -")]
-#[case::a_number("123456", "must be as BotFather gives it: the bot's number, a colon, and letters, digits, _ and -")]
+#[case::words("my bot", "must be the token from BotFather: the bot's number, a colon, and letters, digits, _ and -")]
+#[case::a_number("123456", "must be the token from BotFather: the bot's number, a colon, and letters, digits, _ and -")]
 #[case::an_address(
     "bot123456:abc",
-    "must be as BotFather gives it: the bot's number, a colon, and letters, digits, _ and -"
+    "must be the token from BotFather: the bot's number, a colon, and letters, digits, _ and -"
 )]
 #[case::a_line(
     "123456:abc def",
-    "must be as BotFather gives it: the bot's number, a colon, and letters, digits, _ and -"
+    "must be the token from BotFather: the bot's number, a colon, and letters, digits, _ and -"
 )]
 fn what_is_no_token_is_named_and_not_shown(#[case] token: &str, #[case] said: &str) {
     let machine = Machine::with_channel::<TelegramSection>(&format!("[channels.telegram.main]\ntoken = \"{token}\""));
@@ -227,7 +227,7 @@ fn a_bot_without_a_token_is_named() {
 fn an_emoji_that_is_no_reaction_there_is_named_with_those_that_are() {
     let errors = bot("reactions = { \"🥦\" = \"✅\" }").errors();
 
-    let said = "config key `channels.telegram.main.reactions.\"🥦\"` must be an emoji that Telegram has as a reaction, not \"✅\": 👍 👎 ❤";
+    let said = "config key `channels.telegram.main.reactions.\"🥦\"` must be an emoji that Telegram offers as a reaction, not \"✅\": 👍 👎 ❤";
     assert!(errors.starts_with(said), "{errors}");
     assert!(errors.ends_with("(rejoinder.toml:3)"), "{errors}");
 }
@@ -241,7 +241,7 @@ fn two_channels_of_one_bot_are_named() {
 
     assert_eq!(
         machine.errors(),
-        "config key `channels.telegram.b.token` is the token of channels.telegram.a too: a bot can be one channel only (rejoinder.toml:4)"
+        "config key `channels.telegram.b.token` is the token of channels.telegram.a too: a bot can be used by one channel only (rejoinder.toml:4)"
     );
 }
 
@@ -257,11 +257,11 @@ fn the_manual_holds() {
     );
 }
 
-/// The nested table has keys and defaults of its own.
+/// `check_channel_manual` does not cover the keys and defaults of the nested table.
 #[test]
 fn what_the_manual_says_of_a_webhook_holds() {
     let bare = bot("mode = \"webhook\"\nwebhook = { url = \"https://x/\" }").config();
-    let (_, bot_of) = bare.channels.of::<TelegramSection>().next().expect("it is there");
+    let (_, bot_of) = bare.channels.of::<TelegramSection>().next().expect("one channel");
     assert_eq!(bot_of.webhook.as_ref().map(|webhook| webhook.max_connections), Some(40));
 
     let manual = TelegramSection::MANUAL;

@@ -1,6 +1,6 @@
-//! Who a token belongs to.
+//! Checks which bot a token belongs to.
 
-use rejoinder_telegram::{CheckError, Posting, check, check_posting};
+use rejoinder_telegram::{CheckError, WebhookStatus, check, check_webhook};
 use rejoinder_telegram_double::{Outage, TelegramDouble};
 use url::Url;
 
@@ -30,7 +30,7 @@ async fn a_token_is_nobodys() {
 #[tokio::test]
 async fn without_telegram_nothing_is_known() {
     let telegram = TelegramDouble::start().await;
-    telegram.outage(Outage::Refuse);
+    telegram.start_outage(Outage::Refuse);
 
     let checked = check(&http(), &url(&telegram), &telegram.token().into()).await;
 
@@ -44,10 +44,10 @@ async fn where_updates_go_is_known_and_none_is_taken() {
     let token = telegram.token().into();
     telegram.person("Ada").says("hello");
 
-    let asked_for = check_posting(&http(), &url(&telegram), &token).await.expect("a bot");
-    let wrong = check_posting(&http(), &url(&telegram), &"1:wrong".into()).await;
+    let asked_for = check_webhook(&http(), &url(&telegram), &token).await.expect("a bot");
+    let wrong = check_webhook(&http(), &url(&telegram), &"1:wrong".into()).await;
 
-    assert_eq!(asked_for, Posting { url: None, pending: 1, last_error: None });
+    assert_eq!(asked_for, WebhookStatus { url: None, pending: 1, last_error: None });
     assert_eq!(wrong, Err(CheckError::Unknown));
-    assert_eq!(telegram.look(|view| view.pending_updates()), 1);
+    assert_eq!(telegram.inspect(|view| view.pending_updates()), 1);
 }

@@ -1,4 +1,4 @@
-//! What people do, and what the agent is given.
+//! Events from people, and what the agent is given.
 
 use rejoinder_core::ChannelAdapter;
 use rejoinder_telegram_double::{ApiError, Fault, Outage, TelegramDouble};
@@ -20,7 +20,7 @@ async fn a_message_is_answered_and_confirmed() {
     gateway.stop().await;
 }
 
-/// E3: one update that the store refuses holds up none of those that a poll brings with it.
+/// E3: an update that the store refuses does not block the others in its batch.
 #[tokio::test]
 async fn an_update_that_the_store_refuses_costs_itself_only() {
     let telegram = TelegramDouble::start().await;
@@ -29,12 +29,12 @@ async fn an_update_that_the_store_refuses_costs_itself_only() {
         ada.says(text);
     }
 
-    let gateway = Gateway::refusing(bot(options(&telegram))).await;
+    let gateway = Gateway::rejecting(bot(options(&telegram))).await;
 
     ada.hears("two").await;
     telegram.all_confirmed().await;
-    assert_eq!(telegram.said(ada.id()), ["one", "two"]);
-    gateway.until_health("nothing is wrong", |health| health.problem.is_none()).await;
+    assert_eq!(telegram.bot_texts(ada.id()), ["one", "two"]);
+    gateway.until_health("there is no problem", |health| health.problem.is_none()).await;
     gateway.stop().await;
 }
 
@@ -64,7 +64,7 @@ async fn in_a_group_a_mention_is_answered_with_a_link_to_it() {
     gateway.stop().await;
 }
 
-/// B5: what the group talks about goes to the agent, and is owed nothing.
+/// B5: group messages that are not directed at us reach the agent and are owed nothing.
 #[tokio::test]
 async fn talk_of_the_group_is_owed_nothing() {
     let telegram = TelegramDouble::start().await;
@@ -75,9 +75,9 @@ async fn talk_of_the_group_is_owed_nothing() {
 
     ada.says("stay out of it");
 
-    gateway.agent_has(1).await;
-    gateway.settles().await;
-    assert_eq!(telegram.said(friends.id()), Vec::<String>::new());
+    gateway.until_agent_has(1).await;
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(friends.id()), Vec::<String>::new());
     gateway.stop().await;
 }
 
@@ -93,7 +93,7 @@ async fn a_topic_is_answered_in_the_topic() {
     ada.says(&format!("@{} say Rome", telegram.bot().username));
 
     assert_eq!(ada.hears("Rome").await.thread, Some(trips));
-    assert_eq!(gateway.agent_has(1).await.conversation.thread.as_deref(), Some(trips.to_string().as_str()));
+    assert_eq!(gateway.until_agent_has(1).await.conversation.thread.as_deref(), Some(trips.to_string().as_str()));
     gateway.stop().await;
 }
 
@@ -109,7 +109,7 @@ async fn a_reply_to_us_is_for_us_and_says_what_it_is_to() {
     ada.replies(said.id, "say why");
 
     ada.hears("why").await;
-    assert_eq!(gateway.agent_has(2).await.quoted.as_deref(), Some("yes"));
+    assert_eq!(gateway.until_agent_has(2).await.quoted.as_deref(), Some("yes"));
     gateway.stop().await;
 }
 
@@ -126,22 +126,22 @@ async fn a_command_with_our_name_is_the_command() {
     gateway.stop().await;
 }
 
-/// What waits takes its new words; the agent never sees the old ones.
+/// An edit replaces the text of a waiting message; the agent never sees the old text.
 #[tokio::test]
 async fn an_edit_changes_what_waits() {
     let telegram = TelegramDouble::start().await;
     let ada = telegram.person("Ada");
     let gateway = Gateway::start(&telegram).await;
     ada.says("begin one");
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
     let second = ada.says("say tow");
 
     ada.edits(second, "say two");
     telegram.all_confirmed().await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     ada.hears("two").await;
-    assert_eq!(gateway.agent_has(2).await.text, "say two");
+    assert_eq!(gateway.until_agent_has(2).await.text, "say two");
     gateway.stop().await;
 }
 
@@ -155,7 +155,7 @@ async fn an_album_is_one_turn_with_all_its_files() {
     ada.sends_album(&[b"one", b"two", b"three"], "say nice");
 
     ada.hears("nice").await;
-    let turn = gateway.agent_has(1).await;
+    let turn = gateway.until_agent_has(1).await;
     let bytes: Vec<_> = turn.attachments.iter().map(|file| file.bytes.as_deref()).collect();
     assert_eq!(bytes, [Some(&b"one"[..]), Some(b"two"), Some(b"three")]);
     assert_eq!(gateway.turns().len(), 1);
@@ -172,12 +172,12 @@ async fn a_file_that_cannot_be_fetched_leaves_the_words() {
     ada.sends_photo(b"a cat", "say meow");
 
     ada.hears("meow").await;
-    let files = gateway.agent_has(1).await.attachments;
+    let files = gateway.until_agent_has(1).await.attachments;
     assert_eq!(files.iter().map(|file| file.bytes.is_some()).collect::<Vec<_>>(), [false]);
     gateway.stop().await;
 }
 
-/// E4: what is not known, and what is broken, holds up nothing.
+/// E4: unknown and malformed updates block nothing.
 #[tokio::test]
 async fn updates_that_make_no_sense_are_let_pass() {
     let telegram = TelegramDouble::start().await;
@@ -194,7 +194,7 @@ async fn updates_that_make_no_sense_are_let_pass() {
     gateway.stop().await;
 }
 
-/// E1, E3: a poll whose answer is lost gives the same updates again.
+/// E1, E3: a poll whose response is lost returns the same updates again.
 #[tokio::test]
 async fn an_update_that_comes_twice_is_answered_once() {
     let telegram = TelegramDouble::start().await;
@@ -206,12 +206,12 @@ async fn an_update_that_comes_twice_is_answered_once() {
 
     ada.hears("once").await;
     telegram.all_confirmed().await;
-    gateway.settles().await;
-    assert_eq!(telegram.said(ada.id()), ["once"]);
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(ada.id()), ["once"]);
     gateway.stop().await;
 }
 
-/// E1: the cursor is where it was.
+/// E1: the cursor survives a restart.
 #[tokio::test]
 async fn after_a_restart_it_goes_on_where_it_was() {
     let telegram = TelegramDouble::start().await;
@@ -219,14 +219,14 @@ async fn after_a_restart_it_goes_on_where_it_was() {
     let gateway = Gateway::start(&telegram).await;
     ada.says("say one");
     ada.hears("one").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let gateway = gateway.restart(&telegram).await;
     ada.says("say two");
 
     ada.hears("two").await;
-    gateway.settles().await;
-    assert_eq!(telegram.said(ada.id()), ["one", "two"]);
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(ada.id()), ["one", "two"]);
     let first = &telegram.calls("getUpdates").into_iter().rfind(|call| call.params["timeout"] == 0).expect("a poll");
     assert!(first.params["offset"].is_i64(), "{first:?}");
     gateway.stop().await;
@@ -241,12 +241,12 @@ async fn a_second_poller_is_named_and_survived() {
     gateway.until_health("it polls", |health| health.inbound_at.is_some()).await;
     telegram.fault(Fault::refuse(ApiError::conflict("terminated by other getUpdates request")).on("getUpdates"));
 
-    let health = gateway.until_health("the other is named", |health| health.problem.is_some()).await;
+    let health = gateway.until_health("the conflict is reported", |health| health.problem.is_some()).await;
     assert!(health.problem.expect("a problem").contains("another program polls"));
     ada.says("say I am back");
 
     ada.hears("I am back").await;
-    gateway.until_health("it is over", |health| health.problem.is_none()).await;
+    gateway.until_health("the problem is gone", |health| health.problem.is_none()).await;
     gateway.stop().await;
 }
 
@@ -288,15 +288,15 @@ async fn an_outage_is_named_and_survived() {
     let ada = telegram.person("Ada");
     let gateway = Gateway::start(&telegram).await;
     ada.says("begin it");
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
-    telegram.outage(Outage::Refuse);
-    gateway.agent_goes_on();
-    gateway.until_health("it is named", |health| health.problem.is_some()).await;
-    telegram.lift();
+    telegram.start_outage(Outage::Refuse);
+    gateway.release_agent();
+    gateway.until_health("the problem is reported", |health| health.problem.is_some()).await;
+    telegram.end_outage();
 
     ada.finds("the answer", |message| message.ours && message.text.contains("that is all")).await;
-    gateway.until_health("it is over", |health| health.problem.is_none()).await;
+    gateway.until_health("the problem is gone", |health| health.problem.is_none()).await;
     gateway.stop().await;
 }
 
@@ -306,11 +306,11 @@ async fn a_token_that_is_refused_is_named() {
     telegram.fault(Fault::refuse(ApiError::new(401, "Unauthorized")).on("getMe"));
     let gateway = Gateway::start(&telegram).await;
 
-    let health = gateway.until_health("it is named", |health| health.problem.is_some()).await;
+    let health = gateway.until_health("the problem is reported", |health| health.problem.is_some()).await;
 
     let problem = health.problem.expect("a problem");
     assert!(problem.contains("token") && !problem.contains(telegram.token()), "{problem}");
-    gateway.until_health("it is over", |health| health.problem.is_none() && health.inbound_at.is_some()).await;
+    gateway.until_health("the problem is gone", |health| health.problem.is_none() && health.inbound_at.is_some()).await;
     gateway.stop().await;
 }
 
@@ -326,12 +326,12 @@ async fn a_choice_is_a_turn_and_its_button_is_answered() {
     let query = ada.presses(question.id, 1);
 
     ada.hears("less").await;
-    telegram.until("the button is answered", |view| view.callback_answer(&query)).await;
-    assert_eq!(gateway.agent_has(2).await.text, "say less");
+    telegram.until("the button is acknowledged", |view| view.callback_answer(&query)).await;
+    assert_eq!(gateway.until_agent_has(2).await.text, "say less");
     gateway.stop().await;
 }
 
-/// A question is closed by the first pick of who was asked: it says which, and its buttons go.
+/// The first pick by the person who was asked closes a question: it shows the choice and loses its buttons.
 #[tokio::test]
 async fn a_question_is_closed_by_its_first_pick() {
     let telegram = TelegramDouble::start().await;
@@ -340,21 +340,21 @@ async fn a_question_is_closed_by_its_first_pick() {
     let gateway = Gateway::start(&telegram).await;
     ada.says(&format!("@{} stay silent", telegram.bot().username));
     let question = ada.hears("Which of these?").await;
-    // The first time it cannot be closed: whoever presses then closes it.
+    // Closing fails the first time; the next press closes the question.
     telegram.fault(Fault::error_before(502).on("editMessageText").times(1));
 
     let others = bob.presses(question.id, 0);
-    telegram.until("it is answered", |view| view.callback_answer(&others)).await;
+    telegram.until("the button is acknowledged", |view| view.callback_answer(&others)).await;
     let first = ada.presses(question.id, 1);
-    telegram.until("it is answered", |view| view.callback_answer(&first)).await;
+    telegram.until("the button is acknowledged", |view| view.callback_answer(&first)).await;
     ada.hears("less").await;
-    assert_eq!(telegram.look(|view| view.message(friends.id(), question.id).map(|it| it.buttons.len())), Some(2));
+    assert_eq!(telegram.inspect(|view| view.message(friends.id(), question.id).map(|it| it.buttons.len())), Some(2));
     let again = ada.presses(question.id, 0);
-    telegram.until("it is answered", |view| view.callback_answer(&again)).await;
+    telegram.until("the button is acknowledged", |view| view.callback_answer(&again)).await;
 
-    let closed = ada.finds("it is closed", |message| message.id == question.id && message.buttons.is_empty()).await;
+    let closed = ada.finds("the closed one", |message| message.id == question.id && message.buttons.is_empty()).await;
     assert_eq!(closed.text, "Which of these?\n\n✓ say less");
-    gateway.settles().await;
+    gateway.until_settled().await;
     let texts: Vec<_> = gateway.turns().into_iter().map(|turn| turn.text).collect();
     assert_eq!(texts, ["stay silent", "say less"]);
     gateway.stop().await;
@@ -370,7 +370,7 @@ async fn the_agent_is_told_of_a_reaction_to_what_it_said() {
 
     ada.reacts(said.id, "👍");
 
-    let turn = gateway.agent_has(2).await;
+    let turn = gateway.until_agent_has(2).await;
     assert_eq!((turn.reaction.as_deref(), turn.quoted.as_deref()), (Some("👍"), Some("It will rain.")));
     gateway.stop().await;
 }
@@ -382,10 +382,10 @@ async fn a_group_that_moves_is_answered_where_it_is_now() {
     let ada = telegram.person("Ada");
     let gateway = Gateway::start(&telegram).await;
     ada.at(&friends).says(&format!("@{} begin it", telegram.bot().username));
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     let moved = telegram.migrate(&friends);
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     let answer = ada.at(&moved).finds("the answer", |message| message.ours && message.text.contains("all.")).await;
     assert!(answer.ours);
@@ -406,7 +406,7 @@ async fn another_bot_is_not_answered() {
     ada.says(&format!("@{} say it was I", telegram.bot().username));
 
     ada.hears("it was I").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     let directed: Vec<_> = gateway.turns().into_iter().map(|turn| turn.text).collect();
     assert_eq!(directed, ["say it was I"]);
     gateway.stop().await;

@@ -1,5 +1,4 @@
-//! A bot before a real core on a real database, against the Bot API double. The agent is scripted, and does
-//! what it is told.
+//! A bot with a real core and a real database, against the Bot API double. The agent is scripted and follows commands.
 
 mod checking;
 mod intake;

@@ -1,4 +1,4 @@
-//! What people see.
+//! Messages as people see them.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{Attachment, ChannelAdapter, FetchError};
@@ -36,7 +36,7 @@ async fn what_is_not_understood_is_sent_once_more_as_plain_text() {
     gateway.stop().await;
 }
 
-/// A13, A20: silence in a private chat has words.
+/// A13, A20: silence in a private chat produces a message.
 #[tokio::test]
 async fn a_silent_agent_is_spoken_for() {
     let telegram = TelegramDouble::start().await;
@@ -71,9 +71,9 @@ async fn a_long_answer_comes_in_parts() {
 
     ada.says(&format!("say {}", words.join(" ")));
 
-    gateway.agent_has(1).await;
-    gateway.settles().await;
-    assert_eq!(telegram.said(ada.id()).join(" "), words.join(" "));
+    gateway.until_agent_has(1).await;
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(ada.id()).join(" "), words.join(" "));
     gateway.stop().await;
 }
 
@@ -88,12 +88,12 @@ async fn what_may_have_arrived_is_sent_again_with_a_label() {
     ada.says("say once");
 
     ada.hears(&format!("{LABEL}\n\nonce")).await;
-    gateway.settles().await;
-    assert_eq!(telegram.said(ada.id()).len(), 2);
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(ada.id()).len(), 2);
     gateway.stop().await;
 }
 
-/// H4: waiting out a limit shows nothing twice.
+/// H4: waiting for a limit to end duplicates no message.
 #[tokio::test]
 async fn a_limit_is_waited_out() {
     let telegram = TelegramDouble::start().await;
@@ -104,24 +104,24 @@ async fn a_limit_is_waited_out() {
     ada.says("say later");
 
     ada.hears("later").await;
-    gateway.settles().await;
-    assert_eq!(telegram.said(ada.id()), ["later"]);
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(ada.id()), ["later"]);
     gateway.stop().await;
 }
 
-/// A18: nobody is there any more; it is a dead letter, and not tried again.
+/// A18: a message to a person who blocked the bot is a dead letter and not retried.
 #[tokio::test]
 async fn whoever_blocked_us_is_left_alone() {
     let telegram = TelegramDouble::start().await;
     let ada = telegram.person("Ada");
     let gateway = Gateway::start(&telegram).await;
     ada.says("begin it");
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     ada.blocks();
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let refused = telegram.calls("sendMessage").into_iter().filter(|call| call.error().is_some()).count();
     assert!((1..=3).contains(&refused), "{refused} tries");
 }
@@ -130,17 +130,17 @@ async fn whoever_blocked_us_is_left_alone() {
 async fn typing_is_shown_while_the_agent_is_at_work() {
     let telegram = TelegramDouble::start().await;
     let ada = telegram.person("Ada");
-    // Only a message ends a notice that is shown, and not a draft's last edit.
+    // Only a new message ends a typing notice; a draft's last edit does not.
     let bot = bot(TelegramSection { streaming: Streaming::Off, ..options(&telegram) });
     let gateway = Gateway::with(bot).await;
 
     ada.says("begin it");
 
-    telegram.called("sendChatAction", 1).await;
-    gateway.agent_goes_on();
+    telegram.until_called("sendChatAction", 1).await;
+    gateway.release_agent();
     ada.finds("the answer", |message| message.ours && message.text.contains("that is all")).await;
-    gateway.settles().await;
-    assert!(telegram.look(|view| view.typing(ada.id())).iter().all(|notice| !notice.shown));
+    gateway.until_settled().await;
+    assert!(telegram.inspect(|view| view.typing(ada.id())).iter().all(|notice| !notice.shown));
     gateway.stop().await;
 }
 
@@ -156,7 +156,7 @@ async fn a_file_of_the_answers_own_is_uploaded() {
 
     let photo = ada.finds("the photo", |message| message.media.as_deref() == Some("photo")).await;
     ada.hears("Here it is.").await;
-    assert_eq!(telegram.look(|view| view.file(ada.id(), photo.id)).as_deref(), Some(&b"a whole cat"[..]));
+    assert_eq!(telegram.inspect(|view| view.file(ada.id(), photo.id)).as_deref(), Some(&b"a whole cat"[..]));
     gateway.stop().await;
 }
 
@@ -167,16 +167,16 @@ async fn a_file_that_came_in_is_sent_back_by_its_id() {
     let gateway = Gateway::start(&telegram).await;
     ada.sends_document("a.txt", "text/plain", b"words", "say thanks");
     ada.hears("thanks").await;
-    let url = gateway.agent_has(1).await.attachments[0].attachment.url.clone();
+    let url = gateway.until_agent_has(1).await.attachments[0].attachment.url.clone();
 
     ada.says(&format!("send text/plain {url}"));
 
     let sent = ada.finds("the file", |message| message.ours && message.media.as_deref() == Some("document")).await;
-    assert_eq!(telegram.look(|view| view.file(ada.id(), sent.id)).as_deref(), Some(&b"words"[..]));
+    assert_eq!(telegram.inspect(|view| view.file(ada.id(), sent.id)).as_deref(), Some(&b"words"[..]));
     gateway.stop().await;
 }
 
-/// K2: a file that is not taken is named, and the words are there in any case.
+/// K2: a rejected file is named, and the text arrives in any case.
 #[tokio::test]
 async fn a_file_that_telegram_cannot_fetch_is_linked() {
     let telegram = TelegramDouble::start().await;
@@ -201,7 +201,7 @@ async fn files_are_fetched_within_bounds() {
     let gateway = Gateway::start(&telegram).await;
     ada.sends_document("a.txt", "text/plain", b"words", "one");
     ada.sends_large_document("b.bin", 21 << 20);
-    gateway.agent_has(2).await;
+    gateway.until_agent_has(2).await;
     let files: Vec<Attachment> =
         gateway.turns().into_iter().flat_map(|turn| turn.attachments).map(|file| file.attachment).collect();
     let bot = bot(options(&telegram));

@@ -1,4 +1,4 @@
-//! The text of a run that is still going on.
+//! Drafts: the text of a run in progress.
 
 use rejoinder_telegram::{Streaming, TelegramSection};
 use rejoinder_telegram_double::{ApiError, Fault, Person, TelegramDouble};
@@ -22,11 +22,11 @@ async fn a_draft_is_a_message_that_becomes_the_answer() {
     ada.says("begin It is so");
     let draft = ada.hears("It is so").await;
 
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     let answer = ada.hears("It is so and that is all.").await;
     assert_eq!(answer.id, draft.id);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ours(&ada), ["It is so and that is all."]);
     gateway.stop().await;
 }
@@ -41,11 +41,11 @@ async fn a_draft_in_a_group_is_linked_to_what_it_answers() {
     let asked = ada.says(&format!("@{} begin It is so", telegram.bot().username));
 
     assert_eq!(ada.hears("It is so").await.reply_to, Some(asked));
-    gateway.agent_goes_on();
+    gateway.release_agent();
     gateway.stop().await;
 }
 
-/// The message was removed by somebody: the answer is one of its own.
+/// Somebody deleted the draft: the answer is a new message.
 #[tokio::test]
 async fn a_draft_that_is_gone_leaves_the_answer() {
     let telegram = TelegramDouble::start().await;
@@ -55,10 +55,10 @@ async fn a_draft_that_is_gone_leaves_the_answer() {
     let draft = ada.hears("It is so").await;
 
     ada.deletes(draft.id);
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     ada.hears("It is so and that is all.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ours(&ada).len(), 1);
     gateway.stop().await;
 }
@@ -73,10 +73,10 @@ async fn a_draft_may_be_no_message() {
     let draft = telegram.until("the draft is shown", |view| view.draft(ada.id(), None)).await;
     assert_eq!((draft.text.as_str(), ours(&ada).len()), ("It is so", 0));
 
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     ada.hears("It is so and that is all.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ours(&ada).len(), 1);
     gateway.stop().await;
 }
@@ -89,12 +89,12 @@ async fn a_server_without_drafts_is_left_alone_with_them() {
     let gateway = streaming(&telegram, Streaming::Draft).await;
     for text in ["begin one", "begin two"] {
         ada.says(text);
-        gateway.agent_goes_on();
-        gateway.settles().await;
+        gateway.release_agent();
+        gateway.until_settled().await;
     }
 
     ada.hears("two and that is all.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(telegram.calls("sendMessageDraft").len() <= 1);
     gateway.stop().await;
 }
@@ -105,9 +105,9 @@ async fn without_streaming_there_is_the_answer_alone() {
     let ada = telegram.person("Ada");
     let gateway = streaming(&telegram, Streaming::Off).await;
     ada.says("begin It is so");
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     let answer = ada.hears("It is so and that is all.").await;
     assert!(answer.edits.is_empty());

@@ -2,14 +2,13 @@
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
-use rejoinder_core::{ChannelId, SystemClock, conformance::refusing::Refuses};
+use rejoinder_core::{ChannelId, SystemClock, conformance::rejecting::Rejection};
 use rejoinder_telegram::{Pace, Telegram, TelegramSection};
 use rejoinder_telegram_double::TelegramDouble;
 pub(crate) use rejoinder_testkit::{LABEL, SILENT};
 use rejoinder_testkit::{Setup, obedient};
 use url::Url;
 
-/// The gateway.
 pub(crate) struct Gateway(rejoinder_testkit::Gateway<Telegram>);
 
 impl Deref for Gateway {
@@ -20,7 +19,7 @@ impl Deref for Gateway {
     }
 }
 
-/// What the bot is made with: no limits, and short polls.
+/// The bot's options: no limits, and short polls.
 pub(crate) fn options(telegram: &TelegramDouble) -> TelegramSection {
     TelegramSection {
         token: telegram.token().into(),
@@ -54,18 +53,18 @@ impl Gateway {
         Self(rejoinder_testkit::Gateway::start(setup(), bot).await)
     }
 
-    /// One whose store refuses the first thing that is said.
-    pub(crate) async fn refusing(bot: Arc<Telegram>) -> Self {
-        Self(rejoinder_testkit::Gateway::start(setup().refusing(Refuses::Words), bot).await)
+    /// A gateway whose store refuses the first message.
+    pub(crate) async fn rejecting(bot: Arc<Telegram>) -> Self {
+        Self(rejoinder_testkit::Gateway::start(setup().rejecting(Rejection::Text), bot).await)
     }
 
-    /// Stops it, and starts another one on the same database.
+    /// Stops it and starts another one on the same database.
     pub(crate) async fn restart(self, telegram: &TelegramDouble) -> Self {
-        let setup = self.0.down().await;
+        let setup = self.0.shut_down().await;
         Self(rejoinder_testkit::Gateway::start(setup, bot(options(telegram))).await)
     }
 
-    /// Stops it; nothing is owed, and nothing waits to be sent.
+    /// Stops it, once nothing is owed and nothing waits to be sent.
     pub(crate) async fn stop(self) {
         self.0.stop().await;
     }

@@ -1,4 +1,4 @@
-//! Updates that Telegram posts.
+//! Updates that Telegram posts to a webhook.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::support::{Gateway, bot, http, options};
 
 const SECRET: &str = "right_one";
 
-/// A bot whose updates are posted, its listener, and where that is.
+/// A bot in webhook mode, its listener, and the listener's address.
 async fn posted(telegram: &TelegramDouble) -> (Arc<rejoinder_telegram::Telegram>, Url) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -48,18 +48,18 @@ async fn what_is_posted_is_answered() {
 
     ada.hears("two").await;
     telegram.all_confirmed().await;
-    assert_eq!(telegram.said(ada.id()), ["one", "two"]);
+    assert_eq!(telegram.bot_texts(ada.id()), ["one", "two"]);
     assert!(telegram.calls("getUpdates").is_empty());
     gateway.stop().await;
 }
 
-/// E3: an update that the store refuses is not posted again and again: what comes after it is answered.
+/// E3: an update that the store refuses is not posted over and over; later updates are answered.
 #[tokio::test]
 async fn an_update_that_the_store_refuses_costs_itself_only() {
     let telegram = TelegramDouble::start().await;
     let ada = telegram.person("Ada");
     let (bot, _) = posted(&telegram).await;
-    let gateway = Gateway::refusing(bot).await;
+    let gateway = Gateway::rejecting(bot).await;
     gateway.until_health("the webhook is set", |health| health.inbound_at.is_some()).await;
 
     for text in ["say poison", "say one", "say two"] {
@@ -68,11 +68,11 @@ async fn an_update_that_the_store_refuses_costs_itself_only() {
 
     ada.hears("two").await;
     telegram.all_confirmed().await;
-    assert_eq!(telegram.said(ada.id()), ["one", "two"]);
+    assert_eq!(telegram.bot_texts(ada.id()), ["one", "two"]);
     gateway.stop().await;
 }
 
-/// E3: an update that is posted again is known.
+/// E3: an update that is posted again is a duplicate.
 #[tokio::test]
 async fn an_update_that_is_posted_twice_is_answered_once() {
     let telegram = TelegramDouble::start().await;
@@ -89,8 +89,8 @@ async fn an_update_that_is_posted_twice_is_answered_once() {
     );
     assert_eq!(status(&url, Some(SECRET), &update).await, StatusCode::OK);
 
-    gateway.settles().await;
-    assert_eq!(telegram.said(chat), ["once"]);
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(chat), ["once"]);
     gateway.stop().await;
 }
 
@@ -110,7 +110,7 @@ async fn only_telegram_is_let_in() {
     gateway.stop().await;
 }
 
-/// Before it runs, and after it ended, Telegram is asked to come again.
+/// While the channel does not run, Telegram is asked to post again later.
 #[tokio::test]
 async fn nothing_is_taken_that_cannot_be_kept() {
     let telegram = TelegramDouble::start().await;
@@ -131,7 +131,7 @@ async fn a_webhook_that_cannot_be_set_is_named_and_tried_again() {
     let (bot, _) = posted(&telegram).await;
     let gateway = Gateway::with(bot).await;
 
-    let named = gateway.until_health("it is named", |health| health.problem.is_some()).await;
+    let named = gateway.until_health("the problem is reported", |health| health.problem.is_some()).await;
     assert!(named.problem.expect("a problem").contains("webhook"));
     ada.says("say after all");
 

@@ -1,4 +1,4 @@
-//! Chat pages: what can be said about one, and what is wrong.
+//! The configuration of chat pages, and its mistakes.
 
 use rejoinder_config::testing::{Machine, check_channel_manual};
 use rstest::rstest;
@@ -13,15 +13,15 @@ fn the_manual_holds() {
 #[rstest]
 #[case::a_name_that_is_taken(
     "[channels.webchat.ws]",
-    "`channels.webchat.ws` has a name that is taken: choose another (rejoinder.toml:1)"
+    "`channels.webchat.ws` has a reserved name: choose another (rejoinder.toml:1)"
 )]
 #[case::a_chat_page_for_all_without_a_token(
     "[channels.webchat.main]\naccess = \"token\"",
-    "`channels.webchat.main.token` must be set: access is \"token\" (`{ generate = true }` makes one) (rejoinder.toml:1)"
+    "`channels.webchat.main.token` must be set: access is \"token\" (`{ generate = true }` creates one) (rejoinder.toml:1)"
 )]
 #[case::a_token_that_nobody_asks_for(
     "[channels.webchat.main]\ntoken = \"t\"",
-    "`channels.webchat.main.token` is not asked for while access is \"loopback\": set access = \"token\", or take the token out (rejoinder.toml:2)"
+    "`channels.webchat.main.token` is not used while access is \"loopback\": set access = \"token\", or remove this token (rejoinder.toml:2)"
 )]
 #[case::an_access_that_there_is_not(
     "[channels.webchat.main]\naccess = \"public\"",

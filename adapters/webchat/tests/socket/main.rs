@@ -1,4 +1,4 @@
-//! The chat's socket and its page, on a real core and a real store.
+//! Tests of the chat's socket with the real core and a real store.
 
 mod support;
 
@@ -81,7 +81,7 @@ async fn what_was_missed_is_there_after_a_reconnect() {
 
     let (mut page, welcome) = chat.page(HERE).await;
     assert_eq!(welcome["turns"][0]["status"], "accepted");
-    chat.go_on();
+    chat.release_agent();
 
     let turn = page.sees("answered").await;
     let (_, welcome) = chat.page(HERE).await;
@@ -97,7 +97,7 @@ async fn a_draft_is_shown_while_it_is_written() {
 
     page.says_text("message-1", "write slowly").await;
     let draft = page.hears("draft").await;
-    chat.go_on();
+    chat.release_agent();
 
     let turn = page.sees("answered").await;
     assert_eq!((&draft["turn_id"], &draft["html"]), (&turn["turn_id"], &json!("<p>**so</p>")));
@@ -127,7 +127,7 @@ async fn a_pick_is_the_next_turn(#[case] choice: serde_json::Value) {
     assert_eq!((&turn["text"], &turn["shown"]["text"]), (&json!("That"), &json!("*That*")));
 }
 
-/// B14. In two windows as well, and after a reconnect.
+/// B14. Also with two windows, and after a reconnect.
 #[tokio::test]
 async fn a_question_is_answered_by_the_first_pick() {
     let chat = Chat::open().await;
@@ -173,10 +173,10 @@ async fn only_what_was_asked_can_be_picked(
     assert_eq!(page.hears("error").await["code"], code);
 }
 
-/// E3: whoever said it is told, and is not asked to try again; what is said next is answered.
+/// E3. The page is informed and not asked to retry; the next message is answered.
 #[tokio::test]
 async fn a_message_that_the_store_refuses_costs_itself_only() {
-    let chat = Chat::refusing().await;
+    let chat = Chat::rejecting().await;
     let (mut page, _) = chat.page(HERE).await;
 
     page.says_text("message-1", "poison").await;
@@ -199,7 +199,7 @@ async fn nobody_hears_another_conversation() {
 
     page.says_text("message-1", "write slowly").await;
     page.hears("draft").await;
-    chat.go_on();
+    chat.release_agent();
     let turn = page.sees("answered").await;
 
     other.says(&json!({"type": "older", "before": turn["turn_id"]})).await;
@@ -215,7 +215,7 @@ async fn a_conversation_that_is_open_twice_is_the_same_in_both() {
 
     here.says_text("message-1", "wait").await;
     let turn = there.sees("accepted").await;
-    chat.go_on();
+    chat.release_agent();
 
     assert_eq!(turn["text"], "wait");
     assert_eq!(here.sees("answered").await, there.sees("answered").await);
@@ -291,7 +291,7 @@ async fn without_a_proper_hello_there_is_no_conversation(
     #[case] closed: u16,
 ) {
     let chat = Chat::open().await;
-    let mut page = chat.stranger().await;
+    let mut page = chat.open_socket().await;
 
     page.says(&frame).await;
 
@@ -305,7 +305,7 @@ async fn without_a_proper_hello_there_is_no_conversation(
 #[tokio::test]
 async fn without_the_token_there_is_no_conversation(#[case] token: Option<&str>, #[case] code: &str) {
     let chat = Chat::with(Access::Token("right".into())).await;
-    let mut page = chat.stranger().await;
+    let mut page = chat.open_socket().await;
 
     page.says(&json!({"type": "hello", "conversation": HERE, "token": token})).await;
 
@@ -316,7 +316,7 @@ async fn without_the_token_there_is_no_conversation(#[case] token: Option<&str>,
 #[tokio::test]
 async fn with_the_token_there_is() {
     let chat = Chat::with(Access::Token("right".into())).await;
-    let mut page = chat.stranger().await;
+    let mut page = chat.open_socket().await;
 
     page.says(&json!({"type": "hello", "conversation": HERE, "token": "right"})).await;
 
@@ -347,7 +347,7 @@ async fn a_chat_that_ends_says_so_and_pages_come_back_later() {
     chat.stop().await;
 
     assert_eq!(page.next().await, Err(1001));
-    let mut page = chat.stranger().await;
+    let mut page = chat.open_socket().await;
     let error = page.hears("error").await;
     assert_eq!((&error["code"], &error["retry"]), (&json!("unavailable"), &json!(true)));
     assert_eq!(page.next().await, Err(1013));

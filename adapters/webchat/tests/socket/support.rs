@@ -1,4 +1,4 @@
-//! A web chat on a real core and a real store, and a page that speaks its protocol.
+//! A web chat with the real core and a real store, and a client of its protocol.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use futures_util::{SinkExt, StreamExt};
 use rejoinder_core::{
     Cause, Ladder, Policies, Policy, Question, Rung, SharedClock, SystemClock,
     conformance::{
-        refusing::Refuses,
+        rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
     },
 };
@@ -22,10 +22,10 @@ use tokio_tungstenite::{
     tungstenite::{self, Message, client::IntoClientRequest},
 };
 
-/// What nothing here takes as long as.
+/// The longest wait for a frame.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An agent that does what it is told.
+/// An agent that does what the messages tell it.
 fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
     ScriptedAgent::new(clock, move |turn| match turn.text.as_str() {
@@ -48,9 +48,9 @@ impl Chat {
         Self::with(Access::Loopback).await
     }
 
-    /// One whose store refuses the first thing that is said.
-    pub(crate) async fn refusing() -> Self {
-        Self::on(Access::Loopback, setup().refusing(Refuses::Words)).await
+    /// A chat whose store refuses the first message.
+    pub(crate) async fn rejecting() -> Self {
+        Self::on(Access::Loopback, setup().rejecting(Rejection::Text)).await
     }
 
     pub(crate) async fn with(access: Access) -> Self {
@@ -78,25 +78,25 @@ impl Chat {
         Self { address, gateway }
     }
 
-    /// Lets an agent that waits go on.
-    pub(crate) fn go_on(&self) {
-        self.gateway.agent_goes_on();
+    /// Lets a waiting agent continue.
+    pub(crate) fn release_agent(&self) {
+        self.gateway.release_agent();
     }
 
     pub(crate) async fn stop(&self) {
-        self.gateway.ends(Duration::ZERO).await;
+        self.gateway.stop_engine(Duration::ZERO).await;
     }
 
-    /// A page that has said hello and was welcomed.
+    /// A page after hello and welcome.
     pub(crate) async fn page(&self, conversation: &str) -> (Page, Value) {
-        let mut page = self.stranger().await;
+        let mut page = self.open_socket().await;
         page.says(&json!({"type": "hello", "conversation": conversation})).await;
         let welcome = page.hears("welcome").await;
         (page, welcome)
     }
 
-    /// A socket on which nothing was said yet.
-    pub(crate) async fn stranger(&self) -> Page {
+    /// A socket before hello.
+    pub(crate) async fn open_socket(&self) -> Page {
         self.connect(&[]).await.expect("an open socket")
     }
 
@@ -116,11 +116,11 @@ fn setup() -> Setup {
         settings.policies = Policies::new(Policy { ladder, ..Policy::default() });
         let choices = vec!["This".to_owned(), "That".to_owned()];
         let question = Question { text: "Which?".to_owned(), choices, anyone: false };
-        settings.words = settings.words.clone().with_question("what", question);
+        settings.templates = settings.templates.clone().with_question("what", question);
     })
 }
 
-/// The other end of a socket.
+/// The client's end of a socket.
 pub(crate) struct Page {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
@@ -134,7 +134,7 @@ impl Page {
         self.says(&json!({"type": "message", "id": id, "text": text})).await;
     }
 
-    /// The next frame, unless the socket was closed: then the code.
+    /// The next frame; the error is the close code.
     pub(crate) async fn next(&mut self) -> Result<Value, u16> {
         loop {
             let message = timeout(PATIENCE, self.socket.next()).await.expect("a frame in time");
@@ -147,7 +147,7 @@ impl Page {
         }
     }
 
-    /// The next frame of a type.
+    /// The next frame of type `kind`.
     pub(crate) async fn hears(&mut self, kind: &str) -> Value {
         loop {
             let frame = self.next().await.unwrap_or_else(|code| panic!("closed with {code} before {kind}"));
@@ -157,7 +157,7 @@ impl Page {
         }
     }
 
-    /// The next turn that is as it should be.
+    /// The next turn that satisfies `is_right`.
     pub(crate) async fn until_turn(&mut self, is_right: impl Fn(&Value) -> bool) -> Value {
         loop {
             let turn = self.hears("turn").await["turn"].take();

@@ -27,7 +27,7 @@ fn settings(token: Option<&str>, signing_secret: Option<&str>, hub_secret: Optio
         public_url: None,
         clock: Arc::new(SystemClock),
         http: reqwest::Client::builder().build().unwrap(),
-        hang_up: CancellationToken::new(),
+        stop_waiting: CancellationToken::new(),
     }
 }
 
@@ -39,7 +39,7 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     pairs.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
 }
 
-/// Signed with the specification's own library, for another body, key or time where a test wants it.
+/// Headers signed with the specification's own library.
 fn signed(secret: &str, id: &str, timestamp: i64, body: &[u8]) -> HeaderMap {
     let signature = Webhook::new(secret).unwrap().sign(id, timestamp, body).unwrap();
     headers(&[("webhook-id", id), ("webhook-timestamp", &timestamp.to_string()), ("webhook-signature", &signature)])
@@ -60,7 +60,7 @@ fn refusal(result: Result<Caller<'_>, Problem>) -> String {
 #[case("bearer right")]
 #[case("Bearer   right ")]
 fn a_caller_with_the_token_is_let_in_before_its_body_is_read(#[case] authorization: &str) {
-    let caller = every_kind().before_body(&headers(&[("authorization", authorization)])).unwrap();
+    let caller = every_kind().check_headers(&headers(&[("authorization", authorization)])).unwrap();
 
     assert_eq!(caller, Some(Caller::Token));
 }
@@ -76,7 +76,7 @@ fn a_caller_with_the_token_is_let_in_before_its_body_is_read(#[case] authorizati
 #[case(&[("authorization", "right")])]
 #[case(&[("webhook-id", "msg_1")])]
 fn a_caller_with_nothing_that_could_hold_is_refused_before_its_body_is_read(#[case] pairs: &[(&'static str, &str)]) {
-    let problem = every_kind().before_body(&headers(pairs)).unwrap_err();
+    let problem = every_kind().check_headers(&headers(pairs)).unwrap_err();
 
     assert_eq!(problem.status(), StatusCode::UNAUTHORIZED);
     let response = axum::response::IntoResponse::into_response(problem);
@@ -87,9 +87,9 @@ fn a_caller_with_nothing_that_could_hold_is_refused_before_its_body_is_read(#[ca
 fn a_signature_is_no_use_at_a_hook_that_knows_no_such_key() {
     let auth = Auth::new(&settings(Some("right"), None, None)).unwrap();
 
-    assert!(auth.before_body(&signed(SIGNING_SECRET, ID, NOW, BODY)).is_err());
-    assert!(auth.signed(&signed(SIGNING_SECRET, ID, NOW, BODY), BODY, now()).is_err());
-    assert!(auth.before_body(&headers(&[("x-hub-signature-256", "sha256=00")])).is_err());
+    assert!(auth.check_headers(&signed(SIGNING_SECRET, ID, NOW, BODY)).is_err());
+    assert!(auth.check_signature(&signed(SIGNING_SECRET, ID, NOW, BODY), BODY, now()).is_err());
+    assert!(auth.check_headers(&headers(&[("x-hub-signature-256", "sha256=00")])).is_err());
 }
 
 #[test]
@@ -98,11 +98,11 @@ fn a_wrong_token_beside_a_right_signature_is_let_in() {
     let mut headers = signed(SIGNING_SECRET, ID, NOW, BODY);
     headers.insert(header::AUTHORIZATION, "Bearer of-the-proxy".parse().unwrap());
 
-    assert_eq!(auth.before_body(&headers).unwrap(), None);
-    assert_eq!(auth.signed(&headers, BODY, now()).unwrap(), Caller::Signature { id: Some(ID) });
+    assert_eq!(auth.check_headers(&headers).unwrap(), None);
+    assert_eq!(auth.check_signature(&headers, BODY, now()).unwrap(), Caller::Signature { id: Some(ID) });
 }
 
-/// The example of the reference libraries' own tests.
+/// The example from the reference libraries' tests.
 #[test]
 fn the_specifications_example_is_let_in() {
     let headers = headers(&[
@@ -111,7 +111,7 @@ fn the_specifications_example_is_let_in() {
         ("webhook-signature", "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw="),
     ]);
 
-    assert_eq!(every_kind().signed(&headers, BODY, now()).unwrap(), Caller::Signature { id: Some(ID) });
+    assert_eq!(every_kind().check_signature(&headers, BODY, now()).unwrap(), Caller::Signature { id: Some(ID) });
 }
 
 /// M6.
@@ -119,7 +119,10 @@ fn the_specifications_example_is_let_in() {
 fn a_signature_over_another_body_is_refused() {
     let headers = signed(SIGNING_SECRET, ID, NOW, br#"{"message":"another"}"#);
 
-    assert_eq!(refusal(every_kind().signed(&headers, BODY, now())), "webhook-signature is not this body's");
+    assert_eq!(
+        refusal(every_kind().check_signature(&headers, BODY, now())),
+        "webhook-signature does not match the body"
+    );
 }
 
 /// M6.
@@ -132,7 +135,7 @@ fn a_signature_over_another_body_is_refused() {
 fn a_signature_holds_for_five_minutes(#[case] seconds: i64, #[case] is_let_in: bool) {
     let headers = signed(SIGNING_SECRET, ID, NOW + seconds, BODY);
 
-    assert_eq!(every_kind().signed(&headers, BODY, now()).is_ok(), is_let_in);
+    assert_eq!(every_kind().check_signature(&headers, BODY, now()).is_ok(), is_let_in);
 }
 
 /// M6: each of the three parts is signed.
@@ -151,7 +154,7 @@ fn a_request_with_one_part_changed_is_refused(#[case] name: &'static str, #[case
     let mut headers = signed(SIGNING_SECRET, ID, NOW, BODY);
     headers.insert(name, value.parse().unwrap());
 
-    refusal(every_kind().signed(&headers, BODY, now()));
+    refusal(every_kind().check_signature(&headers, BODY, now()));
 }
 
 #[rstest]
@@ -161,10 +164,10 @@ fn a_request_with_one_part_missing_is_refused(#[case] name: &'static str) {
     let mut headers = signed(SIGNING_SECRET, ID, NOW, BODY);
     headers.remove(name);
 
-    assert_eq!(refusal(every_kind().signed(&headers, BODY, now())), format!("{name} is missing"));
+    assert_eq!(refusal(every_kind().check_signature(&headers, BODY, now())), format!("{name} is missing"));
 }
 
-/// M6: `{id}.{timestamp}.{body}` must not be cut at another place.
+/// M6: `{id}.{timestamp}.{body}` cannot be split at another place.
 #[test]
 fn a_signed_request_cannot_be_cut_anew() {
     let recorded = signed(SIGNING_SECRET, "msg_1", NOW - 3600, format!("{NOW}.hello").as_bytes());
@@ -172,7 +175,7 @@ fn a_signed_request_cannot_be_cut_anew() {
     headers.insert("webhook-id", format!("msg_1.{}", NOW - 3600).parse().unwrap());
     headers.insert("webhook-timestamp", NOW.to_string().parse().unwrap());
 
-    refusal(every_kind().signed(&headers, b"hello", now()));
+    refusal(every_kind().check_signature(&headers, b"hello", now()));
 }
 
 #[test]
@@ -181,10 +184,10 @@ fn a_sender_that_changes_its_key_signs_with_both() {
     let signature = headers["webhook-signature"].to_str().unwrap().to_owned();
     headers.insert("webhook-signature", format!("v1,AAAA v1a,BBBB {signature}").parse().unwrap());
 
-    assert!(every_kind().signed(&headers, BODY, now()).is_ok());
+    assert!(every_kind().check_signature(&headers, BODY, now()).is_ok());
 }
 
-/// The example of GitHub's page "Validating webhook deliveries".
+/// The example from GitHub's page "Validating webhook deliveries".
 const HUB_SIGNATURE_OF_HELLO: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
 #[test]
@@ -192,8 +195,8 @@ fn githubs_example_is_let_in() {
     let headers = headers(&[("x-hub-signature-256", HUB_SIGNATURE_OF_HELLO)]);
 
     let auth = every_kind();
-    assert_eq!(auth.before_body(&headers).unwrap(), None);
-    assert_eq!(auth.signed(&headers, b"Hello, World!", now()).unwrap(), Caller::Signature { id: None });
+    assert_eq!(auth.check_headers(&headers).unwrap(), None);
+    assert_eq!(auth.check_signature(&headers, b"Hello, World!", now()).unwrap(), Caller::Signature { id: None });
 }
 
 /// M6.
@@ -207,7 +210,7 @@ fn githubs_example_is_let_in() {
 fn a_hub_signature_that_is_not_this_bodys_is_refused(#[case] signature: &str, #[case] body: &[u8]) {
     let headers = headers(&[("x-hub-signature-256", signature)]);
 
-    refusal(every_kind().signed(&headers, body, now()));
+    refusal(every_kind().check_signature(&headers, body, now()));
 }
 
 #[test]
@@ -232,7 +235,7 @@ fn the_token_opens_every_result() {
 
 #[test]
 fn a_hook_is_never_open() {
-    assert_eq!(Auth::new(&settings(None, None, None)).err(), Some(SettingsError::Open));
+    assert_eq!(Auth::new(&settings(None, None, None)).err(), Some(SettingsError::NoSecret));
     assert_eq!(Auth::new(&settings(Some(" "), None, None)).err(), Some(SettingsError::Empty("token")));
     assert_eq!(Auth::new(&settings(None, None, Some(""))).err(), Some(SettingsError::Empty("hub_secret")));
 }

@@ -3,26 +3,25 @@
 use axum::http::StatusCode;
 use percent_encoding::percent_decode_str;
 
-use super::{Message, Problem, not_utf8};
+use super::{HookMessage, Problem, not_utf8};
 
-/// Reads a form with the fields of the JSON body; `attachments` may stand in it several times, each an
-/// address.
+/// Reads a form with the same fields as the JSON body. `attachments` may appear several times, each with one URL.
 ///
 /// # Errors
-/// When it is no form of ours.
-pub(super) fn read(content: &str) -> Result<Message, Problem> {
-    let mut message = Message::default();
+/// When a field is not UTF-8, is repeated or exceeds the limits, or when the body looks like JSON.
+pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
+    let mut message = HookMessage::default();
     for field in content.split('&').filter(|field| !field.is_empty()) {
         let (name, value) = field.split_once('=').unwrap_or((field, ""));
-        message.take(&decoded(name)?, decoded(value)?)?;
+        message.add_field(&decoded(name)?, decoded(value)?)?;
     }
-    // What `curl -d '{…}'` sends when nobody tells it otherwise.
+    // `curl -d '{…}'` sends JSON as a form unless its Content-Type is set.
     if message.text.is_none() && content.trim_start().starts_with('{') {
         return Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "empty-message",
             "The message is empty",
-            "the form has no field `message`; it looks like JSON, which is sent with `Content-Type: application/json`",
+            "the form has no field `message`; if the body is JSON, send it with `Content-Type: application/json`",
         )
         .about("message"));
     }

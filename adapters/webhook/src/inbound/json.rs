@@ -3,14 +3,14 @@
 use axum::http::StatusCode;
 use serde_json::error::Category;
 
-use super::{Message, Problem, invalid};
+use super::{HookMessage, Problem, invalid};
 
-/// Reads an object. Fields that are not known are let pass.
+/// Reads an object. Unknown fields are ignored.
 ///
 /// # Errors
 /// 400 with line and column when it is not JSON, 422 with the field when a value is of the wrong type.
-pub(super) fn read(content: &str) -> Result<Message, Problem> {
-    // A derived reader takes a list for an object, by position.
+pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
+    // serde would read the fields of an object from a list, by position.
     if content.trim_start().starts_with('[') {
         serde_json::from_str::<serde::de::IgnoredAny>(content).map_err(|error| not_json(&error))?;
         return Err(Problem::new(
@@ -31,10 +31,11 @@ fn not_json(error: &serde_json::Error) -> Problem {
         .at(error.line(), error.column())
 }
 
-/// Reads it once more, slowly, to say which field it is.
+/// Reads the body again, more slowly, to name the wrong field.
 fn wrong_type(content: &str, error: &serde_json::Error) -> Problem {
     let mut reader = serde_json::Deserializer::from_str(content);
-    let path = serde_path_to_error::deserialize::<_, Message>(&mut reader).err().map(|error| error.path().to_string());
+    let path =
+        serde_path_to_error::deserialize::<_, HookMessage>(&mut reader).err().map(|error| error.path().to_string());
     let problem = match path.filter(|path| path != ".") {
         Some(path) => invalid(format!("cannot be read: {error}"), path),
         None => Problem::new(

@@ -1,34 +1,33 @@
-//! `multipart/form-data` bodies (RFC 7578), as Apple Shortcuts sends a form. Fields are taken; files are
-//! not, for a message holds addresses of files.
+//! `multipart/form-data` bodies (RFC 7578), which Apple Shortcuts sends for forms. Files are refused: a message
+//! holds the URLs of files.
 
 use axum::http::StatusCode;
 
-use super::{Message, Problem, invalid};
+use super::{HookMessage, Problem, invalid};
 use crate::quoted::parameter;
 
-/// Reads a form with the fields of the JSON body; `attachments` may stand in it several times, each an
-/// address.
+/// Reads a form with the same fields as the JSON body. `attachments` may appear several times, each with one URL.
 ///
 /// # Errors
-/// When it is no form of ours.
-pub(super) fn read(content: &str, boundary: &str) -> Result<Message, Problem> {
+/// When the form is malformed, contains a file, or has a field that is repeated or exceeds the limits.
+pub(super) fn read(content: &str, boundary: &str) -> Result<HookMessage, Problem> {
     let delimiter = format!("\r\n--{boundary}");
     let mut rest = match content.strip_prefix(&delimiter[2..]) {
         Some(rest) => rest,
         None => content.split_once(&delimiter).ok_or_else(broken)?.1,
     };
-    let mut message = Message::default();
+    let mut message = HookMessage::default();
     while !rest.starts_with("--") {
         let part = rest.trim_start_matches([' ', '\t']).strip_prefix("\r\n").ok_or_else(broken)?;
         let (part, after) = part.split_once(&delimiter).ok_or_else(broken)?;
         let (headers, value) = part.split_once("\r\n\r\n").ok_or_else(broken)?;
-        take(&mut message, headers, value)?;
+        add_part(&mut message, headers, value)?;
         rest = after;
     }
     Ok(message)
 }
 
-fn take(message: &mut Message, headers: &str, value: &str) -> Result<(), Problem> {
+fn add_part(message: &mut HookMessage, headers: &str, value: &str) -> Result<(), Problem> {
     let disposition = headers
         .split("\r\n")
         .filter_map(|line| line.split_once(':'))
@@ -36,9 +35,9 @@ fn take(message: &mut Message, headers: &str, value: &str) -> Result<(), Problem
     let disposition = disposition.ok_or_else(broken)?;
     let name = parameter(disposition, "name").ok_or_else(broken)?;
     if parameter(disposition, "filename").is_some() && name != "message" {
-        return Err(invalid("is a file: files are named by their address, in `attachments`", name));
+        return Err(invalid("is a file: send files as URLs in `attachments`", name));
     }
-    message.take(name, value.to_owned())
+    message.add_field(name, value.to_owned())
 }
 
 fn broken() -> Problem {

@@ -212,7 +212,7 @@ fn a_form_may_hold_so_many_fields_and_no_more() {
     }
 }
 
-/// Fields of U+FFFD once cost a copy of the body each: 30 s for the first of these.
+/// A regression: each field with U+FFFD once caused a copy of the body, and the first form here took 30 s.
 #[test]
 fn a_hostile_form_costs_no_more_than_its_length() {
     let begun = std::time::Instant::now();

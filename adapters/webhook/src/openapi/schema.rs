@@ -1,38 +1,40 @@
-//! The shapes of what is sent and received, as they are described. `answer.rs`, `inbound.rs` and
-//! [`rejoinder_kit::Problem`] read and write them; the tests here hold the two together.
-#![expect(dead_code, reason = "descriptions, never made")]
+//! The schemas of requests and responses. Their doc comments become the API's descriptions.
+//!
+//! The real types are in `answer.rs`, `inbound.rs` and [`rejoinder_kit::Problem`]. A test in `answer/tests.rs` compares the
+//! fields of answers.
+#![expect(dead_code, reason = "types that only describe; no value of them is made")]
 
 use utoipa::ToSchema;
 
-/// A message to the agent. Fields that are not known are let pass.
+/// A message to the agent. Unknown fields are ignored.
 #[derive(ToSchema)]
 #[schema(as = HookMessage)]
 pub(crate) struct Question {
-    /// What is asked. May be empty, or not there, only when there are attachments.
+    /// The text of the message. May be empty or missing only if there are attachments.
     #[schema(min_length = 1)]
     message: String,
-    /// Who asks, in the caller's own terms: the conversation, too, when none is named.
+    /// Your name for the person who asks. Also selects the conversation, unless one is named.
     #[schema(max_length = 256)]
     sender: Option<String>,
-    /// What it belongs to: messages of one conversation are answered in order, and the agent remembers.
+    /// Your name for the conversation. Its messages are answered in order, and the agent remembers them.
     #[schema(max_length = 256)]
     conversation: Option<String>,
-    /// Files, by their addresses.
+    /// Files, given by their URLs.
     #[schema(max_items = 32)]
     attachments: Option<Vec<File>>,
 }
 
-/// A file, by its address.
+/// A file, given by its URL.
 #[derive(ToSchema)]
 #[schema(as = HookFile)]
 pub(crate) struct File {
-    /// Its name; the end of its address when there is none.
+    /// The file's name. If missing, the last segment of the URL is used.
     #[schema(max_length = 256)]
     name: Option<String>,
-    /// Its IANA media type.
+    /// The file's IANA media type.
     #[schema(max_length = 256)]
     media_type: Option<String>,
-    /// Where it is. The gateway does not fetch it.
+    /// The file's URL. The gateway does not fetch it.
     #[schema(max_length = 4096, format = "uri")]
     url: String,
 }
@@ -41,97 +43,97 @@ pub(crate) struct File {
 #[derive(ToSchema)]
 #[schema(as = HookForm)]
 pub(crate) struct Form {
-    /// What is asked.
+    /// The text of the message.
     #[schema(min_length = 1)]
     message: String,
-    /// Who asks.
+    /// Your name for the person who asks. Also selects the conversation, unless one is named.
     #[schema(max_length = 256)]
     sender: Option<String>,
-    /// What it belongs to.
+    /// Your name for the conversation.
     #[schema(max_length = 256)]
     conversation: Option<String>,
-    /// Addresses of files.
+    /// URLs of files.
     #[schema(max_items = 32)]
     attachments: Option<Vec<String>>,
 }
 
-/// A turn's result. What does not apply is not there.
+/// A turn's result. Fields that do not apply are omitted.
 #[derive(ToSchema)]
 #[schema(as = HookAnswer)]
 pub(crate) struct Answer {
-    /// The turn.
+    /// The id of the turn.
     #[schema(format = "uuid")]
     turn_id: String,
-    /// How it stands. `accepted` and `deferred` change; the others do not.
+    /// The turn's status. `accepted` and `deferred` can still change; the others are final.
     status: Status,
-    /// What kind of answer it is.
+    /// The kind of answer, when the status is `answered`.
     #[schema(nullable = false)]
     signal: Option<Signal>,
-    /// Its words, Markdown; the emoji of a reaction; what is said of a deferral.
+    /// The answer's text in Markdown, the emoji of a reaction, or the text of a deferral.
     #[schema(nullable = false)]
     reply: Option<String>,
-    /// Files that go with it.
+    /// Files that belong to the answer.
     #[schema(nullable = false)]
     attachments: Option<Vec<Attachment>>,
-    /// What the person may pick from: the pick is sent as the next message of the conversation.
+    /// Options to pick from. To pick one, send it as the next message of the conversation.
     #[schema(nullable = false)]
     choices: Option<Vec<String>>,
-    /// There when it was not the agent that answered.
+    /// Present if a fallback answered instead of the agent.
     #[schema(nullable = false)]
     fallback: Option<Fallback>,
-    /// Where the result is, for good.
+    /// The permanent URL of the result, until the status is final.
     #[schema(nullable = false, format = "uri-reference")]
     result_url: Option<String>,
-    /// In how many seconds it makes sense to ask there.
+    /// Seconds to wait before fetching `result_url`.
     #[schema(nullable = false, minimum = 1, maximum = 30)]
     retry_after: Option<u32>,
 }
 
-/// How a turn stands.
+/// The status of a turn.
 #[derive(ToSchema)]
 #[schema(as = HookTurnStatus, rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// Taken in, and no answer yet.
+    /// The turn was accepted and has no answer yet.
     Accepted,
-    /// An answer was promised, and is owed.
+    /// A deferral was sent; the answer is still owed.
     Deferred,
-    /// Answered.
+    /// The turn was answered.
     Answered,
-    /// Called off by the person.
+    /// The person cancelled the turn.
     Cancelled,
-    /// There is no way to answer.
+    /// No answer could be delivered.
     Undeliverable,
 }
 
-/// A kind of answer.
+/// The kind of an answer.
 #[derive(ToSchema)]
 #[schema(as = HookSignal, rename_all = "snake_case")]
 pub(crate) enum Signal {
-    /// Words.
+    /// A text.
     Reply,
     /// An emoji.
     Reaction,
 }
 
-/// Which rung spoke, and why.
+/// What answered instead of the agent, and why.
 #[derive(ToSchema)]
 #[schema(as = HookFallback)]
 pub(crate) struct Fallback {
-    /// Why the agent's own answer is not there: `silent`, `error`, `timeout`, `refused`, `unreadable`.
+    /// Why the agent's own answer is missing: `silent`, `error`, `timeout`, `refused`, `unreadable`.
     cause: String,
-    /// What spoke: `say:silent`, `handoff:orchestrator`, …
+    /// The rung of the ladder that answered: `say:silent`, `handoff:orchestrator`, …
     rung: String,
 }
 
-/// A file that goes with an answer.
+/// A file that belongs to an answer.
 #[derive(ToSchema)]
 #[schema(as = HookAttachment)]
 pub(crate) struct Attachment {
-    /// Its name.
+    /// The file's name.
     name: String,
-    /// Its IANA media type.
+    /// The file's IANA media type.
     media_type: String,
-    /// Where it is.
+    /// The file's URL.
     url: String,
 }
 
@@ -139,17 +141,17 @@ pub(crate) struct Attachment {
 #[derive(ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct Problem {
-    /// What kind of problem: `urn:rejoinder:problem:` and a name.
+    /// The kind of problem: `urn:rejoinder:problem:` followed by a name.
     #[schema(example = "urn:rejoinder:problem:empty-message")]
     r#type: String,
-    /// The kind, in words.
+    /// A short description of the kind.
     title: String,
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     status: u32,
-    /// What was wrong this time.
+    /// What is wrong with this request.
     detail: String,
-    /// The field of the body that it is about.
+    /// The field of the body that is wrong.
     #[schema(nullable = false)]
     field: Option<String>,
     /// The line of the body, counted from 1.

@@ -8,7 +8,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_445_412_480_000);
 
 fn judged(status: u16, retry_after: Option<&'static str>) -> Result<(), DeliveryError> {
     let headers = retry_after.map(|value| (RETRY_AFTER, HeaderValue::from_static(value))).into_iter().collect();
-    judge(StatusCode::from_u16(status).unwrap(), &headers, NOW)
+    classify(StatusCode::from_u16(status).unwrap(), &headers, NOW)
 }
 
 fn limited(seconds: u64) -> impl Fn(&DeliveryError) -> bool {

@@ -1,4 +1,4 @@
-//! Hooks: what can be said about one, and what is wrong.
+//! The keys of a hook's section, and the errors for wrong values.
 
 use rejoinder_config::testing::{Machine, check_channel_manual};
 use rstest::rstest;
@@ -29,7 +29,7 @@ fn the_manual_holds() {
 #[rstest]
 #[case::an_open_hook(
     "[channels.webhook.siri]\nwait = \"5s\"",
-    "`channels.webhook.siri.token` must be set, or `signing_secret`, or `hub_secret`: a hook is never open (`token = { generate = true }` makes a token) (rejoinder.toml:1)"
+    "`channels.webhook.siri.token` must be set, unless `signing_secret` or `hub_secret` is: a hook is never open (`token = { generate = true }` makes a token) (rejoinder.toml:1)"
 )]
 #[case::a_wait_that_is_too_long(
     "[channels.webhook.siri]\ntoken = \"t\"\nwait = \"11m\"",
@@ -37,15 +37,15 @@ fn the_manual_holds() {
 )]
 #[case::a_signing_secret_that_is_none(
     "[channels.webhook.siri]\nsigning_secret = \"abc\"",
-    "`channels.webhook.siri.signing_secret` must be \"whsec_\" and a key in base64, as Standard Webhooks has them (rejoinder.toml:2)"
+    "`channels.webhook.siri.signing_secret` must be \"whsec_\" followed by a base64 key, as Standard Webhooks requires (rejoinder.toml:2)"
 )]
 #[case::an_unsigned_callback(
     "[channels.webhook.siri]\ntoken = \"t\"\ncallback_url = \"http://127.0.0.1/\"",
-    "`channels.webhook.siri.callback_secret` must be set: what is posted to callback_url is signed with it (rejoinder.toml:1)"
+    "`channels.webhook.siri.callback_secret` must be set: the posts to callback_url are signed with it (rejoinder.toml:1)"
 )]
 #[case::a_callback_secret_for_nothing(
     "[channels.webhook.siri]\ntoken = \"t\"\ncallback_secret = \"whsec_AAAA\"",
-    "`channels.webhook.siri.callback_secret` is not used without `callback_url`: set that, or take this out (rejoinder.toml:3)"
+    "`channels.webhook.siri.callback_secret` is not used without `callback_url`: set that, or remove this key (rejoinder.toml:3)"
 )]
 #[case::a_callback_that_is_not_http(
     "[channels.webhook.siri]\ntoken = \"t\"\ncallback_url = \"ftp://host/\"",

@@ -12,9 +12,9 @@ use std::{
 use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing};
 use hmac::{Hmac, Mac};
 use rejoinder_core::{
-    SharedClock, SystemClock, Words,
+    SharedClock, SystemClock, Templates,
     conformance::{
-        refusing::Refuses,
+        rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
     },
 };
@@ -38,7 +38,7 @@ pub(crate) const CALLBACK_SECRET: &str = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4
 pub(crate) const HUB_SECRET: &str = "everybody knows";
 pub(crate) const BODY_LIMIT: usize = 4096;
 
-/// Does what it is told: `say …`, `react …`, `stay silent`, `wait for me`, `count`.
+/// Obeys commands: `say …`, `react …`, `stay silent`, `wait for me`, `count`.
 fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let (gate, runs) = (gate.clone(), AtomicU32::new(0));
     ScriptedAgent::new(clock, move |turn| {
@@ -54,11 +54,10 @@ fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     })
 }
 
-/// The gateway.
 pub(crate) struct Hook {
     pub(crate) address: SocketAddr,
     pub(crate) client: Client,
-    pub(crate) hang_up: CancellationToken,
+    pub(crate) stop_waiting: CancellationToken,
     gateway: Gateway<WebhookAdapter>,
 }
 
@@ -76,9 +75,9 @@ impl Hook {
         Self::with(None, setup()).await
     }
 
-    /// One whose store refuses the first thing that is said.
-    pub(crate) async fn refusing() -> Self {
-        Self::with(None, setup().refusing(Refuses::Words)).await
+    /// A gateway whose store refuses the first message text.
+    pub(crate) async fn rejecting() -> Self {
+        Self::with(None, setup().rejecting(Rejection::Text)).await
     }
 
     pub(crate) async fn with_callback(url: Url) -> Self {
@@ -87,7 +86,7 @@ impl Hook {
 
     async fn with(callback_url: Option<Url>, setup: Setup) -> Self {
         let client = Client::builder().redirect(redirect::Policy::none()).build().expect("a client");
-        let hang_up = CancellationToken::new();
+        let stop_waiting = CancellationToken::new();
         let hook = Arc::new(
             WebhookAdapter::new(WebhookSettings {
                 name: "siri".to_owned(),
@@ -104,23 +103,23 @@ impl Hook {
                 public_url: None,
                 clock: Arc::new(SystemClock),
                 http: client.clone(),
-                hang_up: hang_up.clone(),
+                stop_waiting: stop_waiting.clone(),
             })
             .expect("sound settings"),
         );
         let gateway = Gateway::start(setup, Arc::clone(&hook)).await;
         let address = serve(rejoinder_webhook::router([hook], former(&gateway))).await;
         gateway.until_live().await;
-        Self { address, client, hang_up, gateway }
+        Self { address, client, stop_waiting, gateway }
     }
 
-    /// The gateway is stopped, and started again without this hook.
+    /// Restarts the gateway without this hook.
     pub(crate) async fn is_removed(&mut self) {
-        self.gateway.loses_its_channel().await;
+        self.gateway.restart_without_channel().await;
         self.address = serve(rejoinder_webhook::router([], former(&self.gateway))).await;
     }
 
-    /// An address of before, as it reads now.
+    /// A result's URL from before the restart, with the new address.
     pub(crate) fn now_at(&self, url: &str) -> String {
         let path = url.find("/hooks/").expect("the address of a hook");
         format!("http://{}{}", self.address, &url[path..])
@@ -136,7 +135,7 @@ impl Hook {
         self.bare_post().bearer_auth(TOKEN)
     }
 
-    /// A post to the hook, signed as Standard Webhooks has it.
+    /// A post to the hook, with a Standard Webhooks signature.
     pub(crate) fn signed(&self, secret: &str, id: &str, body: &str) -> RequestBuilder {
         let seconds = rejoinder_core::Clock::now(&SystemClock).as_millis() / 1000;
         let signature = Webhook::new(secret).expect("a key").sign(id, seconds, body.as_bytes()).expect("text");
@@ -159,7 +158,7 @@ impl Hook {
         Answered::of(request.send().await.expect("an answer")).await
     }
 
-    /// Writes a whole request, and closes the connection without reading an answer.
+    /// Writes a whole request, and closes the connection without reading the response.
     pub(crate) async fn ask_and_hang_up(&self, key: &str, text: &str) {
         let mut connection = TcpStream::connect(self.address).await.expect("a listener");
         let request = format!(
@@ -174,12 +173,12 @@ impl Hook {
 
     /// Returns once the agent is in the middle of `wait for me`.
     pub(crate) async fn agent_waits(&self) {
-        until("the agent waits", async || self.gateway.told().iter().any(|told| told.starts_with("wait"))).await;
+        until("the agent waits", async || self.gateway.agent_texts().iter().any(|text| text.starts_with("wait"))).await;
     }
 
     /// Lets the agent end one `wait for me`.
-    pub(crate) fn agent_goes_on(&self) {
-        self.gateway.agent_goes_on();
+    pub(crate) fn release_agent(&self) {
+        self.gateway.release_agent();
     }
 
     /// Returns once the result at `url` is final.
@@ -190,10 +189,10 @@ impl Hook {
     }
 
     pub(crate) async fn engine_stops(&self) {
-        self.gateway.ends(Duration::from_secs(5)).await;
+        self.gateway.stop_engine(Duration::from_secs(5)).await;
     }
 
-    /// Stops the gateway; nothing is owed, and nothing waits to be sent.
+    /// Stops the gateway, and checks that nothing is owed and nothing waits to be sent.
     pub(crate) async fn stop(self) {
         self.gateway.stop().await;
     }
@@ -207,9 +206,9 @@ async fn serve(router: Router) -> SocketAddr {
 }
 
 fn setup() -> Setup {
-    let words = || Words::default().with_template("", "silent", "Sorry, there is nothing to say.");
-    let words = move || words().with_template("", "deferral", "Still working on this.");
-    Setup::new().agent(agent).settings(move |settings| settings.words = words())
+    let templates = || Templates::default().with_template("", "silent", "Sorry, there is nothing to say.");
+    let templates = move || templates().with_template("", "deferral", "Still working on this.");
+    Setup::new().agent(agent).settings(move |settings| settings.templates = templates())
 }
 
 pub(crate) fn hub_signature(body: &str) -> String {
@@ -217,7 +216,7 @@ pub(crate) fn hub_signature(body: &str) -> String {
     format!("sha256={}", hex::encode(key.chain_update(body).finalize().into_bytes()))
 }
 
-/// A response, or a request that was posted to a callback.
+/// A response, or a post to a callback.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
@@ -236,23 +235,23 @@ impl Answered {
         value.to_str().expect("text")
     }
 
-    /// Checks it with the specification's own library.
+    /// Verifies the signature with the specification's own library.
     pub(crate) fn assert_signed(&self, secret: &str) {
         Webhook::new(secret)
             .expect("a key")
             .verify(self.body.as_bytes(), &self.headers)
-            .expect("a signature that holds");
+            .expect("a signature that is valid");
     }
 }
 
-/// Somebody's server that a callback is posted to.
+/// A server that receives callbacks.
 pub(crate) struct Receiver {
     address: SocketAddr,
     posted: mpsc::UnboundedReceiver<Answered>,
 }
 
 impl Receiver {
-    /// Answers with `statuses`, one after the other.
+    /// Responds with `statuses`, one after the other.
     pub(crate) async fn answering(statuses: &'static [u16]) -> Self {
         let (sender, posted) = mpsc::unbounded_channel();
         let statuses = Arc::new(Mutex::new(statuses.iter()));

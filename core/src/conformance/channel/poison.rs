@@ -1,4 +1,4 @@
-//! An event that the store refuses costs nobody else anything.
+//! The check that an event which the store rejects does not block others.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -7,41 +7,41 @@ use std::{
 
 use super::{
     PlatformDouble,
-    door::{Door, gateway, until},
+    accept_switch::{AcceptSwitch, gateway, until},
 };
 use crate::{
     conformance::{
-        layered::{Layered, Nothing},
-        refusing::{Refuses, Refusing},
+        layered::{Layered, NullStore},
+        rejecting::{RejectingLayer, Rejection},
     },
     model::event::EventKind,
 };
 
-/// An event that the store will not take is acknowledged all the same: what comes after it is taken in. Its payload is
-/// kept, under its key.
+/// An event that the store rejects is acknowledged, and the next event is accepted. Its payload is stored under its key,
+/// without its text.
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 pub async fn a_poison_event_costs_itself_only(double: &dyn PlatformDouble) {
-    let door = Arc::new(Door::default());
-    door.is_open.store(true, Ordering::SeqCst);
-    let behind = Layered { layer: Arc::clone(&door), store: Arc::new(Nothing) };
-    let store = Arc::new(Refusing::before(Arc::new(behind), Refuses::Words));
+    let switch = Arc::new(AcceptSwitch::default());
+    switch.is_open.store(true, Ordering::SeqCst);
+    let switched = Layered { layer: Arc::clone(&switch), store: Arc::new(NullStore) };
+    let store = Arc::new(RejectingLayer::wrap(Arc::new(switched), Rejection::Text));
     let engine = gateway(double, Arc::clone(&store) as _).await;
 
     let poison = double.fresh_payload();
-    double.brings(poison.clone()).await;
-    until("the event is brought to the store", async || store.layer.refused() > 0).await;
+    double.inject(poison.clone()).await;
+    until("the event reaches the store", async || store.layer.rejected() > 0).await;
     until("the event is acknowledged", async || double.is_acknowledged(&poison).await).await;
     let next = double.fresh_payload();
-    double.brings(next.clone()).await;
+    double.inject(next.clone()).await;
     until("the next event is acknowledged", async || double.is_acknowledged(&next).await).await;
 
-    let taken = door.taken();
+    let accepted = switch.accepted();
     assert!(
-        taken.iter().any(|event| event.kind == EventKind::Other && event.text.is_empty() && !event.raw.is_empty()),
-        "the payload is kept: {taken:#?}"
+        accepted.iter().any(|event| event.kind == EventKind::Other && event.text.is_empty() && !event.raw.is_empty()),
+        "the payload is kept: {accepted:#?}"
     );
-    assert!(taken.iter().any(|event| !event.text.is_empty()), "what comes after it is taken in: {taken:#?}");
+    assert!(accepted.iter().any(|event| !event.text.is_empty()), "the next event is accepted: {accepted:#?}");
     engine.stop(Duration::ZERO).await;
 }

@@ -1,4 +1,4 @@
-//! An agent that acts by a script.
+//! An agent that follows a script.
 
 use std::{
     sync::{
@@ -24,51 +24,51 @@ use crate::{
     },
 };
 
-/// What an agent does in one run, step by step, and how it ends.
+/// The steps and the end of one run of an agent.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// What it does, in this order.
-    pub steps: Vec<Step>,
-    /// How it ends.
-    pub end: End,
-    /// Whether it goes on when it is told to stop.
+    /// The steps, in order.
+    pub steps: Vec<ScriptStep>,
+    /// The end after the last step.
+    pub end: ScriptEnd,
+    /// Whether it continues when it is cancelled.
     pub ignores_cancel: bool,
 }
 
-/// What an agent does before it ends.
+/// One step of a run.
 #[derive(Clone, Debug)]
-pub enum Step {
-    /// Takes so long.
+pub enum ScriptStep {
+    /// Sleeps on the agent's clock.
     Take(Duration),
     /// Waits at a gate, or until the run is cancelled.
     Wait(Gate),
     /// Streams a piece of text.
     Stream(String),
-    /// Streams this in place of all that it has streamed.
+    /// Streams this text in place of all that it has streamed.
     Rewrite(String),
-    /// Uses a tool of this name.
+    /// Reports the use of a tool with this name.
     Tool(String),
-    /// Reports what it consumed.
+    /// Reports the tokens consumed so far.
     Use(Usage),
-    /// Sends a message of its own.
+    /// Sends a message to the conversation, as the turn's answer.
     Send(String),
 }
 
 /// How a run ends.
 #[derive(Clone, Debug)]
-pub enum End {
-    /// With an outcome.
+pub enum ScriptEnd {
+    /// With this outcome.
     Outcome(Outcome),
     /// With a deferral.
     Defer {
-        /// What the person is told.
+        /// The deferral's text; `None` for the operator's template.
         note: Option<String>,
         /// How long after the end of the run the answer is due.
         within: Duration,
     },
-    /// With an error.
+    /// With an error of this text.
     Fail(String),
-    /// With this status, where it is asked over HTTP; else with an error.
+    /// With this HTTP status, if the agent is called over HTTP; otherwise with an error.
     Refuse(u16),
     /// With a panic.
     Panic,
@@ -76,30 +76,30 @@ pub enum End {
     Hang,
 }
 
-/// What a run waits for until the test lets it through.
+/// A gate that a run waits at until the test lets it through.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<Semaphore>);
 
 impl Default for Gate {
-    /// A closed one.
+    /// A closed gate.
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(0)))
     }
 }
 
 impl Gate {
-    /// Lets everybody through, now and later.
-    pub fn opens(&self) {
+    /// Lets all runs through, now and later.
+    pub fn open(&self) {
         self.0.close();
     }
 
-    /// Lets one through, now or later.
-    pub fn lets_one_through(&self) {
+    /// Lets one run through, now or later.
+    pub fn release_one(&self) {
         self.0.add_permits(1);
     }
 
-    /// Waits to be let through.
-    pub async fn passes(&self) {
+    /// Waits until the gate lets the caller through.
+    pub async fn wait(&self) {
         if let Ok(permit) = self.0.acquire().await {
             permit.forget();
         }
@@ -107,139 +107,139 @@ impl Gate {
 }
 
 impl Script {
-    /// Replies `text`.
+    /// Replies with `text`.
     #[must_use]
     pub fn replies(text: &str) -> Self {
-        Self::ends(End::Outcome(Outcome::Reply(Reply::text(text))))
+        Self::ends(ScriptEnd::Outcome(Outcome::Reply(Reply::text(text))))
     }
 
-    /// Replies with `reply`, files and all.
+    /// Replies with `reply`, its files included.
     #[must_use]
     pub const fn answers(reply: Reply) -> Self {
-        Self::ends(End::Outcome(Outcome::Reply(reply)))
+        Self::ends(ScriptEnd::Outcome(Outcome::Reply(reply)))
     }
 
-    /// Puts `emoji` on the message.
+    /// Reacts to the message with `emoji`.
     #[must_use]
     pub fn reacts(emoji: &str) -> Self {
-        Self::ends(End::Outcome(Outcome::React(emoji.to_owned())))
+        Self::ends(ScriptEnd::Outcome(Outcome::React(emoji.to_owned())))
     }
 
-    /// Chooses silence.
+    /// Ends in silence for `reason`.
     #[must_use]
     pub fn is_silent(reason: &str) -> Self {
-        Self::ends(End::Outcome(Outcome::Silent(reason.to_owned())))
+        Self::ends(ScriptEnd::Outcome(Outcome::Silent(reason.to_owned())))
     }
 
-    /// Puts the answer off.
+    /// Defers the answer, due `within` this time after the end of the run.
     #[must_use]
     pub fn defers(note: Option<&str>, within: Duration) -> Self {
-        Self::ends(End::Defer { note: note.map(str::to_owned), within })
+        Self::ends(ScriptEnd::Defer { note: note.map(str::to_owned), within })
     }
 
-    /// Fails.
+    /// Fails with the error text `why`.
     #[must_use]
     pub fn fails(why: &str) -> Self {
-        Self::ends(End::Fail(why.to_owned()))
+        Self::ends(ScriptEnd::Fail(why.to_owned()))
     }
 
-    /// Refuses with this status of HTTP.
+    /// Fails with this HTTP status; see [`ScriptEnd::Refuse`].
     #[must_use]
     pub const fn refuses(status: u16) -> Self {
-        Self::ends(End::Refuse(status))
+        Self::ends(ScriptEnd::Refuse(status))
     }
 
-    /// Panics.
+    /// Panics after its steps.
     #[must_use]
     pub const fn panics() -> Self {
-        Self::ends(End::Panic)
+        Self::ends(ScriptEnd::Panic)
     }
 
     /// Never ends.
     #[must_use]
     pub const fn hangs() -> Self {
-        Self::ends(End::Hang)
+        Self::ends(ScriptEnd::Hang)
     }
 
-    /// Takes so long, after what it did before.
+    /// Adds a step that sleeps for `time`.
     #[must_use]
     pub fn taking(self, time: Duration) -> Self {
-        self.doing(Step::Take(time))
+        self.doing(ScriptStep::Take(time))
     }
 
-    /// Waits at a gate, after what it did before.
+    /// Adds a step that waits at a gate.
     #[must_use]
     pub fn waiting(self, gate: &Gate) -> Self {
-        self.doing(Step::Wait(gate.clone()))
+        self.doing(ScriptStep::Wait(gate.clone()))
     }
 
-    /// Streams a piece of text, after what it did before.
+    /// Adds a step that streams a piece of text.
     #[must_use]
     pub fn streaming(self, text: &str) -> Self {
-        self.doing(Step::Stream(text.to_owned()))
+        self.doing(ScriptStep::Stream(text.to_owned()))
     }
 
-    /// Takes back what it streamed, and streams `text` in its place.
+    /// Adds a step that replaces all streamed text by `text`.
     #[must_use]
     pub fn rewriting(self, text: &str) -> Self {
-        self.doing(Step::Rewrite(text.to_owned()))
+        self.doing(ScriptStep::Rewrite(text.to_owned()))
     }
 
-    /// Uses a tool, after what it did before.
+    /// Adds a step that reports the use of a tool.
     #[must_use]
     pub fn using(self, tool: &str) -> Self {
-        self.doing(Step::Tool(tool.to_owned()))
+        self.doing(ScriptStep::Tool(tool.to_owned()))
     }
 
-    /// Reports what it consumed, after what it did before.
+    /// Adds a step that reports the tokens consumed so far.
     #[must_use]
     pub fn consuming(self, usage: Usage) -> Self {
-        self.doing(Step::Use(usage))
+        self.doing(ScriptStep::Use(usage))
     }
 
-    /// Sends a message of its own, after what it did before.
+    /// Adds a step that sends a message as the turn's answer.
     #[must_use]
     pub fn sending(self, text: &str) -> Self {
-        self.doing(Step::Send(text.to_owned()))
+        self.doing(ScriptStep::Send(text.to_owned()))
     }
 
-    /// Goes on when it is told to stop.
+    /// Makes the run continue when it is cancelled.
     #[must_use]
     pub const fn ignoring_cancel(mut self) -> Self {
         self.ignores_cancel = true;
         self
     }
 
-    const fn ends(end: End) -> Self {
+    const fn ends(end: ScriptEnd) -> Self {
         Self { steps: Vec::new(), end, ignores_cancel: false }
     }
 
-    fn doing(mut self, step: Step) -> Self {
+    fn doing(mut self, step: ScriptStep) -> Self {
         self.steps.push(step);
         self
     }
 }
 
-/// A run that an agent was given.
+/// A run that the agent has begun.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// What it was given.
+pub struct ScriptedRun {
+    /// The agent's input.
     pub turn: AgentTurn,
-    /// What became of its own sends, so far.
+    /// The results of its own sends so far, in order.
     pub sent: Vec<SendResult>,
 }
 
-/// Gives the script of a run.
+/// Chooses the script of a run.
 type Director = Box<dyn Fn(&AgentTurn) -> Script + Send + Sync>;
 
-/// An agent that acts by the scripts of a test.
+/// An agent that follows the scripts of a test.
 pub struct ScriptedAgent {
     clock: SharedClock,
     director: Director,
     history: usize,
     reads: &'static [&'static str],
-    runs: Mutex<Vec<Run>>,
-    given: watch::Sender<usize>,
+    runs: Mutex<Vec<ScriptedRun>>,
+    run_count: watch::Sender<usize>,
     steps: AtomicU64,
 }
 
@@ -250,7 +250,7 @@ impl std::fmt::Debug for ScriptedAgent {
 }
 
 impl ScriptedAgent {
-    /// An agent that takes its time on `clock`, and whose script for each run `director` gives.
+    /// Makes an agent that sleeps on `clock`; `director` chooses the script of each run.
     pub fn new(clock: SharedClock, director: impl Fn(&AgentTurn) -> Script + Send + Sync + 'static) -> Self {
         Self {
             clock,
@@ -258,46 +258,46 @@ impl ScriptedAgent {
             history: 0,
             reads: &[],
             runs: Mutex::default(),
-            given: watch::Sender::new(0),
+            run_count: watch::Sender::new(0),
             steps: AtomicU64::new(0),
         }
     }
 
-    /// The same agent, wanting so many lines of history.
+    /// Makes it ask for `lines` lines of history.
     #[must_use]
     pub fn remembering(mut self, lines: usize) -> Self {
         self.history = lines;
         self
     }
 
-    /// The same agent, reading files whose media type begins with one of these.
+    /// Makes it ask for the bytes of files whose media type begins with one of `media_types`.
     #[must_use]
     pub const fn reading(mut self, media_types: &'static [&'static str]) -> Self {
         self.reads = media_types;
         self
     }
 
-    /// Waits until it was given so many runs.
+    /// Waits until it has been given this many runs.
     ///
     /// # Panics
-    /// Never: the agent holds what it waits for.
-    pub async fn given(&self, runs: usize) {
-        self.given.subscribe().wait_for(|given| *given >= runs).await.expect("the agent lives");
+    /// Never: the agent holds the sender.
+    pub async fn wait_for_runs(&self, runs: usize) {
+        self.run_count.subscribe().wait_for(|count| *count >= runs).await.expect("the agent lives");
     }
 
     /// The runs it was given, in order.
     #[must_use]
-    pub fn runs(&self) -> Vec<Run> {
+    pub fn runs(&self) -> Vec<ScriptedRun> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The turns it was given, in order, with what was said.
+    /// The id and text of the turn of each run, in order.
     #[must_use]
     pub fn turns(&self) -> Vec<(TurnId, String)> {
         self.runs().into_iter().map(|run| (run.turn.turn, run.turn.text)).collect()
     }
 
-    /// How many steps it made: it stands still when the agent does.
+    /// The number of steps begun, ends included. It stops growing when the agent is idle.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::SeqCst)
@@ -325,7 +325,7 @@ impl AgentRuntime for ScriptedAgent {
         }
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(AgentError::Failed("it was told to stop".to_owned())),
+            () = cancel.cancelled() => Err(AgentError::Failed("it was cancelled".to_owned())),
             outcome = self.act(script, turn, events) => outcome,
         }
     }
@@ -335,20 +335,20 @@ impl ScriptedAgent {
     async fn act(&self, script: Script, turn: AgentTurn, events: RunEvents) -> Result<Outcome, AgentError> {
         let index = {
             let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-            runs.push(Run { turn, sent: Vec::new() });
+            runs.push(ScriptedRun { turn, sent: Vec::new() });
             runs.len() - 1
         };
-        self.given.send_modify(|given| *given += 1);
+        self.run_count.send_modify(|count| *count += 1);
         for step in script.steps {
             self.steps.fetch_add(1, Ordering::SeqCst);
             match step {
-                Step::Take(time) => self.clock.sleep(time).await,
-                Step::Wait(gate) => gate.passes().await,
-                Step::Stream(text) => events.text(text).await,
-                Step::Rewrite(text) => events.rewrite(text).await,
-                Step::Tool(name) => events.tool(name).await,
-                Step::Use(usage) => events.usage(usage).await,
-                Step::Send(text) => {
+                ScriptStep::Take(time) => self.clock.sleep(time).await,
+                ScriptStep::Wait(gate) => gate.wait().await,
+                ScriptStep::Stream(text) => events.text(text).await,
+                ScriptStep::Rewrite(text) => events.rewrite(text).await,
+                ScriptStep::Tool(name) => events.tool(name).await,
+                ScriptStep::Use(usage) => events.usage(usage).await,
+                ScriptStep::Send(text) => {
                     let sent = events.send(Reply::text(text)).await;
                     self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].sent.push(sent);
                 }
@@ -356,12 +356,12 @@ impl ScriptedAgent {
         }
         self.steps.fetch_add(1, Ordering::SeqCst);
         match script.end {
-            End::Outcome(outcome) => Ok(outcome),
-            End::Defer { note, within } => Ok(Outcome::Defer { note, due: self.clock.now() + within }),
-            End::Fail(why) => Err(AgentError::Failed(why)),
-            End::Refuse(status) => Err(AgentError::Failed(status.to_string())),
-            End::Panic => panic!("a bug of the agent's"),
-            End::Hang => std::future::pending().await,
+            ScriptEnd::Outcome(outcome) => Ok(outcome),
+            ScriptEnd::Defer { note, within } => Ok(Outcome::Defer { note, due: self.clock.now() + within }),
+            ScriptEnd::Fail(why) => Err(AgentError::Failed(why)),
+            ScriptEnd::Refuse(status) => Err(AgentError::Failed(status.to_string())),
+            ScriptEnd::Panic => panic!("a bug in the agent"),
+            ScriptEnd::Hang => std::future::pending().await,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A gateway's way to the scripted platform.
+//! The adapter for the scripted platform.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,11 +18,11 @@ use crate::{
     },
 };
 
-/// How long to wait before an event that was not accepted is brought again.
+/// The pause before an event that was not accepted is given to the intake again.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Everything in full: receipts of the platform's, resends that may show twice, no drafts, no typing and no
-/// limits.
+/// Full support for edits, reactions, choices and files; receipts from the platform; ambiguous resends; no drafts, no
+/// typing and no limits.
 #[must_use]
 pub const fn capabilities() -> Capabilities {
     Capabilities {
@@ -45,7 +45,7 @@ pub const fn capabilities() -> Capabilities {
     }
 }
 
-/// A channel of one gateway to a [`Platform`]. Splits texts at [`ScriptedChannel::CUT`].
+/// A channel that connects one gateway to a [`Platform`]. Splits texts at [`ScriptedChannel::CUT`].
 #[derive(Debug)]
 pub struct ScriptedChannel {
     channel: ChannelId,
@@ -54,10 +54,10 @@ pub struct ScriptedChannel {
 }
 
 impl ScriptedChannel {
-    /// Where a text is cut into parts.
+    /// The separator between the parts of a text.
     pub const CUT: &str = "\n---\n";
 
-    /// The channel `channel` to `platform`.
+    /// Makes an adapter for `channel` on `platform` that declares `capabilities`.
     #[must_use]
     pub const fn new(channel: ChannelId, platform: Arc<Platform>, capabilities: Capabilities) -> Self {
         Self { channel, platform, capabilities }
@@ -89,7 +89,7 @@ impl ChannelAdapter for ScriptedChannel {
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         loop {
             let event = tokio::select! {
-                event = self.platform.mail() => event,
+                event = self.platform.next_event() => event,
                 () = shutdown.cancelled() => return Ok(()),
             };
             if intake.accept(event).await.is_ok() {
@@ -112,7 +112,7 @@ impl ChannelAdapter for ScriptedChannel {
             Action::Typing { .. } => self.capabilities.typing,
         };
         if support == Support::No {
-            return Err(DeliveryError::Unsupported("the test said so".to_owned()));
+            return Err(DeliveryError::Unsupported("the test's capabilities exclude it".to_owned()));
         }
         self.platform.deliver(delivery, &self.capabilities).await
     }

@@ -1,4 +1,4 @@
-//! A small platform in memory.
+//! A small in-memory platform.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -20,86 +20,86 @@ use crate::model::{
 /// What goes wrong with one delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is done, and the answer is lost.
+    /// The platform performs it, and the response is lost.
     LoseResponse,
-    /// It never arrives, and nobody can tell.
+    /// The request is lost, and the adapter cannot tell.
     LoseRequest,
-    /// It is refused for good.
+    /// The platform rejects it permanently.
     Refuse,
-    /// It certainly was not accepted.
+    /// It certainly did not reach the platform.
     NotSent,
     /// The platform limits us.
     Limit {
-        /// For how long.
+        /// The wait that the platform asks for.
         retry_after: Duration,
-        /// What is blocked.
+        /// What the platform blocks meanwhile.
         scope: Scope,
     },
-    /// The credentials are not accepted.
+    /// The platform rejects our credentials.
     Unauthorized,
     /// The adapter panics before it sends.
     Panic,
-    /// The adapter never comes back.
+    /// The adapter's call never returns.
     Hang,
 }
 
-/// A message, as a person sees it.
+/// A message or a reaction, as a person sees it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Post {
-    /// The platform's id.
+    /// The platform's id of the message.
     pub id: String,
-    /// Where it is.
+    /// The address it was sent to.
     pub conversation: ConversationRef,
-    /// What it says now; the emoji of a reaction.
+    /// The current text; the emoji of a reaction.
     pub text: String,
-    /// What it replies to, or reacts to.
+    /// The id of the message that it replies or reacts to.
     pub to: Option<String>,
-    /// Whether it says that it may be a second copy.
+    /// Whether it is labelled as a possible second copy.
     pub labelled: bool,
 }
 
-/// Something that a person could notice, in the order it happened.
+/// One performed delivery, which a person could notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// Where.
+pub struct SeenDelivery {
+    /// The address it was sent to.
     pub conversation: ConversationRef,
     /// The turn it belongs to.
     pub turn: TurnId,
-    /// The delivery.
+    /// The id of the delivery; a resend has the same one.
     pub delivery: DeliveryId,
-    /// Which part of how many.
+    /// The number of the part, counted from 1, and the number of parts.
     pub part: (u32, u32),
     /// The signal it carries; `None` for drafts and typing.
     pub signal: Option<SignalKind>,
     /// How the signal came to be.
     pub via: Option<Via>,
-    /// Whether it says that it may be a second copy.
+    /// Whether it is labelled as a possible second copy.
     pub labelled: bool,
-    /// What was done.
+    /// The action that was performed.
     pub action: Action,
 }
 
-/// Decides what goes wrong with a delivery.
-type Trouble = Box<dyn FnMut(&Delivery) -> Option<Fault> + Send>;
+/// Chooses the fault of a delivery, if any.
+type FaultChooser = Box<dyn FnMut(&Delivery) -> Option<Fault> + Send>;
 
-/// The platform: what people see, and what goes wrong next. Shared by every gateway that a test starts.
+/// The platform's server: what people see, and the faults to come. All gateways that a test starts share it.
 pub struct Platform {
-    state: Mutex<State>,
+    state: Mutex<PlatformState>,
     held: watch::Sender<bool>,
-    mail: Notify,
+    inbox_changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct PlatformState {
     posts: Vec<Post>,
-    seen: Vec<Seen>,
+    seen: Vec<SeenDelivery>,
     keys: HashMap<DeliveryId, String>,
     faults: VecDeque<Fault>,
-    trouble: Option<Trouble>,
+    fault_chooser: Option<FaultChooser>,
     calling: HashMap<ConversationRef, u32>,
     calls: u64,
     is_down: bool,
-    wrongs: Vec<String>,
+    violations: Vec<String>,
     moved: HashMap<ConversationRef, String>,
     inbox: VecDeque<InboundEvent>,
     acknowledged: HashSet<String>,
@@ -113,14 +113,14 @@ impl std::fmt::Debug for Platform {
 
 impl Default for Platform {
     fn default() -> Self {
-        Self { state: Mutex::default(), held: watch::Sender::new(false), mail: Notify::new() }
+        Self { state: Mutex::default(), held: watch::Sender::new(false), inbox_changed: Notify::new() }
     }
 }
 
-/// One call of an adapter, counted while it lasts.
-struct Calling<'a>(&'a Platform, ConversationRef);
+/// A call in progress. It is counted for its conversation until dropped.
+struct CallGuard<'a>(&'a Platform, ConversationRef);
 
-impl Drop for Calling<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         if let Some(calling) = self.0.state().calling.get_mut(&self.1) {
             *calling -= 1;
@@ -129,94 +129,94 @@ impl Drop for Calling<'_> {
 }
 
 impl Platform {
-    /// An empty platform.
+    /// Makes a platform without messages and faults.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// The next signal meets `fault`; after earlier ones, each of its own.
-    pub fn next(&self, fault: Fault) {
+    /// Queues `fault`: each signal or draft message takes the next one of the queue.
+    pub fn queue_fault(&self, fault: Fault) {
         self.state().faults.push_back(fault);
     }
 
-    /// `trouble` decides what goes wrong with each signal, when no fault is waiting.
-    pub fn trouble(&self, trouble: impl FnMut(&Delivery) -> Option<Fault> + Send + 'static) {
-        self.state().trouble = Some(Box::new(trouble));
+    /// Makes `chooser` choose the fault of each signal or draft message while the queue is empty.
+    pub fn choose_faults(&self, chooser: impl FnMut(&Delivery) -> Option<Fault> + Send + 'static) {
+        self.state().fault_chooser = Some(Box::new(chooser));
     }
 
-    /// Nothing goes wrong any more.
-    pub fn calm_down(&self) {
+    /// Removes all faults and makes the platform reachable.
+    pub fn clear_faults(&self) {
         let mut state = self.state();
-        state.trouble = None;
+        state.fault_chooser = None;
         state.faults.clear();
         state.is_down = false;
     }
 
-    /// The platform cannot be reached, or can again.
+    /// Makes the platform unreachable, or reachable again.
     pub fn set_down(&self, is_down: bool) {
         self.state().is_down = is_down;
     }
 
-    /// Calls wait on their way, or go on.
+    /// Makes calls wait, or lets them continue.
     pub fn hold(&self, held: bool) {
         self.held.send_replace(held);
     }
 
-    /// What stands in a conversation now, in order.
+    /// The current messages of a conversation, in order.
     #[must_use]
     pub fn posts(&self, conversation: &ConversationRef) -> Vec<Post> {
         self.state().posts.iter().filter(|post| post.conversation == *conversation).cloned().collect()
     }
 
-    /// Everything that anybody could notice, in order.
+    /// All performed deliveries, in order.
     #[must_use]
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<SeenDelivery> {
         self.state().seen.clone()
     }
 
-    /// How often it was called.
+    /// The number of calls so far, failed ones included.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.state().calls
     }
 
-    /// Rules that were broken: two calls at once in one conversation, a draft after a final signal.
+    /// Violations of the rules: two simultaneous calls in one conversation, a draft after its turn's final signal.
     #[must_use]
-    pub fn wrongs(&self) -> Vec<String> {
-        self.state().wrongs.clone()
+    pub fn violations(&self) -> Vec<String> {
+        self.state().violations.clone()
     }
 
-    /// A person deletes a message of ours.
-    pub fn removes(&self, message: &str) {
+    /// Deletes a message, as a person does.
+    pub fn delete_post(&self, message: &str) {
         self.state().posts.retain(|post| post.id != message);
     }
 
-    /// A chat gets another id: from now on its old one is only answered with the new one. What stands there
-    /// stays behind.
-    pub fn moves(&self, from: &ConversationRef, to: &str) {
+    /// Gives a chat another id. From now on calls to the old id fail with the new one. Its messages stay under the old
+    /// id.
+    pub fn move_chat(&self, from: &ConversationRef, to: &str) {
         self.state().moved.insert(from.clone(), to.to_owned());
     }
 
-    /// A person says something: the next channel that runs takes it in.
-    pub fn says(&self, event: InboundEvent) {
+    /// Queues an inbound event for the channel that runs, or the next one that does.
+    pub fn queue_event(&self, event: InboundEvent) {
         self.state().inbox.push_back(event);
-        self.mail.notify_one();
+        self.inbox_changed.notify_one();
     }
 
-    /// Whether an event was acknowledged.
+    /// Whether the channel has acknowledged an event.
     #[must_use]
     pub fn is_acknowledged(&self, external_id: &str) -> bool {
         self.state().acknowledged.contains(external_id)
     }
 
-    /// The first event that is not acknowledged.
-    pub(super) async fn mail(&self) -> InboundEvent {
+    /// Waits for the first event that is not acknowledged.
+    pub(super) async fn next_event(&self) -> InboundEvent {
         loop {
             let event = self.state().inbox.front().cloned();
             match event {
                 Some(event) => return event,
-                None => self.mail.notified().await,
+                None => self.inbox_changed.notified().await,
             }
         }
     }
@@ -228,17 +228,17 @@ impl Platform {
         }
     }
 
-    /// Performs a delivery.
+    /// Performs a delivery, or fails with the next fault.
     ///
     /// # Errors
-    /// As the next fault says.
+    /// If the next fault is an error, the chat has moved, or the message to edit is gone.
     ///
     /// # Panics
-    /// When the next fault says so.
+    /// If the next fault is [`Fault::Panic`].
     pub async fn deliver(&self, delivery: &Delivery, capabilities: &Capabilities) -> Result<Receipt, DeliveryError> {
-        let _calling = self.called(delivery);
+        let _calling = self.begin_call(delivery);
         let mut held = self.held.subscribe();
-        // The sender is ours: it is not dropped meanwhile.
+        // This never fails: `self` holds the sender.
         let _ = held.wait_for(|held| !*held).await;
         match self.fault(delivery) {
             None => self.perform(delivery, capabilities),
@@ -255,21 +255,21 @@ impl Platform {
                 Err(DeliveryError::Limited { retry_after, scope, detail: "too many requests".to_owned() })
             }
             Some(Fault::Unauthorized) => Err(DeliveryError::Unauthorized("token revoked".to_owned())),
-            Some(Fault::Panic) => panic!("a bug of the adapter's"),
+            Some(Fault::Panic) => panic!("a bug in the adapter"),
             Some(Fault::Hang) => std::future::pending().await,
         }
     }
 
-    fn called(&self, delivery: &Delivery) -> Calling<'_> {
+    fn begin_call(&self, delivery: &Delivery) -> CallGuard<'_> {
         let conversation = delivery.conversation().clone();
         let mut state = self.state();
         state.calls += 1;
         let calling = state.calling.entry(conversation.clone()).or_default();
         *calling += 1;
         if *calling > 1 {
-            state.wrongs.push(format!("two calls at once in {conversation}"));
+            state.violations.push(format!("two simultaneous calls in {conversation}"));
         }
-        Calling(self, conversation)
+        CallGuard(self, conversation)
     }
 
     fn fault(&self, delivery: &Delivery) -> Option<Fault> {
@@ -281,7 +281,7 @@ impl Platform {
             return None;
         }
         let next = state.faults.pop_front();
-        next.or_else(|| state.trouble.as_mut().and_then(|trouble| trouble(delivery)))
+        next.or_else(|| state.fault_chooser.as_mut().and_then(|choose| choose(delivery)))
     }
 
     fn perform(&self, delivery: &Delivery, capabilities: &Capabilities) -> Result<Receipt, DeliveryError> {
@@ -304,14 +304,14 @@ impl Platform {
         if changed.is_some() && !state.posts.iter().any(is_there) {
             return Err(DeliveryError::Gone("message to edit not found".to_owned()));
         }
-        let is_final = |seen: &Seen| {
+        let is_final = |seen: &SeenDelivery| {
             seen.turn == delivery.turn() && matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction))
         };
         let is_draft = delivery.is_draft() || matches!(delivery.action(), Action::Draft { .. });
         if is_draft && state.seen.iter().any(is_final) {
-            state.wrongs.push(format!("a draft of turn {:?} came after its final signal", delivery.turn()));
+            state.violations.push(format!("a draft of turn {:?} came after its final signal", delivery.turn()));
         }
-        state.seen.push(Seen {
+        state.seen.push(SeenDelivery {
             conversation: delivery.conversation().clone(),
             turn: delivery.turn(),
             delivery: delivery.id(),
@@ -363,7 +363,7 @@ impl Platform {
         Ok(Receipt::of(id))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PlatformState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

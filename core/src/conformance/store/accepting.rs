@@ -1,4 +1,4 @@
-//! Accepting events.
+//! Checks of accepting events.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// What the event with the key 1 is when it comes again.
+/// The result when the event with the key 1 arrives again.
 fn duplicate(turn: Option<TurnId>) -> Stored {
     Stored::Duplicate { turn, text: "text of 1".to_owned(), sender: "ann".to_owned() }
 }
@@ -52,7 +52,7 @@ pub async fn the_same_event_twice_at_once_is_one_turn(subject: &mut impl Subject
     let store = subject.store();
     let events: Vec<NewEvent> = ["1", "2", "1", "3", "2"].iter().map(|key| new_turn(said(&chat("a"), key))).collect();
     let ids: Vec<TurnId> = events.iter().map(turn_of).collect();
-    // The very same event, id and all, as a caller hands it in that was not answered.
+    // The same event with the same id, as a caller sends it again after it got no result.
     let mut events = events;
     events.push(events[3].clone());
 
@@ -83,7 +83,7 @@ pub async fn of_many_that_bring_the_same_event_one_opens_the_turn(subject: &mut 
     assert_eq!(stored.iter().filter(|stored| **stored == duplicate).count(), 63);
 }
 
-/// An edited message comes with the next revision.
+/// An edited message arrives with the next revision.
 pub async fn a_revision_is_an_event_of_its_own(subject: &mut impl Subject) {
     let store = subject.store();
     let event = said(&chat("a"), "1");
@@ -92,7 +92,7 @@ pub async fn a_revision_is_an_event_of_its_own(subject: &mut impl Subject) {
     assert!(matches!(accept_one(&*store, new_turn(edited)).await, Stored::Turn { .. }));
 }
 
-/// Keys are the platform's, so they are compared within a channel.
+/// Keys come from the platform, so they are unique only within a channel.
 pub async fn the_same_key_on_another_channel_is_another_event(subject: &mut impl Subject) {
     let store = subject.store();
     let elsewhere = ConversationRef::new(ChannelId::new("test", "other"), "a");
@@ -101,7 +101,7 @@ pub async fn the_same_key_on_another_channel_is_another_event(subject: &mut impl
     assert!(matches!(accept_one(&*store, new_turn(said(&chat("b"), "1"))).await, Stored::Duplicate { .. }));
 }
 
-/// O1: what another agent says is kept, and given to nobody.
+/// O1: an event without a turn, such as another agent's message, is stored and not run.
 pub async fn what_is_no_turn_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     let kept = || NewEvent { turn: None, ..new_turn(said(&chat("a"), "1")) };
@@ -110,7 +110,7 @@ pub async fn what_is_no_turn_is_kept(subject: &mut impl Subject) {
     assert!(store.waiting(None, 10).await.expect("turns are read").is_empty());
 }
 
-/// The ids that a turn proposes count for the first one only.
+/// The first turn of a conversation decides its ids; those that later turns propose are ignored.
 pub async fn turns_of_a_conversation_share_it_and_its_session(subject: &mut impl Subject) {
     let store = subject.store();
     let events = ["1", "2"].iter().map(|key| new_turn(said(&chat("a"), key))).collect();
@@ -131,7 +131,7 @@ pub async fn a_thread_is_a_conversation_of_its_own(subject: &mut impl Subject) {
     assert_eq!(record.event.conversation, thread.place);
 }
 
-/// A key that is used again for another conversation opens nothing there.
+/// A duplicate key does not open the other conversation that it names.
 pub async fn a_duplicate_opens_no_conversation(subject: &mut impl Subject) {
     let store = subject.store();
     accept_one(&*store, new_turn(said(&chat("a"), "1"))).await;
@@ -179,7 +179,7 @@ pub async fn what_cannot_be_accepted_whole_changes_nothing(subject: &mut impl Su
     assert!(matches!(accept_one(&*store, good).await, Stored::Turn { .. }));
 }
 
-/// D10: what was received is kept as it was.
+/// D10: all fields are stored unchanged.
 pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) {
     let store = subject.store();
     let event = InboundEvent {
@@ -217,7 +217,7 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
     assert_eq!((record.handler, record.has_history), (main(), false));
 }
 
-/// A turn whose conversation is free is accepted as running.
+/// A turn whose conversation is free is stored as running.
 pub async fn a_run_can_start_with_the_turn(subject: &mut impl Subject) {
     let store = subject.store();
     let mut event = new_turn(said(&chat("a"), "1"));
@@ -233,7 +233,7 @@ pub async fn a_run_can_start_with_the_turn(subject: &mut impl Subject) {
     assert_eq!(record.runs, 1);
 }
 
-/// A press with the key `key` on the button `choice` of the question that `question` was answered with.
+/// A press on the button `choice` of the question that answered the turn `question`. `key` is the event's key.
 fn pick(question: &Turn, key: &str, sender: &str, choice: &str) -> NewEvent {
     let event = said(&question.place, key);
     let sender = Sender { id: sender.to_owned(), ..event.sender.clone() };
@@ -256,7 +256,7 @@ async fn picked(store: &dyn Store, turn: TurnId) -> Option<String> {
     store.view(turn).await.expect("views are read").expect("the turn is there").picked
 }
 
-/// A question is answered once, and stays answered.
+/// Only the first pick opens a turn, also after a restart.
 pub async fn the_first_pick_answers_a_question_and_later_ones_are_kept(subject: &mut impl Subject) {
     let store = subject.store();
     let question = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -275,7 +275,7 @@ pub async fn the_first_pick_answers_a_question_and_later_ones_are_kept(subject: 
 
     let store = subject.store();
     assert_eq!(accept_one(&*store, pick(&question, "other", "ann", "No")).await, too_late());
-    // The platform did not hear that we have it.
+    // The platform sends the first pick again: its acknowledgement was lost.
     let turn = turn_of(&first);
     let again = Stored::Duplicate { turn: Some(turn), text: "Yes".to_owned(), sender: "bob".to_owned() };
     assert_eq!(accept_one(&*store, first).await, again);
@@ -284,7 +284,7 @@ pub async fn the_first_pick_answers_a_question_and_later_ones_are_kept(subject: 
     assert_eq!(picked(&*store, turn).await, None);
 }
 
-/// Of all that press at the same time.
+/// Of 64 simultaneous picks, one opens a turn and the others learn its choice.
 pub async fn of_64_picks_at_once_one_answers(subject: &mut impl Subject) {
     let store = subject.store();
     let question = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -301,7 +301,7 @@ pub async fn of_64_picks_at_once_one_answers(subject: &mut impl Subject) {
     assert_eq!(picked(&*store, question.id).await, Some(first.to_string()));
 }
 
-/// Where a question is for one person, others change nothing.
+/// If a question names its chooser, picks of others are ignored.
 pub async fn only_who_was_asked_picks(subject: &mut impl Subject) {
     let store = subject.store();
     let question = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -317,7 +317,7 @@ pub async fn only_who_was_asked_picks(subject: &mut impl Subject) {
     );
 }
 
-/// Whoever is not let in picks nothing; what is known of no question closes none.
+/// A pick without a turn (its sender is unauthorised) answers nothing. Picks of an unknown question are turns.
 pub async fn a_pick_of_nothing_is_a_turn(subject: &mut impl Subject) {
     let store = subject.store();
     let question = Turn::accept(&*store, said(&chat("a"), "1")).await;

@@ -1,4 +1,4 @@
-//! Events that change what was accepted before: edits, what continues, chats that get another id.
+//! Checks of events that change earlier ones: edits, deletions, continuations, and chats that get another id.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use rejoinder_guard::Attachment;
 use super::{Subject, Turn, accept_one, at, chat, deliveries, done, gone, me, new_turn, said};
 use crate::{
     model::{
-        agent::{Line, Speaker},
+        agent::{HistoryLine, Speaker},
         conversation::ConversationRef,
         delivery::{Action, Content},
         event::{Amends, EventKind, InboundEvent},
@@ -25,14 +25,14 @@ async fn event(store: &dyn Store, turn: TurnId) -> Arc<InboundEvent> {
     store.turn(turn).await.expect("turns are read").expect("the turn is there").event
 }
 
-/// The event with the key 1, as it is edited in its `revision`.
+/// An edit of the event with the key 1.
 fn edit(revision: i64, text: &str) -> NewEvent {
     let event = said(&chat("a"), "1");
     let edited = InboundEvent { revision, amends: Some(Amends::Replaces), text: text.to_owned(), ..event };
     NewEvent { turn: None, ..new_turn(edited) }
 }
 
-/// Part `number` of the event with the key 1.
+/// Part `number` of the event with the key 1: a text and a file.
 fn part(number: i64, text: &str) -> NewEvent {
     let name = number.to_string();
     let file = Attachment { url: format!("file:{name}"), media_type: "image/png".to_owned(), name };
@@ -46,7 +46,7 @@ fn part(number: i64, text: &str) -> NewEvent {
     })
 }
 
-/// The words of a turn that waits are the latest ones; whoever has read the earlier ones reads again.
+/// An edit replaces the text of a waiting turn and raises its version, so a writer with the earlier text conflicts.
 pub async fn an_edit_changes_a_turn_that_waits(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -57,18 +57,17 @@ pub async fn an_edit_changes_a_turn_that_waits(subject: &mut impl Subject) {
     assert_eq!(&*event(&*store, other.id).await.text, "text of 2");
     assert_eq!(store.view(turn.id).await.expect("views are read").expect("it is there").text, "better");
     let begin = turn.on(rejoinder_guard::Event::Begin, 1);
-    assert_eq!(store.commit(begin).await.expect("it is looked at"), Commit::Conflict);
+    assert_eq!(store.commit(begin).await.expect("the store answers"), Commit::Conflict);
 
     let again = accept_one(&*store, edit(5, "better")).await;
     assert!(matches!(again, Stored::Duplicate { turn: Some(known), .. } if known == turn.id), "{again:?}");
     assert_eq!(accept_one(&*store, edit(9, "best")).await, Stored::Amended { turn: turn.id });
-    assert_eq!(accept_one(&*store, edit(7, "good")).await, Stored::Kept, "it is older than what is there");
+    assert_eq!(accept_one(&*store, edit(7, "good")).await, Stored::Kept, "it is older than the stored edit");
     assert_eq!(&*event(&*store, turn.id).await.text, "best");
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 2);
 }
 
-/// What the gateway carries out as a command is complete with its words: what continues it is kept, and changes
-/// nothing.
+/// A command is complete with its first event: a continuation is stored and changes nothing.
 pub async fn what_continues_a_command_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     let mut command = part(1, "/stop");
@@ -82,31 +81,31 @@ pub async fn what_continues_a_command_is_kept(subject: &mut impl Subject) {
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 1);
 }
 
-/// What was taken back is known of the turn that waits, and begins anew for whoever has read it.
+/// A deletion marks a waiting turn as withdrawn and raises its version, so a writer that read it before conflicts.
 pub async fn what_is_taken_back_is_known_of_the_turn_that_waits(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    let taken_back = |revision: i64| {
+    let deletion = |revision: i64| {
         let event = said(&chat("a"), "1");
         let event = InboundEvent { revision, amends: Some(Amends::Withdraws), text: String::new(), ..event };
         NewEvent { turn: None, ..new_turn(event) }
     };
 
-    assert_eq!(accept_one(&*store, taken_back(5)).await, Stored::Amended { turn: turn.id });
+    assert_eq!(accept_one(&*store, deletion(5)).await, Stored::Amended { turn: turn.id });
     let event = event(&*store, turn.id).await;
     assert!(event.is_withdrawn());
-    assert_eq!(&*event.text, "text of 1", "the operator can see what it was");
+    assert_eq!(&*event.text, "text of 1", "the operator can still read the text");
     let begin = turn.on(rejoinder_guard::Event::Begin, 1);
-    assert_eq!(store.commit(begin).await.expect("it is looked at"), Commit::Conflict);
+    assert_eq!(store.commit(begin).await.expect("the store answers"), Commit::Conflict);
 
     let mut other = Turn::accept(&*store, said(&chat("a"), "2")).await;
     other.begin(&*store).await;
     let event = InboundEvent { revision: 1, amends: Some(Amends::Withdraws), ..said(&chat("a"), "2") };
     let late = NewEvent { turn: None, ..new_turn(event) };
-    assert_eq!(accept_one(&*store, late).await, Stored::Kept, "it runs already");
+    assert_eq!(accept_one(&*store, late).await, Stored::Kept, "its turn runs already");
 }
 
-/// What an agent was given stays what it was.
+/// After its run has begun, an edit no longer changes a turn.
 pub async fn an_edit_of_what_runs_or_has_ended_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -125,7 +124,7 @@ pub async fn an_edit_of_what_runs_or_has_ended_is_kept(subject: &mut impl Subjec
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 0);
 }
 
-/// Of what was given to nobody, or never seen, an edit makes no turn.
+/// An edit of an unknown event or of one without a turn opens no turn.
 pub async fn an_edit_of_what_is_no_turn_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     let brings_a_turn = NewEvent { turn: new_turn(said(&chat("a"), "1")).turn, ..edit(1, "unseen") };
@@ -134,7 +133,7 @@ pub async fn an_edit_of_what_is_no_turn_is_kept(subject: &mut impl Subject) {
     assert!(store.waiting(None, 10).await.expect("turns are read").is_empty());
 }
 
-/// Whoever said something changes it, in the chat where it was said.
+/// Only the sender can edit a message, and only in its chat.
 pub async fn nobody_changes_what_another_one_said(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -156,7 +155,7 @@ pub async fn nobody_changes_what_another_one_said(subject: &mut impl Subject) {
     assert_eq!(&*event(&*store, turn.id).await.text, "text of 1");
 }
 
-/// The pictures of an album are one turn, whatever transaction they come in.
+/// The parts of an album are one turn, in one transaction or in several.
 pub async fn what_continues_is_added_to_its_turn(subject: &mut impl Subject) {
     let store = subject.store();
     let first = part(11, "look");
@@ -178,7 +177,7 @@ pub async fn what_continues_is_added_to_its_turn(subject: &mut impl Subject) {
     assert_eq!(event.more_within, Some(Duration::from_secs(1)));
 }
 
-/// What comes when its turn is on its way already is not lost.
+/// A continuation that arrives after its turn has begun opens a new turn.
 pub async fn what_continues_too_late_is_a_turn_of_its_own(subject: &mut impl Subject) {
     let store = subject.store();
     let first = part(11, "look");
@@ -202,18 +201,18 @@ fn moved(from: &ConversationRef, to: &str, key: &str) -> NewEvent {
 }
 
 fn line(turn: &Turn, text: &str) -> TranscriptLine {
-    let line = Line { speaker: Speaker::Person, name: None, text: text.to_owned(), at: at(1) };
+    let line = HistoryLine { speaker: Speaker::Person, name: None, text: text.to_owned(), at: at(1) };
     TranscriptLine { session: turn.session, turn: turn.id, line }
 }
 
-/// The conversations of a chat, one for each of its threads, go on under its new id.
+/// All conversations of a chat, one for each thread, continue under its new id.
 pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject) {
     let store = subject.store();
     let (old, new) = (chat("old"), chat("new"));
     let waiting = Turn::accept(&*store, said(&old, "1")).await;
     let topic = Turn::accept(&*store, said(&old.clone().in_thread("t"), "2")).await;
     let elsewhere = Turn::accept(&*store, said(&chat("elsewhere"), "3")).await;
-    let sends = waiting.delivery(1, "on its way");
+    let sends = waiting.delivery(1, "in flight");
     let delivery = sends.id;
     done(&*store, deliveries([sends, topic.delivery(1, "in the topic"), elsewhere.delivery(1, "x")])).await;
     let along = Transition {
@@ -251,8 +250,8 @@ pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject
     assert!(matches!(again, Stored::Duplicate { turn: Some(turn), .. } if turn == waiting.id), "{again:?}");
 }
 
-/// Something was said under the new id before anybody said that it is the same chat: each ends what it has, and the
-/// older one is gone on with. Nobody who works on one of them is surprised.
+/// If messages arrived under the new id before the move was known, there are two conversations at one address. Each
+/// finishes its own turns under its own id, and their writers see no conflict. New messages go to the older one.
 pub async fn a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older(subject: &mut impl Subject) {
     let store = subject.store();
     let (old, new) = (chat("old"), chat("new"));
@@ -274,12 +273,12 @@ pub async fn a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older
     let open = store.open_turns(first.conversation).await.expect("turns are read");
     assert_eq!(open, [first.id, second.id], "a stop reaches both");
     let begin = second.on(rejoinder_guard::Event::Begin, 1);
-    assert_eq!(store.commit(begin).await.expect("it is looked at"), Commit::Done);
+    assert_eq!(store.commit(begin).await.expect("the store answers"), Commit::Done);
     let later = accept_one(&*store, new_turn(said(&new, "3"))).await;
     let conversation = first.conversation;
     assert_eq!(later, Stored::Turn { conversation, session: first.session, has_history: true });
 
-    // The old id is free; whoever says that it is the new one says so of whatever came there since.
+    // The old id is free. If the move is reported again, it applies to the conversation that has begun there since.
     let third = Turn::accept(&*store, said(&old, "4")).await;
     assert!(![first.conversation, second.conversation].contains(&third.conversation));
     assert!(matches!(accept_one(&*store, moved(&old, "new", "m")).await, Stored::Duplicate { .. }));
@@ -287,7 +286,7 @@ pub async fn a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older
     let at = async |address: &ConversationRef| store.conversation(address).await.expect("conversations are read");
     assert_eq!((at(&old).await, at(&new).await), (None, Some(first.conversation)));
 
-    // And on to a third place, all of them.
+    // All three move to a third address.
     assert_eq!(accept_one(&*store, moved(&new, "third", "n")).await, Stored::Kept);
     for turn in [&first, &second, &third] {
         let address = store.address(turn.conversation).await.expect("conversations are read");
@@ -296,7 +295,7 @@ pub async fn a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older
     }
 }
 
-/// Words that cannot be put where they were meant to go are sent by themselves.
+/// A stored delivery can change its action: an edit that is impossible becomes a message of its own.
 pub async fn a_delivery_can_be_given_something_else_to_do(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -309,6 +308,6 @@ pub async fn a_delivery_can_be_given_something_else_to_do(subject: &mut impl Sub
     done(&*store, Transition { delivery_changes: vec![changed], ..Transition::default() }).await;
     assert_eq!(Some(read(1).await.action), action);
     done(&*store, Transition { delivery_changes: vec![DeliveryChange::of(&before)], ..Transition::default() }).await;
-    assert_eq!(Some(read(1).await.action), action, "no word of it is no change");
+    assert_eq!(Some(read(1).await.action), action, "without an action nothing changes");
     assert_eq!(read(2).await, other);
 }

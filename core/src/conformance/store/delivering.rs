@@ -1,4 +1,4 @@
-//! Deliveries: their order, their attempts, what holds them up.
+//! Checks of deliveries: their order, their attempts, and what they wait for.
 
 use std::sync::Arc;
 
@@ -37,13 +37,13 @@ async fn end(store: &dyn Store, delivery: DeliveryId, number: u32, result: &str)
     done(store, Transition { attempts_ended, ..Transition::default() }).await;
 }
 
-/// B11: within a conversation the order of claims is the order of sending.
+/// B11: a conversation's deliveries are sent in the order in which they were claimed.
 pub async fn deliveries_go_out_in_the_order_they_were_claimed(subject: &mut impl Subject) {
     let store = subject.store();
     let first = Turn::accept(&*store, said(&chat("a"), "1")).await;
     let second = Turn::accept(&*store, said(&chat("a"), "2")).await;
     let elsewhere = Turn::accept(&*store, said(&chat("b"), "3")).await;
-    // Ids do not decide: the first that is inserted has the greatest.
+    // The order does not depend on ids: the first delivery has the greatest.
     let late = DeliveryRecord { id: DeliveryId::new(at(900)), ..second.delivery(1, "first") };
     done(&*store, deliveries([late, second.delivery(2, "second")])).await;
     done(&*store, deliveries([elsewhere.delivery(1, "elsewhere"), first.delivery(1, "third")])).await;
@@ -60,7 +60,7 @@ pub async fn deliveries_go_out_in_the_order_they_were_claimed(subject: &mut impl
     assert_eq!(store.next_delivery(nowhere).await.expect("deliveries are read"), None);
 }
 
-/// Withdrawing takes back what nobody can see, and nothing else.
+/// A withdrawal affects only the pending deliveries of its claim, also those with a failed attempt.
 pub async fn what_is_on_its_way_is_not_withdrawn(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -121,7 +121,7 @@ pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subjec
     assert_eq!(record(&*store, &turn, 1).await, expected);
 }
 
-/// H4: what waits for its time holds up its own conversation, and no other.
+/// H4: a delivery that is not due delays later ones of its conversation, and no other conversation.
 pub async fn only_the_first_of_a_conversation_is_deliverable(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turns = Vec::new();
@@ -160,7 +160,7 @@ pub async fn only_the_first_of_a_conversation_is_deliverable(subject: &mut impl 
     assert_eq!(deliverable(9, 10).await, ["c"]);
 }
 
-/// D1: an attempt that a crash cut off.
+/// D1: an attempt without a result is left by a crash.
 pub async fn an_attempt_without_a_result_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -176,7 +176,7 @@ pub async fn an_attempt_without_a_result_is_found(subject: &mut impl Subject) {
     let interrupted = store.attempts_left(me()).await.expect("deliveries are read");
     assert_eq!(interrupted.iter().map(|record| record.id).collect::<Vec<_>>(), [cut_off]);
     let by_its_owner = store.attempts_left(gone()).await.expect("deliveries are read");
-    assert!(by_its_owner.is_empty(), "whoever makes an attempt does not take it up");
+    assert!(by_its_owner.is_empty(), "an owner does not recover its own attempts");
     let last = async |delivery| store.last_attempt(delivery).await.expect("attempts are read");
     assert_eq!((last(done_with).await, last(cut_off).await), (Some(1), Some(2)));
     assert_eq!(last(DeliveryId::new(START)).await, None);
@@ -195,7 +195,7 @@ pub async fn an_attempt_without_a_result_is_found(subject: &mut impl Subject) {
     assert_eq!(results, expected);
 }
 
-/// A long answer is several messages, and goes on after the last one that was acknowledged.
+/// The parts of a long answer are read in their numeric order.
 pub async fn parts_come_in_order(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -205,7 +205,7 @@ pub async fn parts_come_in_order(subject: &mut impl Subject) {
     assert_eq!(records.iter().map(|record| record.part).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
 }
 
-/// I3: when a hook's result was fetched is recorded, once.
+/// I3: the first time at which a hook's result is fetched is recorded.
 pub async fn fetching_is_remarked_once(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -222,7 +222,7 @@ pub async fn fetching_is_remarked_once(subject: &mut impl Subject) {
     assert_eq!(record(&*store, &turn, 2).await.fetched_at, None);
 }
 
-/// Waits until the remark is there.
+/// Waits until the fetch is recorded.
 async fn fetched(store: &Arc<dyn Store>, turn: &Turn) -> crate::Timestamp {
     for _ in 0..10_000 {
         if let Some(at) = record(&**store, turn, 1).await.fetched_at {
@@ -230,5 +230,5 @@ async fn fetched(store: &Arc<dyn Store>, turn: &Turn) -> crate::Timestamp {
         }
         store.probe().await.expect("the store writes");
     }
-    panic!("the remark never came");
+    panic!("the fetch was never recorded");
 }

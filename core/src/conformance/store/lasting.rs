@@ -1,11 +1,11 @@
-//! What outlives the process.
+//! The check of what outlives the process.
 
 use rejoinder_guard::Event;
 
 use super::{Subject, Turn, at, chat, deliveries, done, gone, me, said};
 use crate::{
     model::{
-        agent::{Line, Speaker},
+        agent::{HistoryLine, Speaker},
         conversation::ChannelId,
     },
     ports::store::{
@@ -30,7 +30,7 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     let delivery = record.id;
     done(&*store, deliveries([record])).await;
     let name = Some("Ann".to_owned());
-    let line = Line { speaker: Speaker::Person, name, text: "hello".to_owned(), at: at(1) };
+    let line = HistoryLine { speaker: Speaker::Person, name, text: "hello".to_owned(), at: at(1) };
     let along = Transition {
         attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(2) }],
         transcript: vec![TranscriptLine { session: running.session, turn: running.id, line: line.clone() }],

@@ -1,4 +1,4 @@
-//! Finding turns, and showing them.
+//! Checks of finding, listing and viewing turns.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Turns of one chat, oldest first.
+/// Accepts `N` turns of one chat, oldest first.
 async fn turns<const N: usize>(store: &dyn Store, name: &str) -> [Turn; N] {
     let mut turns = Vec::new();
     for number in 0..N {
@@ -33,7 +33,7 @@ async fn turns<const N: usize>(store: &dyn Store, name: &str) -> [Turn; N] {
     turns.try_into().expect("there are as many as were made")
 }
 
-/// Accepts something ambient: it waits for a run and is owed nothing.
+/// Accepts an ambient turn: it waits for a run and is owed nothing.
 async fn ambient(store: &dyn Store, conversation: &ConversationRef, key: &str) -> TurnId {
     let mut event = new_turn(said(conversation, key));
     let turn = event.turn.as_mut().expect("it has a turn");
@@ -43,7 +43,7 @@ async fn ambient(store: &dyn Store, conversation: &ConversationRef, key: &str) -
     id
 }
 
-/// D1, D9: what waits is taken up after a restart, in pages of conversations.
+/// D1, D9: waiting turns are found in pages of conversations, as a restart reads them.
 pub async fn what_waits_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     let [mut a1, a2] = turns(&*store, "a").await;
@@ -78,7 +78,7 @@ pub async fn what_waits_is_found(subject: &mut impl Subject) {
     assert_eq!(next(ConversationId::new(START)).await, None);
 }
 
-/// The line of one conversation costs the scheduler nothing.
+/// However many turns of a conversation wait, the scheduler reads one row for it.
 pub async fn a_long_line_is_one_row(subject: &mut impl Subject) {
     let store = subject.store();
     let flood: [Turn; 300] = turns(&*store, "flood").await;
@@ -89,7 +89,7 @@ pub async fn a_long_line_is_one_row(subject: &mut impl Subject) {
     assert_eq!(found, [flood[0].id, other.id]);
 }
 
-/// D1: a run that a crash cut off.
+/// D1: the runs that another owner left in flight are found.
 pub async fn what_runs_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     let [mut first, mut second, third] = turns(&*store, "a").await;
@@ -101,7 +101,7 @@ pub async fn what_runs_is_found(subject: &mut impl Subject) {
     assert_eq!(store.runs_left(me(), Some(first.id), 10).await.expect("turns are read"), [second.id]);
     done(&*store, Transition { runs_started: vec![second.run(1)], ..Transition::default() }).await;
     let by_its_owner = store.runs_left(super::gone(), None, 10).await.expect("turns are read");
-    assert_eq!(by_its_owner, [first.id], "whoever runs a turn does not take it up");
+    assert_eq!(by_its_owner, [first.id], "an owner does not recover its own runs");
     let runs = store.runs(second.id).await.expect("runs are read");
     assert_eq!(runs.iter().map(|run| (run.number, &run.handler)).collect::<Vec<_>>(), [(1, &main())]);
     let stopped = first.on(Event::Failed("no".to_owned()), 2);
@@ -110,7 +110,7 @@ pub async fn what_runs_is_found(subject: &mut impl Subject) {
     assert_eq!(store.waiting(None, 10).await.expect("turns are read").len(), 1, "{}", third.id);
 }
 
-/// The sweep asks for what should have happened by now.
+/// The sweep reads the overdue turns, the most overdue first.
 pub async fn what_is_due_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     let late = InboundEvent { received_at: at(5), ..said(&chat("a"), "late") };
@@ -128,13 +128,13 @@ pub async fn what_is_due_is_found(subject: &mut impl Subject) {
     assert_eq!(due(at(500), 1).await, [early.id]);
 }
 
-/// A turn on the channel `gone.main`.
+/// Accepts a turn on the channel `gone.main`.
 async fn turn_on_a_channel_that_goes(store: &dyn Store, name: &str) -> Turn {
     let there = ConversationRef::new(ChannelId::new("gone", "main"), name);
     Turn::accept(store, said(&there, &format!("gone {name}"))).await
 }
 
-/// What belongs to a channel that there is not is not found by whoever works, and is counted and listed.
+/// Work on an absent channel is not found by the queries that schedule work; it is counted and listed.
 pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject) {
     let store = subject.store();
     let (here, gone) = (ChannelId::new("test", "main"), ChannelId::new("gone", "main"));
@@ -161,7 +161,7 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     assert_eq!(
         store.set_channels(std::slice::from_ref(&here)).await.expect("written"),
         absent,
-        "as often as it is said"
+        "a repeated call gives the same result"
     );
     let found = store.waiting(None, 10).await.expect("turns are read");
     assert_eq!(found.iter().map(|found| found.turn).collect::<Vec<_>>(), [there.id]);
@@ -195,7 +195,7 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     assert_eq!(store.backlog().await.expect("the backlog is read").absent, 0);
 }
 
-/// No time is lost: what was due before the channel was away is as much overdue when it is back.
+/// Deadlines do not move while a channel is absent: an overdue turn is overdue when the channel is back.
 pub async fn what_is_due_on_an_absent_channel_is_due_when_it_is_back(subject: &mut impl Subject) {
     let store = subject.store();
     let (here, gone) = (ChannelId::new("test", "main"), ChannelId::new("gone", "main"));
@@ -212,7 +212,7 @@ pub async fn what_is_due_on_an_absent_channel_is_due_when_it_is_back(subject: &m
     assert_eq!(store.next_wake().await.expect("it is read"), turn.obligation.wake_at());
 }
 
-/// A cancel concerns whatever has not ended, owed or not.
+/// `open_turns` returns the turns that have not ended, owed or not: those that a cancel affects.
 pub async fn what_is_open_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     let [mut first, second, mut third] = turns(&*store, "a").await;
@@ -228,7 +228,7 @@ pub async fn what_is_open_is_found(subject: &mut impl Subject) {
     assert_eq!(open(&elsewhere).await, [elsewhere.id]);
 }
 
-/// H5: the sweep sleeps exactly until then.
+/// H5: the sweep sleeps until exactly this time.
 pub async fn the_next_wake_is_the_earliest(subject: &mut impl Subject) {
     let store = subject.store();
     let wake = async || store.next_wake().await.expect("the next wake is read");
@@ -249,7 +249,7 @@ pub async fn the_next_wake_is_the_earliest(subject: &mut impl Subject) {
     assert_eq!(wake().await, Some(at(15)));
 }
 
-/// G2: the deferral first, and in its place the answer.
+/// G2: a view shows the deferral first, and later the answer in its place.
 pub async fn a_view_shows_the_latest_signal(subject: &mut impl Subject) {
     let store = subject.store();
     let event = InboundEvent { attachments: vec![file("in.txt")], ..said(&chat("a"), "1") };
@@ -314,7 +314,7 @@ fn file(name: &str) -> Attachment {
     Attachment { name: name.to_owned(), media_type: "text/plain".to_owned(), url: format!("file:{name}") }
 }
 
-/// A signal counts when all of it is acknowledged.
+/// A signal is shown once all its parts are delivered.
 pub async fn a_view_shows_no_half_signal(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -336,7 +336,7 @@ pub async fn a_view_shows_no_half_signal(subject: &mut impl Subject) {
     assert_eq!(shown().await.as_deref(), Some("👍"));
 }
 
-/// What a page shows when it connects again.
+/// The history that a chat page shows when it reconnects.
 pub async fn views_are_of_one_conversation_oldest_first(subject: &mut impl Subject) {
     let store = subject.store();
     let [first, mut second, third] = turns(&*store, "a").await;
@@ -380,7 +380,7 @@ pub async fn a_list_is_newest_first_and_goes_on_at_its_cursor(subject: &mut impl
     }
 }
 
-/// I2: by state, channel, conversation and time.
+/// I2: a list is filtered by state, channel, conversation and time.
 pub async fn a_list_can_be_narrowed(subject: &mut impl Subject) {
     let store = subject.store();
     let [mut settled, open] = turns(&*store, "a").await;
@@ -426,7 +426,7 @@ pub async fn a_list_can_be_narrowed(subject: &mut impl Subject) {
     assert_eq!((summary.owed, &*summary.state, summary.ended_at), (false, "open", None));
 }
 
-/// What metrics and health say.
+/// The figures for metrics and health.
 pub async fn the_backlog_is_counted(subject: &mut impl Subject) {
     let store = subject.store();
     assert_eq!(store.backlog().await.expect("the backlog is read"), Backlog::default());
@@ -441,7 +441,7 @@ pub async fn the_backlog_is_counted(subject: &mut impl Subject) {
     assert_eq!(backlog, Backlog { open: 1, waiting: 2, pending_deliveries: 1, absent: 0, undeliverable: 1 });
 }
 
-/// I3: `explain` needs all of it.
+/// I3: a dossier has all that `explain` needs.
 pub async fn a_dossier_holds_everything(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;

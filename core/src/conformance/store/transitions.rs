@@ -1,4 +1,4 @@
-//! Transitions: compare-and-swap, all or nothing.
+//! Checks of transitions: compare-and-swap, all or nothing.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rejoinder_guard::{Event, Outcome, Reply};
 use super::{Subject, Turn, accept_one, at, chat, commit, deliveries, done, new_turn, said};
 use crate::{
     model::{
-        agent::{Line, Speaker, Usage},
+        agent::{HistoryLine, Speaker, Usage},
         ids::{DeliveryId, SessionId},
     },
     ports::store::{
@@ -23,7 +23,7 @@ async fn version(store: &dyn Store, turn: &Turn) -> i64 {
     store.turn(turn.id).await.expect("turns are read").expect("the turn is there").version
 }
 
-/// Compare-and-swap.
+/// A change with a stale version conflicts and changes nothing.
 pub async fn a_change_needs_the_expected_version(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -37,7 +37,7 @@ pub async fn a_change_needs_the_expected_version(subject: &mut impl Subject) {
     assert_eq!(record.version, 2);
 }
 
-/// B8: the answer, the deferral, the fallback and the apology race for a turn; one wins.
+/// B8: of 64 simultaneous claims of a turn, one is stored.
 pub async fn of_64_that_race_for_a_turn_one_wins(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -69,7 +69,7 @@ pub async fn of_64_that_race_for_many_turns_one_wins_each(subject: &mut impl Sub
         let (store, mut turns) = (Arc::clone(&store), turns.clone());
         tokio::spawn(async move {
             let mut won = 0;
-            // Each in another order, and two steps: begin, and answer.
+            // Each racer takes the turns in another order, and begins and answers those that it wins.
             let count = turns.len();
             for step in 0..count {
                 let turn = &mut turns[(step * 7 + racer) % count];
@@ -112,7 +112,7 @@ pub async fn a_transition_on_several_turns_is_all_or_nothing(subject: &mut impl 
     assert_eq!((version(&*store, &first).await, version(&*store, &second).await), (2, 3));
 }
 
-/// Everything that a transition can hold, on a turn that has one run and one delivery with an attempt.
+/// Adds changes of most kinds to `transition`, for a turn that has one pending delivery.
 fn everything(mut transition: Transition, turn: &Turn) -> Transition {
     let more = deliveries([turn.delivery(7, "more")]);
     transition.deliveries = more.deliveries;
@@ -137,7 +137,7 @@ async fn assert_no_trace(store: &dyn Store, turn: &Turn) {
     assert_eq!(next.session, turn.session);
 }
 
-/// Whoever lost a race has done nothing.
+/// A transition that loses the race for a version changes nothing.
 pub async fn a_transition_that_conflicts_leaves_no_trace(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -149,7 +149,7 @@ pub async fn a_transition_that_conflicts_leaves_no_trace(subject: &mut impl Subj
     assert_no_trace(&*store, &known).await;
 }
 
-/// E4: what fails by itself changes nothing, and nobody else notices.
+/// E4: a transition that fails changes nothing, and does not affect concurrent ones.
 pub async fn a_transition_that_fails_leaves_no_trace(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -206,7 +206,7 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
 }
 
 fn line(turn: &Turn, speaker: Speaker, text: &str, seconds: u64) -> TranscriptLine {
-    let line = Line { speaker, name: None, text: text.to_owned(), at: at(seconds) };
+    let line = HistoryLine { speaker, name: None, text: text.to_owned(), at: at(seconds) };
     TranscriptLine { session: turn.session, turn: turn.id, line }
 }
 
@@ -214,7 +214,7 @@ fn remark(turn: &Turn, detail: &str) -> AuditEntry {
     AuditEntry { turn: turn.id, at: at(2), kind: "suppressed".to_owned(), detail: detail.to_owned() }
 }
 
-async fn says(store: &dyn Store, lines: Vec<TranscriptLine>) {
+async fn write_transcript(store: &dyn Store, lines: Vec<TranscriptLine>) {
     done(store, Transition { transcript: lines, ..Transition::default() }).await;
 }
 
@@ -223,19 +223,23 @@ async fn texts(store: &dyn Store, session: SessionId, limit: u32) -> Vec<String>
     lines.into_iter().map(|line| line.text).collect()
 }
 
-/// The deferral's words give way to the answer's.
+/// The answer's line replaces the deferral's.
 pub async fn a_speaker_has_one_line_per_turn(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    says(&*store, vec![line(&turn, Speaker::Person, "question", 1), line(&turn, Speaker::Agent, "wait", 1)]).await;
-    says(&*store, vec![line(&turn, Speaker::Agent, "answer", 5)]).await;
+    write_transcript(
+        &*store,
+        vec![line(&turn, Speaker::Person, "question", 1), line(&turn, Speaker::Agent, "wait", 1)],
+    )
+    .await;
+    write_transcript(&*store, vec![line(&turn, Speaker::Agent, "answer", 5)]).await;
     let lines = store.transcript(turn.session, 10).await.expect("transcripts are read");
     let lines: Vec<_> = lines.iter().map(|line| (line.speaker, &*line.text, line.at)).collect();
     assert_eq!(lines, [(Speaker::Person, "question", at(1)), (Speaker::Agent, "answer", at(5))]);
     assert!(store.turn(turn.id).await.expect("turns are read").expect("the turn is there").has_history);
 }
 
-/// In a chat of several people an agent is told who said what.
+/// A line keeps its sender's name, which tells an agent in a group chat who wrote it.
 pub async fn a_line_keeps_the_name_of_who_said_it(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -243,23 +247,23 @@ pub async fn a_line_keeps_the_name_of_who_said_it(subject: &mut impl Subject) {
     asked.line.name = Some("Ann: \"A\"".to_owned());
     let answered = line(&turn, Speaker::Agent, "answer", 2);
     let expected = [asked.line.clone(), answered.line.clone()];
-    says(&*store, vec![asked, answered]).await;
+    write_transcript(&*store, vec![asked, answered]).await;
     assert_eq!(store.transcript(turn.session, 10).await.expect("transcripts are read"), expected);
     drop(store);
 
-    // Also when no memory of it is left.
+    // The name is also there when it is read from disk.
     subject.reopen().await;
     let read = subject.store().transcript(turn.session, 10).await.expect("transcripts are read");
     assert_eq!(read, expected);
 }
 
-/// A run is given the end of what was said, oldest first.
+/// A limited transcript has the latest lines, oldest first.
 pub async fn a_transcript_ends_with_the_latest_lines(subject: &mut impl Subject) {
     let store = subject.store();
     let mut session = None;
     for number in 0..3 {
         let turn = Turn::accept(&*store, said(&chat("a"), &number.to_string())).await;
-        says(
+        write_transcript(
             &*store,
             vec![
                 line(&turn, Speaker::Agent, &format!("answer {number}"), number),
@@ -270,7 +274,7 @@ pub async fn a_transcript_ends_with_the_latest_lines(subject: &mut impl Subject)
         session = Some(turn.session);
     }
     let other = Turn::accept(&*store, said(&chat("b"), "b")).await;
-    says(&*store, vec![line(&other, Speaker::Person, "elsewhere", 1)]).await;
+    write_transcript(&*store, vec![line(&other, Speaker::Person, "elsewhere", 1)]).await;
 
     let session = session.expect("there were turns");
     assert_eq!(texts(&*store, session, 3).await, ["answer 1", "question 2", "answer 2"]);
@@ -280,11 +284,11 @@ pub async fn a_transcript_ends_with_the_latest_lines(subject: &mut impl Subject)
     assert!(matches!(stored, Stored::Turn { has_history: true, .. }), "{stored:?}");
 }
 
-/// `/new` starts a session; what was accepted before stays in its own.
+/// After `/new`, new turns are in the new session; earlier ones stay in theirs.
 pub async fn a_new_session_is_the_current_one(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    says(&*store, vec![line(&turn, Speaker::Person, "before", 1)]).await;
+    write_transcript(&*store, vec![line(&turn, Speaker::Person, "before", 1)]).await;
     let session = SessionId::new(at(1));
     let sessions = vec![NewSession { id: session, conversation: turn.conversation, at: at(1) }];
     done(&*store, Transition { sessions, ..Transition::default() }).await;
@@ -295,7 +299,7 @@ pub async fn a_new_session_is_the_current_one(subject: &mut impl Subject) {
     assert_eq!(before.session, turn.session);
 }
 
-/// `explain` tells them in the order in which they happened.
+/// Remarks are read in the order in which they were stored.
 pub async fn remarks_keep_their_order(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;

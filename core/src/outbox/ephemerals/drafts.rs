@@ -1,7 +1,7 @@
-//! Drafts: what a run has written so far, shown while it goes on.
+//! Drafts: the text of a run, shown while the run is in flight.
 //!
 //! Where drafts are messages, the first one is a delivery like any other: it has a row before its first byte, and
-//! the guard knows what became of it. What follows changes its message, and is dropped when it cannot go at once.
+//! the guard knows its state. Later drafts edit its message, and are dropped if they cannot be sent at once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::{
-    show::{Ephemerals, LEAST_PAUSE},
+    show::{Ephemerals, MIN_PAUSE},
     text::DraftText,
 };
 use crate::{
@@ -22,20 +22,20 @@ use crate::{
         delivery::{Action, Class},
         turn::TurnRecord,
     },
-    seen,
+    visibility,
 };
 
-/// The longest pause between two first drafts that did not go out.
+/// The longest pause between two first drafts that were not sent.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// Shows what a run has written so far. Made when a run starts, ended before its signal is claimed.
+/// Shows the drafts of one run. Made when the run starts, ended before its signal is claimed.
 pub(crate) struct Drafting {
     ephemerals: Arc<Ephemerals>,
-    /// The least time between two drafts; `None` where there are none.
+    /// The minimum time between two drafts; `None` where the platform has none.
     interval: Option<Duration>,
-    /// The end of the run: no draft begins after it.
+    /// Cancelled when the run ends or drafts pause: no draft is sent after that.
     stop: CancellationToken,
-    /// Whether the drafts of this platform are messages.
+    /// Whether drafts are messages on this platform.
     are_messages: bool,
     shim: Shim,
     text: Arc<DraftText>,
@@ -43,12 +43,12 @@ pub(crate) struct Drafting {
     is_paused: bool,
 }
 
-/// What became of a draft.
-enum Drafted {
+/// The result of showing a draft.
+enum DraftResult {
     Shown,
-    /// The first one is on its way as a delivery.
+    /// The first draft was claimed as a delivery.
     Claimed,
-    /// There is no place for it now: the next change of the turn may bring one.
+    /// There is no place for it now; the next change of the turn may bring one.
     Waits,
     NotShown,
 }
@@ -67,18 +67,18 @@ impl Drafting {
         }
     }
 
-    /// Takes in more text of the run on `turn`.
+    /// Adds more text of the run on `turn`.
     pub(crate) fn add(&mut self, turn: &TurnRecord, delta: &str) {
         let Some(interval) = self.interval else { return };
-        let taken_back = self.shim.taken_back();
+        let retractions = self.shim.retractions();
         let visible = self.shim.push(delta);
-        self.text.add(&visible, self.shim.taken_back() > taken_back);
+        self.text.add(&visible, self.shim.retractions() > retractions);
         if visible.is_empty() {
             return;
         }
         self.text.notify();
         if self.task.is_none() && !self.is_paused {
-            let showing = Showing {
+            let drafts = DraftTask {
                 ephemerals: Arc::clone(&self.ephemerals),
                 turn: turn.clone(),
                 text: Arc::clone(&self.text),
@@ -86,41 +86,41 @@ impl Drafting {
                 are_messages: self.are_messages,
                 stop: self.stop.clone(),
             };
-            self.task = Some(tokio::spawn(showing.run()));
+            self.task = Some(tokio::spawn(drafts.run()));
         }
     }
 
-    /// Takes in all the text of the run so far, in the place of what came before.
+    /// Replaces all text of the run so far with `text`.
     pub(crate) fn rewrite(&mut self, turn: &TurnRecord, text: &str) {
         self.shim = Shim::default();
         self.text.add("", true);
         self.add(turn, text);
     }
 
-    /// Shows no more drafts. One that is on its way arrives before this returns.
+    /// Stops showing drafts. Waits for one that is in flight.
     pub(crate) async fn pause(&mut self) {
         self.is_paused = true;
         self.stop.cancel();
         if let Some(task) = self.task.take() {
-            // A draft that panicked is not worth more than the log line it has written.
+            // A panic of the task is ignored: the panic hook has logged it.
             let _ = task.await;
         }
     }
 
-    /// Shows drafts again after a pause, from the next text on.
+    /// Shows drafts again, from the next text on.
     pub(crate) fn resume(&mut self, stop: &CancellationToken) {
         self.is_paused = false;
         self.stop = stop.child_token();
     }
 
-    /// Ends it, as [`pause`](Self::pause) does.
+    /// Stops for good; see [`pause`](Self::pause).
     pub(crate) async fn end(mut self) {
         self.pause().await;
     }
 }
 
 /// The task that shows the drafts of one run.
-struct Showing {
+struct DraftTask {
     ephemerals: Arc<Ephemerals>,
     turn: TurnRecord,
     text: Arc<DraftText>,
@@ -129,7 +129,7 @@ struct Showing {
     stop: CancellationToken,
 }
 
-impl Showing {
+impl DraftTask {
     async fn run(mut self) {
         let drafts = Arc::clone(&self.ephemerals.drafts);
         if self.are_messages {
@@ -139,9 +139,9 @@ impl Showing {
         drafts.end(self.turn.id);
     }
 
-    /// Shows the text whenever there is more of it, until the run ends.
+    /// Shows the text whenever it has changed, until the run ends.
     async fn show_all(&mut self) {
-        let mut not_sent = LEAST_PAUSE;
+        let mut not_sent = MIN_PAUSE;
         let mut is_claimed = false;
         let mut shown = String::new();
         loop {
@@ -151,26 +151,26 @@ impl Showing {
             }
             let text = self.text.get();
             if text == shown || !self.is_visible(&text) {
-                // Another change of the turn is no news to the person, and an empty message none either.
+                // Woken by a change of the turn without new text, or by text that shows nothing.
                 continue;
             }
             let drafted = if self.are_messages { self.show_message(&text).await } else { self.show_text(&text).await };
             let pause = match drafted {
-                Drafted::Shown => {
+                DraftResult::Shown => {
                     shown = text;
                     self.interval
                 }
-                Drafted::Waits => LEAST_PAUSE,
-                Drafted::Claimed if std::mem::replace(&mut is_claimed, true) => {
-                    // The one before was not taken.
+                DraftResult::Waits => MIN_PAUSE,
+                DraftResult::Claimed if std::mem::replace(&mut is_claimed, true) => {
+                    // An earlier first draft was claimed and not sent.
                     not_sent = (not_sent * 2).min(MAX_PAUSE);
                     not_sent.max(self.interval)
                 }
-                Drafted::Claimed => self.interval,
-                Drafted::NotShown => {
-                    // The latest text is tried again, also when no more comes.
+                DraftResult::Claimed => self.interval,
+                DraftResult::NotShown => {
+                    // Retries with the latest text, even if no more comes.
                     self.text.notify();
-                    self.interval.max(LEAST_PAUSE)
+                    self.interval.max(MIN_PAUSE)
                 }
             };
             tokio::select! {
@@ -180,61 +180,61 @@ impl Showing {
         }
     }
 
-    /// Whether a person would see anything of a draft with this text.
+    /// Whether the platform would show anything of a draft with this text.
     fn is_visible(&self, text: &str) -> bool {
         let channel = self.ephemerals.channels.get(&self.turn.event.conversation.channel).map(AsRef::as_ref);
         let draft = self.turn.obligation.clear_draft(text);
-        draft.is_some_and(|draft| seen::shows_anything(&draft.get().text, channel))
+        draft.is_some_and(|draft| visibility::shows_anything(&draft.get().text, channel))
     }
 
-    /// Shows a draft where it is a message.
-    async fn show_message(&mut self, text: &str) -> Drafted {
+    /// Shows a draft on a platform where drafts are messages.
+    async fn show_message(&mut self, text: &str) -> DraftResult {
         if !matches!(self.turn.obligation.draft_place(), DraftPlace::Message(_)) {
-            // The first draft may have arrived meanwhile, or a deferral.
+            // The first draft or a deferral may have been delivered meanwhile.
             match self.ephemerals.ledger.turn(self.turn.id).await {
                 Ok(stored) => self.turn = stored,
-                Err(_) => return Drafted::NotShown,
+                Err(_) => return DraftResult::NotShown,
             }
         }
         let message = match self.turn.obligation.draft_place() {
             DraftPlace::Message(message) => message.to_owned(),
-            DraftPlace::Nowhere => return Drafted::Waits,
-            DraftPlace::New if self.ephemerals.is_blocked(&self.turn).await => return Drafted::NotShown,
+            DraftPlace::Nowhere => return DraftResult::Waits,
+            DraftPlace::New if self.ephemerals.is_blocked(&self.turn).await => return DraftResult::NotShown,
             DraftPlace::New => return self.claim_message(text).await,
         };
-        let Some(draft) = self.turn.obligation.clear_draft(text) else { return Drafted::Waits };
+        let Some(draft) = self.turn.obligation.clear_draft(text) else { return DraftResult::Waits };
         self.show_draft(&draft, Some(message)).await
     }
 
-    /// Has the first draft delivered.
-    async fn claim_message(&mut self, text: &str) -> Drafted {
+    /// Claims the first draft as a delivery.
+    async fn claim_message(&mut self, text: &str) -> DraftResult {
         let event = Event::Draft { text: text.to_owned() };
         let drafted = match self.ephemerals.ledger.decide(&mut self.turn, event, Trigger::Event).await {
-            Ok(_) if self.turn.obligation.is_draft_wanted() => Drafted::Claimed,
-            Ok(_) => Drafted::Waits,
+            Ok(_) if self.turn.obligation.is_draft_pending() => DraftResult::Claimed,
+            Ok(_) => DraftResult::Waits,
             Err(error) => {
-                debug!(turn = %self.turn.id, %error, "a draft cannot be stored");
-                Drafted::NotShown
+                debug!(turn = %self.turn.id, %error, "cannot store a draft");
+                DraftResult::NotShown
             }
         };
         crash_point!("draft_claimed");
         drafted
     }
 
-    /// Shows a draft where it is no message.
-    async fn show_text(&self, text: &str) -> Drafted {
+    /// Shows a draft on a platform where drafts are not messages.
+    async fn show_text(&self, text: &str) -> DraftResult {
         match self.turn.obligation.clear_draft(text) {
             Some(draft) => self.show_draft(&draft, None).await,
-            None => Drafted::Waits,
+            None => DraftResult::Waits,
         }
     }
 
-    async fn show_draft(&self, draft: &Cleared<Draft>, message: Option<String>) -> Drafted {
+    async fn show_draft(&self, draft: &Cleared<Draft>, message: Option<String>) -> DraftResult {
         let reply_to = self.turn.event.message_id.clone();
         let action = Action::Draft { text: draft.get().text.clone(), message, reply_to };
         match self.ephemerals.show(&self.turn, action, Class::Draft, Some(&self.stop)).await {
-            Some(Ok(_)) => Drafted::Shown,
-            Some(Err(_)) | None => Drafted::NotShown,
+            Some(Ok(_)) => DraftResult::Shown,
+            Some(Err(_)) | None => DraftResult::NotShown,
         }
     }
 }

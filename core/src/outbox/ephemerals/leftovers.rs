@@ -1,11 +1,11 @@
-//! Turns that have ended and may have left a draft or a deferral in the chat.
+//! Queues turns that have ended and may have left a draft or a deferral in the chat.
 
 use tokio::sync::mpsc;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{lifecycle::Lifecycle, model::turn::TurnRecord};
 
-/// Where such turns are handed over, to have their messages removed.
+/// The sending end of the queue.
 pub(crate) struct Leftovers {
     turns: mpsc::UnboundedSender<Leftover>,
     lifecycle: Lifecycle,
@@ -14,7 +14,7 @@ pub(crate) struct Leftovers {
 /// A turn that has ended.
 pub(crate) struct Leftover {
     pub(crate) turn: TurnRecord,
-    /// Removing its messages is work that a stop waits for.
+    /// Counts the removal as work that a stop waits for.
     pub(crate) work: TaskTrackerToken,
 }
 
@@ -24,9 +24,9 @@ impl Leftovers {
         (Self { turns, lifecycle }, leftovers)
     }
 
-    /// Has the messages of `turn` removed that nothing took the place of.
+    /// Queues `turn`, so that its messages without a replacement are removed.
     pub(crate) fn remove(&self, turn: TurnRecord) {
-        // Whoever removes them is gone only when the gateway has ended: then they stay.
+        // Sending fails only after the gateway has ended: the messages stay then.
         let _ = self.turns.send(Leftover { turn, work: self.lifecycle.work.token() });
     }
 }

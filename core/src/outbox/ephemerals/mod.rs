@@ -1,4 +1,4 @@
-//! What is shown for a while only: typing notices and drafts. Dropped rather than delayed, and never a signal.
+//! Ephemerals: typing notices and drafts. They are dropped rather than delayed, and are never a signal.
 
 pub(crate) mod drafts;
 pub(crate) mod leftovers;

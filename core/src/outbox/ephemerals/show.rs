@@ -1,4 +1,4 @@
-//! One notice or draft, shown now or not at all.
+//! Shows one typing notice or draft, now or not at all.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,13 +19,13 @@ use crate::{
     ports::{clock::SharedClock, store::Store},
 };
 
-/// How long one may take. A final signal waits for one that is on its way, so that none comes after it.
+/// The time limit for one ephemeral. A final signal waits for one in flight, so that none comes after it.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The least pause before one that could not be shown is tried again.
-pub(crate) const LEAST_PAUSE: Duration = Duration::from_millis(100);
+/// The minimum pause before an ephemeral that could not be shown is retried.
+pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Shows what is not stored.
+/// Shows actions that are not stored as deliveries.
 pub(crate) struct Ephemerals {
     pub(crate) caller: Arc<Caller>,
     pub(crate) channels: Arc<Channels>,
@@ -37,8 +37,8 @@ pub(crate) struct Ephemerals {
 }
 
 impl Ephemerals {
-    /// Shows something in the conversation of `turn`, unless something else is on its way there, its platform limits us,
-    /// or `stop` was cancelled; without a `stop` it waits for its place. `None` when it was not tried.
+    /// Performs an action in the conversation of `turn`, unless another call is in flight there, sending is blocked or
+    /// rate limited, or `stop` was cancelled. Without a `stop` it waits for the other call. `None` if it was not tried.
     pub(super) async fn show(
         &self,
         turn: &TurnRecord,
@@ -79,7 +79,7 @@ impl Ephemerals {
         Some(result)
     }
 
-    /// Whether the platform limits the conversation of a turn now.
+    /// Whether sending to the conversation of a turn is blocked now.
     pub(super) async fn is_blocked(&self, turn: &TurnRecord) -> bool {
         match self.address(turn).await {
             Some(address) => self.caller.blocked_until(&address).is_some(),
@@ -87,10 +87,10 @@ impl Ephemerals {
         }
     }
 
-    /// Where the conversation of a turn is now.
+    /// The current address of a turn's conversation.
     async fn address(&self, turn: &TurnRecord) -> Option<ConversationRef> {
         self.store.address(turn.conversation).await.unwrap_or_else(|error| {
-            debug!(turn = %turn.id, %error, "where its conversation is cannot be read");
+            debug!(turn = %turn.id, %error, "cannot read the address of a conversation");
             None
         })
     }

@@ -1,4 +1,4 @@
-//! The text of runs that are being shown as drafts.
+//! The text of runs whose drafts are shown.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,19 +7,19 @@ use tokio::sync::Notify;
 
 use crate::model::ids::TurnId;
 
-/// All that a run has written so far.
+/// All text of a run so far.
 #[derive(Default)]
 pub(crate) struct DraftText {
     text: Mutex<String>,
-    /// There is more text, or another place for it.
+    /// Notified when the text or its place in the chat changes.
     more: Notify,
 }
 
 impl DraftText {
-    /// Adds to the text, or begins it `anew`.
-    pub(super) fn add(&self, visible: &str, anew: bool) {
+    /// Appends to the text; clears it before if `replaces`.
+    pub(super) fn add(&self, visible: &str, replaces: bool) {
         let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
-        if anew {
+        if replaces {
             text.clear();
         }
         text.push_str(visible);
@@ -29,7 +29,7 @@ impl DraftText {
         self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has the text looked at.
+    /// Wakes the task that shows the text.
     pub(super) fn notify(&self) {
         self.more.notify_one();
     }
@@ -44,8 +44,8 @@ impl DraftText {
 pub(crate) struct Drafts(DashMap<TurnId, Arc<DraftText>>);
 
 impl Drafts {
-    /// What is owed for a turn has changed: its drafts may have a message now.
-    pub(crate) fn tell(&self, turn: TurnId) {
+    /// Notifies the run of `turn` that its obligation changed: its drafts may have a message now.
+    pub(crate) fn notify(&self, turn: TurnId) {
         if let Some(text) = self.0.get(&turn) {
             text.notify();
         }

@@ -1,8 +1,8 @@
-//! Removes what turns that have ended leave in the chat.
+//! Removes messages that ended turns leave in the chat.
 
 use std::sync::Arc;
 
-use rejoinder_guard::{Settlement, State};
+use rejoinder_guard::{ObligationState, Settlement};
 use tokio::sync::{Mutex, mpsc};
 
 use super::{leftovers::Leftover, show::Ephemerals};
@@ -15,7 +15,7 @@ use crate::{
     pauses,
 };
 
-/// Removes drafts and deferrals that nothing took the place of.
+/// Removes drafts and deferrals that no signal replaced.
 pub(crate) struct Tidier {
     ephemerals: Arc<Ephemerals>,
     leftovers: Mutex<mpsc::UnboundedReceiver<Leftover>>,
@@ -26,7 +26,7 @@ impl Tidier {
         Self { ephemerals, leftovers: Mutex::new(leftovers) }
     }
 
-    /// Removes messages until the gateway has ended.
+    /// Removes messages of queued turns, until the gateway has ended.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut leftovers = self.leftovers.lock().await;
         loop {
@@ -42,11 +42,14 @@ impl Tidier {
         }
     }
 
-    /// Removes the draft and the deferral of a turn that was called off or about which nothing was said; of any other one
-    /// its draft, when nothing takes its place, as an emoji does not.
+    /// Removes the draft and the deferral of a turn that was cancelled or settled by silence. Of any other turn it
+    /// removes the draft if no delivery replaces it; a reaction does not.
     async fn tidy_up(&self, turn: &TurnRecord) {
         let obligation = &turn.obligation;
-        if matches!(obligation.state(), State::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })) {
+        if matches!(
+            obligation.state(),
+            ObligationState::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })
+        ) {
             for message in obligation.unfinished_messages() {
                 self.remove(turn, message).await;
             }
@@ -54,7 +57,7 @@ impl Tidier {
         }
         let Some(draft) = obligation.draft_message() else { return };
         let Ok(deliveries) = self.ephemerals.store.deliveries(turn.id).await else { return };
-        if !deliveries.iter().any(|delivery| takes_the_place_of(draft, delivery)) {
+        if !deliveries.iter().any(|delivery| replaces_draft(draft, delivery)) {
             self.remove(turn, draft).await;
         }
     }
@@ -76,8 +79,8 @@ impl Tidier {
     }
 }
 
-/// Whether a delivery changes or removes the message of a draft, or has done so.
-fn takes_the_place_of(draft: &str, delivery: &DeliveryRecord) -> bool {
+/// Whether a delivery edits or deletes the message of a draft, or has done so.
+fn replaces_draft(draft: &str, delivery: &DeliveryRecord) -> bool {
     let is_alive = matches!(delivery.state, DeliveryState::Pending | DeliveryState::Sending | DeliveryState::Delivered);
     let (Action::Edit { message, .. } | Action::Delete { message }) = &delivery.action else { return false };
     is_alive && message == draft

@@ -5,17 +5,17 @@ use std::{sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::show::{Ephemerals, LEAST_PAUSE, TIMEOUT};
+use super::show::{Ephemerals, MIN_PAUSE, TIMEOUT};
 use crate::model::{
     capabilities::Capabilities,
     delivery::{Action, Class},
     turn::TurnRecord,
 };
 
-/// An answer that comes sooner needs no notice that somebody is typing, and does not wait for one.
+/// The delay before the first notice: a faster answer needs none, and must not wait for one.
 const TYPING_AFTER: Duration = Duration::from_millis(200);
 
-/// A typing notice, shown and renewed until it is ended.
+/// A typing notice that is renewed until it is ended.
 pub(crate) struct Typing {
     ephemerals: Arc<Ephemerals>,
     ended: CancellationToken,
@@ -40,7 +40,7 @@ impl Typing {
             while !until.is_cancelled() {
                 shown.show(&turn, Action::Typing { on: true }, Class::Typing, Some(&until)).await;
                 tokio::select! {
-                    () = shown.clock.sleep(interval.max(LEAST_PAUSE)) => {}
+                    () = shown.clock.sleep(interval.max(MIN_PAUSE)) => {}
                     () = until.cancelled() => {}
                 }
             }
@@ -51,7 +51,7 @@ impl Typing {
         Self { ephemerals: Arc::clone(ephemerals), ended, task }
     }
 
-    /// Ends it. The platform knows when this returns, or is too slow to wait for.
+    /// Ends the notice and waits until the platform was notified, for up to [`TIMEOUT`].
     pub(crate) async fn end(self) {
         self.ended.cancel();
         tokio::select! {

@@ -1,4 +1,4 @@
-//! What is accepted: events, the turns they become, and the cursor that covers them.
+//! Accepting: events, the turns they open, and the cursor that covers them.
 
 use std::sync::Arc;
 
@@ -14,76 +14,76 @@ use crate::{
     ports::store::transition::RunStart,
 };
 
-/// An event to accept, with what follows from it.
+/// An event to accept, with the turn it opens.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
-    /// Its id.
+    /// The id of the event's row.
     pub id: EventId,
-    /// The event.
+    /// The event, with its key: channel, external id and revision.
     pub event: Arc<InboundEvent>,
-    /// The turn it becomes; `None` for what is kept and given to nobody.
+    /// The turn it opens; `None` if it is only stored.
     pub turn: Option<NewTurn>,
 }
 
 /// A turn to open.
 #[derive(Clone, Debug)]
 pub struct NewTurn {
-    /// Its id.
+    /// The turn's id.
     pub id: TurnId,
-    /// Who answers it.
+    /// The agent or the command that answers it.
     pub handler: Handler,
-    /// What is owed; stored at version 1.
+    /// The guard's state, stored at version 1.
     pub obligation: Obligation,
-    /// The run that starts with it, when its conversation is free.
+    /// The run that starts in the same transaction, if its conversation is free.
     pub run: Option<RunStart>,
-    /// The id its conversation gets, if nothing was said there before.
+    /// The id of a new conversation; ignored if its address already has one.
     pub conversation: ConversationId,
-    /// The id its conversation's first session gets, if it is new.
+    /// The id of the first session of a new conversation; ignored otherwise.
     pub session: SessionId,
 }
 
-/// What became of an event.
+/// The result of accepting an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It is a new turn.
+    /// It opened the turn.
     Turn {
-        /// Its conversation, new or known.
+        /// The turn's conversation, new or existing.
         conversation: ConversationId,
         /// The conversation's current session.
         session: SessionId,
         /// Whether the session has a transcript.
         has_history: bool,
     },
-    /// It changed a turn that waits; see [`Amends`](crate::Amends).
+    /// It changed a turn that waits for its run; see [`Amends`](crate::Amends).
     Amended {
-        /// The turn.
+        /// The turn that was changed.
         turn: TurnId,
     },
-    /// It is new, and no turn.
+    /// It is new and opened no turn.
     Kept,
-    /// It picks from a question that was answered before: it is kept.
+    /// It picks from a question that was answered before; it opened no turn.
     Picked {
-        /// The words that were picked first.
+        /// The choice that was picked first.
         choice: String,
     },
-    /// It was accepted before; nothing was changed.
+    /// An event with the same key was accepted before; nothing was changed.
     Duplicate {
-        /// The turn it became then.
+        /// The turn that the earlier event opened or amended.
         turn: Option<TurnId>,
-        /// The text it had then, so that a key that is used for something else is noticed.
+        /// The text of the earlier event, so that the caller can detect a reused key.
         text: String,
-        /// The platform's id of who sent it then, for the same reason.
+        /// The platform's id of the earlier event's sender, for the same reason.
         sender: String,
     },
 }
 
-/// How far a channel has read its platform; written with the events that it covers.
+/// A new position of a channel's cursor; written with the events that it covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CursorMove {
-    /// The channel.
+    /// The channel whose cursor it is.
     pub channel: ChannelId,
-    /// Which of the channel's cursors: `updates`, or a room's id.
+    /// The name of the cursor: `updates`, or a room's id.
     pub name: String,
-    /// Where it stands from now on.
+    /// The new position, in the adapter's own format.
     pub position: String,
 }

@@ -10,7 +10,7 @@ use crate::model::{
     view::{FallbackView, TurnStatus},
 };
 
-/// Which turns to list. Newest first.
+/// A filter for the list of turns, which is newest first.
 #[derive(Clone, Debug, Default)]
 pub struct TurnFilter {
     /// Only turns in this state.
@@ -23,56 +23,56 @@ pub struct TurnFilter {
     pub since: Option<Timestamp>,
     /// Only turns accepted before this time.
     pub until: Option<Timestamp>,
-    /// Only turns older than this one: the cursor.
+    /// Only turns older than this one: the cursor for the next page.
     pub before: Option<TurnId>,
-    /// At most this many.
+    /// The maximum number of turns.
     pub limit: u32,
-    /// What `overdue` is measured against.
+    /// The time against which `overdue` is measured; `None`: the store's current time.
     pub now: Option<Timestamp>,
 }
 
-/// The states a list can be narrowed to.
+/// The states by which the list can be filtered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnListState {
-    /// Anything owed and not settled.
+    /// Owed and not ended.
     Open,
-    /// Settled.
+    /// Settled by a signal, or without one.
     Settled,
-    /// Every way of answering was refused.
+    /// No rung could be delivered: a dead letter.
     Undeliverable,
-    /// Owed, and past the time at which something should have happened.
+    /// Owed, not ended, and its wake-up time has passed.
     Overdue,
-    /// Not ended, owed or not, and its channel is not configured.
+    /// Not ended, owed or not, on a channel that is not configured.
     Absent,
 }
 
-/// A line of the list of turns.
+/// An entry of the list of turns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnSummary {
-    /// The turn.
+    /// The turn's id.
     pub turn_id: TurnId,
-    /// Its conversation's id.
+    /// The id of its conversation.
     pub conversation_id: ConversationId,
-    /// Where it was said.
+    /// The current address of its conversation.
     pub conversation: ConversationRef,
     /// When it was accepted.
     pub accepted_at: Timestamp,
-    /// Who answers it.
+    /// The agent or the command that answers it.
     #[serde(flatten)]
     pub handler: Handler,
     /// Whether an answer is owed.
     pub owed: bool,
-    /// Where its obligation stands: `open`, `claimed`, `deferred`, `settled`, `merged`, `undeliverable`.
+    /// The state of its obligation: `open`, `claimed`, `deferred`, `settled`, `merged`, `undeliverable`.
     pub state: String,
-    /// How it stands for whoever asked.
+    /// The status, as its sender sees it.
     pub status: TurnStatus,
-    /// The signal that settled it.
+    /// The signal that settled it, if one did.
     pub signal: Option<SignalKind>,
-    /// Which rung spoke, when the ladder did.
+    /// The rung that answered, if the ladder did.
     pub fallback: Option<FallbackView>,
-    /// When something is to happen next.
+    /// When its next deadline is.
     pub wake_at: Option<Timestamp>,
-    /// When it was settled or given up.
+    /// When it was settled or became a dead letter.
     pub ended_at: Option<Timestamp>,
 }

@@ -1,17 +1,16 @@
-//! The port to the store: what is written together, and what can be read.
+//! The port to the store: the transactions it writes and the rows it reads.
 //!
-//! The store owes three things. A write that returned is durable. A [`Transition`] is all or
-//! nothing, and happens only if every turn it changes is at the version it was decided on. And
-//! accepting is one step: an event is new, with everything that follows from it, or it is a
-//! duplicate and changes nothing.
+//! The store guarantees three things. A write that returned is durable. A [`Transition`] is atomic, and is applied
+//! only if every turn it changes is at the version it was decided on. And accepting is atomic: an event is stored
+//! with the turn it opens, or it is a duplicate and changes nothing.
 //!
-//! Runs and attempts carry the process that began them, their owner. What an owner left in flight is taken up by
-//! another one when the owner is gone. A database that only one process can open, as SQLite's lock file ensures, knows
-//! that every earlier owner is gone.
+//! Runs and attempts carry the process that began them, their owner. When an owner is gone, another one recovers the
+//! runs and attempts it left in flight. With a database that only one process can open, as SQLite's lock file ensures,
+//! every earlier owner is gone.
 //!
-//! The port has three parts, by who uses it: [`Turns`] (intake, ledger, scheduler, worker), [`Outbox`] (what sends) and
-//! [`Operator`] (what looks on). To add a database: implement them in `adapters/store` and run the suite of
-//! `rejoinder_core::conformance::store` on it.
+//! The port has three parts, by user: [`Turns`] (intake, ledger, scheduler, worker), [`Outbox`] (dispatcher, sweep) and
+//! [`Operator`] (HTTP surface, commands, metrics). To add a database: implement them in `adapters/store` and run the
+//! suite `rejoinder_core::conformance::store` on it.
 
 pub(crate) mod accept;
 pub(crate) mod list;
@@ -23,7 +22,7 @@ use rejoinder_guard::Timestamp;
 
 use crate::{
     model::{
-        agent::Line,
+        agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         stored_delivery::DeliveryRecord,
@@ -38,71 +37,71 @@ use crate::{
     },
 };
 
-/// Why the store did not do what was asked.
+/// Why a call to the store failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot write now (a full disk, a read-only file): nothing was changed, try again later.
+    /// The store cannot write now (a full disk, a read-only file): nothing was changed, try again later.
     #[error("the store cannot write: {0}")]
     Unavailable(String),
-    /// A stored value cannot be understood.
-    #[error("the store holds something that cannot be read: {0}")]
+    /// A stored value cannot be decoded.
+    #[error("the store holds a value that cannot be read: {0}")]
     Corrupt(String),
-    /// Anything else the database said.
+    /// Any other error of the database.
     #[error("the store failed: {0}")]
     Failed(String),
 }
 
-/// What happened, and what is owed: durable.
+/// Accepted events, turns, their obligations and runs.
 ///
-/// Futures of this trait are never dropped half-way by the core.
+/// The core never drops a future of this trait before it has completed.
 #[async_trait]
 pub trait Turns: Send + Sync + 'static {
-    /// Accepts events in order, with the cursor that covers them, in one transaction. The answers are in
+    /// Accepts events in order, with the cursor that covers them, in one transaction. The results are in
     /// the order of the events.
     ///
     /// # Errors
-    /// When nothing was accepted.
+    /// If so, nothing was accepted.
     async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError>;
 
-    /// Carries out a transition.
+    /// Applies a transition in one transaction.
     ///
     /// # Errors
-    /// When nothing was changed, for another reason than a conflict.
+    /// If so, nothing was changed. A conflict is not an error.
     async fn commit(&self, transition: Transition) -> Result<Commit, StoreError>;
 
-    /// Says which channels there are, from now on. What is not done yet on any other one waits until its channel is
-    /// among them again: it is not among what is [`waiting`](Self::waiting) (nor the [next](Self::next_waiting) that is),
-    /// [due](Self::due), [deliverable](Outbox::deliverable) or left in flight ([`runs_left`](Self::runs_left),
-    /// [`attempts_left`](Outbox::attempts_left)), and makes no [`next_wake`](Self::next_wake). Returns the channels that
-    /// something waits for, in their order.
+    /// Sets the configured channels. Unfinished turns and deliveries of any other channel wait until it is configured
+    /// again: [`waiting`](Self::waiting), [`next_waiting`](Self::next_waiting), [`due`](Self::due),
+    /// [`deliverable`](Outbox::deliverable), [`runs_left`](Self::runs_left), [`attempts_left`](Outbox::attempts_left)
+    /// and [`next_wake`](Self::next_wake) leave them out. Returns the unconfigured channels with unfinished turns or
+    /// deliveries, in the order of their ids.
     ///
     /// # Errors
-    /// When nothing was changed.
+    /// If so, nothing was changed.
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError>;
 
-    /// Records, once, that a turn's row was written out to its reader. Not waited for and not an error
-    /// when it fails: it is a remark, not a promise.
+    /// Records, once, that a turn's row was written to its reader. Neither waited for nor retried: a failure is
+    /// ignored.
     fn mark_fetched(&self, turn: TurnId, at: Timestamp);
 
-    /// Writes something and takes it back: whether the store can write.
+    /// Checks that the store can write, by writing a row.
     ///
     /// # Errors
-    /// When it cannot.
+    /// When it cannot write.
     async fn probe(&self) -> Result<(), StoreError>;
 
-    /// Where a channel's cursor stands.
+    /// The position of a channel's cursor; `None` before the first.
     ///
     /// # Errors
-    /// When the store cannot be read; so for every reader below.
+    /// When the store cannot be read; the same holds for every reader below.
     async fn cursor(&self, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError>;
 
-    /// The conversation at an address, if anything was said there.
+    /// The conversation at an address, if an event opened one there.
     async fn conversation(&self, address: &ConversationRef) -> Result<Option<ConversationId>, StoreError>;
 
-    /// Where a conversation is now: its chat may have got another id since it began.
+    /// The current address of a conversation, which changes when its chat gets a new id.
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError>;
 
-    /// A turn.
+    /// A turn with its obligation and event.
     async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError>;
 
     /// A turn's runs, in order.
@@ -111,13 +110,12 @@ pub trait Turns: Send + Sync + 'static {
     /// The oldest turn of a conversation that waits for a run.
     async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError>;
 
-    /// The conversations that have turns waiting for a run, each with the oldest of them: in the order of the
-    /// conversations' ids, those after `after`. How many wait in a conversation must not matter to how long
-    /// this takes.
+    /// The conversations with turns that wait for a run, each with its oldest waiting turn: those after `after`, in the
+    /// order of the conversations' ids. The duration must not depend on how many turns wait in a conversation.
     async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError>;
 
-    /// Turns whose run is in flight and whose owner is gone, as `owner` finds them at its start: oldest first, newer
-    /// than `after`.
+    /// Turns whose run is in flight and belongs to an owner that is gone. `owner` is the process that asks, at its
+    /// start. Oldest first, newer than `after`.
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
     /// Turns of a conversation that have not ended, owed or not, oldest first.
@@ -126,15 +124,14 @@ pub trait Turns: Send + Sync + 'static {
     /// Turns whose [`Obligation::wake_at`](crate::Obligation::wake_at) is at or before `now`, the most overdue first.
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
-    /// The earliest time at which a turn or a delivery wants attention: the least
-    /// [`Obligation::wake_at`](crate::Obligation::wake_at), or the least `next_attempt_at` of a pending delivery that no earlier
-    /// undelivered one of its conversation holds up.
+    /// The time at which the sweep must wake: the earliest [`Obligation::wake_at`](crate::Obligation::wake_at), or the
+    /// earliest `next_attempt_at` of a delivery that is the first undelivered one of its conversation and pending.
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// The last `limit` lines of a session, oldest first.
-    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Line>, StoreError>;
+    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError>;
 
-    /// What the people on either end see of a turn.
+    /// A turn, as clients see it.
     async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError>;
 
     /// The last `limit` turns of a conversation that are older than `before`, oldest first.
@@ -146,18 +143,18 @@ pub trait Turns: Send + Sync + 'static {
     ) -> Result<Vec<TurnView>, StoreError>;
 }
 
-/// What is to be sent, and what holds it up.
+/// Deliveries, their attempts, and the platforms' rate limits.
 #[async_trait]
 pub trait Outbox: Send + Sync + 'static {
     /// The first delivery of a conversation that is pending or sending, in the order they were claimed, with the
-    /// address that its conversation has now.
+    /// current address of its conversation.
     ///
     /// # Errors
-    /// When the store cannot be read; so for every reader below.
+    /// When the store cannot be read; the same holds for every reader below.
     async fn next_delivery(&self, conversation: ConversationId) -> Result<Option<DeliveryRecord>, StoreError>;
 
-    /// Conversations whose first undelivered delivery is pending and due at `now`, the most overdue first; those of
-    /// one channel, or of all.
+    /// Conversations of one channel, or of all, whose first undelivered delivery is pending and due at `now`; the most
+    /// overdue first.
     async fn deliverable(
         &self,
         now: Timestamp,
@@ -165,44 +162,45 @@ pub trait Outbox: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<ConversationId>, StoreError>;
 
-    /// Deliveries with an attempt that has no result and whose owner is gone, as `owner` finds them at its start.
+    /// Deliveries with an attempt that has no result and belongs to an owner that is gone. `owner` is the process that
+    /// asks, at its start.
     async fn attempts_left(&self, owner: OwnerId) -> Result<Vec<DeliveryRecord>, StoreError>;
 
     /// The deliveries of a turn, in the order of their claims and parts.
     async fn deliveries(&self, turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError>;
 
-    /// The number of a delivery's latest attempt.
+    /// The number of a delivery's latest attempt; `None` if there was none.
     async fn last_attempt(&self, delivery: DeliveryId) -> Result<Option<u32>, StoreError>;
 
-    /// The scopes that are blocked after `now`.
+    /// The scopes that are still blocked after `now`.
     async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError>;
 
-    /// Records that a platform blocked a scope.
+    /// Records that a platform blocked a scope. A later `until` of the same scope wins.
     ///
     /// # Errors
-    /// When it was not recorded.
+    /// If so, it was not recorded.
     async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError>;
 }
 
-/// What whoever runs the gateway looks at.
+/// The operator's view: lists, dossiers and counts.
 #[async_trait]
 pub trait Operator: Send + Sync + 'static {
-    /// A list of turns, newest first.
+    /// The turns that match `filter`, newest first.
     ///
     /// # Errors
-    /// When the store cannot be read; so for every reader below.
+    /// When the store cannot be read; the same holds for every reader below.
     async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError>;
 
-    /// Everything about a turn.
+    /// Everything that is stored about a turn.
     async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError>;
 
-    /// How much is waiting.
+    /// The numbers of turns and deliveries that wait.
     async fn backlog(&self) -> Result<Backlog, StoreError>;
 }
 
-/// A database.
+/// A complete store.
 #[async_trait]
 pub trait Store: Turns + Outbox + Operator {
-    /// Finishes what is being written, and closes the database. Every later call fails.
+    /// Finishes pending writes and closes the database. Every later call fails.
     async fn close(&self);
 }

@@ -1,4 +1,4 @@
-//! Rows, as they are read.
+//! Rows, as they are read from the store.
 
 use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,96 +15,96 @@ use crate::model::{
 /// A conversation with turns that wait for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingTurn {
-    /// The oldest of them.
+    /// The oldest waiting turn.
     pub turn: TurnId,
-    /// The conversation.
+    /// The conversation it waits in.
     pub conversation: ConversationId,
 }
 
 /// A run, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Which run of the turn, counted from 1.
+    /// The run's number within the turn, counted from 1 over all agents.
     pub number: u32,
-    /// Who answered.
+    /// The agent or the command that ran.
     #[serde(flatten)]
     pub handler: Handler,
     /// When it started.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// When it ended; `None` while it is in flight.
     pub ended_at: Option<Timestamp>,
-    /// How; see [`RunEnd::end`](super::transition::RunEnd::end).
+    /// How it ended; see [`RunEnd::end`](super::transition::RunEnd::end).
     pub end: Option<String>,
-    /// More, for the operator.
+    /// The error, the reason for silence or the text of the deferral, for the operator.
     pub detail: Option<String>,
-    /// What was consumed.
+    /// The tokens that the runtime reported.
     pub usage: Option<Usage>,
 }
 
 /// An attempt, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptRecord {
-    /// The delivery.
+    /// The delivery that was attempted.
     pub delivery: DeliveryId,
-    /// Which attempt, counted from 1.
+    /// The attempt's number within the delivery, counted from 1.
     pub number: u32,
-    /// When it began.
+    /// When it began, before the first byte was sent.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// When it ended; `None` while it is in flight.
     pub ended_at: Option<Timestamp>,
-    /// `delivered`, or the error's name.
+    /// `delivered`, or [`DeliveryError::as_str`](crate::DeliveryError::as_str).
     pub result: Option<String>,
-    /// What the platform said.
+    /// The message id from the receipt, or the error text.
     pub detail: Option<String>,
 }
 
 /// A remark on a turn, for `explain`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
-    /// The turn.
+    /// The turn that the remark is about.
     pub turn: TurnId,
-    /// When.
+    /// When it was made.
     pub at: Timestamp,
-    /// What kind of remark: `suppressed`, `dead_letter`, `recovered`, …
+    /// The kind of remark: `suppressed`, `dead_letter`, `recovered`, `rerouted`.
     pub kind: String,
-    /// The remark, for the operator.
+    /// The text, for the operator.
     pub detail: String,
 }
 
-/// Everything about a turn.
+/// Everything that is stored about a turn.
 #[derive(Clone, Debug)]
 pub struct Dossier {
-    /// The turn.
+    /// The turn with its obligation and event.
     pub turn: TurnRecord,
     /// When it was accepted.
     pub accepted_at: Timestamp,
-    /// When it was settled or given up.
+    /// When it was settled or became a dead letter.
     pub ended_at: Option<Timestamp>,
-    /// Whether something of it is not done yet, and its channel is not configured.
+    /// Whether it is unfinished and its channel is not configured.
     pub absent: bool,
-    /// Its runs, in order.
+    /// Its runs, by number.
     pub runs: Vec<RunRecord>,
-    /// Its deliveries, in order.
+    /// Its deliveries, by claim and part.
     pub deliveries: Vec<DeliveryRecord>,
-    /// The attempts on them, in order.
+    /// The attempts on its deliveries, in order.
     pub attempts: Vec<AttemptRecord>,
-    /// Remarks, in order.
+    /// Remarks on it, in order.
     pub audit: Vec<AuditEntry>,
 }
 
-/// A scope that a platform blocked.
+/// A scope that a platform's rate limit blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedScope {
-    /// The channel.
+    /// The channel that is limited.
     pub channel: ChannelId,
-    /// The chat, or `None` for the account.
+    /// The platform's id of the chat; `None` for the whole account.
     pub chat: Option<String>,
-    /// Until when.
+    /// When the block ends.
     pub until: Timestamp,
 }
 
 impl BlockedScope {
-    /// The part of `conversation`'s channel that `scope` means.
+    /// The chat or the account of `conversation`, depending on `scope`.
     #[must_use]
     pub fn of(conversation: &ConversationRef, scope: &Scope, until: Timestamp) -> Self {
         let chat = match scope {
@@ -115,27 +115,27 @@ impl BlockedScope {
     }
 }
 
-/// A channel that something waits for and that is not configured.
+/// A channel that is not configured and has unfinished turns or deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbsentChannel {
-    /// The channel.
+    /// The id of the channel.
     pub channel: ChannelId,
-    /// How many turns wait for it.
+    /// The number of turns that wait for it.
     pub turns: u64,
-    /// How many deliveries do, those of these turns included.
+    /// The number of deliveries that wait for it, including those of these turns.
     pub deliveries: u64,
 }
 
-/// How much is waiting, for metrics and health.
+/// The numbers of turns and deliveries that wait, for metrics and health.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backlog {
-    /// Turns that are owed and not settled.
+    /// Turns that are owed an answer and have not ended.
     pub open: u64,
-    /// Turns that wait for a run, those of absent channels not counted.
+    /// Turns that wait for a run, without those of absent channels.
     pub waiting: u64,
-    /// Deliveries that wait for an attempt, those of absent channels not counted.
+    /// Deliveries that wait for an attempt, without those of absent channels.
     pub pending_deliveries: u64,
-    /// Turns that have not ended, and whose channel is not configured.
+    /// Turns that have not ended and whose channel is not configured.
     pub absent: u64,
     /// Turns that ended as dead letters.
     pub undeliverable: u64,

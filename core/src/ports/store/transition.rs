@@ -1,10 +1,10 @@
-//! What happens together or not at all.
+//! A transition: the changes that the store writes in one transaction.
 
 use rejoinder_guard::{Obligation, Timestamp};
 
 use crate::{
     model::{
-        agent::{Line, Usage},
+        agent::{HistoryLine, Usage},
         delivery::Action,
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -13,16 +13,16 @@ use crate::{
     ports::store::record::AuditEntry,
 };
 
-/// Things that happen together or not at all.
+/// Changes that the store writes in one transaction, all or nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transition {
-    /// The obligations that change; the transition happens only if every one is at its expected version.
+    /// Changed obligations; the transition is applied only if every one is at its expected version.
     pub turns: Vec<TurnChange>,
-    /// New deliveries, in order.
+    /// New deliveries, in the order in which they are to be sent.
     pub deliveries: Vec<NewDelivery>,
-    /// Claims whose unsent deliveries are suppressed.
+    /// Claims whose pending deliveries are withdrawn.
     pub withdrawn: Vec<Withdrawal>,
-    /// Deliveries that change.
+    /// Changed deliveries.
     pub delivery_changes: Vec<DeliveryChange>,
     /// Attempts that begin.
     pub attempts_started: Vec<AttemptStart>,
@@ -32,46 +32,46 @@ pub struct Transition {
     pub runs_started: Vec<RunStart>,
     /// Runs that ended.
     pub runs_ended: Vec<RunEnd>,
-    /// Lines for the transcript; a turn has one line per speaker, the last one written counts.
+    /// Lines for the transcript; a turn has one line per speaker, and a later one replaces it.
     pub transcript: Vec<TranscriptLine>,
-    /// New current sessions.
+    /// New sessions, each of which becomes the current one of its conversation.
     pub sessions: Vec<NewSession>,
     /// Remarks for `explain`.
     pub audit: Vec<AuditEntry>,
 }
 
 impl Transition {
-    /// Whether nothing happens.
+    /// Whether it holds no change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A change of what is owed for one turn.
+/// A change of one turn's obligation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnChange {
-    /// The turn.
+    /// The turn whose obligation changes.
     pub turn: TurnId,
-    /// The version the decision was made on; afterwards it is one more.
+    /// The version that the decision was made on; the change increments it.
     pub expected: Version,
-    /// What is owed from now on.
+    /// The obligation's new state.
     pub obligation: Obligation,
-    /// When it was decided.
+    /// When the guard decided; the turn's end if the new state is final.
     pub at: Timestamp,
 }
 
-/// Whether a transition happened.
+/// The result of committing a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commit {
-    /// It did.
+    /// It was applied.
     Done,
-    /// A turn was not at its expected version: nothing was changed. Read it again and decide anew.
+    /// A turn was not at its expected version: nothing was changed. Read the turns again and decide again.
     Conflict,
 }
 
-/// A delivery to insert, in the order of its conversation. Only the outbox makes one, from what the
-/// guard cleared.
+/// A delivery to insert at the end of its conversation's lane. Only the outbox makes one, from signals and drafts
+/// that the guard cleared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDelivery {
     record: DeliveryRecord,
@@ -82,49 +82,49 @@ impl NewDelivery {
         Self { record }
     }
 
-    /// What to insert.
+    /// The row to insert.
     #[must_use]
     pub const fn record(&self) -> &DeliveryRecord {
         &self.record
     }
 }
 
-/// Suppresses what waits of a claim, tried in vain or not. What is on its way, or has arrived, stays.
+/// Withdraws the pending deliveries of a claim, attempted before or not. Those being sent or delivered do not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withdrawal {
-    /// The turn.
+    /// The turn whose claim it is.
     pub turn: TurnId,
-    /// Its claim.
+    /// The claim to withdraw.
     pub claim: u32,
-    /// Why, for the operator.
+    /// The reason, for the operator; stored as the deliveries' error.
     pub reason: String,
 }
 
 /// The new values of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryChange {
-    /// Which.
+    /// The delivery to change.
     pub id: DeliveryId,
-    /// Where it stands from now on.
+    /// The new state.
     pub state: DeliveryState,
-    /// How many attempts count.
+    /// The number of attempts that count.
     pub attempts: u32,
-    /// When it is tried next.
+    /// The time of the next attempt.
     pub next_attempt_at: Timestamp,
-    /// Whether it is sent with a label.
+    /// Whether it is sent with a label that warns of a second copy.
     pub labelled: bool,
-    /// What to do instead of what was stored, when that cannot be done any more.
+    /// A new action in place of the stored one; `None` keeps it.
     pub action: Option<Action>,
-    /// The platform's ids.
+    /// The platform's message ids.
     pub message_ids: Vec<String>,
-    /// The last error.
+    /// The last error, for the operator.
     pub error: Option<String>,
     /// When it was acknowledged.
     pub delivered_at: Option<Timestamp>,
 }
 
 impl DeliveryChange {
-    /// The delivery as it is: the base of a change.
+    /// A change that keeps everything as `delivery` has it, to build others on.
     #[must_use]
     pub fn of(delivery: &DeliveryRecord) -> Self {
         Self {
@@ -141,63 +141,63 @@ impl DeliveryChange {
     }
 }
 
-/// An attempt that is about to send its first byte.
+/// An attempt that begins; stored before its first byte is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptStart {
-    /// The delivery.
+    /// The delivery to attempt.
     pub delivery: DeliveryId,
-    /// Which attempt, counted from 1; unique within the delivery.
+    /// The attempt's number, counted from 1; unique within the delivery.
     pub number: u32,
-    /// The process that makes it.
+    /// The process that makes the attempt.
     pub owner: OwnerId,
-    /// When.
+    /// When it begins.
     pub at: Timestamp,
 }
 
 /// The end of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptEnd {
-    /// The delivery.
+    /// The delivery that was attempted.
     pub delivery: DeliveryId,
-    /// Which attempt.
+    /// The attempt's number within the delivery.
     pub number: u32,
-    /// When.
+    /// When it ended.
     pub at: Timestamp,
-    /// `delivered`, or the error's name.
+    /// `delivered`, or [`DeliveryError::as_str`](crate::DeliveryError::as_str).
     pub result: String,
-    /// What the platform said.
+    /// The message id from the receipt, or the error text.
     pub detail: Option<String>,
 }
 
 /// A run that starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunStart {
-    /// The turn.
+    /// The turn that is run.
     pub turn: TurnId,
-    /// Which run of the turn, counted from 1 over all agents.
+    /// The run's number within the turn, counted from 1 over all agents.
     pub number: u32,
-    /// Who answers.
+    /// The agent or the command that runs.
     pub handler: Handler,
     /// The process that it runs in.
     pub owner: OwnerId,
-    /// When.
+    /// When it starts.
     pub at: Timestamp,
 }
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
-    /// The turn.
+    /// The turn that was run.
     pub turn: TurnId,
-    /// Which run of the turn.
+    /// The run's number within the turn.
     pub number: u32,
-    /// When.
+    /// When it ended.
     pub at: Timestamp,
-    /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `stopped`, `crashed`.
+    /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `unreadable`, `stopped`, `crashed` or `taken back`.
     pub end: String,
-    /// More, for the operator.
+    /// The error, the reason for silence or the text of the deferral, for the operator.
     pub detail: Option<String>,
-    /// What was consumed.
+    /// The tokens that the runtime reported.
     pub usage: Option<Usage>,
 }
 
@@ -206,19 +206,19 @@ pub struct RunEnd {
 pub struct TranscriptLine {
     /// The session it belongs to.
     pub session: SessionId,
-    /// The turn.
+    /// The turn it belongs to.
     pub turn: TurnId,
-    /// The line.
-    pub line: Line,
+    /// The speaker, the text and the time.
+    pub line: HistoryLine,
 }
 
 /// A conversation's new current session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id.
+    /// The id of the new session.
     pub id: SessionId,
-    /// The conversation.
+    /// The conversation whose current session it becomes.
     pub conversation: ConversationId,
-    /// Since when.
+    /// When it begins.
     pub at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! The data directory, and the database in it.
+//! Checks of the data directory and its database.
 
 use std::{
     fs::Metadata,
@@ -21,16 +21,15 @@ use rustix::fs::{Access, access, statvfs};
 const ABOUT: &str = "data";
 const ABOUT_DATABASE: &str = "database";
 
-/// How much room there should be, in bytes.
-const ROOM: u64 = 256 << 20;
+/// How much disk space should be free, in bytes.
+const MIN_FREE_SPACE: u64 = 256 << 20;
 
-/// How long the gateway may be late before it counts: it looks at what is due now and then.
+/// How late a turn may be before it counts as overdue. The gateway checks periodically what is due.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How many late turns are counted.
+/// How many overdue turns are counted at most.
 const MOST_COUNTED: u32 = 1_000;
 
-/// The database, and whether somebody works with it.
 pub(super) struct Database {
     path: PathBuf,
     is_held: io::Result<bool>,
@@ -41,60 +40,62 @@ impl Database {
         Self { is_held: rejoinder_store::is_in_use(&path), path }
     }
 
-    /// Whether a gateway works with it, as far as can be seen.
+    /// Whether a gateway uses it; `false` when that is unknown.
     pub(super) fn is_held(&self) -> bool {
         self.is_held.as_ref().is_ok_and(|is_held| *is_held)
     }
 }
 
-pub(super) async fn look(data_dir: &Path, database: &Database) -> Vec<Finding> {
-    let mut findings = vec![look_at_folder(data_dir)];
+pub(super) async fn check(data_dir: &Path, database: &Database) -> Vec<Finding> {
+    let mut findings = vec![check_directory(data_dir)];
     if let Some(folder) = database.path.parent().filter(|folder| *folder != data_dir) {
-        findings.push(look_at_folder(folder));
+        findings.push(check_directory(folder));
     }
-    findings.extend(look_at_rows(database).await);
+    findings.extend(check_database(database).await);
     findings
 }
 
-fn look_at_folder(path: &Path) -> Finding {
+fn check_directory(path: &Path) -> Finding {
     let shown = path.display();
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return look_at_place_for(path),
-        Err(error) => return Finding::wrong(ABOUT, format!("{shown} cannot be looked at: {error}")).so(ELSEWHERE),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return check_missing_directory(path),
+        Err(error) => return Finding::wrong(ABOUT, format!("{shown} cannot be read: {error}")).with_advice(ELSEWHERE),
     };
     if !metadata.is_dir() {
-        return Finding::wrong(ABOUT, format!("{shown} is no directory")).so(ELSEWHERE);
+        return Finding::wrong(ABOUT, format!("{shown} is not a directory")).with_advice(ELSEWHERE);
     }
     if let Err(error) = access(path, Access::WRITE_OK | Access::EXEC_OK) {
-        let what = format!("{shown} cannot be written to: {}", io::Error::from(error));
-        return Finding::wrong(ABOUT, what).so("Let the gateway's user write there; or is this another user?");
+        let what = format!("{shown} is not writable: {}", io::Error::from(error));
+        return Finding::wrong(ABOUT, what)
+            .with_advice("Give the gateway's user write access, or run this as that user.");
     }
     if is_open_to_others(path, &metadata) {
-        let what = format!("{shown} is open to others on this machine, and conversations and tokens are in it");
-        return Finding::warning(ABOUT, what).so(format!("Run chmod 700 {shown}."));
+        let what = format!("{shown} is open to other users of this machine, and it holds conversations and tokens");
+        return Finding::warning(ABOUT, what).with_advice(format!("Run chmod 700 {shown}."));
     }
     match statvfs(path).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)) {
-        Ok(room) if room < ROOM => little_room(path, room),
+        Ok(room) if room < MIN_FREE_SPACE => low_disk_space(path, room),
         _ => Finding::ok(ABOUT, shown.to_string()),
     }
 }
 
-const ELSEWHERE: &str = "Name another one with --data or REJOINDER_DATA, or make room for it there.";
+const ELSEWHERE: &str = "Choose another directory with --data or REJOINDER_DATA, or repair this one.";
 
-/// Whether a directory that is not there can be made.
-fn look_at_place_for(path: &Path) -> Finding {
+/// Whether a missing directory could be created.
+fn check_missing_directory(path: &Path) -> Finding {
     let shown = path.display();
     let parent = path.ancestors().skip(1).find(|folder| folder.exists());
     match parent.map(|parent| (parent, access(parent, Access::WRITE_OK | Access::EXEC_OK))) {
         Some((parent, Ok(()))) if parent.is_dir() => {
-            Finding::ok(ABOUT, format!("{shown} is not there yet: it is made when the gateway first runs"))
+            Finding::ok(ABOUT, format!("{shown} does not exist yet: the gateway creates it at its first start"))
         }
-        _ => Finding::wrong(ABOUT, format!("{shown} is not there, and cannot be made by this user")).so(ELSEWHERE),
+        _ => Finding::wrong(ABOUT, format!("{shown} does not exist, and this user cannot create it"))
+            .with_advice(ELSEWHERE),
     }
 }
 
-/// Whether others can come to a directory and look into it.
+/// Whether other users can reach a directory and have any access to it.
 fn is_open_to_others(path: &Path, metadata: &Metadata) -> bool {
     let mode = |metadata: &Metadata| metadata.permissions().mode();
     let Ok(path) = path.canonicalize() else { return false };
@@ -102,45 +103,45 @@ fn is_open_to_others(path: &Path, metadata: &Metadata) -> bool {
     is_open(mode(metadata), above)
 }
 
-/// Whether a directory with this mode, in directories with those, is open to more than its owner.
+/// Whether a directory of this mode is open to more than its owner. `above` are the modes of the directories above it.
 fn is_open(mode: u32, mut above: impl Iterator<Item = u32>) -> bool {
     const OTHERS: u32 = 0o077;
     const WAY_THROUGH: u32 = 0o011;
     mode & OTHERS != 0 && above.all(|mode| mode & WAY_THROUGH != 0)
 }
 
-fn little_room(path: &Path, room: u64) -> Finding {
+fn low_disk_space(path: &Path, room: u64) -> Finding {
     let what = format!("{} has {} MiB left on its disk", path.display(), room >> 20);
-    Finding::warning(ABOUT, what).so("Make room: a gateway that cannot write takes nothing in.")
+    Finding::warning(ABOUT, what).with_advice("Free some disk space: a gateway that cannot write accepts no messages.")
 }
 
-async fn look_at_rows(database: &Database) -> Vec<Finding> {
+async fn check_database(database: &Database) -> Vec<Finding> {
     let path = database.path.display();
     let holder = match &database.is_held {
-        Ok(true) => "a gateway works with it",
-        Ok(false) => "no gateway works with it",
+        Ok(true) => "a gateway uses it",
+        Ok(false) => "no gateway uses it",
         Err(error) => {
-            let what = format!("whether a gateway works with {path} cannot be seen: {error}");
-            return vec![Finding::wrong(ABOUT_DATABASE, what).so("Run this as the gateway's user.")];
+            let what = format!("cannot tell whether a gateway uses {path}: {error}");
+            return vec![Finding::wrong(ABOUT_DATABASE, what).with_advice("Run this as the gateway's user.")];
         }
     };
     let store = match SqliteStore::open_read_only(&database.path).await {
         Ok(store) => store,
         Err(OpenError::Missing { .. }) => {
-            return vec![Finding::ok(ABOUT_DATABASE, format!("{path} is not there yet: the gateway makes it"))];
+            return vec![Finding::ok(ABOUT_DATABASE, format!("{path} does not exist yet: the gateway creates it"))];
         }
         Err(error @ OpenError::Older { .. }) if !database.is_held() => {
             return vec![Finding::ok(ABOUT_DATABASE, error.to_string())];
         }
         Err(error @ OpenError::Older { .. }) => {
-            let advice = "An older gateway works with it: restart it as this version.";
-            return vec![Finding::warning(ABOUT_DATABASE, error.to_string()).so(advice)];
+            let advice = "An older gateway uses it: restart that gateway with this version.";
+            return vec![Finding::warning(ABOUT_DATABASE, error.to_string()).with_advice(advice)];
         }
         Err(error @ OpenError::Newer { .. }) => return vec![Finding::wrong(ABOUT_DATABASE, error.to_string())],
         Err(error) => {
             let what = format!("{:#}", Error::new(error));
-            let advice = "Is this the gateway's user, and the disk sound? Else restore a backup.";
-            return vec![Finding::wrong(ABOUT_DATABASE, what).so(advice)];
+            let advice = "Run this as the gateway's user, and check the disk. If both are fine, restore a backup.";
+            return vec![Finding::wrong(ABOUT_DATABASE, what).with_advice(advice)];
         }
     };
     let counted = count(&store).await;
@@ -156,7 +157,7 @@ async fn look_at_rows(database: &Database) -> Vec<Finding> {
         }
         Err(error) => {
             let what = format!("{path} cannot be read: {error}");
-            vec![Finding::wrong(ABOUT_DATABASE, what).so("Is the disk sound? Else restore a backup.")]
+            vec![Finding::wrong(ABOUT_DATABASE, what).with_advice("Check the disk. If it is fine, restore a backup.")]
         }
     }
 }
@@ -186,22 +187,22 @@ fn remarks(counts: &Counts, is_held: bool) -> Vec<Finding> {
         0 => {}
         _ if is_held => {
             let advice = "See rejoinder turns list --state overdue, and the gateway's log.";
-            findings.push(Finding::wrong(ABOUT_DATABASE, format!("{} overdue", turns(*overdue))).so(advice));
+            findings.push(Finding::wrong(ABOUT_DATABASE, format!("{} overdue", turns(*overdue))).with_advice(advice));
         }
         _ => {
-            let advice = "They are taken up when the gateway runs; see rejoinder turns list --state overdue.";
-            findings.push(Finding::warning(ABOUT_DATABASE, format!("{} overdue", turns(*overdue))).so(advice));
+            let advice = "The gateway continues them when it starts. See rejoinder turns list --state overdue.";
+            findings.push(Finding::warning(ABOUT_DATABASE, format!("{} overdue", turns(*overdue))).with_advice(advice));
         }
     }
     if backlog.absent > 0 {
         let what = format!("{} waiting for a channel that is not configured", turns(backlog.absent));
-        let advice = "See rejoinder turns list --state absent: put the channel back, and they are answered.";
-        findings.push(Finding::warning(ABOUT_DATABASE, what).so(advice));
+        let advice = "Configure the channel again to have them answered. See rejoinder turns list --state absent.";
+        findings.push(Finding::warning(ABOUT_DATABASE, what).with_advice(advice));
     }
     if backlog.undeliverable > 0 {
-        let what = format!("{} undeliverable: nobody could be told", turns(backlog.undeliverable));
+        let what = format!("{} undeliverable: every way of answering failed", turns(backlog.undeliverable));
         let advice = "See rejoinder turns list --state undeliverable.";
-        findings.push(Finding::warning(ABOUT_DATABASE, what).so(advice));
+        findings.push(Finding::warning(ABOUT_DATABASE, what).with_advice(advice));
     }
     findings
 }
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_seen_before_it_is_full() {
-        let finding = little_room(Path::new("/data"), 3 << 20);
+        let finding = low_disk_space(Path::new("/data"), 3 << 20);
 
         assert_eq!((finding.verdict, finding.what.as_str()), (Verdict::Warning, "/data has 3 MiB left on its disk"));
     }

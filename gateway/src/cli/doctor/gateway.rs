@@ -1,4 +1,4 @@
-//! The gateway: whether one answers, and what it says of itself.
+//! Checks of the gateway: whether one answers at its address, and its readiness.
 
 use std::{io, net::SocketAddr};
 
@@ -15,63 +15,62 @@ use crate::{
 
 const ABOUT: &str = "gateway";
 
-/// Who was found at the address.
+/// What answered at the address.
 enum Answer {
     Gateway(Readiness),
     SomethingElse,
-    /// The connection stands, and nothing comes.
-    Silence,
-    Nobody,
+    /// The connection is open, and no response comes.
+    NoResponse,
+    NoListener,
 }
 
-/// `is_held`: a gateway works with the database.
-pub(super) async fn look(address: SocketAddr, is_held: bool) -> Vec<Finding> {
+/// `is_held`: a gateway uses the database.
+pub(super) async fn check(address: SocketAddr, is_held: bool) -> Vec<Finding> {
     if address.port() == 0 {
-        let runs = if is_held { "one runs" } else { "none runs" };
-        return vec![Finding::ok(ABOUT, format!("{runs}; server.listen leaves the port open, so nobody can be asked"))];
+        let runs = if is_held { "running" } else { "not running" };
+        return vec![Finding::ok(ABOUT, format!("{runs}; server.listen has port 0, so its address is unknown"))];
     }
     let url = url_of(address);
     let bound = bind(address);
-    let asked = match &bound {
-        // Nobody can be there.
-        Ok(()) => Ok(Answer::Nobody),
-        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(Answer::Nobody),
-        Err(_) => tokio::time::timeout(CHECK_TIMEOUT, ask(&url)).await.unwrap_or(Ok(Answer::Silence)),
+    let answer = match &bound {
+        // We could bind it, so nothing listens there.
+        Ok(()) => Ok(Answer::NoListener),
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(Answer::NoListener),
+        Err(_) => tokio::time::timeout(CHECK_TIMEOUT, ask(&url)).await.unwrap_or(Ok(Answer::NoResponse)),
     };
-    match asked {
+    match answer {
         Ok(Answer::Gateway(readiness)) => {
             let mut findings = findings(&url, readiness);
             if !is_held {
-                let what = format!("what answers at {url} does not work with this database");
-                let advice = "Another gateway, or another data directory? Say --data as it was started with.";
-                findings.push(Finding::warning(ABOUT, what).so(advice));
+                let what = format!("the gateway at {url} does not use this database");
+                let advice = "It may use another data directory: pass the --data that it was started with.";
+                findings.push(Finding::warning(ABOUT, what).with_advice(advice));
             }
             findings
         }
-        Ok(Answer::Silence) if is_held => {
-            let advice = "Its log may say why; restart it. What is owed stays owed.";
-            vec![Finding::wrong(ABOUT, format!("the one at {url} does not answer")).so(advice)]
+        Ok(Answer::NoResponse) if is_held => {
+            let advice = "See its log, and restart it. No turn is lost.";
+            vec![Finding::wrong(ABOUT, format!("the gateway at {url} does not answer")).with_advice(advice)]
         }
-        Ok(Answer::SomethingElse | Answer::Silence) => {
+        Ok(Answer::SomethingElse | Answer::NoResponse) => {
             let advice = "Stop it, or set server.listen to another address.";
-            vec![Finding::wrong(ABOUT, format!("something else than a gateway is at {url}")).so(advice)]
+            vec![Finding::wrong(ABOUT, format!("something other than a gateway is at {url}")).with_advice(advice)]
         }
-        Ok(Answer::Nobody) if is_held => {
-            let what = format!("one works with the database, and nobody answers at {url}");
-            let advice =
-                "Does it start just now, or was it started with another server.listen? Its log says where it is.";
-            vec![Finding::wrong(ABOUT, what).so(advice)]
+        Ok(Answer::NoListener) if is_held => {
+            let what = format!("a gateway uses the database, but nothing answers at {url}");
+            let advice = "It is just starting, or it was started with another server.listen: its log has its address.";
+            vec![Finding::wrong(ABOUT, what).with_advice(advice)]
         }
-        Ok(Answer::Nobody) => vec![address_finding(address, bound)],
-        Err(error) => vec![Finding::wrong(ABOUT, format!("nobody can be asked: {error}"))],
+        Ok(Answer::NoListener) => vec![address_finding(address, bound)],
+        Err(error) => vec![Finding::wrong(ABOUT, format!("cannot check it: {error}"))],
     }
 }
 
 async fn ask(url: &str) -> Result<Answer, reqwest::Error> {
-    // Whatever proxy there is for the outside, this is not outside.
+    // The gateway is on this machine: a configured proxy does not apply.
     let http = Client::builder().no_proxy().redirect(Policy::none()).build()?;
     let alive = match http.get(format!("{url}/healthz")).send().await {
-        Err(error) if error.is_connect() => return Ok(Answer::Nobody),
+        Err(error) if error.is_connect() => return Ok(Answer::NoListener),
         Err(_) => return Ok(Answer::SomethingElse),
         Ok(alive) => alive,
     };
@@ -85,35 +84,35 @@ async fn ask(url: &str) -> Result<Answer, reqwest::Error> {
     }
 }
 
-/// What a gateway says of itself.
+/// What a gateway's readiness means.
 fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
-    let mut findings = vec![Finding::ok(ABOUT, format!("one answers at {url}: {}", readiness.status))];
+    let mut findings = vec![Finding::ok(ABOUT, format!("running at {url}: {}", readiness.status))];
     if !readiness.store.writes {
         let problem = readiness.store.problem.unwrap_or_default();
-        let advice = "It takes nothing in until it can: look at its disk, and who may write there.";
-        findings.push(Finding::wrong(ABOUT, format!("its store does not write: {problem}")).so(advice));
+        let advice = "It accepts nothing until it can: check its disk and file permissions.";
+        findings.push(Finding::wrong(ABOUT, format!("its store cannot write: {problem}")).with_advice(advice));
     }
     for channel in readiness.channels {
         let platform = channel.channel.split('.').next().unwrap_or_default();
-        let advice = format!("docs/{platform}.md has a table of what is wrong and what helps.");
+        let advice = format!("docs/{platform}.md lists problems and their fixes.");
         match (channel.live, channel.problem) {
             (true, None) => {}
             (true, Some(problem)) => {
-                findings.push(Finding::warning(ABOUT, format!("{}: {problem}", channel.channel)).so(advice));
+                findings.push(Finding::warning(ABOUT, format!("{}: {problem}", channel.channel)).with_advice(advice));
             }
             (false, Some(problem)) => {
-                findings.push(Finding::wrong(ABOUT, format!("{}: {problem}", channel.channel)).so(advice));
+                findings.push(Finding::wrong(ABOUT, format!("{}: {problem}", channel.channel)).with_advice(advice));
             }
             (false, None) => {
-                let what = format!("{} has not shown yet that events come in", channel.channel);
-                findings.push(Finding::warning(ABOUT, what).so("Look again in a moment."));
+                let what = format!("{} is not ready yet", channel.channel);
+                findings.push(Finding::warning(ABOUT, what).with_advice("Try again in a moment."));
             }
         }
     }
     findings
 }
 
-/// Whether a gateway could listen there. Nothing listens: one that starts just now is not kept from it.
+/// Whether a gateway could listen there. Only binds and never listens, so a gateway that is just starting can listen.
 fn bind(address: SocketAddr) -> io::Result<()> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
@@ -122,10 +121,10 @@ fn bind(address: SocketAddr) -> io::Result<()> {
 
 fn address_finding(address: SocketAddr, bound: io::Result<()>) -> Finding {
     match bound {
-        Ok(()) => Finding::ok(ABOUT, format!("none runs; {address} is free")),
+        Ok(()) => Finding::ok(ABOUT, format!("not running; {address} is free")),
         Err(error) => {
-            let what = format!("none runs, and none can listen on {address}: {error}");
-            Finding::wrong(ABOUT, what).so(capital(run::why_not_listen(error.kind())) + ".")
+            let what = format!("not running, and it cannot listen on {address}: {error}");
+            Finding::wrong(ABOUT, what).with_advice(capital(run::why_not_listen(error.kind())) + ".")
         }
     }
 }
@@ -150,7 +149,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_that_the_system_picks_is_nobodys_to_ask() {
-        let findings = look(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await;
+        let findings = check(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await;
 
         assert!(matches!(&findings[..], [finding] if finding.verdict == Verdict::Ok), "{findings:?}");
     }

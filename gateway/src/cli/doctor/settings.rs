@@ -1,4 +1,4 @@
-//! The configuration: which it is, and whether a gateway can be made of it.
+//! Checks of the configuration: its source, and whether a gateway can be built from it.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::{console::finding::Finding, wiring};
 
 const ABOUT: &str = "config";
 
-pub(super) fn look(loaded: &Loaded, data_dir: &Path) -> Vec<Finding> {
+pub(super) fn check(loaded: &Loaded, data_dir: &Path) -> Vec<Finding> {
     let Loaded { config, source, overrides } = loaded;
     let with = if overrides.is_empty() { String::new() } else { format!(", with {}", overrides.join(", ")) };
     let mut findings = vec![match wiring::check(config, data_dir) {
@@ -20,7 +20,7 @@ pub(super) fn look(loaded: &Loaded, data_dir: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Why there is no configuration.
+/// The problems of a configuration that is invalid.
 pub(super) fn problems(errors: &ConfigErrors) -> Vec<Finding> {
     errors.problems().iter().map(|problem| Finding::wrong(ABOUT, problem.to_string())).collect()
 }

@@ -1,4 +1,4 @@
-//! Somebody who is asked, for tests, and what comes of it.
+//! Scripted answers for tests of `init`, and helpers that read what it writes.
 
 use std::collections::VecDeque;
 
@@ -7,32 +7,32 @@ use secrecy::SecretString;
 use tokio::net::TcpListener;
 use url::Url;
 
-use super::{Choice, configuration};
+use super::{AgentChoice, configuration};
 use crate::console::{ask::Ask, failure::Failure};
 
-/// Somebody who answers as was written down before.
+/// Gives prepared answers in order, and records what it was asked and told.
 #[derive(Default)]
 pub(crate) struct Script {
     answers: VecDeque<String>,
-    pub(crate) told: String,
+    pub(crate) output: String,
 }
 
 impl Script {
     pub(crate) fn of(answers: &[&str]) -> Self {
-        Self { answers: answers.iter().map(ToString::to_string).collect(), told: String::new() }
+        Self { answers: answers.iter().map(ToString::to_string).collect(), output: String::new() }
     }
 }
 
 impl Ask for Script {
     fn say(&mut self, text: &str) -> Result<(), Failure> {
-        self.told.push_str(text);
-        self.told.push('\n');
+        self.output.push_str(text);
+        self.output.push('\n');
         Ok(())
     }
 
     fn line_or_nothing(&mut self, question: &str) -> Result<String, Failure> {
         self.say(question)?;
-        Ok(self.answers.pop_front().unwrap_or_else(|| panic!("nothing is left to answer: {}", self.told)))
+        Ok(self.answers.pop_front().unwrap_or_else(|| panic!("the script has no answer left: {}", self.output)))
     }
 
     fn secret_or_nothing(&mut self, question: &str) -> Result<SecretString, Failure> {
@@ -40,17 +40,17 @@ impl Ask for Script {
     }
 }
 
-/// Where nobody is.
-pub(crate) async fn nowhere() -> Url {
+/// The URL of a port where nothing listens.
+pub(crate) async fn unused_url() -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap()).parse().unwrap()
 }
 
-/// What the gateway reads of a section, where SOME_TOKEN is `token`.
-pub(crate) fn read(section: &str, token: &str) -> Config {
+/// Loads a written section, with `token` in the variable SOME_TOKEN.
+pub(crate) fn load_section(section: &str, token: &str) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejoinder.toml");
-    std::fs::write(&path, configuration(&Choice::FrontDesk, section).unwrap()).unwrap();
+    std::fs::write(&path, configuration(&AgentChoice::FrontDesk, section).unwrap()).unwrap();
     let environment = Environment::from_iter([("SOME_TOKEN", token)]);
     let options = Options { path: Some(path), working_dir: folder.path().to_owned(), environment };
     rejoinder_config::load(&options, &crate::build()).unwrap().config

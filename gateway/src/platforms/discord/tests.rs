@@ -10,9 +10,9 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::{
-    cli::{Script, nowhere, read},
-    console::{failure::Failure, secret::SecretPlace},
-    platforms::bot::{Connected, Given},
+    cli::{Script, load_section, unused_url},
+    console::{failure::Failure, secret::SecretLocation},
+    platforms::bot::{BotOptions, ConnectedBot},
     wiring::{
         remarks,
         tests::{config, parts},
@@ -22,10 +22,10 @@ use crate::{
 const TOKEN: &str = "MTIz.abc_DEF.g-1";
 const REVOKED: &str = "MTIz.abc_DEF.g-0";
 
-/// The flag of an application in few servers that may read what is said there.
+/// The flag `GATEWAY_MESSAGE_CONTENT_LIMITED`: an application in few servers that may read messages there.
 const READS_CONTENT: u64 = 1 << 19;
 
-/// A Discord with this one application; its address.
+/// Starts a fake Discord with one application, and returns its URL.
 async fn discord(flags: u64) -> Url {
     let answer = async move |uri: Uri, headers: HeaderMap| {
         if headers.get("authorization").is_none_or(|token| token != &format!("Bot {TOKEN}")) {
@@ -50,13 +50,13 @@ async fn discord(flags: u64) -> Url {
     format!("http://{address}").parse().unwrap()
 }
 
-fn arguments(api_url: Url) -> Given<'static> {
-    Given { platform: &BOTS, token_env: None, token_file: None, allow: Vec::new(), api_url: Some(api_url) }
+fn arguments(api_url: Url) -> BotOptions<'static> {
+    BotOptions { platform: &BOTS, token_env: None, token_file: None, allow: Vec::new(), api_url: Some(api_url) }
 }
 
-/// What the gateway reads of what was written.
-fn loaded(bot: &Connected<'_>, token: &str) -> Config {
-    read(&bot.section().unwrap(), token)
+/// Loads the section that was written.
+fn loaded(bot: &ConnectedBot<'_>, token: &str) -> Config {
+    load_section(&bot.section().unwrap(), token)
 }
 
 #[tokio::test]
@@ -65,14 +65,14 @@ async fn a_token_that_is_typed_in_is_checked_and_kept_to_its_owner() {
     let mut script = Script::of(&[TOKEN, "ada_l, 80351110224678912"]);
 
     let bot = arguments.interview(&mut script, &data.path().join("new"), None).await.unwrap().unwrap();
-    bot.token.keep().unwrap();
+    bot.token.write().unwrap();
 
-    assert!(script.told.contains("This is Ada's bot (ada_bot)."), "{}", script.told);
+    assert!(script.output.contains("This is Ada's bot (ada_bot)."), "{}", script.output);
     let config = loaded(&bot, TOKEN);
     let (_, written) = config.channels.of::<DiscordSection>().next().unwrap();
     assert_eq!(written.token.get().expose_secret(), TOKEN);
     assert_eq!(written.allow_from.iter().collect::<Vec<_>>(), ["ada_l", "80351110224678912"]);
-    assert!(!bot.section().unwrap().contains(TOKEN) && !bot.farewell().contains(TOKEN));
+    assert!(!bot.section().unwrap().contains(TOKEN) && !bot.closing_text().contains(TOKEN));
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -83,13 +83,13 @@ async fn a_token_that_is_typed_in_is_checked_and_kept_to_its_owner() {
 
 #[tokio::test]
 async fn where_it_is_invited_and_what_it_reads_is_said() {
-    let farewell = async |flags: u64| {
+    let closing_text = async |flags: u64| {
         let (arguments, data) = (arguments(discord(flags).await), tempfile::tempdir().unwrap());
         let bot = arguments.interview(&mut Script::of(&[TOKEN, ""]), data.path(), None).await.unwrap().unwrap();
-        bot.farewell()
+        bot.closing_text()
     };
 
-    let (reads, does_not) = (farewell(READS_CONTENT).await, farewell(0).await);
+    let (reads, does_not) = (closing_text(READS_CONTENT).await, closing_text(0).await);
 
     let invite = "https://discord.com/oauth2/authorize?client_id=456&scope=bot+applications.commands&permissions=";
     assert!(reads.contains(invite) && reads.contains("Message Content intent is on"), "{reads}");
@@ -105,22 +105,22 @@ async fn a_wrong_token_is_said_and_asked_for_again() {
 
     let bot = arguments.interview(&mut script, data.path(), None).await.unwrap().unwrap();
 
-    assert!(script.told.contains("This does not look like a bot's token"), "{}", script.told);
-    assert!(script.told.contains("Discord does not know this token. Nothing was written"), "{}", script.told);
-    assert!(script.told.contains("Ada! is neither an id nor a username of Discord's."), "{}", script.told);
-    assert!(bot.profile.is_ok() && !script.told.contains(REVOKED), "{}", script.told);
+    assert!(script.output.contains("This does not look like a bot's token"), "{}", script.output);
+    assert!(script.output.contains("Discord does not know this token. Nothing was written"), "{}", script.output);
+    assert!(script.output.contains("Ada! is not an id or username on Discord."), "{}", script.output);
+    assert!(bot.profile.is_ok() && !script.output.contains(REVOKED), "{}", script.output);
 }
 
 #[tokio::test]
 async fn without_discord_it_can_be_written_all_the_same() {
-    let (arguments, data) = (arguments(nowhere().await), tempfile::tempdir().unwrap());
+    let (arguments, data) = (arguments(unused_url().await), tempfile::tempdir().unwrap());
     let mut script = Script::of(&[TOKEN, "1", TOKEN, "2", "ada_l"]);
 
     let bot = arguments.interview(&mut script, data.path(), None).await.unwrap().unwrap();
 
-    assert!(script.told.contains("Discord cannot be reached"), "{}", script.told);
-    assert!(bot.farewell().contains("was not checked"), "{}", bot.farewell());
-    assert!(!script.told.contains(TOKEN) && !bot.farewell().contains(TOKEN));
+    assert!(script.output.contains("Discord cannot be reached"), "{}", script.output);
+    assert!(bot.closing_text().contains("was not checked"), "{}", bot.closing_text());
+    assert!(!script.output.contains(TOKEN) && !bot.closing_text().contains(TOKEN));
     let mut script = Script::of(&[TOKEN, "3"]);
     assert!(arguments.interview(&mut script, data.path(), None).await.unwrap().is_none());
 }
@@ -135,7 +135,7 @@ async fn a_token_that_is_there_already_is_offered() {
     let bot = taken(&["1", ""]).await.unwrap();
 
     assert!(bot.section().unwrap().contains("token = { env = \"DISCORD_BOT_TOKEN\" }"));
-    assert!(matches!(taken(&["2", TOKEN, ""]).await.unwrap().token, SecretPlace::Typed(..)));
+    assert!(matches!(taken(&["2", TOKEN, ""]).await.unwrap().token, SecretLocation::Typed(..)));
     assert!(taken(&["3"]).await.is_none());
 }
 
@@ -145,11 +145,14 @@ async fn a_script_names_what_holds_the_token() {
     let file = data.path().join("token");
     let given = async |token: &str| {
         std::fs::write(&file, format!("{token}\n")).unwrap();
-        let from_file =
-            Given { token_file: Some(file.clone()), allow: vec!["ada_l".to_owned()], ..arguments(discord(0).await) };
+        let from_file = BotOptions {
+            token_file: Some(file.clone()),
+            allow: vec!["ada_l".to_owned()],
+            ..arguments(discord(0).await)
+        };
         from_file.connect().await
     };
-    let unset = Given { token_env: Some("SOME_TOKEN".to_owned()), ..arguments(nowhere().await) };
+    let unset = BotOptions { token_env: Some("SOME_TOKEN".to_owned()), ..arguments(unused_url().await) };
 
     let refused = given(REVOKED).await.err().unwrap().to_string();
     let bot = given(TOKEN).await.unwrap().unwrap();
@@ -159,22 +162,22 @@ async fn a_script_names_what_holds_the_token() {
     let (_, written) = config.channels.of::<DiscordSection>().next().unwrap();
     assert_eq!(written.token.get().expose_secret(), TOKEN);
     assert!(refused.contains("Discord does not know this token") && !refused.contains(REVOKED), "{refused}");
-    assert!(unset.farewell().contains("Set SOME_TOKEN to its token before you start."), "{}", unset.farewell());
+    assert!(unset.closing_text().contains("Set SOME_TOKEN to its token before you start."), "{}", unset.closing_text());
     assert_eq!(loaded(&unset, TOKEN).channels.of::<DiscordSection>().count(), 1);
 }
 
 #[tokio::test]
 async fn what_belongs_to_no_bot_or_to_nobody_is_a_wrong_call() {
-    let none = Given { allow: vec!["42".into()], ..arguments(nowhere().await) };
-    let nobody = Given {
+    let none = BotOptions { allow: vec!["42".into()], ..arguments(unused_url().await) };
+    let nobody = BotOptions {
         token_env: Some("SOME_TOKEN".into()),
         allow: vec!["Ada Lovelace".into()],
-        ..arguments(nowhere().await)
+        ..arguments(unused_url().await)
     };
 
     for arguments in [none, nobody] {
         let Err(Failure::Usage(what)) = arguments.connect().await else { panic!("it is a wrong call") };
-        assert!(what.contains("--discord-token-env") || what.contains("of Discord's"), "{what}");
+        assert!(what.contains("--discord-token-env") || what.contains("on Discord"), "{what}");
     }
 }
 
@@ -218,7 +221,7 @@ fn an_application_is_for_those_whom_the_operator_lets_in() {
             group_allow: ["5"].into_iter().collect(),
         }
     );
-    assert!(settings.tells_reactions.contains(&main) && bare.tells_reactions.is_empty());
+    assert!(settings.reaction_channels.contains(&main) && bare.reaction_channels.is_empty());
     assert_eq!(bare.max_attachment, 25 << 20);
 }
 
@@ -229,7 +232,7 @@ fn every_way_to_run_an_application_can_be_wired() {
     for more in ["", "auto_thread = true\nsuppress_embeds = true\n", other] {
         let parts = parts(&format!("{APPLICATION}{more}")).unwrap();
         let channels: Vec<_> = parts.channels.iter().map(|channel| channel.channel().to_string()).collect();
-        assert_eq!((channels, parts.told.len()), (vec!["discord.main".to_owned()], 1));
+        assert_eq!((channels, parts.notices.len()), (vec!["discord.main".to_owned()], 1));
     }
 }
 
@@ -240,5 +243,5 @@ fn who_may_write_and_what_is_read_is_remarked_on() {
     assert!(said("")[0].contains("channels.discord.main.allow_from"));
     assert!(said("allow_from = [42]").is_empty());
     let wordless = said("allow_from = [42]\nauto_thread = true\nmessage_content = false");
-    assert!(wordless[0].contains("only what mentions it"), "{wordless:?}");
+    assert!(wordless[0].contains("only messages that mention it"), "{wordless:?}");
 }

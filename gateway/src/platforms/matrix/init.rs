@@ -1,4 +1,4 @@
-//! What `rejoinder init` asks of an account on a Matrix homeserver.
+//! How `rejoinder init` asks for a Matrix account, checks it and writes its section.
 
 use std::{
     fmt::Write as _,
@@ -8,23 +8,22 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use futures_util::{FutureExt, future::LocalBoxFuture};
-use rejoinder_matrix::{AccountProfile, LOOKS, Login, MatrixSection};
+use rejoinder_matrix::{AccountProfile, ID_FORMAT, Login, MatrixSection};
 use url::Url;
 
-use super::{check, introduction};
+use super::{fetch_profile, introduction};
 use crate::{
     client,
     console::{
         ask::Ask,
         failure::Failure,
         output::{capital, printable},
-        secret::{Read, SecretPlace, is_empty},
+        secret::{SecretLocation, SecretRead, is_empty},
         toml::toml_text,
     },
     platforms::{Account, CheckError, Setup},
 };
 
-/// What is asked of an account.
 pub(super) struct Accounts;
 
 impl Setup for Accounts {
@@ -35,28 +34,28 @@ impl Setup for Accounts {
         let of_user = |name, value, help| option(name, value, help).requires(USER);
         let file = |name, help| of_user(name, "FILE", help).value_parser(value_parser!(PathBuf));
         vec![
-            option(USER, "ID", "A Matrix account's whole user id, such as @agent:example.org"),
-            of_user(HOMESERVER, "URL", "Where the account's homeserver is, when its server does not say")
+            option(USER, "ID", "Full user id of a Matrix account, such as @agent:example.org"),
+            of_user(HOMESERVER, "URL", "URL of the account's homeserver, if its server does not announce it")
                 .value_parser(value_parser!(Url)),
-            of_user(PASSWORD_ENV, "NAME", "The environment variable that holds the account's password")
+            of_user(PASSWORD_ENV, "NAME", "Environment variable that holds the account's password")
                 .conflicts_with_all([PASSWORD_FILE, TOKEN_ENV, TOKEN_FILE]),
-            file(PASSWORD_FILE, "The file that holds the account's password")
+            file(PASSWORD_FILE, "File that holds the account's password")
                 .conflicts_with_all([TOKEN_ENV, TOKEN_FILE]),
             of_user(
                 TOKEN_ENV,
                 "NAME",
-                "The environment variable that holds the access token of a device of its own, in place of the password",
+                "Environment variable that holds an access token instead of the password; nothing else may use its device",
             )
             .conflicts_with(TOKEN_FILE),
-            file(TOKEN_FILE, "The file that holds the access token"),
+            file(TOKEN_FILE, "File that holds the access token"),
             of_user(
                 RECOVERY_KEY_ENV,
                 "NAME",
-                "The environment variable that holds the key or the passphrase of the account's recovery",
+                "Environment variable that holds the account's recovery key or passphrase",
             )
             .conflicts_with(RECOVERY_KEY_FILE),
-            file(RECOVERY_KEY_FILE, "The file that holds the key or the passphrase of the account's recovery"),
-            of_user(ALLOW, "ID", "Who may write to the account, by user id; can be repeated").action(ArgAction::Append),
+            file(RECOVERY_KEY_FILE, "File that holds the account's recovery key or passphrase"),
+            of_user(ALLOW, "ID", "User id of a person who may write to it; can be repeated").action(ArgAction::Append),
         ]
     }
 
@@ -64,17 +63,23 @@ impl Setup for Accounts {
         "rejoinder init --yes --matrix-user @agent:example.org --matrix-password-env MATRIX_PASSWORD --matrix-allow @ada:example.org"
     }
 
-    fn given<'a>(&'a self, said: &'a ArgMatches) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
-        async { Given::of(said).connect().await?.map(Connected::account).transpose() }.boxed_local()
+    fn account_from_options<'a>(
+        &'a self,
+        matches: &'a ArgMatches,
+    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
+        async { AccountOptions::of(matches).connect().await?.map(ConnectedAccount::account).transpose() }.boxed_local()
     }
 
     fn interview<'a>(
         &'a self,
-        said: &'a ArgMatches,
-        asked: &'a mut dyn Ask,
+        matches: &'a ArgMatches,
+        terminal: &'a mut dyn Ask,
         data_dir: &'a Path,
     ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
-        async { Given::of(said).interview(asked, data_dir).await?.map(Connected::account).transpose() }.boxed_local()
+        async {
+            AccountOptions::of(matches).interview(terminal, data_dir).await?.map(ConnectedAccount::account).transpose()
+        }
+        .boxed_local()
     }
 }
 
@@ -88,9 +93,9 @@ const RECOVERY_KEY_ENV: &str = "matrix-recovery-key-env";
 const RECOVERY_KEY_FILE: &str = "matrix-recovery-key-file";
 const ALLOW: &str = "matrix-allow";
 
-/// What the command line says of an account.
+/// The options about an account.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct AccountOptions {
     pub(super) user: Option<String>,
     pub(super) homeserver: Option<Url>,
     pub(super) password_env: Option<String>,
@@ -102,267 +107,277 @@ pub(super) struct Given {
     pub(super) allow: Vec<String>,
 }
 
-/// What the account is proved with.
+/// The credential of the account: a password or an access token.
 #[derive(Debug)]
-struct Proof {
-    place: SecretPlace,
+struct Credential {
+    location: SecretLocation,
     is_token: bool,
 }
 
-impl Proof {
-    /// As people call it.
+impl Credential {
+    /// Its name for people.
     const fn name(&self) -> &'static str {
         if self.is_token { "access token" } else { "password" }
     }
 
-    /// As the configuration calls it.
+    /// Its key in the configuration.
     const fn key(&self) -> &'static str {
         if self.is_token { "access_token" } else { "password" }
     }
 }
 
-/// An account that is to be written into the configuration.
-pub(super) struct Connected {
+/// An account to write into the configuration.
+pub(super) struct ConnectedAccount {
     homeserver: Url,
     user: String,
-    proof: Proof,
-    recovery_key: Option<SecretPlace>,
+    credential: Credential,
+    recovery_key: Option<SecretLocation>,
     allow: Vec<String>,
-    /// Who it is, or why that is not known.
+    /// Its profile, or why it was not checked.
     account: Result<AccountProfile, String>,
 }
 
-/// What came of a proof.
-enum Checked {
-    Known(AccountProfile),
-    /// It may be right: why nothing is known of it.
-    Unsure(String),
-    Wrong(String),
+/// The result of checking a credential.
+enum CheckResult {
+    Valid(AccountProfile),
+    /// The credential could not be checked. Holds the reason.
+    Unchecked(String),
+    Rejected(String),
 }
 
-impl Given {
-    fn of(said: &ArgMatches) -> Self {
-        let text = |name| said.get_one::<String>(name).cloned();
-        let path = |name| said.get_one::<PathBuf>(name).cloned();
+impl AccountOptions {
+    fn of(matches: &ArgMatches) -> Self {
+        let text = |name| matches.get_one::<String>(name).cloned();
+        let path = |name| matches.get_one::<PathBuf>(name).cloned();
         Self {
             user: text(USER),
-            homeserver: said.get_one(HOMESERVER).cloned(),
+            homeserver: matches.get_one(HOMESERVER).cloned(),
             password_env: text(PASSWORD_ENV),
             password_file: path(PASSWORD_FILE),
             token_env: text(TOKEN_ENV),
             token_file: path(TOKEN_FILE),
             recovery_key_env: text(RECOVERY_KEY_ENV),
             recovery_key_file: path(RECOVERY_KEY_FILE),
-            allow: said.get_many(ALLOW).into_iter().flatten().cloned().collect(),
+            allow: matches.get_many(ALLOW).into_iter().flatten().cloned().collect(),
         }
     }
 
-    /// The account that the command line names.
+    /// The account that the command line names, if any.
     ///
     /// # Errors
-    /// When the homeserver does not accept it.
-    pub(super) async fn connect(&self) -> Result<Option<Connected>, Failure> {
+    /// When the options are wrong, or the homeserver rejects the account.
+    pub(super) async fn connect(&self) -> Result<Option<ConnectedAccount>, Failure> {
         let Some(user) = &self.user else { return Ok(None) };
         if !MatrixSection::is_user(user) {
             return Err(Failure::Usage(format!("{user:?} {IS_NO_USER}")));
         }
-        if let Some(wrong) = self.allow.iter().find(|entry| !LOOKS.may_be_person(entry)) {
+        if let Some(wrong) = self.allow.iter().find(|entry| !ID_FORMAT.may_be_person(entry)) {
             return Err(Failure::Usage(format!("{wrong:?} {IS_NO_USER}")));
         }
-        let password = SecretPlace::given(self.password_env.as_deref(), self.password_file.as_deref())?;
-        let token = SecretPlace::given(self.token_env.as_deref(), self.token_file.as_deref())?;
-        let proof = match (password, token) {
-            (Some(place), _) => Proof { place, is_token: false },
-            (None, Some(place)) => Proof { place, is_token: true },
+        let password = SecretLocation::from_options(self.password_env.as_deref(), self.password_file.as_deref())?;
+        let token = SecretLocation::from_options(self.token_env.as_deref(), self.token_file.as_deref())?;
+        let credential = match (password, token) {
+            (Some(location), _) => Credential { location, is_token: false },
+            (None, Some(location)) => Credential { location, is_token: true },
             (None, None) => {
-                let what = "how is the account proved? Say --matrix-password-env, or one of the others of its kind";
+                let what = "the account's password is missing: pass --matrix-password-env, --matrix-password-file or a --matrix-token option";
                 return Err(Failure::Usage(what.to_owned()));
             }
         };
-        let recovery_key = SecretPlace::given(self.recovery_key_env.as_deref(), self.recovery_key_file.as_deref())?;
+        let recovery_key =
+            SecretLocation::from_options(self.recovery_key_env.as_deref(), self.recovery_key_file.as_deref())?;
         let homeserver = match &self.homeserver {
             Some(url) => url.clone(),
             None => homeserver_of(user).await?,
         };
-        let account = match try_out(&homeserver, user, &proof).await? {
-            Checked::Known(account) => Ok(account),
-            Checked::Unsure(why) => Err(why),
-            Checked::Wrong(why) => return Err(anyhow!("the Matrix account cannot be used: {why}").into()),
+        let account = match check_credential(&homeserver, user, &credential).await? {
+            CheckResult::Valid(account) => Ok(account),
+            CheckResult::Unchecked(why) => Err(why),
+            CheckResult::Rejected(why) => return Err(anyhow!("the Matrix account cannot be used: {why}").into()),
         };
         let (user, allow) = (user.clone(), self.allow.clone());
-        Ok(Some(Connected { homeserver, user, proof, recovery_key, allow, account }))
+        Ok(Some(ConnectedAccount { homeserver, user, credential, recovery_key, allow, account }))
     }
 
-    /// Asks for an account. What is typed in will be kept in `data_dir`.
-    pub(super) async fn interview(&self, asked: &mut dyn Ask, data_dir: &Path) -> Result<Option<Connected>, Failure> {
-        let Some(user) = ask_user(asked)? else { return Ok(None) };
+    /// Asks for an account. Typed secrets will be kept in `data_dir`.
+    pub(super) async fn interview(
+        &self,
+        terminal: &mut dyn Ask,
+        data_dir: &Path,
+    ) -> Result<Option<ConnectedAccount>, Failure> {
+        let Some(user) = ask_user(terminal)? else { return Ok(None) };
         let homeserver = match &self.homeserver {
             Some(url) => url.clone(),
-            None => ask_homeserver(asked, homeserver_of(&user).await?)?,
+            None => ask_homeserver(terminal, homeserver_of(&user).await?)?,
         };
-        let (proof, account) = loop {
-            let Some(proof) = ask_proof(asked, data_dir)? else { return Ok(None) };
-            match try_out(&homeserver, &user, &proof).await? {
-                Checked::Known(account) => break (proof, Ok(account)),
-                Checked::Wrong(why) => asked.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
-                Checked::Unsure(why) => {
-                    let options = ["try again", "write it all the same", "leave Matrix out"].map(str::to_owned);
-                    match asked.pick(&format!("{}, so the account was not checked.", capital(&why)), &options)? {
+        let (credential, account) = loop {
+            let Some(credential) = ask_credential(terminal, data_dir)? else { return Ok(None) };
+            match check_credential(&homeserver, &user, &credential).await? {
+                CheckResult::Valid(account) => break (credential, Ok(account)),
+                CheckResult::Rejected(why) => terminal.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
+                CheckResult::Unchecked(why) => {
+                    let options = ["try again", "write it anyway", "skip Matrix"].map(str::to_owned);
+                    match terminal.pick(&format!("{}, so the account was not checked.", capital(&why)), &options)? {
                         0 => {}
-                        1 => break (proof, Err(why)),
+                        1 => break (credential, Err(why)),
                         _ => return Ok(None),
                     }
                 }
             }
         };
         if let Ok(account) = &account {
-            asked.say(&format!("This is {}.", introduction(account)))?;
+            terminal.say(&format!("This is {}.", introduction(account)))?;
         }
-        let question = "The key or the passphrase of its recovery, with which it reads what was encrypted before \
+        let question = "Its recovery key or passphrase, which lets it read older encrypted messages \
                         (not shown; empty: none):";
-        let key = asked.secret_or_nothing(question)?;
+        let key = terminal.secret_or_nothing(question)?;
         let recovery_key =
-            (!is_empty(&key)).then(|| SecretPlace::Typed(key, data_dir.join("matrix-main-recovery-key")));
-        let allow = ask_people(asked)?;
-        Ok(Some(Connected { homeserver, user, proof, recovery_key, allow, account }))
+            (!is_empty(&key)).then(|| SecretLocation::Typed(key, data_dir.join("matrix-main-recovery-key")));
+        let allow = ask_people(terminal)?;
+        Ok(Some(ConnectedAccount { homeserver, user, credential, recovery_key, allow, account }))
     }
 }
 
-/// What is said of a user id that is none.
-const IS_NO_USER: &str = "is no user id such as @ada:example.org";
+/// The rest of an error that begins with an invalid user id.
+const IS_NO_USER: &str = "is not a user id such as @ada:example.org";
 
-/// `None`: no account.
-fn ask_user(asked: &mut dyn Ask) -> Result<Option<String>, Failure> {
+/// `None` if the operator wants no account.
+fn ask_user(terminal: &mut dyn Ask) -> Result<Option<String>, Failure> {
     loop {
-        let answer = asked.line_or_nothing("A Matrix account for the agent (@name:server; empty: none):")?;
+        let answer =
+            terminal.line_or_nothing("User id of a Matrix account for the agent (@name:server; empty: none):")?;
         if answer.is_empty() {
             return Ok(None);
         }
         if MatrixSection::is_user(&answer) {
             return Ok(Some(answer));
         }
-        asked.say(&format!("{} {IS_NO_USER}.", printable(&answer)))?;
+        terminal.say(&format!("{} {IS_NO_USER}.", printable(&answer)))?;
     }
 }
 
-fn ask_homeserver(asked: &mut dyn Ask, usual: Url) -> Result<Url, Failure> {
+fn ask_homeserver(terminal: &mut dyn Ask, usual: Url) -> Result<Url, Failure> {
     loop {
         let question = format!("Where is its homeserver? (empty: {})", printable(usual.as_str()));
-        let answer = asked.line_or_nothing(&question)?;
+        let answer = terminal.line_or_nothing(&question)?;
         if answer.is_empty() {
             return Ok(usual);
         }
         match answer.parse::<Url>() {
             Ok(url) if matches!(url.scheme(), "http" | "https") => return Ok(url),
-            _ => asked.say("That is no address that begins with http:// or https://.")?,
+            _ => terminal.say("That is not a URL that begins with http:// or https://.")?,
         }
     }
 }
 
-/// `None`: no account.
-fn ask_proof(asked: &mut dyn Ask, data_dir: &Path) -> Result<Option<Proof>, Failure> {
+/// `None` if the operator wants no account.
+fn ask_credential(terminal: &mut dyn Ask, data_dir: &Path) -> Result<Option<Credential>, Failure> {
     let typed = |secret, is_token: bool| {
         let file = if is_token { "matrix-main-access-token" } else { "matrix-main-password" };
-        Proof { place: SecretPlace::Typed(secret, data_dir.join(file)), is_token }
+        Credential { location: SecretLocation::Typed(secret, data_dir.join(file)), is_token }
     };
-    let password = asked.secret_or_nothing("Its password (not shown; empty: it has an access token):")?;
+    let password = terminal.secret_or_nothing("Its password (not shown; empty: use an access token):")?;
     if !is_empty(&password) {
         return Ok(Some(typed(password, false)));
     }
-    let token = asked.secret_or_nothing(
-        "The access token of a device that nothing else uses (not shown; empty: no Matrix after all):",
+    let token = terminal.secret_or_nothing(
+        "The access token of a device that nothing else uses (not shown; empty: no Matrix account):",
     )?;
     Ok((!is_empty(&token)).then(|| typed(token, true)))
 }
 
-fn ask_people(asked: &mut dyn Ask) -> Result<Vec<String>, Failure> {
+fn ask_people(terminal: &mut dyn Ask) -> Result<Vec<String>, Failure> {
     loop {
-        let question = "Who may write to it, and invite it? User ids, with blanks between (empty: nobody yet):";
-        let answer = asked.line_or_nothing(question)?;
+        let question = "Who may write to it and invite it? User ids, separated by spaces (empty: nobody yet):";
+        let answer = terminal.line_or_nothing(question)?;
         let people: Vec<String> =
             answer.split([' ', ',']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-        match people.iter().find(|entry| !LOOKS.may_be_person(entry)) {
+        match people.iter().find(|entry| !ID_FORMAT.may_be_person(entry)) {
             None => return Ok(people),
-            Some(wrong) => asked.say(&format!("{} {IS_NO_USER}.", printable(wrong)))?,
+            Some(wrong) => terminal.say(&format!("{} {IS_NO_USER}.", printable(wrong)))?,
         }
     }
 }
 
-/// Where the homeserver of an account is: where its server says, or at the server itself.
+/// The homeserver of an account: the one that its server announces, else the server itself.
 async fn homeserver_of(user: &str) -> Result<Url, Failure> {
     let server = user.split_once(':').map_or(user, |(_, server)| server);
-    let http = client::http_client().context("cannot ask for the homeserver")?;
+    let http = client::http_client().context("cannot look up the homeserver")?;
     if let Some(url) = rejoinder_matrix::discover(&http, server).await {
         return Ok(url);
     }
     format!("https://{server}").parse().map_err(|_| Failure::Usage(format!("{user:?} {IS_NO_USER}")))
 }
 
-async fn try_out(homeserver: &Url, user: &str, proof: &Proof) -> Result<Checked, Failure> {
-    let secret = match proof.place.read(proof.name())? {
-        Read::Secret(secret) => secret,
-        Read::Missing(why) => return Ok(Checked::Unsure(why)),
+async fn check_credential(homeserver: &Url, user: &str, credential: &Credential) -> Result<CheckResult, Failure> {
+    let secret = match credential.location.read(credential.name())? {
+        SecretRead::Secret(secret) => secret,
+        SecretRead::Missing(why) => return Ok(CheckResult::Unchecked(why)),
     };
-    let login = if proof.is_token { Login::AccessToken(secret) } else { Login::Password(secret) };
+    let login = if credential.is_token { Login::AccessToken(secret) } else { Login::Password(secret) };
     let http = client::http_client().context("cannot ask the homeserver")?;
-    Ok(match check(&http, homeserver, user, &login).await {
+    Ok(match fetch_profile(&http, homeserver, user, &login).await {
         Ok(account) if account.user != user => {
-            Checked::Wrong(format!("the {} is that of {}", proof.name(), printable(&account.user)))
+            CheckResult::Rejected(format!("the {} belongs to {}", credential.name(), printable(&account.user)))
         }
-        Ok(account) => Checked::Known(account),
-        Err(CheckError::Wrong(why)) => Checked::Wrong(why),
-        Err(CheckError::Unreachable(why)) => Checked::Unsure(why),
+        Ok(account) => CheckResult::Valid(account),
+        Err(CheckError::Rejected(why)) => CheckResult::Rejected(why),
+        Err(CheckError::Unreachable(why)) => CheckResult::Unchecked(why),
     })
 }
 
-impl Connected {
+impl ConnectedAccount {
     pub(super) fn account(self) -> Result<Account, Failure> {
-        let (section, farewell) = (self.section()?, self.farewell());
-        Ok(Account { section, farewell, secrets: std::iter::once(self.proof.place).chain(self.recovery_key).collect() })
+        let (section, closing_text) = (self.section()?, self.closing_text());
+        Ok(Account {
+            section,
+            closing_text,
+            secrets: std::iter::once(self.credential.location).chain(self.recovery_key).collect(),
+        })
     }
 
-    /// Its section of the configuration.
+    /// Its configuration section, as TOML.
     pub(super) fn section(&self) -> Result<String, Failure> {
         let mut text = "# A Matrix account: docs/matrix.md.\n[channels.matrix.main]\n".to_owned();
         let _ = writeln!(text, "homeserver = {}", toml_text(self.homeserver.as_str().trim_end_matches('/'))?);
         let _ = writeln!(text, "user = {}", toml_text(&self.user)?);
-        let _ = writeln!(text, "{} = {}", self.proof.key(), self.proof.place.reference()?);
+        let _ = writeln!(text, "{} = {}", self.credential.key(), self.credential.location.reference()?);
         if let Some(key) = &self.recovery_key {
             let _ = writeln!(text, "recovery_key = {}", key.reference()?);
         }
         let people = self.allow.iter().map(|entry| toml_text(entry)).collect::<Result<Vec<_>, _>>()?;
         let _ = writeln!(
             text,
-            "# Who may write to it, and invite it, by user id; \"*:example.org\" is all of a server.\n\
+            "# Who may write to it and invite it, by user id; \"*:example.org\" means everyone on a server.\n\
              allow_from = [{}]\n",
             people.join(", ")
         );
         Ok(text)
     }
 
-    /// What whoever wrote it should know.
-    pub(super) fn farewell(&self) -> String {
+    /// What `init` prints about it at the end.
+    pub(super) fn closing_text(&self) -> String {
         let mut text = String::new();
         match &self.account {
             Ok(account) => {
                 let _ = writeln!(text, "The Matrix account is {}.", introduction(account));
                 if let Some(device) = &account.device {
                     let device = printable(device);
-                    let _ = writeln!(text, "It will be device {device}: nothing else may use its access token.");
+                    let _ = writeln!(text, "It will use device {device}: nothing else may use its access token.");
                 }
             }
             Err(why) => {
                 let _ = writeln!(text, "The Matrix account was not checked: {why}.");
             }
         }
-        text.push_str(&self.proof.place.advice(self.proof.name()));
+        text.push_str(&self.credential.location.advice(self.credential.name()));
         if let Some(key) = &self.recovery_key {
             text.push_str(&key.advice("recovery key"));
         }
         text.push_str(if self.allow.is_empty() {
             "Nobody may write to it or invite it yet: put user ids into allow_from.\n"
         } else {
-            "Start a chat with it, or invite it into a room: it comes in by itself.\n"
+            "Start a chat with it, or invite it into a room: it joins by itself.\n"
         });
         text
     }

@@ -8,9 +8,9 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::init::Given;
+use super::init::AccountOptions;
 use super::*;
-use crate::cli::{Script, nowhere, read};
+use crate::cli::{Script, load_section, unused_url};
 use crate::console::failure::Failure;
 use crate::{
     platforms::Account,
@@ -24,7 +24,7 @@ const USER: &str = "@agent:example.org";
 const PASSWORD: &str = "correct horse";
 const TOKEN: &str = "syt_sesame";
 
-/// A homeserver with this one account; its address.
+/// Starts a fake homeserver with one account, and returns its URL.
 async fn homeserver() -> Url {
     let answer = async |uri: Uri, headers: HeaderMap, body: String| {
         let refused = |code: &str| {
@@ -54,40 +54,40 @@ async fn homeserver() -> Url {
     format!("http://{address}").parse().unwrap()
 }
 
-fn at(homeserver: Url) -> Given {
-    Given { homeserver: Some(homeserver), ..Given::default() }
+fn arguments(homeserver: Url) -> AccountOptions {
+    AccountOptions { homeserver: Some(homeserver), ..AccountOptions::default() }
 }
 
-/// What is written of an account whose secrets are kept.
-fn kept(account: init::Connected) -> Account {
+/// Converts the account and writes its secrets to their files.
+fn write_secrets(account: init::ConnectedAccount) -> Account {
     let account = account.account().unwrap();
-    account.secrets.iter().for_each(|secret| secret.keep().unwrap());
+    account.secrets.iter().for_each(|secret| secret.write().unwrap());
     account
 }
 
 #[tokio::test]
 async fn a_password_that_is_typed_in_is_checked_and_kept_to_its_owner() {
-    let (arguments, data) = (at(homeserver().await), tempfile::tempdir().unwrap());
+    let (arguments, data) = (arguments(homeserver().await), tempfile::tempdir().unwrap());
     let mut script =
         Script::of(&["agent", USER, "wrong", PASSWORD, "EsTj 3yST", "@ada:example.org, nobody", "@ada:example.org"]);
 
     let account = arguments.interview(&mut script, &data.path().join("new")).await.unwrap().unwrap();
-    let account = kept(account);
+    let account = write_secrets(account);
 
     assert!(
-        script.told.contains("agent is no user id") && script.told.contains("nobody is no user id"),
+        script.output.contains("agent is not a user id") && script.output.contains("nobody is not a user id"),
         "{}",
-        script.told
+        script.output
     );
-    assert!(script.told.contains("The homeserver refused"), "{}", script.told);
-    assert!(script.told.contains("This is Agent (@agent:example.org)."), "{}", script.told);
+    assert!(script.output.contains("The homeserver refused"), "{}", script.output);
+    assert!(script.output.contains("This is Agent (@agent:example.org)."), "{}", script.output);
     let section = account.section;
-    let config = read(&section, "");
+    let config = load_section(&section, "");
     let (_, written) = config.channels.of::<MatrixSection>().next().unwrap();
     assert_eq!(written.password.as_ref().unwrap().get().expose_secret(), PASSWORD);
     assert_eq!(written.recovery_key.as_ref().unwrap().get().expose_secret(), "EsTj 3yST");
     assert_eq!((&*written.user, written.allow_from.iter().collect::<Vec<_>>()), (USER, vec!["@ada:example.org"]));
-    for said in [&section, &account.farewell] {
+    for said in [&section, &account.closing_text] {
         assert!(!said.contains(PASSWORD) && !said.contains("3yST"), "{said}");
     }
     #[cfg(unix)]
@@ -99,29 +99,32 @@ async fn a_password_that_is_typed_in_is_checked_and_kept_to_its_owner() {
 }
 
 #[tokio::test]
-async fn an_access_token_is_a_proof_too() {
-    let (arguments, data) = (at(homeserver().await), tempfile::tempdir().unwrap());
+async fn an_access_token_is_a_credential_too() {
+    let (arguments, data) = (arguments(homeserver().await), tempfile::tempdir().unwrap());
     let mut script = Script::of(&[USER, "", TOKEN, "", ""]);
 
     let account = arguments.interview(&mut script, data.path()).await.unwrap().unwrap();
-    let account = kept(account);
+    let account = write_secrets(account);
 
-    let config = read(&account.section, "");
+    let config = load_section(&account.section, "");
     let (_, written) = config.channels.of::<MatrixSection>().next().unwrap();
     assert_eq!(written.access_token.as_ref().unwrap().get().expose_secret(), TOKEN);
-    let farewell = account.farewell;
-    assert!(farewell.contains("It will be device OWN") && farewell.contains("Nobody may write"), "{farewell}");
+    let closing_text = account.closing_text;
+    assert!(
+        closing_text.contains("It will use device OWN") && closing_text.contains("Nobody may write"),
+        "{closing_text}"
+    );
 }
 
 #[tokio::test]
 async fn without_a_homeserver_it_can_be_written_all_the_same() {
-    let (arguments, data) = (at(nowhere().await), tempfile::tempdir().unwrap());
+    let (arguments, data) = (arguments(unused_url().await), tempfile::tempdir().unwrap());
     let mut script = Script::of(&[USER, PASSWORD, "1", PASSWORD, "2", "", "*"]);
 
     let account = arguments.interview(&mut script, data.path()).await.unwrap().unwrap();
 
-    assert!(script.told.contains("The homeserver cannot be reached"), "{}", script.told);
-    assert!(account.farewell().contains("was not checked"), "{}", account.farewell());
+    assert!(script.output.contains("The homeserver cannot be reached"), "{}", script.output);
+    assert!(account.closing_text().contains("was not checked"), "{}", account.closing_text());
     assert!(arguments.interview(&mut Script::of(&[USER, PASSWORD, "3"]), data.path()).await.unwrap().is_none());
     assert!(arguments.interview(&mut Script::of(&[USER, "", ""]), data.path()).await.unwrap().is_none());
     assert!(arguments.interview(&mut Script::of(&[""]), data.path()).await.unwrap().is_none());
@@ -134,12 +137,12 @@ async fn a_script_names_where_the_secrets_are() {
     let file = data.path().join("password");
     let given = async |password: &str| {
         std::fs::write(&file, format!("{password}\n")).unwrap();
-        let arguments = Given {
+        let arguments = AccountOptions {
             user: Some(USER.to_owned()),
             password_file: Some(file.clone()),
             recovery_key_env: Some("SOME_TOKEN".to_owned()),
             allow: vec!["@ada:example.org".to_owned()],
-            ..at(url.clone())
+            ..arguments(url.clone())
         };
         arguments.connect().await
     };
@@ -148,22 +151,22 @@ async fn a_script_names_where_the_secrets_are() {
     let account = given(PASSWORD).await.unwrap().unwrap();
 
     assert!(refused.contains("the homeserver refused") && !refused.contains("wrong"), "{refused}");
-    let account = kept(account);
-    let config = read(&account.section, "key");
+    let account = write_secrets(account);
+    let config = load_section(&account.section, "key");
     let (_, written) = config.channels.of::<MatrixSection>().next().unwrap();
     assert_eq!(written.password.as_ref().unwrap().get().expose_secret(), PASSWORD);
     assert_eq!(written.recovery_key.as_ref().unwrap().get().expose_secret(), "key");
-    assert!(account.farewell.contains("Set SOME_TOKEN to its recovery key before you start."));
+    assert!(account.closing_text.contains("Set SOME_TOKEN to its recovery key before you start."));
 }
 
 #[tokio::test]
 async fn what_belongs_to_no_account_or_to_nobody_is_a_wrong_call() {
-    let with = |change: fn(&mut Given)| {
-        let mut arguments = Given {
+    let with = |change: fn(&mut AccountOptions)| {
+        let mut arguments = AccountOptions {
             user: Some(USER.to_owned()),
             password_env: Some("SOME_TOKEN".to_owned()),
             homeserver: Some("http://127.0.0.1:1".parse().unwrap()),
-            ..Given::default()
+            ..AccountOptions::default()
         };
         change(&mut arguments);
         arguments
@@ -177,7 +180,7 @@ async fn what_belongs_to_no_account_or_to_nobody_is_a_wrong_call() {
     for arguments in calls {
         assert!(matches!(arguments.connect().await, Err(Failure::Usage(_))));
     }
-    assert!(Given::default().connect().await.unwrap().is_none());
+    assert!(AccountOptions::default().connect().await.unwrap().is_none());
 }
 
 const ACCOUNT: &str =
@@ -202,7 +205,7 @@ fn an_account_is_for_those_whom_the_operator_lets_in() {
             group_allow: ["!r:example.org"].into_iter().collect(),
         }
     );
-    assert!(settings.tells_reactions.contains(&main) && bare.tells_reactions.is_empty());
+    assert!(settings.reaction_channels.contains(&main) && bare.reaction_channels.is_empty());
     assert_eq!(bare.max_attachment, 50 << 20);
 }
 
@@ -213,7 +216,7 @@ fn every_way_to_run_an_account_can_be_wired() {
     for more in ["", other] {
         let parts = parts(&format!("{ACCOUNT}{more}")).unwrap();
         let channels: Vec<_> = parts.channels.iter().map(|channel| channel.channel().to_string()).collect();
-        assert_eq!((channels, parts.told.len()), (vec!["matrix.main".to_owned()], 1));
+        assert_eq!((channels, parts.notices.len()), (vec!["matrix.main".to_owned()], 1));
     }
 }
 

@@ -8,9 +8,9 @@ use rejoinder_core::Timestamp;
 
 use super::*;
 use crate::{
-    cli::{Script, nowhere, read},
-    console::{failure::Failure, finding::Verdict, secret::SecretPlace},
-    platforms::bot::{Connected, Given},
+    cli::{Script, load_section, unused_url},
+    console::{failure::Failure, finding::Verdict, secret::SecretLocation},
+    platforms::bot::{BotOptions, ConnectedBot},
     wiring::{
         remarks,
         tests::{config, parts},
@@ -19,7 +19,7 @@ use crate::{
 
 const TOKEN: &str = "123456:abc_DEF-1";
 
-/// A Bot API with this one bot; its address.
+/// Starts a fake Bot API with one bot, and returns its URL.
 async fn telegram() -> Url {
     let get_me = async |uri: axum::http::Uri| {
         if uri.path() == format!("/bot{TOKEN}/GetMe") || uri.path() == format!("/bot{TOKEN}/getMe") {
@@ -39,13 +39,13 @@ async fn telegram() -> Url {
     format!("http://{address}").parse().unwrap()
 }
 
-fn arguments(api_url: Url) -> Given<'static> {
-    Given { platform: &BOTS, token_env: None, token_file: None, allow: Vec::new(), api_url: Some(api_url) }
+fn arguments(api_url: Url) -> BotOptions<'static> {
+    BotOptions { platform: &BOTS, token_env: None, token_file: None, allow: Vec::new(), api_url: Some(api_url) }
 }
 
-/// What the gateway reads of what was written.
-fn loaded(bot: &Connected<'_>, token: &str) -> Config {
-    read(&bot.section().unwrap(), token)
+/// Loads the section that was written.
+fn loaded(bot: &ConnectedBot<'_>, token: &str) -> Config {
+    load_section(&bot.section().unwrap(), token)
 }
 
 #[tokio::test]
@@ -54,14 +54,14 @@ async fn a_token_that_is_typed_in_is_checked_and_kept_to_its_owner() {
     let mut script = Script::of(&[TOKEN, "@ada_l, 42"]);
 
     let bot = arguments.interview(&mut script, &data.path().join("new"), None).await.unwrap().unwrap();
-    bot.token.keep().unwrap();
+    bot.token.write().unwrap();
 
-    assert!(script.told.contains("This is Ada's bot (@ada_bot), at https://t.me/ada_bot."), "{}", script.told);
+    assert!(script.output.contains("This is Ada's bot (@ada_bot), at https://t.me/ada_bot."), "{}", script.output);
     let config = loaded(&bot, TOKEN);
     let (_, written) = config.channels.of::<TelegramSection>().next().unwrap();
     assert_eq!(written.token.get().expose_secret(), TOKEN);
     assert_eq!(written.allow_from.iter().collect::<Vec<_>>(), ["@ada_l", "42"]);
-    assert!(!bot.section().unwrap().contains(TOKEN) && !bot.farewell().contains(TOKEN));
+    assert!(!bot.section().unwrap().contains(TOKEN) && !bot.closing_text().contains(TOKEN));
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -77,30 +77,30 @@ async fn a_wrong_token_is_said_and_asked_for_again() {
 
     let bot = arguments.interview(&mut script, data.path(), None).await.unwrap().unwrap();
 
-    assert!(script.told.contains("This does not look like a token"), "{}", script.told);
-    assert!(script.told.contains("Telegram does not know this token. Nothing was written"), "{}", script.told);
+    assert!(script.output.contains("This does not look like a token"), "{}", script.output);
+    assert!(script.output.contains("Telegram does not know this token. Nothing was written"), "{}", script.output);
     assert!(bot.profile.is_ok());
-    assert!(bot.farewell().contains("Nobody may write to it yet"), "{}", bot.farewell());
+    assert!(bot.closing_text().contains("Nobody may write to it yet"), "{}", bot.closing_text());
 }
 
 #[tokio::test]
 async fn without_telegram_it_can_be_written_all_the_same() {
-    let (arguments, data) = (arguments(nowhere().await), tempfile::tempdir().unwrap());
+    let (arguments, data) = (arguments(unused_url().await), tempfile::tempdir().unwrap());
     let mut script = Script::of(&[TOKEN, "1", TOKEN, "2", "a b", "@ada_l"]);
 
     let bot = arguments.interview(&mut script, data.path(), None).await.unwrap().unwrap();
 
-    assert!(script.told.contains("Telegram cannot be reached"), "{}", script.told);
-    assert!(script.told.contains("a is neither an id nor a username"), "{}", script.told);
-    assert!(bot.farewell().contains("was not checked"), "{}", bot.farewell());
-    assert!(!script.told.contains(TOKEN) && !bot.farewell().contains(TOKEN));
+    assert!(script.output.contains("Telegram cannot be reached"), "{}", script.output);
+    assert!(script.output.contains("a is not an id or username"), "{}", script.output);
+    assert!(bot.closing_text().contains("was not checked"), "{}", bot.closing_text());
+    assert!(!script.output.contains(TOKEN) && !bot.closing_text().contains(TOKEN));
     let mut script = Script::of(&[TOKEN, "3"]);
     assert!(arguments.interview(&mut script, data.path(), None).await.unwrap().is_none());
 }
 
 #[tokio::test]
 async fn no_token_is_no_bot() {
-    let (arguments, data) = (arguments(nowhere().await), tempfile::tempdir().unwrap());
+    let (arguments, data) = (arguments(unused_url().await), tempfile::tempdir().unwrap());
 
     assert!(arguments.interview(&mut Script::of(&[""]), data.path(), None).await.unwrap().is_none());
     assert!(std::fs::read_dir(data.path()).unwrap().next().is_none());
@@ -116,7 +116,7 @@ async fn a_token_that_is_there_already_is_offered() {
     let bot = taken(&["1", ""]).await.unwrap();
 
     assert!(bot.section().unwrap().contains("token = { env = \"TELEGRAM_BOT_TOKEN\" }"));
-    assert!(matches!(taken(&["2", TOKEN, ""]).await.unwrap().token, SecretPlace::Typed(..)));
+    assert!(matches!(taken(&["2", TOKEN, ""]).await.unwrap().token, SecretLocation::Typed(..)));
     assert!(taken(&["3"]).await.is_none());
 }
 
@@ -127,7 +127,7 @@ async fn a_script_names_the_file_that_holds_the_token() {
     let given = async |token: &str| {
         std::fs::write(&file, format!("{token}\n")).unwrap();
         let arguments =
-            Given { token_file: Some(file.clone()), allow: vec!["42".to_owned()], ..arguments(telegram().await) };
+            BotOptions { token_file: Some(file.clone()), allow: vec!["42".to_owned()], ..arguments(telegram().await) };
         arguments.connect().await
     };
 
@@ -137,28 +137,28 @@ async fn a_script_names_the_file_that_holds_the_token() {
     let config = loaded(&bot, TOKEN);
     let (_, written) = config.channels.of::<TelegramSection>().next().unwrap();
     assert_eq!(written.token.get().expose_secret(), TOKEN);
-    assert!(bot.farewell().contains("privacy mode"), "{}", bot.farewell());
+    assert!(bot.closing_text().contains("privacy mode"), "{}", bot.closing_text());
     assert!(refused.contains("Telegram does not know this token") && !refused.contains("revoked"), "{refused}");
 }
 
 #[tokio::test]
 async fn a_variable_that_is_not_set_yet_is_written_and_said() {
-    let arguments = Given { token_env: Some("SOME_TOKEN".into()), ..arguments(nowhere().await) };
+    let arguments = BotOptions { token_env: Some("SOME_TOKEN".into()), ..arguments(unused_url().await) };
 
     let bot = arguments.connect().await.unwrap().unwrap();
 
     assert!(bot.section().unwrap().contains("token = { env = \"SOME_TOKEN\" }"));
-    assert!(bot.farewell().contains("Set SOME_TOKEN to its token before you start."), "{}", bot.farewell());
+    assert!(bot.closing_text().contains("Set SOME_TOKEN to its token before you start."), "{}", bot.closing_text());
     assert_eq!(loaded(&bot, TOKEN).channels.of::<TelegramSection>().count(), 1);
 }
 
 #[tokio::test]
 async fn what_belongs_to_no_bot_or_to_nobody_is_a_wrong_call() {
-    let none = Given { allow: vec!["42".into()], ..arguments(nowhere().await) };
-    let nobody = Given {
+    let none = BotOptions { allow: vec!["42".into()], ..arguments(unused_url().await) };
+    let nobody = BotOptions {
         token_env: Some("SOME_TOKEN".into()),
         allow: vec!["Ada Lovelace".into()],
-        ..arguments(nowhere().await)
+        ..arguments(unused_url().await)
     };
 
     for arguments in [none, nobody] {
@@ -169,7 +169,11 @@ async fn what_belongs_to_no_bot_or_to_nobody_is_a_wrong_call() {
 #[test]
 fn what_it_sees_in_groups_is_said() {
     let bot = |can_join_groups, reads_groups| {
-        in_groups(&BotProfile { can_join_groups, can_read_all_group_messages: reads_groups, ..BotProfile::default() })
+        group_visibility(&BotProfile {
+            can_join_groups,
+            can_read_all_group_messages: reads_groups,
+            ..BotProfile::default()
+        })
     };
 
     assert!(bot(true, false).contains("privacy mode") && bot(true, false).contains("/setprivacy"));
@@ -179,33 +183,33 @@ fn what_it_sees_in_groups_is_said() {
 
 const OURS: &str = "https://x.example/telegram/main";
 
-fn looked(url: Option<&str>, pending: u64, has_failed: bool, is_running: bool) -> Verdict {
+fn verdict(url: Option<&str>, pending: u64, has_failed: bool, is_running: bool) -> Verdict {
     let last_error = has_failed.then(|| ("Connection refused".to_owned(), Timestamp::from_millis(0)));
-    let posting = Posting { url: url.map(str::to_owned), pending, last_error };
-    posted("telegram.main", &OURS.parse().unwrap(), &posting, is_running).verdict
+    let status = WebhookStatus { url: url.map(str::to_owned), pending, last_error };
+    webhook_finding("telegram.main", &OURS.parse().unwrap(), &status, is_running).verdict
 }
 
 #[test]
 fn a_webhook_is_well_while_its_posts_arrive() {
-    assert_eq!(looked(Some(OURS), 0, false, true), Verdict::Ok);
-    assert_eq!(looked(Some(OURS), 0, true, true), Verdict::Ok);
-    assert_eq!(looked(Some(OURS), 3, true, true), Verdict::Wrong);
-    assert_eq!(looked(Some(OURS), 3, true, false), Verdict::Wrong);
-    assert_eq!(looked(Some("https://other.example/"), 0, false, true), Verdict::Warning);
+    assert_eq!(verdict(Some(OURS), 0, false, true), Verdict::Ok);
+    assert_eq!(verdict(Some(OURS), 0, true, true), Verdict::Ok);
+    assert_eq!(verdict(Some(OURS), 3, true, true), Verdict::Wrong);
+    assert_eq!(verdict(Some(OURS), 3, true, false), Verdict::Wrong);
+    assert_eq!(verdict(Some("https://other.example/"), 0, false, true), Verdict::Warning);
 }
 
 #[test]
 fn a_webhook_that_is_not_set_is_missed_only_while_a_gateway_runs() {
-    assert_eq!(looked(None, 0, false, false), Verdict::Ok);
-    assert_eq!(looked(None, 0, false, true), Verdict::Warning);
+    assert_eq!(verdict(None, 0, false, false), Verdict::Ok);
+    assert_eq!(verdict(None, 0, false, true), Verdict::Warning);
 }
 
 #[test]
 fn a_webhook_that_nobody_asked_for_is_named() {
-    let set = Posting { url: Some(OURS.to_owned()), ..Posting::default() };
+    let set = WebhookStatus { url: Some(OURS.to_owned()), ..WebhookStatus::default() };
 
-    assert!(polled("telegram.main", &set).unwrap().line().contains(OURS));
-    assert_eq!(polled("telegram.main", &Posting::default()), None);
+    assert!(polling_finding("telegram.main", &set).unwrap().line().contains(OURS));
+    assert_eq!(polling_finding("telegram.main", &WebhookStatus::default()), None);
 }
 
 const BOT: &str = "[channels.telegram.main]\ntoken = \"123456:abc\"\n";
@@ -230,7 +234,7 @@ fn a_bot_is_for_those_whom_the_operator_lets_in() {
             group_allow: ["-5"].into_iter().collect(),
         }
     );
-    assert!(settings.tells_reactions.contains(&main) && bare.tells_reactions.is_empty());
+    assert!(settings.reaction_channels.contains(&main) && bare.reaction_channels.is_empty());
     assert_eq!(bare.max_attachment, 20 << 20);
 }
 
@@ -253,7 +257,7 @@ fn every_way_to_run_a_bot_can_be_wired() {
     for more in ["", "streaming = \"off\"\nreactions = { \"🥦\" = \"🔥\" }\n", posted] {
         let parts = parts(&format!("{BOT}{more}")).unwrap();
         let channels: Vec<_> = parts.channels.iter().map(|channel| channel.channel().to_string()).collect();
-        assert_eq!((channels, parts.told.len()), (vec!["telegram.main".to_owned()], 1));
+        assert_eq!((channels, parts.notices.len()), (vec!["telegram.main".to_owned()], 1));
     }
 }
 
@@ -262,7 +266,7 @@ fn who_may_write_and_where_posts_go_is_remarked_on() {
     let said = |more: &str| remarks(&config(&format!("[channels.telegram.main]\ntoken = \"1:a\"\n{more}")));
 
     assert!(said("")[0].contains("lets nobody in yet") && said("")[0].contains("channels.telegram.main.allow_from"));
-    assert!(said("dm_policy = \"open\"")[0].contains("whoever finds the bot"));
+    assert!(said("dm_policy = \"open\"")[0].contains("everyone who finds the bot"));
     assert!(said("allow_from = [42]").is_empty());
     let posted = |path: &str| {
         said(&format!("allow_from = [42]\nmode = \"webhook\"\nwebhook = {{ url = \"https://x.example{path}\" }}"))

@@ -1,4 +1,4 @@
-//! Agents: whether they can be reached, and have the model.
+//! Findings about agents: whether they can be reached, and have the model.
 
 use axum::{
     Json, Router,
@@ -9,11 +9,11 @@ use axum::{
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::{Visit, folder, nobody};
+use super::{DoctorRun, folder, unused_address};
 
 const KEY: &str = "sk-right";
 
-/// A server with these models, for whoever shows the key; its `base_url`.
+/// Starts a server with these models that requires the key; returns its `base_url`.
 async fn server(models: &'static [&'static str]) -> String {
     let answer = async |State(models): State<&'static [&'static str]>, uri: Uri, headers: HeaderMap| -> Response {
         if headers.get("authorization").is_none_or(|key| key != &format!("Bearer {KEY}")) {
@@ -36,42 +36,42 @@ async fn server(models: &'static [&'static str]) -> String {
     format!("http://{address}/v1")
 }
 
-/// What is found of an agent whose model is `llama3.1`.
-async fn visit(base_url: &str, more: &str) -> Visit {
+/// Runs the doctor for an agent whose model is `llama3.1`.
+async fn run_doctor(base_url: &str, more: &str) -> DoctorRun {
     let config = format!("[agents.main]\nkind = \"openai\"\nbase_url = \"{base_url}\"\nmodel = \"llama3.1\"\n{more}\n");
-    Visit::to(folder(&config).await.path()).await
+    DoctorRun::in_folder(folder(&config).await.path()).await
 }
 
 #[tokio::test]
 async fn an_agent_that_has_the_model_is_well() {
     let base_url = server(&["qwen3", "llama3.1:latest"]).await;
 
-    let visit = visit(&base_url, &format!("api_key = \"{KEY}\"")).await;
+    let doctor = run_doctor(&base_url, &format!("api_key = \"{KEY}\"")).await;
 
-    assert_eq!(visit.code, Some(0));
-    visit.must_find("agents.main", "ok", &["llama3.1 at http://127.0.0.1:", "the default"]);
+    assert_eq!(doctor.code, Some(0));
+    doctor.assert_finding("agents.main", "ok", &["llama3.1 at http://127.0.0.1:", "the default"]);
 }
 
 #[tokio::test]
 async fn a_model_that_is_not_there_is_wrong_and_those_that_are_there_are_named() {
     let base_url = server(&["qwen3", "gemma3"]).await;
 
-    let visit = visit(&base_url, &format!("api_key = \"{KEY}\"")).await;
+    let doctor = run_doctor(&base_url, &format!("api_key = \"{KEY}\"")).await;
 
-    assert_eq!(visit.code, Some(1));
-    visit.must_find("agents.main", "wrong", &["no such model", "agents.main.model", "qwen3, gemma3"]);
+    assert_eq!(doctor.code, Some(1));
+    doctor.assert_finding("agents.main", "wrong", &["no such model", "agents.main.model", "qwen3, gemma3"]);
 }
 
 #[tokio::test]
 async fn a_key_that_is_refused_is_wrong_and_not_said() {
     let base_url = server(&["llama3.1"]).await;
 
-    let refused = visit(&base_url, "api_key = \"sk-wrong\"").await;
-    let missing = visit(&base_url, "").await;
+    let refused = run_doctor(&base_url, "api_key = \"sk-wrong\"").await;
+    let missing = run_doctor(&base_url, "").await;
 
     assert_eq!((refused.code, missing.code), (Some(1), Some(1)));
-    refused.must_find("agents.main", "wrong", &["refuses the key", "agents.main.api_key"]);
-    missing.must_find("agents.main", "wrong", &["wants a key", "agents.main.api_key"]);
+    refused.assert_finding("agents.main", "wrong", &["refuses the key", "agents.main.api_key"]);
+    missing.assert_finding("agents.main", "wrong", &["needs a key", "agents.main.api_key"]);
     assert!(!format!("{:?}", refused.findings).contains("sk-wrong"), "{:?}", refused.findings);
 }
 
@@ -79,16 +79,16 @@ async fn a_key_that_is_refused_is_wrong_and_not_said() {
 async fn a_server_that_does_not_list_its_models_is_a_warning() {
     let base_url = server(&["llama3.1"]).await.replace("/v1", "");
 
-    let visit = visit(&base_url, &format!("api_key = \"{KEY}\"")).await;
+    let doctor = run_doctor(&base_url, &format!("api_key = \"{KEY}\"")).await;
 
-    assert_eq!(visit.code, Some(0));
-    visit.must_find("agents.main", "warning", &["does not list its models", "/v1"]);
+    assert_eq!(doctor.code, Some(0));
+    doctor.assert_finding("agents.main", "warning", &["does not list its models", "/v1"]);
 }
 
 #[tokio::test]
 async fn an_agent_that_cannot_be_reached_is_wrong() {
-    let visit = visit(&format!("http://{}/v1", nobody().await), "").await;
+    let doctor = run_doctor(&format!("http://{}/v1", unused_address().await), "").await;
 
-    assert_eq!(visit.code, Some(1));
-    visit.must_find("agents.main", "wrong", &["cannot be reached", "agents.main.base_url"]);
+    assert_eq!(doctor.code, Some(1));
+    doctor.assert_finding("agents.main", "wrong", &["cannot be reached", "agents.main.base_url"]);
 }

@@ -1,4 +1,4 @@
-//! Accounts at Discord, Matrix and Telegram.
+//! Findings about accounts on Discord, Matrix and Telegram.
 
 #[cfg(feature = "discord")]
 mod discord {
@@ -7,65 +7,65 @@ mod discord {
 
     use crate::{
         discord::{problem, section},
-        doctor::{Visit, folder, nobody},
+        doctor::{DoctorRun, folder, unused_address},
         support::{Echo, TestGateway},
     };
 
-    async fn visit(api_url: &str, token: &str, more: &str) -> Visit {
+    async fn run_doctor(api_url: &str, token: &str, more: &str) -> DoctorRun {
         let section = format!("[channels.discord.main]\ntoken = \"{token}\"\napi_url = \"{api_url}\"\n{more}\n");
-        let visit = Visit::to(folder(&section).await.path()).await;
-        assert!(!format!("{:?}", visit.findings).contains(token), "{:?}", visit.findings);
-        visit
+        let doctor = DoctorRun::in_folder(folder(&section).await.path()).await;
+        assert!(!format!("{:?}", doctor.findings).contains(token), "{:?}", doctor.findings);
+        doctor
     }
 
     #[tokio::test]
     async fn an_application_is_known_and_so_is_what_it_reads() {
         let server = DiscordServer::start().await;
 
-        let reads = visit(server.api_url(), server.token(), "").await;
+        let reads = run_doctor(server.api_url(), server.token(), "").await;
         server.set(json!({ "message_content": false })).await;
-        let does_not = visit(server.api_url(), server.token(), "").await;
-        let need_not = visit(server.api_url(), server.token(), "message_content = false").await;
+        let does_not = run_doctor(server.api_url(), server.token(), "").await;
+        let need_not = run_doctor(server.api_url(), server.token(), "message_content = false").await;
 
         assert_eq!((reads.code, does_not.code, need_not.code), (Some(0), Some(1), Some(0)));
-        reads.must_find("discord.main", "ok", &["INTENT is switched on"]);
+        reads.assert_finding("discord.main", "ok", &["INTENT is switched on"]);
         let words =
             ["MESSAGE CONTENT INTENT is not", "developer portal", "channels.discord.main.message_content = false"];
-        does_not.must_find("discord.main", "wrong", &words);
-        assert!(!need_not.found("discord.main", "wrong", &[]), "{:?}", need_not.findings);
+        does_not.assert_finding("discord.main", "wrong", &words);
+        assert!(!need_not.has_finding("discord.main", "wrong", &[]), "{:?}", need_not.findings);
     }
 
     #[tokio::test]
     async fn a_token_that_discord_does_not_know_is_wrong() {
         let server = DiscordServer::start().await;
 
-        let visit = visit(server.api_url(), "MTIz.re.voked", "").await;
+        let doctor = run_doctor(server.api_url(), "MTIz.re.voked", "").await;
 
-        assert_eq!(visit.code, Some(1));
-        visit.must_find("discord.main", "wrong", &["does not know this token", "Reset Token"]);
+        assert_eq!(doctor.code, Some(1));
+        doctor.assert_finding("discord.main", "wrong", &["does not know this token", "Reset Token"]);
     }
 
     #[tokio::test]
     async fn what_a_gateway_says_of_itself_is_told() {
         let server = DiscordServer::start().await;
         let config = section(&server, "MTIz.re.voked", "");
-        let gateway = TestGateway::begun(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
+        let gateway = TestGateway::start_unready(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
         let (_, problem) = problem(&gateway).await;
 
-        let visit = Visit::of(&gateway).await;
+        let doctor = DoctorRun::beside(&gateway).await;
 
-        assert_eq!(visit.code, Some(1));
-        visit.must_find("gateway", "ok", &["not_ready"]);
-        visit.must_find("gateway", "wrong", &["discord.main", &problem, "docs/discord.md"]);
-        gateway.stopped().await;
+        assert_eq!(doctor.code, Some(1));
+        doctor.assert_finding("gateway", "ok", &["not_ready"]);
+        doctor.assert_finding("gateway", "wrong", &["discord.main", &problem, "docs/discord.md"]);
+        gateway.stop().await;
     }
 
     #[tokio::test]
     async fn discord_that_cannot_be_reached_is_wrong() {
-        let visit = visit(&format!("http://{}", nobody().await), "MTIz.abc.def", "").await;
+        let doctor = run_doctor(&format!("http://{}", unused_address().await), "MTIz.abc.def", "").await;
 
-        assert_eq!(visit.code, Some(1));
-        visit.must_find("discord.main", "wrong", &["cannot be reached", "channels.discord.main.api_url"]);
+        assert_eq!(doctor.code, Some(1));
+        doctor.assert_finding("discord.main", "wrong", &["cannot be reached", "channels.discord.main.api_url"]);
     }
 }
 
@@ -74,7 +74,7 @@ mod matrix {
     use rejoinder_matrix_server::{Account, Homeserver};
 
     use crate::{
-        doctor::{Visit, folder, nobody},
+        doctor::{DoctorRun, folder, unused_address},
         support::{Echo, PATIENCE, TestGateway},
     };
 
@@ -83,10 +83,10 @@ mod matrix {
         format!("[channels.matrix.main]\nhomeserver = \"{homeserver}\"\nuser = \"{user}\"\npassword = \"{password}\"\n")
     }
 
-    async fn visit(homeserver: &str, account: &Account) -> Visit {
-        let visit = Visit::to(folder(&section(homeserver, account)).await.path()).await;
-        assert!(!format!("{:?}", visit.findings).contains(&account.password), "{:?}", visit.findings);
-        visit
+    async fn run_doctor(homeserver: &str, account: &Account) -> DoctorRun {
+        let doctor = DoctorRun::in_folder(folder(&section(homeserver, account)).await.path()).await;
+        assert!(!format!("{:?}", doctor.findings).contains(&account.password), "{:?}", doctor.findings);
+        doctor
     }
 
     #[tokio::test]
@@ -94,12 +94,12 @@ mod matrix {
         let homeserver = Homeserver::shared().await;
         let account = homeserver.account("agent").await;
 
-        let right = visit(homeserver.url(), &account).await;
-        let wrong = visit(homeserver.url(), &Account { password: "revoked".to_owned(), ..account.clone() }).await;
+        let right = run_doctor(homeserver.url(), &account).await;
+        let wrong = run_doctor(homeserver.url(), &Account { password: "revoked".to_owned(), ..account.clone() }).await;
 
         assert_eq!((right.code, wrong.code), (Some(0), Some(1)));
-        right.must_find("matrix.main", "ok", &[&account.user, "no device yet"]);
-        wrong.must_find("matrix.main", "wrong", &["the homeserver refused", "docs/matrix.md"]);
+        right.assert_finding("matrix.main", "ok", &[&account.user, "no device yet"]);
+        wrong.assert_finding("matrix.main", "wrong", &["the homeserver refused", "docs/matrix.md"]);
     }
 
     #[tokio::test]
@@ -107,34 +107,34 @@ mod matrix {
         let homeserver = Homeserver::shared().await;
         let account = homeserver.account("agent").await;
         let config = section(homeserver.url(), &account);
-        let gateway = TestGateway::begun(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
+        let gateway = TestGateway::start_unready(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
         let signing = async {
             loop {
-                let visit = Visit::of(&gateway).await;
-                if visit.found("matrix.main", "ok", &["has signed its device"]) {
-                    return visit;
+                let doctor = DoctorRun::beside(&gateway).await;
+                if doctor.has_finding("matrix.main", "ok", &["has signed its device"]) {
+                    return doctor;
                 }
             }
         };
 
         let beside = tokio::time::timeout(PATIENCE, signing).await.expect("the device is signed");
-        let data = gateway.stopped().await;
+        let data = gateway.stop().await;
         std::fs::remove_file(data.path().join("matrix-main/matrix-sdk-crypto.sqlite3")).unwrap();
-        let without_keys = Visit::to(data.path()).await;
+        let without_keys = DoctorRun::in_folder(data.path()).await;
 
-        assert!(!beside.found("matrix.main", "ok", &["no device yet"]), "{:?}", beside.findings);
-        beside.must_find("matrix.main", "ok", &[&account.user, "device "]);
-        without_keys.must_find("matrix.main", "wrong", &["are gone from", "start-anew"]);
+        assert!(!beside.has_finding("matrix.main", "ok", &["no device yet"]), "{:?}", beside.findings);
+        beside.assert_finding("matrix.main", "ok", &[&account.user, "device "]);
+        without_keys.assert_finding("matrix.main", "wrong", &["are gone from", "start-anew"]);
     }
 
     #[tokio::test]
     async fn a_homeserver_that_cannot_be_reached_is_wrong() {
         let account = Account { user: "@agent:example.org".to_owned(), password: "sesame".to_owned() };
 
-        let visit = visit(&format!("http://{}", nobody().await), &account).await;
+        let doctor = run_doctor(&format!("http://{}", unused_address().await), &account).await;
 
-        assert_eq!(visit.code, Some(1));
-        visit.must_find("matrix.main", "wrong", &["cannot be reached", "channels.matrix.main.homeserver"]);
+        assert_eq!(doctor.code, Some(1));
+        doctor.assert_finding("matrix.main", "wrong", &["cannot be reached", "channels.matrix.main.homeserver"]);
     }
 }
 
@@ -143,13 +143,13 @@ mod telegram {
     use rejoinder_telegram_double::TelegramDouble;
     use serde_json::{Value, json};
 
-    use crate::doctor::{Visit, folder, nobody};
+    use crate::doctor::{DoctorRun, folder, unused_address};
 
-    async fn visit(api_url: &str, token: &str, more: &str) -> Visit {
+    async fn run_doctor(api_url: &str, token: &str, more: &str) -> DoctorRun {
         let section = format!("[channels.telegram.main]\ntoken = \"{token}\"\napi_url = \"{api_url}\"\n{more}\n");
-        let visit = Visit::to(folder(&section).await.path()).await;
-        assert!(!format!("{:?}", visit.findings).contains(token), "{:?}", visit.findings);
-        visit
+        let doctor = DoctorRun::in_folder(folder(&section).await.path()).await;
+        assert!(!format!("{:?}", doctor.findings).contains(token), "{:?}", doctor.findings);
+        doctor
     }
 
     async fn set_webhook(telegram: &TelegramDouble, url: &str) {
@@ -163,13 +163,13 @@ mod telegram {
         let telegram = TelegramDouble::start().await;
         telegram.person("Ada").says("hello");
 
-        let visit = visit(&telegram.url(), telegram.token(), "").await;
+        let doctor = run_doctor(&telegram.url(), telegram.token(), "").await;
 
-        assert_eq!(visit.code, Some(0));
-        visit.must_find("telegram.main", "ok", &[&format!("@{}", telegram.bot().username)]);
-        let called: Vec<_> = telegram.look(|view| view.all_calls()).into_iter().map(|call| call.method).collect();
+        assert_eq!(doctor.code, Some(0));
+        doctor.assert_finding("telegram.main", "ok", &[&format!("@{}", telegram.bot().username)]);
+        let called: Vec<_> = telegram.inspect(|view| view.all_calls()).into_iter().map(|call| call.method).collect();
         assert!(called.iter().all(|method| method.starts_with("get") && method != "getUpdates"), "{called:?}");
-        assert_eq!(telegram.look(|view| view.pending_updates()), 1);
+        assert_eq!(telegram.inspect(|view| view.pending_updates()), 1);
     }
 
     #[tokio::test]
@@ -177,14 +177,14 @@ mod telegram {
         let telegram = TelegramDouble::start().await;
         telegram.privacy(true);
 
-        let all = visit(&telegram.url(), telegram.token(), "group_policy = \"all\"").await;
-        let mentions = visit(&telegram.url(), telegram.token(), "").await;
+        let all = run_doctor(&telegram.url(), telegram.token(), "group_policy = \"all\"").await;
+        let mentions = run_doctor(&telegram.url(), telegram.token(), "").await;
         telegram.privacy(false);
-        let off = visit(&telegram.url(), telegram.token(), "group_policy = \"all\"").await;
+        let off = run_doctor(&telegram.url(), telegram.token(), "group_policy = \"all\"").await;
 
-        all.must_find("telegram.main", "warning", &["privacy mode is on", "/setprivacy"]);
-        mentions.must_find("telegram.main", "ok", &["privacy mode"]);
-        off.must_find("telegram.main", "ok", &["every message"]);
+        all.assert_finding("telegram.main", "warning", &["privacy mode is on", "/setprivacy"]);
+        mentions.assert_finding("telegram.main", "ok", &["privacy mode"]);
+        off.assert_finding("telegram.main", "ok", &["every message"]);
     }
 
     #[tokio::test]
@@ -192,21 +192,21 @@ mod telegram {
         let telegram = TelegramDouble::start().await;
         set_webhook(&telegram, "http://127.0.0.1:1/other").await;
 
-        let visit = visit(&telegram.url(), telegram.token(), "").await;
+        let doctor = run_doctor(&telegram.url(), telegram.token(), "").await;
 
-        assert_eq!(visit.code, Some(0));
-        visit.must_find("telegram.main", "warning", &["127.0.0.1:1/other", "\"polling\"", "another program"]);
+        assert_eq!(doctor.code, Some(0));
+        doctor.assert_finding("telegram.main", "warning", &["127.0.0.1:1/other", "\"polling\"", "another program"]);
     }
 
     #[tokio::test]
     async fn what_telegram_says_of_its_posts_is_told() {
         let telegram = TelegramDouble::start().await;
-        let url = format!("http://{}/telegram/main", nobody().await);
+        let url = format!("http://{}/telegram/main", unused_address().await);
         let posted = format!("mode = \"webhook\"\nwebhook = {{ url = \"{url}\" }}");
 
-        let before = visit(&telegram.url(), telegram.token(), &posted).await;
+        let before = run_doctor(&telegram.url(), telegram.token(), &posted).await;
         set_webhook(&telegram, &url).await;
-        let idle = visit(&telegram.url(), telegram.token(), &posted).await;
+        let idle = run_doctor(&telegram.url(), telegram.token(), &posted).await;
         telegram.person("Ada").says("hello");
         let failed = async || {
             let info = format!("{}/bot{}/getWebhookInfo", telegram.url(), telegram.token());
@@ -220,11 +220,11 @@ mod telegram {
             }
         };
         tokio::time::timeout(crate::support::PATIENCE, failing).await.expect("a post fails");
-        let fails = visit(&telegram.url(), telegram.token(), &posted).await;
+        let fails = run_doctor(&telegram.url(), telegram.token(), &posted).await;
 
-        before.must_find("telegram.main", "ok", &["no webhook is set yet"]);
-        idle.must_find("telegram.main", "ok", &[&url, "no update waits"]);
-        fails.must_find("telegram.main", "wrong", &["cannot reach", &url, "one update waits"]);
+        before.assert_finding("telegram.main", "ok", &["no webhook is set yet"]);
+        idle.assert_finding("telegram.main", "ok", &[&url, "no update is waiting"]);
+        fails.assert_finding("telegram.main", "wrong", &["cannot reach", &url, "one update is waiting"]);
         assert_eq!((before.code, idle.code, fails.code), (Some(0), Some(0), Some(1)));
     }
 
@@ -232,17 +232,17 @@ mod telegram {
     async fn a_token_that_telegram_does_not_know_is_wrong() {
         let telegram = TelegramDouble::start().await;
 
-        let visit = visit(&telegram.url(), "123456:revoked", "").await;
+        let doctor = run_doctor(&telegram.url(), "123456:revoked", "").await;
 
-        assert_eq!(visit.code, Some(1));
-        visit.must_find("telegram.main", "wrong", &["does not know this token", "/token"]);
+        assert_eq!(doctor.code, Some(1));
+        doctor.assert_finding("telegram.main", "wrong", &["does not know this token", "/token"]);
     }
 
     #[tokio::test]
     async fn telegram_that_cannot_be_reached_is_wrong() {
-        let visit = visit(&format!("http://{}", nobody().await), "123456:abc", "").await;
+        let doctor = run_doctor(&format!("http://{}", unused_address().await), "123456:abc", "").await;
 
-        assert_eq!(visit.code, Some(1));
-        visit.must_find("telegram.main", "wrong", &["cannot be reached", "channels.telegram.main.api_url"]);
+        assert_eq!(doctor.code, Some(1));
+        doctor.assert_finding("telegram.main", "wrong", &["cannot be reached", "channels.telegram.main.api_url"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What is on this machine: configuration, data, database, gateway.
+//! Findings about this machine: configuration, data, database, gateway.
 
 use std::collections::BTreeMap;
 
@@ -8,80 +8,80 @@ use rejoinder_store::{OpenOptions, SqliteStore};
 use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 use tokio::net::TcpListener;
 
-use super::{Visit, folder, folder_with, run};
+use super::{DoctorRun, folder, folder_with, run};
 use crate::support::{Echo, TestGateway};
 
 #[tokio::test]
 async fn before_the_first_start_all_is_well_and_nothing_is_made() {
     let folder = folder("").await;
 
-    let visit = Visit::to(folder.path()).await;
+    let doctor = DoctorRun::in_folder(folder.path()).await;
 
-    assert_eq!(visit.code, Some(0));
-    visit.must_find("config", "ok", &["rejoinder.toml"]);
-    visit.must_find("data", "ok", &[]);
-    visit.must_find("database", "ok", &["not there yet"]);
-    visit.must_find("gateway", "ok", &["none runs", "is free"]);
-    visit.must_find("agents.front-desk", "ok", &["rejoinder init"]);
+    assert_eq!(doctor.code, Some(0));
+    doctor.assert_finding("config", "ok", &["rejoinder.toml"]);
+    doctor.assert_finding("data", "ok", &[]);
+    doctor.assert_finding("database", "ok", &["does not exist yet"]);
+    doctor.assert_finding("gateway", "ok", &["not running", "is free"]);
+    doctor.assert_finding("agents.front-desk", "ok", &["rejoinder init"]);
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
 }
 
 #[tokio::test]
 async fn beside_a_gateway_that_runs_all_is_well() {
     let gateway = TestGateway::start().await;
-    gateway.answered("test", "hello").await;
+    gateway.ask_for_answer("test", "hello").await;
 
-    let visit = Visit::of(&gateway).await;
+    let doctor = DoctorRun::beside(&gateway).await;
 
-    assert_eq!(visit.code, Some(0), "{:#?}", visit.findings);
-    visit.must_find("config", "ok", &["REJOINDER__SERVER__LISTEN"]);
-    visit.must_find("database", "ok", &["a gateway works with it", "no turn is owed"]);
-    visit.must_find("gateway", "ok", &[&gateway.address.to_string(), "ready"]);
-    gateway.stopped().await;
+    assert_eq!(doctor.code, Some(0), "{:#?}", doctor.findings);
+    doctor.assert_finding("config", "ok", &["REJOINDER__SERVER__LISTEN"]);
+    doctor.assert_finding("database", "ok", &["a gateway uses it", "no turn is owed"]);
+    doctor.assert_finding("gateway", "ok", &[&gateway.address.to_string(), "ready"]);
+    gateway.stop().await;
 }
 
 #[tokio::test]
 async fn what_a_gateway_left_is_read_and_stays_as_it_is() {
-    let data = TestGateway::start().await.stopped().await;
+    let data = TestGateway::start().await.stop().await;
     let files = || {
         let read = |file: std::fs::DirEntry| (file.file_name(), std::fs::read(file.path()).unwrap());
         data.path().read_dir().unwrap().flatten().map(read).collect::<BTreeMap<_, _>>()
     };
     let before = files();
 
-    let visit = Visit::with(data.path(), &[("REJOINDER__SERVER__LISTEN", "127.0.0.1:0")]).await;
+    let doctor = DoctorRun::with_env(data.path(), &[("REJOINDER__SERVER__LISTEN", "127.0.0.1:0")]).await;
 
-    visit.must_find("database", "ok", &["no gateway works with it"]);
-    visit.must_find("gateway", "ok", &["none runs"]);
+    doctor.assert_finding("database", "ok", &["no gateway uses it"]);
+    doctor.assert_finding("gateway", "ok", &["not running"]);
     assert_eq!(files(), before);
 }
 
 #[tokio::test]
 async fn a_turn_that_is_owed_is_counted() {
-    let (agent, release, started) = Echo::held();
-    let gateway = TestGateway::with(agent, "").await;
+    let (agent, release, started) = Echo::waiting();
+    let gateway = TestGateway::start_with(agent, "").await;
     let asked = tokio::spawn(gateway.ask("test", "hello").send());
     started.notified().await;
 
-    let visit = Visit::of(&gateway).await;
+    let doctor = DoctorRun::beside(&gateway).await;
     release.notify_one();
     asked.await.unwrap().unwrap();
 
-    visit.must_find("database", "ok", &["one turn is owed"]);
-    gateway.stopped().await;
+    doctor.assert_finding("database", "ok", &["one turn is owed"]);
+    gateway.stop().await;
 }
 
 #[tokio::test]
 async fn a_configuration_that_cannot_be_used_is_wrong_in_its_own_words() {
     let folder = folder_with("[server]\nlistn = 1\ndrain = \"soon\"\n");
 
-    let visit = Visit::to(folder.path()).await;
+    let doctor = DoctorRun::in_folder(folder.path()).await;
     let (code, out, err) = run(folder.path(), &[], &[]).await;
 
-    assert_eq!((visit.code, code), (Some(1), Some(1)));
-    visit.must_find("config", "wrong", &["`server.listn`", "did you mean `listen`", "rejoinder.toml:2"]);
-    visit.must_find("config", "wrong", &["`server.drain`", "rejoinder.toml:3"]);
-    visit.must_find("data", "ok", &[]);
+    assert_eq!((doctor.code, code), (Some(1), Some(1)));
+    doctor.assert_finding("config", "wrong", &["`server.listn`", "did you mean `listen`", "rejoinder.toml:2"]);
+    doctor.assert_finding("config", "wrong", &["`server.drain`", "rejoinder.toml:3"]);
+    doctor.assert_finding("data", "ok", &[]);
     assert_eq!(out.lines().filter(|line| line.starts_with("wrong    config ")).count(), 2, "{out}");
     assert!(err.contains("2 things are wrong"), "{err}");
 }
@@ -91,11 +91,11 @@ async fn what_no_gateway_can_be_made_of_is_wrong_and_the_others_are_looked_at() 
     let folder = folder("[agents.main]\nkind = \"front-desk\"\n[admin]\ntoken = { generate = true }\n").await;
     std::fs::create_dir(folder.path().join("admin-token")).unwrap();
 
-    let visit = Visit::to(folder.path()).await;
+    let doctor = DoctorRun::in_folder(folder.path()).await;
 
-    assert_eq!(visit.code, Some(1));
-    visit.must_find("config", "wrong", &["admin-token"]);
-    visit.must_find("agents.main", "ok", &["front desk"]);
+    assert_eq!(doctor.code, Some(1));
+    doctor.assert_finding("config", "wrong", &["admin-token"]);
+    doctor.assert_finding("agents.main", "ok", &["front desk"]);
 }
 
 #[tokio::test]
@@ -103,12 +103,12 @@ async fn what_run_remarks_is_a_warning_and_nothing_more() {
     let folder = folder("[channels.webchat.main]\n").await;
     let elsewhere = [("REJOINDER__SERVER__LISTEN", "0.0.0.0:0")];
 
-    let visit = Visit::with(folder.path(), &elsewhere).await;
+    let doctor = DoctorRun::with_env(folder.path(), &elsewhere).await;
     let (_, out, _) = run(folder.path(), &[], &elsewhere).await;
 
-    assert_eq!(visit.code, Some(0));
-    visit.must_find("config", "warning", &["channels.webchat.main", "access = \"token\""]);
-    assert!(out.ends_with("Nothing is wrong; there is a warning.\n"), "{out}");
+    assert_eq!(doctor.code, Some(0));
+    doctor.assert_finding("config", "warning", &["channels.webchat.main", "access = \"token\""]);
+    assert!(out.ends_with("Nothing is wrong; there is one warning.\n"), "{out}");
 }
 
 #[tokio::test]
@@ -116,12 +116,12 @@ async fn a_data_directory_that_is_none_is_wrong() {
     let folder = folder("").await;
     std::fs::write(folder.path().join("file"), "").unwrap();
 
-    let file = Visit::with(folder.path(), &[("REJOINDER_DATA", "file")]).await;
-    let below = Visit::with(folder.path(), &[("REJOINDER_DATA", "file/data")]).await;
+    let file = DoctorRun::with_env(folder.path(), &[("REJOINDER_DATA", "file")]).await;
+    let below = DoctorRun::with_env(folder.path(), &[("REJOINDER_DATA", "file/data")]).await;
 
     assert_eq!((file.code, below.code), (Some(1), Some(1)));
-    file.must_find("data", "wrong", &["is no directory", "--data"]);
-    below.must_find("data", "wrong", &["file/data", "--data"]);
+    file.assert_finding("data", "wrong", &["is not a directory", "--data"]);
+    below.assert_finding("data", "wrong", &["file/data", "--data"]);
 }
 
 #[tokio::test]
@@ -136,13 +136,13 @@ async fn a_database_of_a_newer_version_is_wrong_and_a_broken_one_too() {
     sqlx::query(migration).bind(newer).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
 
-    let of_newer = Visit::to(folder.path()).await;
-    std::fs::write(&path, "this is no database, and long enough for nobody to take it for an empty one").unwrap();
-    let broken = Visit::to(folder.path()).await;
+    let of_newer = DoctorRun::in_folder(folder.path()).await;
+    std::fs::write(&path, "this is not a database, and it is too long to be taken for an empty database file").unwrap();
+    let broken = DoctorRun::in_folder(folder.path()).await;
 
     assert_eq!((of_newer.code, broken.code), (Some(1), Some(1)));
-    of_newer.must_find("database", "wrong", &[&format!("schema version {newer}"), "use a newer version"]);
-    broken.must_find("database", "wrong", &["not a readable SQLite database", "backup"]);
+    of_newer.assert_finding("database", "wrong", &[&format!("schema version {newer}"), "use a newer version"]);
+    broken.assert_finding("database", "wrong", &["not a readable SQLite database", "backup"]);
 }
 
 #[tokio::test]
@@ -153,13 +153,13 @@ async fn something_else_at_the_address_is_wrong() {
     tokio::spawn(async move { axum::serve(listener, page).await });
     let folder = folder("").await;
 
-    let visit = Visit::with(folder.path(), &[("REJOINDER__SERVER__LISTEN", &address)]).await;
+    let doctor = DoctorRun::with_env(folder.path(), &[("REJOINDER__SERVER__LISTEN", &address)]).await;
 
-    assert_eq!(visit.code, Some(1));
-    visit.must_find("gateway", "wrong", &["something else", &address, "server.listen"]);
+    assert_eq!(doctor.code, Some(1));
+    doctor.assert_finding("gateway", "wrong", &["something other", &address, "server.listen"]);
 }
 
-/// Everybody is asked at once.
+/// All checks run at once.
 #[cfg(all(feature = "discord", feature = "telegram"))]
 #[tokio::test]
 async fn who_does_not_answer_is_not_waited_for() {
@@ -174,35 +174,35 @@ async fn who_does_not_answer_is_not_waited_for() {
     let listen = silent.local_addr().unwrap().to_string();
 
     let variables = [("REJOINDER__SERVER__LISTEN", listen.as_str())];
-    let visit = Visit::with(folder.path(), &variables);
-    let visit = tokio::time::timeout(crate::support::PATIENCE, visit).await.expect("it took as long as all of them");
+    let doctor = DoctorRun::with_env(folder.path(), &variables);
+    let doctor = tokio::time::timeout(crate::support::PATIENCE, doctor).await.expect("the checks run at once");
 
     for about in ["agents.main", "discord.main", "telegram.main"] {
-        visit.must_find(about, "wrong", &["cannot be reached", "does not answer"]);
+        doctor.assert_finding(about, "wrong", &["cannot be reached", "does not answer"]);
     }
-    visit.must_find("gateway", "wrong", &["something else", &listen]);
+    doctor.assert_finding("gateway", "wrong", &["something other", &listen]);
 }
 
 #[tokio::test]
 async fn an_address_that_is_not_this_machines_is_wrong() {
     let folder = folder("").await;
 
-    let visit = Visit::with(folder.path(), &[("REJOINDER__SERVER__LISTEN", "192.0.2.1:7420")]).await;
+    let doctor = DoctorRun::with_env(folder.path(), &[("REJOINDER__SERVER__LISTEN", "192.0.2.1:7420")]).await;
 
-    assert_eq!(visit.code, Some(1));
-    visit.must_find("gateway", "wrong", &["none runs", "192.0.2.1:7420", "no such address"]);
+    assert_eq!(doctor.code, Some(1));
+    doctor.assert_finding("gateway", "wrong", &["not running", "192.0.2.1:7420", "no such address"]);
 }
 
 #[tokio::test]
 async fn a_gateway_that_is_not_where_it_should_be_is_wrong() {
     let gateway = TestGateway::start().await;
-    let elsewhere = super::nobody().await.to_string();
+    let elsewhere = super::unused_address().await.to_string();
 
-    let visit = Visit::with(gateway.data.path(), &[("REJOINDER__SERVER__LISTEN", &elsewhere)]).await;
+    let doctor = DoctorRun::with_env(gateway.data.path(), &[("REJOINDER__SERVER__LISTEN", &elsewhere)]).await;
 
-    assert_eq!(visit.code, Some(1));
-    visit.must_find("gateway", "wrong", &["works with the database", &elsewhere]);
-    gateway.stopped().await;
+    assert_eq!(doctor.code, Some(1));
+    doctor.assert_finding("gateway", "wrong", &["uses the database", &elsewhere]);
+    gateway.stop().await;
 }
 
 #[tokio::test]
@@ -210,9 +210,10 @@ async fn a_gateway_with_other_data_is_a_warning() {
     let gateway = TestGateway::start().await;
     let folder = folder("").await;
 
-    let visit = Visit::with(folder.path(), &[("REJOINDER__SERVER__LISTEN", &gateway.address.to_string())]).await;
+    let doctor =
+        DoctorRun::with_env(folder.path(), &[("REJOINDER__SERVER__LISTEN", &gateway.address.to_string())]).await;
 
-    assert_eq!(visit.code, Some(0));
-    visit.must_find("gateway", "warning", &["does not work with this database", "--data"]);
-    gateway.stopped().await;
+    assert_eq!(doctor.code, Some(0));
+    doctor.assert_finding("gateway", "warning", &["does not use this database", "--data"]);
+    gateway.stop().await;
 }

@@ -86,7 +86,7 @@ fn an_agent_may_put_the_answer_off() {
     let mut turn = Turn::running();
 
     assert_eq!(
-        turn.on(put_off(Some("Waiting for your approval."), 900)),
+        turn.on(defer(Some("Waiting for your approval."), 900)),
         ["send 1: Waiting for your approval. until 900"]
     );
     turn.shown_as("d1");
@@ -98,8 +98,8 @@ fn an_agent_may_put_the_answer_off() {
 fn an_agent_may_not_put_the_answer_off_for_longer_than_the_operator_allows() {
     let mut turn = Turn::running();
     let day = 24 * 60 * 60;
-    assert_eq!(turn.on(put_off(None, 10 * day)), [format!("send 1: defer until {day}")]);
-    assert_eq!(Turn::running().on(put_off(None, -5)), ["send 1: defer until 0"]);
+    assert_eq!(turn.on(defer(None, 10 * day)), [format!("send 1: defer until {day}")]);
+    assert_eq!(Turn::running().on(defer(None, -5)), ["send 1: defer until 0"]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn an_agent_that_puts_off_while_a_deferral_is_on_its_way_sets_its_due_date() {
     turn.ticks(SOFT);
 
     assert_eq!(
-        turn.on(put_off(Some("tomorrow"), 7200)),
+        turn.on(defer(Some("tomorrow"), 7200)),
         ["suppress Deferral tomorrow: lost to the deferral that was already claimed"]
     );
     turn.shown_as("d1");
@@ -117,7 +117,7 @@ fn an_agent_that_puts_off_while_a_deferral_is_on_its_way_sets_its_due_date() {
 
 #[test]
 fn a_debt_that_falls_due_runs_the_agent_again() {
-    let mut turn = Turn::running().after([put_off(None, 900)]);
+    let mut turn = Turn::running().after([defer(None, 900)]);
     turn.shown_as("d1");
 
     assert_eq!(turn.ticks(900), ["run again"]);
@@ -133,26 +133,26 @@ fn an_agent_that_only_defers_ends_on_the_ladder() {
     for n in 1..=3 {
         assert_eq!(turn.obligation.deferrals(), n - 1);
         let due = turn.now + 60;
-        turn.on(put_off(None, due));
+        turn.on(defer(None, due));
         turn.shown_as("d1");
         turn.ticks(due);
         turn.on(Event::Begin);
     }
 
-    assert_eq!(turn.on(put_off(None, turn.now + 60)), ["send 4 for d1: say timeout"]);
+    assert_eq!(turn.on(defer(None, turn.now + 60)), ["send 4 for d1: say timeout"]);
     assert_eq!(turn.obligation.fallback(), Some((Cause::Timeout, "deferred 3 times already")));
 }
 
-/// A15. What an agent promised it is asked for, however few runs a turn gets.
+/// A15. An agent that deferred is run again, whatever `max_runs` is.
 #[test]
 fn a_promise_costs_no_run() {
-    let mut turn = Turn::running_with(Policy { max_runs: 1, ..policy() }).after([put_off(None, 60)]);
+    let mut turn = Turn::running_with(Policy { max_runs: 1, ..policy() }).after([defer(None, 60)]);
     turn.shown_as("d1");
     assert_eq!(turn.ticks(60), ["run again"]);
     assert_eq!(turn.on(Event::Begin), ["run 2"]);
 
     assert_eq!(turn.on(Event::Recovered), ["run again"]);
-    let why = "given to the agent 2 times without an end";
+    let why = "no answer after run 2";
     assert_eq!(turn.on(Event::Begin), ["send 2 for d1: say error"]);
     assert_eq!(turn.obligation.fallback(), Some((Cause::Error, why)));
 }
@@ -162,7 +162,7 @@ fn every_promise_that_an_agent_may_give_is_asked_for() {
     let mut turn = Turn::running();
     for n in 1..=3 {
         let due = turn.now + 60;
-        turn.on(put_off(None, due));
+        turn.on(defer(None, due));
         turn.shown_as("d1");
         assert_eq!(turn.ticks(due), ["run again"], "after promise {n}");
         turn.on(Event::Begin);
@@ -170,7 +170,7 @@ fn every_promise_that_an_agent_may_give_is_asked_for() {
     assert_eq!(turn.on(reply("done")), ["send 4 for d1: done"]);
 }
 
-/// B1, D3. Waiting ends no turn, and says nothing twice.
+/// B1, D3. A waiting turn is not timed out, and is deferred once.
 #[test]
 fn a_turn_that_waits_past_its_due_date_is_run_all_the_same() {
     let mut turn = Turn::with(Policy { max_deferrals: 1, ..policy() });
@@ -188,7 +188,7 @@ fn a_turn_that_waits_past_its_due_date_is_run_all_the_same() {
 
 #[test]
 fn a_turn_that_waits_for_the_run_that_pays_its_debt_is_not_given_up() {
-    let mut turn = Turn::running().after([put_off(None, 60)]);
+    let mut turn = Turn::running().after([defer(None, 60)]);
     turn.shown_as("d1");
     assert_eq!(turn.ticks(60), ["run again"]);
 
@@ -196,7 +196,7 @@ fn a_turn_that_waits_for_the_run_that_pays_its_debt_is_not_given_up() {
     assert_eq!(turn.on(Event::Begin), ["run 2"]);
 }
 
-/// A20. The deferral may stay beside the answer, which says so.
+/// A20. The deferral may stay beside the answer, which is labelled.
 #[test]
 fn an_answer_after_a_deferral_in_doubt_may_look_like_a_second_one() {
     let mut turn = Turn::running();
@@ -222,7 +222,7 @@ fn a_deferral_in_doubt_holds_up_no_answer() {
 
     // Between two attempts.
     assert_eq!(in_doubt().on(reply("done")), ["withdraw 1", "send 2: done"]);
-    // During the second one, which did not go out.
+    // During the second one, which was not sent.
     let mut turn = in_doubt();
     turn.attempted();
     assert_eq!(turn.on(reply("done")), no_effects());
@@ -251,13 +251,13 @@ fn a_refused_deferral_leaves_the_turn_to_its_run() {
 
 #[test]
 fn a_refused_deferral_of_an_agent_that_has_ended_is_answered_by_the_ladder() {
-    let mut turn = Turn::running().after([put_off(None, 60)]);
+    let mut turn = Turn::running().after([defer(None, 60)]);
     assert_eq!(turn.refused(), ["send 2: say refused"]);
 }
 
 #[test]
 fn a_deferral_is_a_debt_even_where_nothing_was_owed() {
-    let mut turn = Turn::ambient().after([Event::Begin, put_off(None, 60)]);
+    let mut turn = Turn::ambient().after([Event::Begin, defer(None, 60)]);
     turn.shown_as("d1");
     turn.ticks(60);
     turn.on(Event::Begin);

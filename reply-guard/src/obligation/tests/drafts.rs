@@ -1,4 +1,4 @@
-//! A draft that is a message is sent like a signal, and settles nothing.
+//! A draft that is a message is sent like a signal and settles nothing.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn lost(idempotent: bool) -> Event {
     Event::Lost { claim: CLAIM, idempotent }
 }
 
-/// A running turn with a draft on its way.
+/// A running turn with a draft in flight.
 fn drafting() -> Turn {
     Turn::running().after([draft("on"), attempted()])
 }
@@ -58,7 +58,7 @@ fn there_is_no_draft_without_a_run() {
     assert_eq!(turn.on(draft("on")), no_effects());
 }
 
-/// B1. One message: the draft changes the deferral.
+/// B1. One message: the draft edits the deferral.
 #[test]
 fn with_a_deferral_in_the_chat_a_draft_is_no_message_of_its_own() {
     let mut turn = Turn::deferred();
@@ -119,13 +119,13 @@ fn a_draft_of_unknown_fate_is_found_again_where_it_cannot_show_twice() {
     assert_eq!(turn.on(lost(true)), ["resend 0"]);
     assert_eq!(turn.on(Event::NotSent { claim: CLAIM }), no_effects());
     assert_eq!(turn.on(reply("done")), ["send 1: done"]);
-    assert!(turn.obligation.is_draft_wanted());
+    assert!(turn.obligation.is_draft_pending());
 
     turn.on(shown("m1"));
     assert_eq!(turn.obligation.draft_message(), Some("m1"));
 }
 
-/// D7. Where it could, there is no second one, and the answer says that it may be a copy.
+/// D7. If it could, no second one is sent, and the answer is labelled as a possible copy.
 #[test]
 fn a_draft_of_unknown_fate_is_lost_where_it_could_show_twice() {
     let mut turn = drafting();
@@ -174,7 +174,7 @@ fn the_ladders_words_take_the_place_of_a_draft() {
 #[test]
 fn words_about_a_cut_answer_leave_the_draft_that_became_it() {
     let mut turn = drafting().after([shown("m1"), reply("done")]);
-    turn.begun();
+    turn.part_delivered();
 
     assert_eq!(turn.refused(), ["send 2: say cut_off"]);
 }

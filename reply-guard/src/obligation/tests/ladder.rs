@@ -63,7 +63,7 @@ fn a_turn_is_a_dead_letter_when_every_rung_was_refused() {
 
     assert_eq!(turn.on(failed()), ["send 1: ask which"]);
     assert_eq!(turn.refused(), ["send 2: react 😕"]);
-    assert_eq!(turn.refused(), ["dead letter: error: 500 from upstream; every rung was tried, the last: 403"]);
+    assert_eq!(turn.refused(), ["dead letter: error: 500 from upstream; every rung failed, the last with: 403"]);
     assert_eq!(turn.state(), "undeliverable");
     assert_eq!(turn.wakes_at(), None);
 }
@@ -116,7 +116,7 @@ fn the_end_of_the_run_before_is_no_end_of_the_run_after_a_handoff() {
     };
 
     let mut turn = handed_over();
-    assert_eq!(turn.on(failed()).len(), 1, "recorded");
+    assert_eq!(turn.on(failed()).len(), 1, "it is recorded");
     assert_eq!(turn.on(Event::Begin), ["run orchestrator 1"]);
 
     let mut turn = handed_over();
@@ -151,7 +151,7 @@ fn the_agent_that_is_handed_an_overdue_turn_gets_time_for_it() {
 /// B8.
 #[test]
 fn the_ladder_is_climbed_once_whatever_else_ends() {
-    for end in [silent("cancelled"), failed(), reply(""), put_off(None, 60)] {
+    for end in [silent("cancelled"), failed(), reply(""), defer(None, 60)] {
         let mut turn = Turn::running();
         turn.ticks(HARD);
         let effects = turn.on(end);

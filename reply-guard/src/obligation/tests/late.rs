@@ -1,4 +1,4 @@
-//! An answer that comes when a fallback was already on its way.
+//! An answer that comes when a fallback was already claimed.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn a_late_answer_is_delivered_once_where_the_operator_wants_it() {
 
 #[test]
 fn only_an_answer_is_worth_sending_late() {
-    for end in [failed(), put_off(None, 900), silent("shy")] {
+    for end in [failed(), defer(None, 900), silent("shy")] {
         let mut turn = timed_out(LateAnswer::Deliver);
         turn.shown_as("m1");
         let effects = turn.on(end);

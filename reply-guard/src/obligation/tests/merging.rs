@@ -1,4 +1,4 @@
-//! Turns that another turn answers for.
+//! Merged turns: another turn answers for them.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn a_merged_turn_settles_with_the_one_it_was_merged_into() {
     assert_eq!((turn.state(), turn.wakes_at()), ("merged", None));
     assert_eq!(turn.on(Event::Begin), no_effects());
     assert_eq!(turn.on(Event::MergeSettled), no_effects());
-    assert_eq!(turn.obligation.state(), &State::Settled(Settlement::Merged { into: "turn-2".to_owned() }));
+    assert_eq!(turn.obligation.state(), &ObligationState::Settled(Settlement::Merged { into: "turn-2".to_owned() }));
 }
 
 /// B2.

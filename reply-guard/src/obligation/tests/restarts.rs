@@ -22,17 +22,17 @@ fn a_poison_turn_is_given_its_fallback_after_the_last_run() {
     }
 
     assert_eq!(turn.on(Event::Begin), ["send 1: say error"]);
-    assert_eq!(turn.obligation.fallback(), Some((Cause::Error, "given to the agent 3 times without an end")));
+    assert_eq!(turn.obligation.fallback(), Some((Cause::Error, "no answer after run 3")));
     assert_eq!(turn.on(Event::Recovered), no_effects());
 }
 
-/// D11, D13. A stop in good order is nobody's fault: what it cut off does not count, and what crashed does.
+/// D11, D13. A run stopped by a clean shutdown does not count towards `max_runs`; one that crashed does.
 #[test]
 fn a_run_that_was_taken_back_does_not_count() {
     let mut turn = Turn::owed();
     for number in 1..=5 {
         assert_eq!(turn.on(Event::Begin), [format!("run {number}")]);
-        assert_eq!(turn.on(Event::TakenBack), ["run again"]);
+        assert_eq!(turn.on(Event::Interrupted), ["run again"]);
     }
     for number in 6..=8 {
         assert_eq!(turn.on(Event::Begin), [format!("run {number}")]);
@@ -40,7 +40,7 @@ fn a_run_that_was_taken_back_does_not_count() {
     }
 
     assert_eq!(turn.on(Event::Begin), ["send 1: say error"]);
-    assert_eq!(turn.on(Event::TakenBack), no_effects());
+    assert_eq!(turn.on(Event::Interrupted), no_effects());
 }
 
 /// D1.
@@ -85,7 +85,7 @@ fn a_run_that_died_while_its_own_send_was_on_its_way_waits_for_the_result() {
 fn a_debt_survives_a_restart() {
     let mut turn = Turn::deferred();
     let stored = serde_json::to_string(&turn.obligation).expect("an obligation is plain data");
-    turn.obligation = serde_json::from_str(&stored).expect("what was stored can be read");
+    turn.obligation = serde_json::from_str(&stored).expect("a stored obligation can be read");
 
     assert_eq!(turn.on(Event::Recovered), ["run again"]);
     assert_eq!((turn.state(), turn.obligation.due()), ("deferred", Some(at(HARD))));
@@ -101,7 +101,7 @@ fn an_answer_that_waited_for_a_result_survives_a_restart() {
     turn.attempted();
     turn.on(reply("done"));
     let stored = serde_json::to_string(&turn.obligation).expect("an obligation is plain data");
-    turn.obligation = serde_json::from_str(&stored).expect("what was stored can be read");
+    turn.obligation = serde_json::from_str(&stored).expect("a stored obligation can be read");
 
     assert_eq!(turn.on(Event::Recovered), no_effects());
     assert_eq!(turn.shown_as("d1"), ["send 2 for d1: done"]);

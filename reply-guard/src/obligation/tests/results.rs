@@ -1,4 +1,4 @@
-//! What the platform may say, and what it may leave open.
+//! Results of attempts, known and unknown.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn an_unknown_result_is_resent_until_it_is_known() {
     }
 }
 
-/// H2. Age and attempts end it, and nothing else.
+/// H2. It ends only when attempts and lifetime are used up.
 #[test]
 fn an_unknown_result_that_is_too_old_is_a_dead_letter() {
     let mut turn = claimed(OnUnknown::Label);
@@ -43,7 +43,7 @@ fn an_unknown_result_that_is_too_old_is_a_dead_letter() {
 fn an_answer_that_stops_in_the_middle_says_so() {
     let begun = |on_unknown| {
         let mut turn = claimed(on_unknown);
-        turn.begun();
+        turn.part_delivered();
         turn
     };
     let say = ["send 2: say cut_off"];
@@ -65,27 +65,27 @@ fn an_answer_that_stops_in_the_middle_says_so() {
 #[test]
 fn words_about_a_cut_answer_that_are_refused_are_a_dead_letter() {
     let mut turn = claimed(OnUnknown::Label);
-    turn.begun();
+    turn.part_delivered();
     turn.refused();
 
-    assert_eq!(turn.refused(), ["dead letter: refused: 403; every rung was tried, the last: 403"]);
+    assert_eq!(turn.refused(), ["dead letter: refused: 403; every rung failed, the last with: 403"]);
 }
 
-/// A20. What was delivered is not changed into something else.
+/// A20. The delivered part is not edited into something else.
 #[test]
 fn words_about_a_cut_answer_leave_the_part_that_was_seen() {
     let mut turn = Turn::deferred();
     assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
-    turn.begun();
+    turn.part_delivered();
 
     assert_eq!(turn.refused(), ["send 3: say cut_off"]);
 }
 
-/// A whole answer that is there is better than words about one that is not.
+/// A waiting answer is sent instead of the template about the one that was cut.
 #[test]
 fn an_answer_that_waited_follows_one_that_was_cut() {
     let mut turn = Turn::running().after([sent("on its own")]);
-    turn.begun();
+    turn.part_delivered();
     assert_eq!(turn.on(reply("done")), no_effects());
 
     assert_eq!(turn.refused(), ["send 2: done"]);
@@ -95,7 +95,7 @@ fn an_answer_that_waited_follows_one_that_was_cut() {
 fn a_deferral_that_was_cut_leaves_the_turn_to_its_run() {
     let mut turn = Turn::running();
     turn.ticks(SOFT);
-    turn.begun();
+    turn.part_delivered();
 
     assert_eq!(turn.refused(), no_effects());
     assert!(turn.obligation.is_running());
@@ -116,7 +116,7 @@ fn an_answer_in_doubt_that_was_called_off_is_not_sent_again() {
 #[test]
 fn a_cut_answer_that_was_called_off_says_nothing_more() {
     let mut turn = claimed(OnUnknown::Label);
-    turn.begun();
+    turn.part_delivered();
     turn.on(cancelled());
 
     assert_eq!(turn.refused(), no_effects());
@@ -126,7 +126,7 @@ fn a_cut_answer_that_was_called_off_says_nothing_more() {
 #[test]
 fn an_unknown_result_is_held_where_the_operator_wants_it() {
     let mut turn = claimed(OnUnknown::Hold);
-    assert_eq!(turn.lost(false), ["dead letter: the platform may or may not have accepted it; held for a person"]);
+    assert_eq!(turn.lost(false), ["dead letter: the platform may or may not have accepted it; held for review"]);
 }
 
 /// B10.
@@ -139,7 +139,7 @@ fn nothing_else_is_said_after_an_answer_that_may_have_been_seen() {
 
 #[test]
 fn an_attempt_that_was_not_sent_leaves_no_doubt_unless_there_was_one_before() {
-    let attempted = |turn: &Turn| matches!(turn.obligation.state(), State::Claimed { attempted: true, .. });
+    let attempted = |turn: &Turn| matches!(turn.obligation.state(), ObligationState::Claimed { attempted: true, .. });
 
     let mut turn = claimed(OnUnknown::Label);
     turn.attempted();

@@ -70,7 +70,7 @@ fn a_marker_beside_an_answer_never_reaches_a_person() {
     assert_eq!(Turn::running().on(reply("Done.\nHEARTBEAT_OK")), ["send 1: Done."]);
     assert_eq!(Turn::running().on(sent("Done. NO_REPLY")), ["send 1: Done."]);
     assert_eq!(Turn::running().on(react("[SILENT]")), ["send 1: say silent"]);
-    assert_eq!(Turn::running().on(put_off(Some("NO_REPLY"), 60)), ["send 1: defer until 60"]);
+    assert_eq!(Turn::running().on(defer(Some("NO_REPLY"), 60)), ["send 1: defer until 60"]);
 }
 
 /// K3.
@@ -95,7 +95,7 @@ fn silence_is_silence_where_nothing_was_owed() {
     for end in [silent("not for me"), reply("NO_REPLY"), failed()] {
         let mut turn = Turn::ambient().after([Event::Begin]);
         assert_eq!(turn.on(end), no_effects());
-        assert!(matches!(turn.obligation.state(), State::Settled(Settlement::Silence { .. })));
+        assert!(matches!(turn.obligation.state(), ObligationState::Settled(Settlement::Silence { .. })));
     }
 }
 
@@ -213,10 +213,7 @@ fn a_blank_send_of_the_agents_own_changes_nothing() {
 #[test]
 fn a_second_send_of_the_agents_own_is_recorded_and_not_sent() {
     let mut turn = Turn::running().after([sent("one")]);
-    assert_eq!(
-        turn.on(sent("two")),
-        ["suppress Outcome two: lost to the send of the agent's own that was already claimed"]
-    );
+    assert_eq!(turn.on(sent("two")), ["suppress Outcome two: lost to the agent's own send that was already claimed"]);
     turn.shown_as("m1");
     assert_eq!(turn.on(sent("three")), ["suppress Outcome three: the turn was already settled"]);
 }
@@ -228,7 +225,7 @@ fn a_cancel_settles_at_once() {
         let was_running = turn.obligation.is_running();
         assert_eq!(turn.on(cancelled()), if was_running { vec!["stop run"] } else { vec![] });
         assert!(
-            matches!(turn.obligation.state(), State::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) if by == "turn-9")
+            matches!(turn.obligation.state(), ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) if by == "turn-9")
         );
         assert_eq!(turn.on(reply("too late")), ["suppress Outcome too late: the turn was already settled"]);
     }
@@ -255,7 +252,7 @@ fn a_cancel_waits_for_an_answer_that_may_be_out() {
         let mut turn = Turn::running().after([reply("hello")]);
         turn.attempted();
         assert_eq!(turn.on(cancelled()), no_effects());
-        assert_eq!(turn.on(sent("more")), ["suppress Outcome more: called off by turn turn-9"]);
+        assert_eq!(turn.on(sent("more")), ["suppress Outcome more: cancelled by turn turn-9"]);
         turn
     };
 
@@ -263,7 +260,8 @@ fn a_cancel_waits_for_an_answer_that_may_be_out() {
     turn.shown_as("m1");
     assert_eq!(turn.signal(), (SignalKind::Reply, &Via::Answer));
 
-    let is_cancelled = |turn: &Turn| matches!(turn.obligation.state(), State::Settled(Settlement::Cancelled { .. }));
+    let is_cancelled =
+        |turn: &Turn| matches!(turn.obligation.state(), ObligationState::Settled(Settlement::Cancelled { .. }));
     let mut turn = claimed();
     assert_eq!(turn.refused(), no_effects());
     assert!(is_cancelled(&turn));
@@ -308,7 +306,7 @@ fn nothing_beats_an_answer_that_was_claimed() {
 
     assert_eq!(turn.on(failed()), lost("Failure 500 from upstream"));
     assert_eq!(turn.on(reply("done again")), lost("Outcome done again"));
-    assert_eq!(turn.on(put_off(None, 60)), lost("Deferral -"));
+    assert_eq!(turn.on(defer(None, 60)), lost("Deferral -"));
     assert_eq!(turn.on(silent("never mind")), no_effects());
     assert_eq!(turn.ticks(HARD), no_effects());
     turn.shown_as("m1");

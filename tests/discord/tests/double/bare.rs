@@ -1,4 +1,4 @@
-//! A bare WebSocket, for what no client library would do.
+//! A bare WebSocket client, for what no client library does.
 
 use futures_util::{SinkExt, StreamExt};
 use rejoinder_discord_server::{DiscordServer, PATIENCE};
@@ -12,19 +12,18 @@ use tokio_tungstenite::{
     },
 };
 
-/// All intents that there are.
+/// All intents.
 pub(crate) const ALL: u64 = (1 << 26) - 1;
 
-/// One connection, of which HELLO has been read.
+/// A connection whose HELLO has been read.
 pub(crate) struct Bare(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
-/// What came over it.
+/// What the server sent.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Came {
-    /// A payload.
+pub(crate) enum Received {
     Payload(Value),
-    /// The end, with this code: 1006 is an end without one.
-    End(u16),
+    /// The close code; 1006 if there was none.
+    Closed(u16),
 }
 
 impl Bare {
@@ -33,14 +32,14 @@ impl Bare {
     }
 
     pub(crate) async fn connects_to(url: &str) -> Self {
-        let (socket, _) = tokio_tungstenite::connect_async(url).await.expect("the Gateway takes a connection");
+        let (socket, _) = tokio_tungstenite::connect_async(url).await.expect("the Gateway accepts a connection");
         let mut bare = Self(socket);
         let hello = bare.payload().await;
         assert_eq!(hello["op"], 10, "{hello}");
         bare
     }
 
-    /// Connects and identifies. Gives the session's id too.
+    /// Connects and identifies. Returns the session's id too.
     pub(crate) async fn identifies(server: &DiscordServer, intents: u64) -> (Self, String) {
         let mut bare = Self::connects(server).await;
         bare.sends(&identify(server, intents)).await;
@@ -55,23 +54,22 @@ impl Bare {
     }
 
     pub(crate) async fn sends_text(&mut self, text: &str) {
-        self.0.send(Message::text(text)).await.expect("it is sent");
+        self.0.send(Message::text(text)).await.expect("the payload is sent");
     }
 
-    /// Closes with a code.
     pub(crate) async fn closes(&mut self, code: u16) {
         let frame = CloseFrame { code: CloseCode::from(code), reason: "".into() };
-        self.0.close(Some(frame)).await.expect("it is closed");
+        self.0.close(Some(frame)).await.expect("the connection is closed");
         while let Some(Ok(_)) = self.0.next().await {}
     }
 
-    pub(crate) async fn next(&mut self) -> Came {
+    pub(crate) async fn next(&mut self) -> Received {
         loop {
-            let next = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("something comes");
+            let next = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("the server sends something");
             return match next {
-                Some(Ok(Message::Text(text))) => Came::Payload(serde_json::from_str(&text).expect("JSON")),
-                Some(Ok(Message::Close(Some(frame)))) => Came::End(frame.code.into()),
-                Some(Ok(Message::Close(None)) | Err(_)) | None => Came::End(1006),
+                Some(Ok(Message::Text(text))) => Received::Payload(serde_json::from_str(&text).expect("JSON")),
+                Some(Ok(Message::Close(Some(frame)))) => Received::Closed(frame.code.into()),
+                Some(Ok(Message::Close(None)) | Err(_)) | None => Received::Closed(1006),
                 Some(Ok(_)) => continue,
             };
         }
@@ -79,21 +77,21 @@ impl Bare {
 
     pub(crate) async fn payload(&mut self) -> Value {
         match self.next().await {
-            Came::Payload(payload) => payload,
-            Came::End(code) => panic!("it was closed with {code}"),
+            Received::Payload(payload) => payload,
+            Received::Closed(code) => panic!("the connection was closed with {code}"),
         }
     }
 
-    /// Waits for the end, and gives its code.
+    /// Waits for the end and returns its code.
     pub(crate) async fn end(&mut self) -> u16 {
         loop {
-            if let Came::End(code) = self.next().await {
+            if let Received::Closed(code) = self.next().await {
                 return code;
             }
         }
     }
 
-    /// The next event's name and number.
+    /// The next event's name and sequence number.
     pub(crate) async fn event(&mut self) -> (String, u64) {
         let payload = self.payload().await;
         let name = payload["t"].as_str().unwrap_or_else(|| panic!("no event: {payload}"));

@@ -1,4 +1,4 @@
-//! The server's own process.
+//! The server's process.
 
 use rejoinder_discord_server::DiscordServer;
 
@@ -6,7 +6,7 @@ use rejoinder_discord_server::DiscordServer;
 async fn the_server_ends_with_its_test() {
     let server = DiscordServer::start().await;
     let address = server.api_url().trim_start_matches("http://").to_owned();
-    tokio::net::TcpStream::connect(&address).await.expect("it listens");
+    tokio::net::TcpStream::connect(&address).await.expect("the server listens");
 
     drop(server);
 

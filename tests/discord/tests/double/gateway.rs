@@ -1,9 +1,9 @@
 //! The Gateway's close codes and sessions, over a bare WebSocket.
 
-use rejoinder_discord_server::{DiscordServer, Gateway};
+use rejoinder_discord_server::{DiscordServer, GatewayAction};
 use serde_json::json;
 
-use crate::bare::{ALL, Bare, Came, identify, resume};
+use crate::bare::{ALL, Bare, Received, identify, resume};
 
 /// <https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway-gateway-close-event-codes>
 #[tokio::test]
@@ -58,9 +58,9 @@ async fn a_heartbeat_is_acknowledged_unless_the_server_is_told_not_to() {
     bare.sends(&json!({ "op": 1, "d": 1 })).await;
     assert_eq!(bare.payload().await["op"], 11);
 
-    server.gateway(Gateway::Acknowledges(false)).await;
+    server.gateway(GatewayAction::Acknowledges(false)).await;
     bare.sends(&json!({ "op": 1, "d": 1 })).await;
-    server.gateway(Gateway::Reconnect).await;
+    server.gateway(GatewayAction::Reconnect).await;
     assert_eq!(bare.payload().await["op"], 7);
     assert_eq!(server.sessions().await.heartbeats, 2);
 }
@@ -122,7 +122,7 @@ async fn a_resume_from_the_future_or_too_late_is_refused() {
     let mut late = Bare::connects(&server).await;
     late.sends(&resume(&server, &session, 1)).await;
     assert_eq!(late.payload().await["op"], 9);
-    // The same connection may begin anew.
+    // The same connection may start a new session.
     late.sends(&identify(&server, ALL)).await;
     assert_eq!(late.payload().await["t"], "READY");
 }
@@ -144,19 +144,19 @@ async fn the_server_closes_with_the_code_it_is_told_and_cuts_when_it_is_told() {
     let server = DiscordServer::start().await;
     for code in [4000, 4008, 1001] {
         let mut bare = Bare::identifies(&server, ALL).await.0;
-        server.gateway(Gateway::Close(code)).await;
+        server.gateway(GatewayAction::Close(code)).await;
         assert_eq!(bare.end().await, code);
     }
     let (mut bare, session) = Bare::identifies(&server, ALL).await;
-    server.gateway(Gateway::Close(4009)).await;
+    server.gateway(GatewayAction::Close(4009)).await;
     assert_eq!(bare.end().await, 4009);
     let mut back = Bare::connects(&server).await;
     back.sends(&resume(&server, &session, 1)).await;
-    assert_eq!(back.payload().await["op"], 9, "4009 ends the session");
+    assert_eq!(back.payload().await["op"], 9, "4009 must end the session");
 
     let mut bare = Bare::identifies(&server, ALL).await.0;
-    server.gateway(Gateway::Abort).await;
-    assert_eq!(bare.next().await, Came::End(1006));
+    server.gateway(GatewayAction::Abort).await;
+    assert_eq!(bare.next().await, Received::Closed(1006));
 }
 
 #[tokio::test]
@@ -165,10 +165,10 @@ async fn a_silent_connection_loses_nothing_for_the_resume() {
     let ada = server.person("Ada").await;
     let (mut bare, session) = Bare::identifies(&server, ALL).await;
 
-    server.gateway(Gateway::Dispatches(false)).await;
+    server.gateway(GatewayAction::Dispatches(false)).await;
     ada.dm("unheard").await;
     bare.sends(&json!({ "op": 1, "d": 1 })).await;
-    assert_eq!(bare.payload().await["op"], 11, "no event came before it");
+    assert_eq!(bare.payload().await["op"], 11, "no event may come first");
     drop(bare);
 
     let mut back = Bare::connects(&server).await;

@@ -1,5 +1,4 @@
-//! The server's Gateway and its process, seen by a bare WebSocket. Clients that are not ours judge the rest, in
-//! `tests/judges`.
+//! Tests the server's Gateway and its process with a bare WebSocket. Independent clients check the rest, in `tests/judges`.
 
 mod bare;
 mod ending;

@@ -1,4 +1,4 @@
-//! What goes wrong, and what is allowed.
+//! Faults, outages, rate limits and settings.
 
 use std::{
     sync::Arc,
@@ -9,7 +9,7 @@ use axum::{Json, extract::State};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Controlled, wrong};
+use super::{ControlResult, control_error};
 use crate::{
     fault::Fault,
     limits::Limits,
@@ -17,7 +17,7 @@ use crate::{
     world::update::Pauses,
 };
 
-/// Only what is there is set.
+/// Absent fields stay as they are.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
@@ -26,9 +26,9 @@ pub(super) struct Settings {
     keep_calls: Option<bool>,
     keep_messages: Option<usize>,
     limits: Option<Limits>,
-    /// The documented ones, or none.
+    /// True sets the documented limits, false removes all.
     documented_limits: Option<bool>,
-    /// The first and the longest.
+    /// The first and the longest pause.
     webhook_pauses_ms: Option<(u64, u64)>,
     available_reactions: Option<Reactions>,
 }
@@ -36,11 +36,11 @@ pub(super) struct Settings {
 #[derive(Deserialize)]
 pub(super) struct Reactions {
     chat: i64,
-    /// None are all.
+    /// None allows all.
     emoji: Option<Vec<String>>,
 }
 
-pub(super) async fn set(State(shared): State<Arc<Shared>>, Json(settings): Json<Settings>) -> Controlled {
+pub(super) async fn set(State(shared): State<Arc<Shared>>, Json(settings): Json<Settings>) -> ControlResult {
     let mut world = shared.lock();
     if let Some(privacy) = settings.privacy {
         world.privacy = privacy;
@@ -64,72 +64,72 @@ pub(super) async fn set(State(shared): State<Arc<Shared>>, Json(settings): Json<
         world.pauses = Pauses { first: Duration::from_millis(first), longest: Duration::from_millis(longest) };
     }
     if let Some(reactions) = settings.available_reactions {
-        let Some(chat) = world.chats.get_mut(&reactions.chat) else { return wrong("there is no such chat") };
+        let Some(chat) = world.chats.get_mut(&reactions.chat) else { return control_error("there is no such chat") };
         chat.available_reactions = reactions.emoji;
     }
     Ok(Json(json!({})))
 }
 
-pub(super) async fn add(State(shared): State<Arc<Shared>>, Json(fault): Json<Fault>) -> Controlled {
+pub(super) async fn add(State(shared): State<Arc<Shared>>, Json(fault): Json<Fault>) -> ControlResult {
     shared.lock().faults.add(fault);
     Ok(Json(json!({})))
 }
 
-pub(super) async fn heal(State(shared): State<Arc<Shared>>) -> Controlled {
-    shared.heal();
+pub(super) async fn clear_faults(State(shared): State<Arc<Shared>>) -> ControlResult {
+    shared.clear_faults();
     Ok(Json(json!({})))
 }
 
 #[derive(Deserialize)]
 pub(super) struct NewOutage {
     kind: Outage,
-    /// How long; a server that refuses connections cannot be told to stop, so it must be said for one.
+    /// The duration. Required for `refuse`, as the server cannot be reached to end it.
     ms: Option<u64>,
 }
 
-pub(super) async fn fail(State(shared): State<Arc<Shared>>, Json(new): Json<NewOutage>) -> Controlled {
+pub(super) async fn start_outage(State(shared): State<Arc<Shared>>, Json(new): Json<NewOutage>) -> ControlResult {
     if new.kind == Outage::Refuse && new.ms.is_none() {
-        return wrong("say for how many ms connections are refused");
+        return control_error("`ms` is required: for how long connections are refused");
     }
     let later = Arc::clone(&shared);
-    // The answer to this call is written first.
+    // Delayed, so that the response to this call is written first.
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        later.fail(new.kind);
+        later.start_outage(new.kind);
         if let Some(ms) = new.ms {
             tokio::time::sleep(Duration::from_millis(ms)).await;
-            later.lift();
+            later.end_outage();
         }
     });
     Ok(Json(json!({})))
 }
 
-pub(super) async fn lift(State(shared): State<Arc<Shared>>) -> Controlled {
-    shared.lift();
+pub(super) async fn end_outage(State(shared): State<Arc<Shared>>) -> ControlResult {
+    shared.end_outage();
     Ok(Json(json!({})))
 }
 
-/// A chat, or the whole bot, may be sent nothing for a time.
+/// Rate limits a chat, or the whole bot, for a time.
 #[derive(Deserialize)]
 pub(super) struct Closing {
     chat: Option<i64>,
     ms: u64,
 }
 
-pub(super) async fn close(State(shared): State<Arc<Shared>>, Json(closing): Json<Closing>) -> Controlled {
+pub(super) async fn close(State(shared): State<Arc<Shared>>, Json(closing): Json<Closing>) -> ControlResult {
     let time = Duration::from_millis(closing.ms);
     let mut world = shared.lock();
     match closing.chat {
         None => world.spent.close(time, Instant::now()),
         Some(chat) => match world.chats.get_mut(&chat) {
             Some(chat) => chat.spent.close(time, Instant::now()),
-            None => return wrong("there is no such chat"),
+            None => return control_error("there is no such chat"),
         },
     }
     Ok(Json(json!({})))
 }
 
-pub(super) async fn expire(State(shared): State<Arc<Shared>>) -> Controlled {
+pub(super) async fn expire(State(shared): State<Arc<Shared>>) -> ControlResult {
     shared.lock().callbacks.values_mut().for_each(|callback| callback.expired = true);
     Ok(Json(json!({})))
 }

@@ -1,4 +1,4 @@
-//! What people do.
+//! The actions of people.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Controlled, Wrong, wrong};
+use super::{ControlError, ControlResult, control_error};
 use crate::{
-    methods::Kind,
-    people::{Group, Person, Press, Sent},
+    methods::MediaKind,
+    people::{Group, OutgoingFile, Person, Press},
     shared::Shared,
     text::{Entity, Formatted},
     world::{
         ANONYMOUS,
-        chat::{ChatKind, Standing},
+        chat::{ChatKind, Membership},
         message::Content,
     },
 };
@@ -35,9 +35,9 @@ fn yes() -> bool {
     true
 }
 
-pub(super) async fn add(State(shared): State<Arc<Shared>>, Json(new): Json<NewPerson>) -> Controlled {
-    let standing = if new.started && !new.bot { Standing::Member } else { Standing::NotStarted };
-    let id = shared.lock().add_person(&new.name, new.username.as_deref(), new.bot, standing);
+pub(super) async fn add(State(shared): State<Arc<Shared>>, Json(new): Json<NewPerson>) -> ControlResult {
+    let membership = if new.started && !new.bot { Membership::Member } else { Membership::NotStarted };
+    let id = shared.lock().add_person(&new.name, new.username.as_deref(), new.bot, membership);
     Ok(Json(json!({ "id": id })))
 }
 
@@ -48,50 +48,50 @@ pub(super) struct NewChat {
     username: Option<String>,
 }
 
-pub(super) async fn add_chat(State(shared): State<Arc<Shared>>, Json(new): Json<NewChat>) -> Controlled {
+pub(super) async fn add_chat(State(shared): State<Arc<Shared>>, Json(new): Json<NewChat>) -> ControlResult {
     if new.kind == ChatKind::Private {
-        return wrong("a private chat comes with its person");
+        return control_error("a private chat comes with its person");
     }
     let id = shared.lock().add_group(new.kind, &new.title, new.username.as_deref());
     Ok(Json(json!({ "id": id })))
 }
 
-/// Who does something, and where; without a chat, in private.
+/// Who acts, and where; by default in the private chat.
 #[derive(Deserialize)]
-pub(super) struct Who {
+pub(super) struct Actor {
     person: i64,
     chat: Option<i64>,
     thread: Option<i64>,
 }
 
-impl Who {
-    fn find(&self, shared: &Arc<Shared>) -> Result<Person, Wrong> {
+impl Actor {
+    fn find(&self, shared: &Arc<Shared>) -> Result<Person, ControlError> {
         let chat = self.chat.unwrap_or(self.person);
         let world = shared.lock();
         if !world.users.contains_key(&self.person) {
-            return wrong(format!("there is no person {}", self.person));
+            return control_error(format!("there is no person {}", self.person));
         }
         if !world.chats.contains_key(&chat) {
-            return wrong(format!("there is no chat {chat}"));
+            return control_error(format!("there is no chat {chat}"));
         }
         drop(world);
         let person = Person::new(Arc::clone(shared), self.person).at_chat(chat);
         Ok(self.thread.map_or_else(|| person.clone(), |thread| person.topic(thread)))
     }
 
-    /// As [`Who::find`], for something that is done to a message.
-    fn at_message(&self, shared: &Arc<Shared>, message: i64) -> Result<Person, Wrong> {
+    /// As [`Actor::find`], for an action on a message.
+    fn at_message(&self, shared: &Arc<Shared>, message: i64) -> Result<Person, ControlError> {
         let person = self.find(shared)?;
         if !shared.lock().chat(person.chat()).messages.contains_key(&message) {
-            return wrong(format!("there is no message {message} in the chat {}", person.chat()));
+            return control_error(format!("there is no message {message} in the chat {}", person.chat()));
         }
         Ok(person)
     }
 }
 
-fn group(shared: &Arc<Shared>, id: i64) -> Result<Group, Wrong> {
+fn group(shared: &Arc<Shared>, id: i64) -> Result<Group, ControlError> {
     if !shared.lock().chats.contains_key(&id) {
-        return wrong(format!("there is no chat {id}"));
+        return control_error(format!("there is no chat {id}"));
     }
     Ok(Group::new(Arc::clone(shared), id))
 }
@@ -102,11 +102,11 @@ pub(super) struct NewTopic {
     name: String,
 }
 
-pub(super) async fn add_topic(State(shared): State<Arc<Shared>>, Json(new): Json<NewTopic>) -> Controlled {
+pub(super) async fn add_topic(State(shared): State<Arc<Shared>>, Json(new): Json<NewTopic>) -> ControlResult {
     Ok(Json(json!({ "thread": group(&shared, new.chat)?.topic(&new.name) })))
 }
 
-/// A file: its bytes as a text or in base64.
+/// A file with its content as text or in base64.
 #[derive(Deserialize)]
 pub(super) struct NewFile {
     kind: String,
@@ -121,7 +121,7 @@ pub(super) struct NewFile {
 #[derive(Deserialize)]
 pub(super) struct NewMessage {
     #[serde(flatten)]
-    who: Who,
+    actor: Actor,
     reply_to: Option<i64>,
     quote: Option<String>,
     /// The text, or a file's caption.
@@ -129,26 +129,28 @@ pub(super) struct NewMessage {
     #[serde(default)]
     entities: Vec<Entity>,
     file: Option<NewFile>,
-    /// Anything else that a message has: `location`, `contact`, ...
+    /// Other fields of the message: `location`, `contact`, ...
     #[serde(default)]
     fields: Map<String, Value>,
 }
 
-pub(super) async fn say(State(shared): State<Arc<Shared>>, Json(new): Json<NewMessage>) -> Controlled {
-    let person = new.who.find(&shared)?;
+pub(super) async fn say(State(shared): State<Arc<Shared>>, Json(new): Json<NewMessage>) -> ControlResult {
+    let person = new.actor.find(&shared)?;
     let text = new.text.unwrap_or_default();
     let id = if let Some(file) = new.file {
-        let Some(kind) = Kind::named(&file.kind) else { return wrong(format!("no kind of file: {}", file.kind)) };
+        let Some(kind) = MediaKind::named(&file.kind) else {
+            return control_error(format!("no kind of file: {}", file.kind));
+        };
         let bytes = match &file.base64 {
-            Some(encoded) => BASE64_STANDARD.decode(encoded).map_err(|error| Wrong(error.to_string()))?,
+            Some(encoded) => BASE64_STANDARD.decode(encoded).map_err(|error| ControlError(error.to_string()))?,
             None => file.text.into_bytes(),
         };
-        person.sends_file(&Sent {
+        person.sends_file(&OutgoingFile {
             name: file.name.as_deref(),
             media_type: file.media_type.as_deref(),
             caption: &text,
             size: file.size,
-            ..Sent::new(kind, &bytes)
+            ..OutgoingFile::new(kind, &bytes)
         })
     } else {
         let words = Formatted::typed(&text, new.entities);
@@ -162,16 +164,16 @@ pub(super) async fn say(State(shared): State<Arc<Shared>>, Json(new): Json<NewMe
 #[derive(Deserialize)]
 pub(super) struct NewAlbum {
     #[serde(flatten)]
-    who: Who,
+    actor: Actor,
     #[serde(default)]
     caption: String,
-    /// Their bytes, as texts.
+    /// The content of each photo, as text.
     photos: Vec<String>,
 }
 
-pub(super) async fn send_album(State(shared): State<Arc<Shared>>, Json(new): Json<NewAlbum>) -> Controlled {
+pub(super) async fn send_album(State(shared): State<Arc<Shared>>, Json(new): Json<NewAlbum>) -> ControlResult {
     let photos: Vec<&[u8]> = new.photos.iter().map(String::as_bytes).collect();
-    Ok(Json(json!({ "message_ids": new.who.find(&shared)?.sends_album(&photos, &new.caption) })))
+    Ok(Json(json!({ "message_ids": new.actor.find(&shared)?.sends_album(&photos, &new.caption) })))
 }
 
 #[derive(Deserialize)]
@@ -180,71 +182,71 @@ pub(super) struct NewPost {
     text: String,
 }
 
-pub(super) async fn post(State(shared): State<Arc<Shared>>, Json(new): Json<NewPost>) -> Controlled {
+pub(super) async fn post(State(shared): State<Arc<Shared>>, Json(new): Json<NewPost>) -> ControlResult {
     let channel = group(&shared, new.chat)?;
     if shared.lock().chat(new.chat).kind != ChatKind::Channel {
-        return wrong("only a channel posts by itself");
+        return control_error("only a channel posts by itself");
     }
     Ok(Json(json!({ "message_id": channel.posts(&new.text) })))
 }
 
-/// Something that is done to a message.
+/// An action on a message.
 #[derive(Deserialize)]
-pub(super) struct Deed {
+pub(super) struct MessageAction {
     #[serde(flatten)]
-    who: Who,
+    actor: Actor,
     message: i64,
     #[serde(default)]
     text: String,
     #[serde(default)]
     emoji: String,
-    /// By its place, by what it sends or by what it says.
+    /// The button's index, callback data or text.
     #[serde(default)]
     button: Value,
 }
 
-pub(super) async fn edit(State(shared): State<Arc<Shared>>, Json(deed): Json<Deed>) -> Controlled {
-    deed.who.at_message(&shared, deed.message)?.edits(deed.message, &deed.text);
+pub(super) async fn edit(State(shared): State<Arc<Shared>>, Json(action): Json<MessageAction>) -> ControlResult {
+    action.actor.at_message(&shared, action.message)?.edits(action.message, &action.text);
     Ok(Json(json!({})))
 }
 
-pub(super) async fn delete(State(shared): State<Arc<Shared>>, Json(deed): Json<Deed>) -> Controlled {
-    deed.who.at_message(&shared, deed.message)?.deletes(deed.message);
+pub(super) async fn delete(State(shared): State<Arc<Shared>>, Json(action): Json<MessageAction>) -> ControlResult {
+    action.actor.at_message(&shared, action.message)?.deletes(action.message);
     Ok(Json(json!({})))
 }
 
-pub(super) async fn react(State(shared): State<Arc<Shared>>, Json(deed): Json<Deed>) -> Controlled {
-    deed.who.at_message(&shared, deed.message)?.reacts(deed.message, &deed.emoji);
+pub(super) async fn react(State(shared): State<Arc<Shared>>, Json(action): Json<MessageAction>) -> ControlResult {
+    action.actor.at_message(&shared, action.message)?.reacts(action.message, &action.emoji);
     Ok(Json(json!({})))
 }
 
-pub(super) async fn press(State(shared): State<Arc<Shared>>, Json(deed): Json<Deed>) -> Controlled {
-    let person = deed.who.at_message(&shared, deed.message)?;
-    let press = match &deed.button {
+pub(super) async fn press(State(shared): State<Arc<Shared>>, Json(action): Json<MessageAction>) -> ControlResult {
+    let person = action.actor.at_message(&shared, action.message)?;
+    let press = match &action.button {
         Value::String(data) => Press::Data(data.clone()),
         Value::Number(index) => Press::Index(index.as_u64().and_then(|it| it.try_into().ok()).unwrap_or(usize::MAX)),
         _ => Press::Index(0),
     };
-    let id = person.tries_to_press(deed.message, &press).map_err(Wrong)?;
+    let id = person.try_press(action.message, &press).map_err(ControlError)?;
     Ok(Json(json!({ "callback_query_id": id })))
 }
 
 #[derive(Deserialize)]
-pub(super) struct NewStanding {
+pub(super) struct NewMembership {
     chat: i64,
-    standing: Standing,
+    standing: Membership,
     by: Option<i64>,
 }
 
-pub(super) async fn stand(State(shared): State<Arc<Shared>>, Json(new): Json<NewStanding>) -> Controlled {
+pub(super) async fn set_membership(State(shared): State<Arc<Shared>>, Json(new): Json<NewMembership>) -> ControlResult {
     group(&shared, new.chat)?;
     let mut world = shared.lock();
     let private = world.chat(new.chat).kind == ChatKind::Private;
     let by = new.by.unwrap_or(if private { new.chat } else { ANONYMOUS });
     if !world.users.contains_key(&by) {
-        return wrong(format!("there is no person {by}"));
+        return control_error(format!("there is no person {by}"));
     }
-    world.stands(new.chat, by, new.standing);
+    world.set_membership(new.chat, by, new.standing);
     Ok(Json(json!({})))
 }
 
@@ -253,13 +255,13 @@ pub(super) struct Migration {
     chat: i64,
 }
 
-pub(super) async fn migrate(State(shared): State<Arc<Shared>>, Json(migration): Json<Migration>) -> Controlled {
+pub(super) async fn migrate(State(shared): State<Arc<Shared>>, Json(migration): Json<Migration>) -> ControlResult {
     group(&shared, migration.chat)?;
     let mut world = shared.lock();
     if world.chat(migration.chat).kind != ChatKind::Group {
-        return wrong("only a group becomes a supergroup");
+        return control_error("only a group becomes a supergroup");
     }
-    Ok(Json(json!({ "id": world.migrates(migration.chat) })))
+    Ok(Json(json!({ "id": world.migrate(migration.chat) })))
 }
 
 #[derive(Deserialize)]
@@ -270,6 +272,6 @@ pub(super) struct NewUpdate {
     chat: i64,
 }
 
-pub(super) async fn update(State(shared): State<Arc<Shared>>, Json(new): Json<NewUpdate>) -> Controlled {
+pub(super) async fn update(State(shared): State<Arc<Shared>>, Json(new): Json<NewUpdate>) -> ControlResult {
     Ok(Json(json!({ "sent": shared.lock().push_update(&new.kind, new.chat, &new.payload) })))
 }

@@ -1,4 +1,4 @@
-//! Pressed buttons.
+//! Answers to pressed buttons.
 
 use serde_json::json;
 
@@ -21,6 +21,6 @@ pub(super) fn answer(world: &mut World, params: &Params) -> Answer {
     }
     callback.answer = Some(json!({ "text": text, "show_alert": params.flag("show_alert") }));
     let chat = callback.chat;
-    world.touched(chat);
+    world.notify_changed(chat);
     done()
 }

@@ -1,4 +1,4 @@
-//! Chats themselves.
+//! Methods on chats.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     params::Params,
     world::{
         World,
-        chat::{ChatKind, Standing},
+        chat::{ChatKind, Membership},
         message::{Author, Content, NewMessage},
     },
 };
@@ -36,15 +36,15 @@ pub(super) fn action(world: &mut World, params: &Params) -> Answer {
     let thread = params.integer("message_thread_id");
     world.chat(chat).check_thread(thread)?;
     world.chat_mut(chat).remember_notice(&action, thread);
-    world.touched(chat);
+    world.notify_changed(chat);
     done()
 }
 
 pub(super) fn get(world: &mut World, params: &Params) -> Answer {
     let chat = world.chat(world.chat_id(params, "chat_id")?);
-    match chat.standing {
-        // Those who write first can be asked about all the same.
-        Standing::Kicked if chat.kind != ChatKind::Private => {
+    match chat.membership {
+        // In private chats `getChat` works even without the right to write.
+        Membership::Kicked if chat.kind != ChatKind::Private => {
             Err(ApiError::forbidden(format!("bot was kicked from the {} chat", chat.kind.name())))
         }
         _ => Ok(chat.full_info()),
@@ -55,8 +55,8 @@ pub(super) fn member(world: &mut World, params: &Params) -> Answer {
     let chat = world.chat_id(params, "chat_id")?;
     let user = params.integer("user_id").filter(|id| world.users.contains_key(id));
     let user = user.ok_or_else(|| ApiError::bad_request("PARTICIPANT_ID_INVALID"))?;
-    let standing = if user == world.bot.id { world.chat(chat).standing } else { Standing::Member };
-    Ok(world.member_json(user, standing))
+    let membership = if user == world.bot.id { world.chat(chat).membership } else { Membership::Member };
+    Ok(world.member_json(user, membership))
 }
 
 pub(super) fn leave(world: &mut World, params: &Params) -> Answer {
@@ -65,7 +65,7 @@ pub(super) fn leave(world: &mut World, params: &Params) -> Answer {
         return Err(ApiError::bad_request("chat member status can't be changed in private chats"));
     }
     let bot = world.bot.id;
-    world.stands(chat, bot, Standing::Left);
+    world.set_membership(chat, bot, Membership::Left);
     done()
 }
 
@@ -74,7 +74,7 @@ pub(super) fn create_topic(world: &mut World, params: &Params) -> Answer {
     let name = params.text("name").filter(|name| !name.is_empty());
     let name: String = name.ok_or_else(|| ApiError::bad_request("forum topic name is empty"))?.into_owned();
     let allowed = match world.chat(chat).kind {
-        ChatKind::Forum => world.chat(chat).standing == Standing::Administrator,
+        ChatKind::Forum => world.chat(chat).membership == Membership::Administrator,
         ChatKind::Private => world.private_topics,
         _ => return Err(ApiError::bad_request("the chat is not a forum")),
     };

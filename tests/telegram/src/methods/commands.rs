@@ -9,7 +9,7 @@ use crate::{
     world::World,
 };
 
-/// What a list belongs to: its scope and language.
+/// The key of a list: its scope and language.
 fn key(params: &Params) -> Result<(String, String), ApiError> {
     let scope = params.json("scope", "bot command scope")?;
     let scope = scope.filter(|scope| scope["type"] != "default").map(|scope| scope.to_string());

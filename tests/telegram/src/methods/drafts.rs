@@ -1,4 +1,4 @@
-//! Drafts: a text that a person sees growing, and that is not a message.
+//! Drafts: a text that grows while a person watches, and that is not a message.
 
 use std::time::Instant;
 
@@ -26,6 +26,6 @@ pub(super) fn send(world: &mut World, params: &Params) -> Answer {
     }
     let draft = Draft { id, thread, text: text.text, entities: text.entities, at: Instant::now() };
     world.chat_mut(chat).remember_draft(draft);
-    world.touched(chat);
+    world.notify_changed(chat);
     done()
 }

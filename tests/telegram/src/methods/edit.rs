@@ -8,7 +8,7 @@ use crate::{
     params::{Params, integer},
     world::{
         World,
-        chat::{ChatKind, Standing},
+        chat::{ChatKind, Membership},
         message::{Author, Content, Message},
     },
 };
@@ -47,7 +47,7 @@ pub(super) fn markup(world: &mut World, params: &Params) -> Answer {
     edit(world, params, |_| Ok(()))
 }
 
-/// Changes a message of the bot; its keyboard is always the call's.
+/// Changes a message of the bot; its keyboard is always replaced by the call's.
 fn edit(world: &mut World, params: &Params, change: impl FnOnce(&mut Message) -> Result<(), ApiError>) -> Answer {
     let markup = keyboard::of(params)?;
     let chat = world.writable(params)?;
@@ -68,7 +68,7 @@ fn edit(world: &mut World, params: &Params, change: impl FnOnce(&mut Message) ->
     world.spend(chat)?;
     edited.edits.push(send::now());
     world.chat_mut(chat).messages.insert(id, edited);
-    world.touched(chat);
+    world.notify_changed(chat);
     Ok(world.message_json(chat, id))
 }
 
@@ -110,8 +110,8 @@ pub(super) fn delete_many(world: &mut World, params: &Params) -> Answer {
     done()
 }
 
-/// Its own anywhere; others' in private chats, and where it is an administrator.
+/// Whether the bot may delete a message: its own anywhere, others' in private chats and as an administrator.
 fn deletable(world: &World, chat: i64, message: &Message) -> bool {
     let chat = world.chat(chat);
-    chat.kind == ChatKind::Private || chat.standing == Standing::Administrator || is_ours(world, message)
+    chat.kind == ChatKind::Private || chat.membership == Membership::Administrator || is_ours(world, message)
 }

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::{error::ApiError, params::Params};
 
-/// What a button may send, in bytes.
+/// The longest callback data, in bytes.
 const MAX_DATA: usize = 64;
 
-/// What a button may do; it does exactly one.
+/// The actions of a button, which must have exactly one.
 const ACTIONS: [&str; 11] = [
     "callback_data",
     "url",
@@ -22,11 +22,10 @@ const ACTIONS: [&str; 11] = [
     "disabled",
 ];
 
-/// The keyboard of a call, if it has one. Other kinds of markup belong to no message and are taken without a
-/// word.
+/// The inline keyboard of a call. Other kinds of markup do not belong to a message and are ignored.
 ///
 /// # Errors
-/// 400 when a button is wrong.
+/// 400 if a button is invalid.
 pub(super) fn of(params: &Params) -> Result<Option<Value>, ApiError> {
     let Some(markup) = params.json("reply_markup", "reply keyboard markup")? else { return Ok(None) };
     if !markup.is_object() {

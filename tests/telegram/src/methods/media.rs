@@ -15,9 +15,8 @@ use crate::{
     },
 };
 
-/// A kind of file in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MediaKind {
     Photo,
     Document,
     Voice,
@@ -27,8 +26,8 @@ pub(crate) enum Kind {
     Sticker,
 }
 
-impl Kind {
-    /// As a message calls it.
+impl MediaKind {
+    /// The name of the field in a message.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Photo => "photo",
@@ -41,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// By that name.
+    /// The kind with this [`name`](Self::name).
     pub(crate) fn named(name: &str) -> Option<Self> {
         let all = [Self::Photo, Self::Document, Self::Voice, Self::Audio, Self::Video, Self::Animation, Self::Sticker];
         all.into_iter().find(|kind| kind.name() == name)
@@ -59,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// What a message shows of a file.
+    /// The JSON of a file in a message.
     pub(crate) fn show(self, file: &File) -> Value {
         let mut fields = file.to_fields();
         let mut put = |key: &str, value: Value| drop(fields.insert(key.to_owned(), value));
@@ -95,7 +94,7 @@ impl Kind {
     }
 }
 
-/// A photo's preview: the same bytes under an id of their own would tell nothing new, so it is told only.
+/// The smaller size of a photo, which shares the file's id and content.
 fn smaller(fields: &Map<String, Value>) -> Value {
     let mut small = fields.clone();
     for (key, value) in [("width", 90), ("height", 67), ("file_size", 1_200)] {
@@ -107,36 +106,36 @@ fn smaller(fields: &Map<String, Value>) -> Value {
 }
 
 pub(super) fn photo(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Photo)
+    one(world, params, MediaKind::Photo)
 }
 
 pub(super) fn document(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Document)
+    one(world, params, MediaKind::Document)
 }
 
 pub(super) fn voice(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Voice)
+    one(world, params, MediaKind::Voice)
 }
 
 pub(super) fn audio(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Audio)
+    one(world, params, MediaKind::Audio)
 }
 
 pub(super) fn video(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Video)
+    one(world, params, MediaKind::Video)
 }
 
 pub(super) fn animation(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Animation)
+    one(world, params, MediaKind::Animation)
 }
 
 pub(super) fn sticker(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Sticker)
+    one(world, params, MediaKind::Sticker)
 }
 
-fn one(world: &mut World, params: &Params, kind: Kind) -> Answer {
+fn one(world: &mut World, params: &Params, kind: MediaKind) -> Answer {
     let caption = send::caption(world, params)?;
-    // Whether it may be sent is asked before the file is kept.
+    // Checks whether it may be sent before storing the file.
     let place = send::place(world, params)?;
     let shown = take(world, params, kind, kind.name(), params.text(kind.name()).as_deref())?;
     let content = Content::field(kind.name(), shown).captioned(caption);
@@ -156,8 +155,8 @@ pub(super) fn group(world: &mut World, params: &Params) -> Answer {
     let place = send::place(world, params)?;
     let mut contents = Vec::with_capacity(listed.len());
     for item in listed {
-        let kind = item["type"].as_str().and_then(Kind::named);
-        let kind = kind.filter(|kind| !matches!(kind, Kind::Voice | Kind::Animation | Kind::Sticker));
+        let kind = item["type"].as_str().and_then(MediaKind::named);
+        let kind = kind.filter(|kind| !matches!(kind, MediaKind::Voice | MediaKind::Animation | MediaKind::Sticker));
         let kind = kind.ok_or_else(|| ApiError::bad_request("can't parse InputMedia: type is invalid"))?;
         let text = |key: &str| item.get(key).and_then(Value::as_str);
         let caption =
@@ -176,8 +175,8 @@ pub(super) fn group(world: &mut World, params: &Params) -> Answer {
     Ok(sent.collect())
 }
 
-/// The file that a call means: a part of its body, or one that is here already.
-fn take(world: &mut World, params: &Params, kind: Kind, key: &str, given: Option<&str>) -> Answer {
+/// The file of a call: an uploaded part, or an existing file by its id.
+fn take(world: &mut World, params: &Params, kind: MediaKind, key: &str, given: Option<&str>) -> Answer {
     let part = given.and_then(|given| given.strip_prefix("attach://")).unwrap_or(key);
     if let Some(upload) = params.file(part) {
         return keep(world, kind, upload);
@@ -193,7 +192,7 @@ fn take(world: &mut World, params: &Params, kind: Kind, key: &str, given: Option
     world.file(given).map(|file| kind.show(file)).ok_or_else(wrong)
 }
 
-fn keep(world: &mut World, kind: Kind, upload: &Upload) -> Answer {
+fn keep(world: &mut World, kind: MediaKind, upload: &Upload) -> Answer {
     let size = upload.bytes.len() as u64;
     if size == 0 {
         return Err(ApiError::bad_request("file must be non-empty"));
@@ -201,10 +200,10 @@ fn keep(world: &mut World, kind: Kind, upload: &Upload) -> Answer {
     if size > MAX_UPLOAD {
         return Err(ApiError::new(413, "Request Entity Too Large"));
     }
-    if kind == Kind::Photo && size > MAX_PHOTO {
+    if kind == MediaKind::Photo && size > MAX_PHOTO {
         return Err(ApiError::bad_request(format!("file is too big for a photo: {size} bytes")));
     }
-    // A copy of its own, so that the whole body does not stay for it.
+    // Copied, so that the whole request body is not kept for it.
     let bytes = Bytes::copy_from_slice(&upload.bytes);
     let file = world.add_file(kind.folder(), upload.name.as_deref(), upload.media_type.as_deref(), bytes);
     Ok(kind.show(file))

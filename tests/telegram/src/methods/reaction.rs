@@ -9,7 +9,7 @@ use crate::{
     world::World,
 };
 
-/// All that may be used (<https://core.telegram.org/bots/api#reactiontypeemoji>).
+/// All valid emoji (<https://core.telegram.org/bots/api#reactiontypeemoji>).
 const EMOJI: [&str; 73] = [
     "❤",
     "👍",
@@ -106,7 +106,7 @@ pub(super) fn set(world: &mut World, params: &Params) -> Answer {
             message.reactions.insert(bot, wanted);
         }
     }
-    world.touched(chat);
+    world.notify_changed(chat);
     done()
 }
 

@@ -60,7 +60,7 @@ fn original(world: &World, params: &Params, missing: &str) -> Result<((Author, i
     Ok(((message.author, message.date), message.content.clone()))
 }
 
-/// A text of a call, in which people are whom they are.
+/// A text of a call, with the users of its `text_mention` entities filled in.
 pub(super) fn text(world: &World, params: &Params, key: &str, entities: &str) -> Result<Formatted, ApiError> {
     let mut text = Formatted::of_params(params, key, entities)?;
     text.entities.retain_mut(|entity| {
@@ -80,7 +80,7 @@ pub(super) fn caption(world: &World, params: &Params) -> Result<Formatted, ApiEr
 }
 
 /// # Errors
-/// 400 when the words are too many.
+/// 400 if the text or the caption is too long.
 pub(super) fn check_length(content: &Content) -> Result<(), ApiError> {
     if content.text.as_ref().is_some_and(|text| text.len() > MAX_TEXT) {
         return Err(ApiError::bad_request("message is too long"));
@@ -91,7 +91,7 @@ pub(super) fn check_length(content: &Content) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Where and how a call wants a message.
+/// The destination and options of a new message.
 pub(super) struct Place {
     pub(super) chat: i64,
     thread: Option<i64>,
@@ -101,10 +101,10 @@ pub(super) struct Place {
     link_preview: Option<Value>,
 }
 
-/// What every method that sends reads alike.
+/// Reads the parameters that all sending methods share.
 ///
 /// # Errors
-/// As the server says it.
+/// The server's error.
 pub(super) fn place(world: &World, params: &Params) -> Result<Place, ApiError> {
     let markup = keyboard::of(params)?;
     let link_preview = match params.json("link_preview_options", "link preview options")? {
@@ -115,14 +115,14 @@ pub(super) fn place(world: &World, params: &Params) -> Result<Place, ApiError> {
     let given_thread = params.integer("message_thread_id").filter(|thread| *thread != 0);
     world.chat(chat).check_thread(given_thread)?;
     let (reply_to, quote) = reply(world, params, chat)?;
-    // An answer belongs where what it answers is.
+    // A reply goes to the topic of the message that it replies to.
     let answered = reply_to.and_then(|it| world.chat(chat).messages.get(&it)).and_then(|it| it.thread);
     let has_topics = matches!(world.chat(chat).kind, ChatKind::Forum | ChatKind::Private);
     let thread = given_thread.or(answered.filter(|_| has_topics));
     Ok(Place { chat, thread, reply_to, quote, markup, link_preview })
 }
 
-/// The message that a call answers, and what of it it quotes.
+/// The message that a call replies to, and its quote.
 fn reply(world: &World, params: &Params, chat: i64) -> Result<(Option<i64>, Option<Value>), ApiError> {
     let given = match params.json("reply_parameters", "reply parameters")? {
         Some(given) => given,
@@ -157,7 +157,7 @@ pub(super) fn send(world: &mut World, params: &Params, content: Content) -> Answ
     Ok(world.message_json(place.chat, id))
 }
 
-/// Puts a message of the bot where it was wanted.
+/// Adds a message of the bot to a chat.
 pub(super) fn put(world: &mut World, place: &Place, content: Content, album: Option<String>) -> i64 {
     let channel = world.chat(place.chat).kind == ChatKind::Channel;
     let author = if channel { Author::Channel } else { Author::User(world.bot.id) };
@@ -177,7 +177,7 @@ pub(super) fn put(world: &mut World, place: &Place, content: Content, album: Opt
     )
 }
 
-/// Now, for an edit.
+/// The current time, for an edit.
 pub(super) fn now() -> i64 {
     unix_seconds()
 }

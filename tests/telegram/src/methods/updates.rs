@@ -1,4 +1,4 @@
-//! Getting updates, either way.
+//! Receiving updates, by polling or a webhook.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,20 +12,20 @@ use crate::{
     },
 };
 
-/// A call of `getUpdates` that may wait.
+/// A `getUpdates` call that may wait.
 #[derive(Debug)]
 pub(crate) struct Poll {
     number: u64,
     limit: usize,
     /// How long it may wait.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
 
 impl Poll {
-    /// Begins one, which ends the one before.
+    /// Begins a poll and ends the previous one.
     ///
     /// # Errors
-    /// 409 when there is a webhook.
+    /// 409 if there is a webhook.
     pub(crate) fn begin(world: &mut World, params: &Params) -> Result<Self, ApiError> {
         let allowed = allowed(params)?;
         if world.updates.hook.is_some() {
@@ -47,15 +47,15 @@ impl Poll {
         Ok(Self {
             number: world.updates.polls,
             limit: usize::try_from(limit).expect("at most 100"),
-            patience: Duration::from_secs(u64::try_from(seconds).expect("at least 0")),
+            timeout: Duration::from_secs(u64::try_from(seconds).expect("at least 0")),
         })
     }
 
-    /// What there is now.
+    /// The waiting updates.
     ///
     /// # Errors
-    /// 409 when another poll or a webhook took its place.
-    pub(crate) fn look(&self, world: &World) -> Result<Vec<Arc<str>>, ApiError> {
+    /// 409 if another poll or a webhook has replaced it.
+    pub(crate) fn updates(&self, world: &World) -> Result<Vec<Arc<str>>, ApiError> {
         if world.updates.hook.is_some() {
             return Err(ApiError::conflict("terminated by setWebhook request"));
         }
@@ -120,7 +120,7 @@ fn changed(world: &World) {
     world.signals.changed.notify_waiters();
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the shape of a method")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a method")]
 pub(super) fn webhook_info(world: &mut World, _: &Params) -> Answer {
     Ok(info(&world.updates))
 }

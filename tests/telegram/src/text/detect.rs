@@ -1,10 +1,10 @@
-//! What a server marks by itself: commands, mentions, links, hashtags, addresses.
+//! Detects commands, mentions, links, hashtags and addresses, as the server does.
 
 use super::{Entity, utf16};
 
-/// All that is found, in order.
+/// All detected entities, in order.
 pub(super) fn find(text: &str) -> Vec<Entity> {
-    // Most texts have none of it.
+    // A fast path for most texts.
     if !text.contains(['/', '@', '#']) {
         return Vec::new();
     }
@@ -45,7 +45,7 @@ fn is_name(it: char) -> bool {
     it.is_ascii_alphanumeric() || it == '_'
 }
 
-/// How many bytes from the start are names.
+/// The length in bytes of the name at the start.
 fn name(text: &str) -> usize {
     text.find(|it| !is_name(it)).unwrap_or(text.len())
 }

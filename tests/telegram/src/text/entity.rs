@@ -1,11 +1,11 @@
-//! One entity, and which are right.
+//! Message entities and their validation.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::ApiError;
 
-/// A marked stretch of a text (<https://core.telegram.org/bots/api#messageentity>).
+/// Formatting of a range of text (<https://core.telegram.org/bots/api#messageentity>).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entity {
     /// `bold`, `mention`, `bot_command`, ...
@@ -53,23 +53,23 @@ const KINDS: [&str; 21] = [
     "bank_card",
 ];
 
-/// What a bot may mark itself; the rest is found by the server, and dropped when it is given.
+/// The kinds that the server detects. A bot cannot set them: they are dropped from calls.
 const FOUND: [&str; 7] = ["mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number"];
 
 impl Entity {
-    /// An entity without more to it.
+    /// An entity without optional fields.
     #[must_use]
     pub fn new(kind: &str, offset: usize, length: usize) -> Self {
         Self { kind: kind.to_owned(), offset, length, url: None, user: None, language: None, custom_emoji_id: None }
     }
 
-    /// Whether nothing is found inside it.
+    /// Whether the server detects nothing inside this entity.
     pub(super) fn hides_what_is_found(&self) -> bool {
         matches!(&*self.kind, "code" | "pre" | "text_link" | "text_mention") || FOUND.contains(&&*self.kind)
     }
 }
 
-/// The entities that a call carries.
+/// The entities of a call, without those that only the server sets.
 pub(super) fn read(given: Option<&Value>) -> Result<Vec<Entity>, ApiError> {
     let Some(given) = given else { return Ok(Vec::new()) };
     let entities = Vec::<Entity>::deserialize(given)
@@ -86,7 +86,7 @@ pub(super) fn read(given: Option<&Value>) -> Result<Vec<Entity>, ApiError> {
     Ok(entities.into_iter().filter(|entity| !FOUND.contains(&&*entity.kind)).collect())
 }
 
-/// Whether all entities lie inside the text, on whole characters.
+/// Checks that all entities lie inside the text, on character boundaries.
 pub(super) fn check(text: &str, entities: &[Entity]) -> Result<(), ApiError> {
     if entities.is_empty() {
         return Ok(());

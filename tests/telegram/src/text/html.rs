@@ -4,17 +4,17 @@ use super::{Builder, Entity, Formatted};
 
 struct Open {
     tag: String,
-    /// In the text, in UTF-16 units.
+    /// Position in the text, in UTF-16 units.
     at: usize,
-    /// In the text, in bytes.
+    /// Position in the text, in bytes.
     start: usize,
     argument: Option<String>,
 }
 
-/// The text without its tags.
+/// Parses markup into a text with entities.
 ///
 /// # Errors
-/// The server's words, with a byte offset.
+/// The server's error text, with a byte offset.
 pub(super) fn parse(markup: &str) -> Result<Formatted, String> {
     let mut out = Builder::default();
     let mut open: Vec<Open> = Vec::new();
@@ -66,7 +66,7 @@ fn close(out: &mut Builder, opened: &Open) {
         "span" | "tg-spoiler" => "spoiler",
         "tg-emoji" => return out.mark("custom_emoji", opened.at, |entity| entity.custom_emoji_id = argument),
         "a" => {
-            // Without an address, the text is one.
+            // Without `href` the text itself is the URL.
             let url = argument.filter(|url| !url.is_empty()).unwrap_or_else(|| out.text[opened.start..].to_owned());
             return out.link(&url, opened.at);
         }
@@ -78,7 +78,7 @@ fn close(out: &mut Builder, opened: &Open) {
     out.mark(kind, opened.at, |_| ());
 }
 
-/// `<pre><code class="language-x">` is one `pre` with a language; any other code has none.
+/// `<pre><code class="language-x">` is one `pre` with a language; other `code` has no language.
 fn merge_pre(mut formatted: Formatted) -> Formatted {
     let codes: Vec<Entity> = formatted.entities.iter().filter(|it| it.kind == "code").cloned().collect();
     for pre in formatted.entities.iter_mut().filter(|it| it.kind == "pre") {
@@ -116,7 +116,7 @@ fn start_tag(rest: &str, offset: usize, out: &Builder) -> Result<(Open, usize), 
     Ok((Open { tag, at: out.at, start: out.text.len(), argument }, end + 1))
 }
 
-/// Where the `>` of a tag is; one inside quotes is not it.
+/// The position of the `>` that ends a tag, outside quotes.
 fn tag_end(rest: &str) -> Option<usize> {
     let mut quote = None;
     for (at, it) in rest.char_indices().skip(1) {
@@ -165,7 +165,7 @@ fn unescape(text: &str) -> String {
     out
 }
 
-/// What a character reference means, and how long it is.
+/// The meaning of a character reference and its length in bytes.
 fn character(rest: &str) -> Option<(char, usize)> {
     let end = rest.find(';').filter(|end| *end <= 10)?;
     let name = &rest[1..end];

@@ -1,15 +1,15 @@
-//! `parse_mode = "Markdown"`, the legacy one (<https://core.telegram.org/bots/api#markdown-style>), and what
-//! all modes share: where links lead, and how a code block begins.
+//! The legacy `parse_mode = "Markdown"` (<https://core.telegram.org/bots/api#markdown-style>), and what all modes share:
+//! link targets and the start of a code block.
 
 use super::{Builder, Formatted};
 
-/// Where a link leads.
+/// What a link refers to.
 pub(super) enum Target {
     Link(String),
     Person(i64),
 }
 
-/// `None` when it is not a link.
+/// The target of `url`; `None` when it is not a link.
 pub(super) fn target(url: &str) -> Option<Target> {
     let url = url.trim();
     if let Some(id) = url.strip_prefix("tg://user?id=") {
@@ -18,14 +18,14 @@ pub(super) fn target(url: &str) -> Option<Target> {
     if url.starts_with("tg://") || url.contains("://") {
         return Some(Target::Link(url.to_owned()));
     }
-    // As the server: a host alone is taken for a web address.
+    // Like the server, a bare host becomes a web address.
     let host = url.split(['/', '?', '#']).next().unwrap_or_default();
     let dotted = host.contains('.') && !host.starts_with('.') && !host.ends_with('.');
     let plain = host.chars().all(|it| it.is_alphanumeric() || matches!(it, '.' | '-' | ':'));
     (dotted && plain).then(|| Target::Link(format!("http://{url}{}", if url.len() == host.len() { "/" } else { "" })))
 }
 
-/// After the backticks of a code block: its language, and how many bytes to skip to its first character.
+/// After the backticks of a code block: its language, and the number of bytes before its first character.
 pub(super) fn block_start(rest: &str) -> (Option<String>, usize) {
     let word = rest.find(|it: char| it.is_whitespace() || it == '`').unwrap_or(rest.len());
     let named = word > 0 && rest[word..].chars().next().is_some_and(char::is_whitespace);
@@ -35,10 +35,10 @@ pub(super) fn block_start(rest: &str) -> (Option<String>, usize) {
     (language, skip + line_end.map_or(0, str::len))
 }
 
-/// The text without its marks.
+/// Parses markup into a text with entities.
 ///
 /// # Errors
-/// The server's words, with a byte offset.
+/// The server's error text, with a byte offset.
 pub(super) fn parse(markup: &str) -> Result<Formatted, String> {
     let mut out = Builder::default();
     let mut at = 0;
@@ -59,7 +59,7 @@ pub(super) fn parse(markup: &str) -> Result<Formatted, String> {
     Ok(out.finish())
 }
 
-/// One entity, which cannot hold another; how many bytes it took.
+/// Parses one entity, which cannot contain another; returns the number of bytes it took.
 fn entity(out: &mut Builder, rest: &str, offset: usize) -> Result<usize, String> {
     let unended = || format!("Can't find end of the entity starting at byte offset {offset}");
     let from = out.at;

@@ -18,21 +18,21 @@ enum Mark {
 
 struct Open {
     mark: Mark,
-    /// In the markup, in bytes.
+    /// Position in the markup, in bytes.
     byte: usize,
-    /// In the text, in UTF-16 units.
+    /// Position in the text, in UTF-16 units.
     at: usize,
-    /// In the text, in bytes.
+    /// Position in the text, in bytes.
     start: usize,
     language: Option<String>,
 }
 
 const RESERVED: &str = "_*[]()~`>#+-=|{}.!";
 
-/// The text without its marks.
+/// Parses markup into a text with entities.
 ///
 /// # Errors
-/// The server's words, with a byte offset.
+/// The server's error text, with a byte offset.
 pub(super) fn parse(markup: &str) -> Result<Formatted, String> {
     let mut parser = Parser { markup, at: 0, out: Builder::default(), open: Vec::new() };
     while let Some(it) = parser.rest().chars().next() {
@@ -43,7 +43,7 @@ pub(super) fn parse(markup: &str) -> Result<Formatted, String> {
 
 struct Parser<'a> {
     markup: &'a str,
-    /// Where in the markup, in bytes.
+    /// Position in the markup, in bytes.
     at: usize,
     out: Builder,
     open: Vec<Open>,
@@ -73,7 +73,7 @@ impl Parser<'_> {
         }
         match inside {
             Some(mark) if self.ends(mark) => self.close(),
-            // A lone backtick inside a block is a backtick.
+            // A single backtick inside a code block is literal.
             Some(Mark::Pre) => {
                 self.out.push(it);
                 self.at += 1;
@@ -193,7 +193,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What stands in the parentheses here.
+    /// The URL in the parentheses at the current position.
     fn url(&mut self) -> Result<String, String> {
         self.at += 1;
         let begin = self.at;

@@ -1,4 +1,4 @@
-//! Chats, and how the bot stands in them.
+//! Chats, and the bot's membership in them.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -13,24 +13,23 @@ use tokio::sync::Notify;
 use super::message::Message;
 use crate::{error::ApiError, limits::Spent, view::Draft};
 
-/// What a chat is.
+/// The kind of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatKind {
     /// Between a person and the bot.
     Private,
-    /// A basic group, which may be upgraded.
+    /// A basic group, which may be upgraded to a supergroup.
     Group,
-    /// A supergroup.
     Supergroup,
     /// A supergroup with topics.
     Forum,
-    /// A channel; the bot is an administrator.
+    /// A channel; the bot is an administrator by default.
     Channel,
 }
 
 impl ChatKind {
-    /// As the Bot API calls it.
+    /// The name in the Bot API.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Private => "private",
@@ -46,29 +45,29 @@ impl ChatKind {
     }
 }
 
-/// What the bot is in a chat.
+/// The bot's membership in a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// May write, and hears what privacy mode lets through.
+pub enum Membership {
+    /// May write, and gets the messages that privacy mode lets through.
     Member,
-    /// May write, delete, and hears everything.
+    /// May write and delete, and gets all messages.
     Administrator,
-    /// Thrown out; in a private chat: blocked.
+    /// Kicked; blocked in a private chat.
     Kicked,
-    /// Gone by itself.
+    /// Left by itself.
     Left,
     /// A private chat that the person has not opened.
     NotStarted,
 }
 
-/// A line of the chat's typing notices.
+/// A chat action.
 #[derive(Debug, Clone)]
 pub(crate) struct Notice {
     pub(crate) action: String,
     pub(crate) thread: Option<i64>,
     pub(crate) at: Instant,
-    /// A message of the bot came after it.
+    /// Whether the bot has sent a message since.
     pub(crate) ended: bool,
 }
 
@@ -79,25 +78,25 @@ pub(crate) struct Chat {
     /// The title, or the person's name.
     pub(crate) title: String,
     pub(crate) username: Option<String>,
-    pub(crate) standing: Standing,
+    pub(crate) membership: Membership,
     pub(crate) messages: BTreeMap<i64, Message>,
     pub(crate) last_message: i64,
     /// Names by thread id.
     pub(crate) topics: BTreeMap<i64, String>,
-    /// Fewer than all: only these emoji.
+    /// If set, only these emoji are allowed.
     pub(crate) available_reactions: Option<Vec<String>>,
     pub(crate) migrated_to: Option<i64>,
-    /// What is shown now, by thread.
+    /// The drafts that are shown now, by thread.
     pub(crate) drafts: HashMap<Option<i64>, Draft>,
-    /// The last ones.
+    /// The last states of all drafts.
     pub(crate) past_drafts: VecDeque<Draft>,
     pub(crate) notices: VecDeque<Notice>,
     pub(crate) spent: Spent,
-    /// Told at each change.
+    /// Notified of each change.
     pub(crate) changed: Arc<Notify>,
 }
 
-/// How many drafts and notices are remembered for each chat.
+/// How many drafts and chat actions each chat remembers.
 const REMEMBERED: usize = 200;
 
 impl Chat {
@@ -107,7 +106,7 @@ impl Chat {
             kind,
             title: title.to_owned(),
             username: username.map(str::to_owned),
-            standing: if kind == ChatKind::Channel { Standing::Administrator } else { Standing::Member },
+            membership: if kind == ChatKind::Channel { Membership::Administrator } else { Membership::Member },
             messages: BTreeMap::new(),
             last_message: 0,
             topics: BTreeMap::new(),
@@ -136,7 +135,7 @@ impl Chat {
         Value::Object(chat)
     }
 
-    /// What `getChat` gives.
+    /// The result of `getChat`.
     pub(crate) fn full_info(&self) -> Value {
         let mut chat = self.to_json();
         let reactions = self
@@ -161,31 +160,31 @@ impl Chat {
         chat
     }
 
-    /// Whether the bot may write here.
+    /// Checks that the bot may write here.
     ///
     /// # Errors
-    /// 403 or 400, as the server says it.
+    /// The server's error, 403 or 400.
     pub(crate) fn writable(&self) -> Result<(), ApiError> {
         if let Some(to) = self.migrated_to {
             return Err(ApiError::migrated(to));
         }
         let kind = self.kind.name();
-        match (self.standing, self.kind) {
-            (Standing::Member, ChatKind::Channel) => {
+        match (self.membership, self.kind) {
+            (Membership::Member, ChatKind::Channel) => {
                 Err(ApiError::bad_request("need administrator rights in the channel chat"))
             }
-            (Standing::Member | Standing::Administrator, _) => Ok(()),
-            (Standing::NotStarted, _) => Err(ApiError::forbidden("bot can't initiate conversation with a user")),
+            (Membership::Member | Membership::Administrator, _) => Ok(()),
+            (Membership::NotStarted, _) => Err(ApiError::forbidden("bot can't initiate conversation with a user")),
             (_, ChatKind::Private) => Err(ApiError::forbidden("bot was blocked by the user")),
-            (Standing::Kicked, _) => Err(ApiError::forbidden(format!("bot was kicked from the {kind} chat"))),
-            (Standing::Left, _) => Err(ApiError::forbidden(format!("bot is not a member of the {kind} chat"))),
+            (Membership::Kicked, _) => Err(ApiError::forbidden(format!("bot was kicked from the {kind} chat"))),
+            (Membership::Left, _) => Err(ApiError::forbidden(format!("bot is not a member of the {kind} chat"))),
         }
     }
 
-    /// Whether a message may go to this thread.
+    /// Checks that a message may be sent to this thread.
     ///
     /// # Errors
-    /// 400 when there is no such thread.
+    /// 400 if there is no such thread.
     pub(crate) fn check_thread(&self, thread: Option<i64>) -> Result<(), ApiError> {
         let Some(thread) = thread else { return Ok(()) };
         let is_comment_thread = self.kind == ChatKind::Supergroup && self.messages.contains_key(&thread);
@@ -210,7 +209,7 @@ impl Chat {
         self.notices.push_back(Notice { action: action.to_owned(), thread, at: Instant::now(), ended: false });
     }
 
-    /// The bot wrote: its draft and its notice go.
+    /// Removes the draft and the chat action that a message of the bot replaces.
     pub(crate) fn bot_wrote(&mut self, thread: Option<i64>) {
         self.drafts.remove(&thread);
         let shown = self.notices.iter_mut().rev().take_while(|notice| !notice.ended);

@@ -3,11 +3,11 @@
 use axum::body::Bytes;
 use serde_json::{Map, Value};
 
-/// The most that a bot may fetch, in bytes.
+/// The largest file that a bot may download, in bytes.
 pub(crate) const MAX_DOWNLOAD: u64 = 20 << 20;
-/// The most that a bot may send, in bytes.
+/// The largest file that a bot may send, in bytes.
 pub(crate) const MAX_UPLOAD: u64 = 50 << 20;
-/// The most that a photo may have, in bytes.
+/// The largest photo, in bytes.
 pub(crate) const MAX_PHOTO: u64 = 10 << 20;
 
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub(crate) struct File {
     pub(crate) folder: &'static str,
     pub(crate) name: Option<String>,
     pub(crate) media_type: Option<String>,
-    /// What it says it has; may be more than is there.
+    /// The declared size, which may exceed the actual content.
     pub(crate) size: u64,
     pub(crate) bytes: Bytes,
 }
@@ -45,7 +45,7 @@ impl File {
         format!("{}/file_{}{dot_ending}", self.folder, self.number)
     }
 
-    /// The fields that all kinds of file have.
+    /// The fields that all kinds of files share.
     pub(crate) fn to_fields(&self) -> Map<String, Value> {
         let mut fields = Map::new();
         fields.insert("file_id".to_owned(), self.id().into());

@@ -1,4 +1,4 @@
-//! Messages, as they are kept.
+//! Stored messages.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use crate::text::Formatted;
 
-/// What a message says or shows.
+/// The content of a message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Content {
     pub(crate) text: Option<Formatted>,
     pub(crate) caption: Option<Formatted>,
-    /// `photo`, `sticker`, `location`, ... as the Bot API writes them.
+    /// `photo`, `sticker`, `location`, ... as in the Bot API.
     pub(crate) fields: Map<String, Value>,
 }
 
@@ -31,13 +31,13 @@ impl Content {
         self
     }
 
-    /// The text, or the caption.
+    /// The text or the caption.
     pub(crate) fn words(&self) -> Option<&Formatted> {
         self.text.as_ref().or(self.caption.as_ref())
     }
 }
 
-/// Who a message is from.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
     /// A person or a bot.
@@ -63,7 +63,7 @@ pub(crate) struct Message {
     /// The inline keyboard.
     pub(crate) markup: Option<Value>,
     pub(crate) link_preview: Option<Value>,
-    /// By who reacted.
+    /// By the id of the user who reacted.
     pub(crate) reactions: BTreeMap<i64, Vec<Value>>,
 }
 

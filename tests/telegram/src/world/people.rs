@@ -1,28 +1,34 @@
-//! What people do, and which updates the bot gets of it.
+//! What people do, and which updates the bot gets as a result.
 
 use serde_json::{Value, json};
 
 use super::{
     ANONYMOUS, Callback, World,
-    chat::{Chat, ChatKind, Standing},
+    chat::{Chat, ChatKind, Membership},
     message::{Author, Content, Message, NewMessage},
     user::User,
 };
 use crate::{clock::unix_seconds, text::Formatted};
 
 impl World {
-    /// Somebody new, with a private chat that is open or not.
-    pub(crate) fn add_person(&mut self, name: &str, username: Option<&str>, is_bot: bool, standing: Standing) -> i64 {
+    /// Adds a person or a bot with a private chat; returns their id.
+    pub(crate) fn add_person(
+        &mut self,
+        name: &str,
+        username: Option<&str>,
+        is_bot: bool,
+        membership: Membership,
+    ) -> i64 {
         let id = 1_000_000 + self.next_id();
         let username = username.map(str::to_owned);
         let mut chat = Chat::new(id, ChatKind::Private, name, username.as_deref());
-        chat.standing = standing;
+        chat.membership = membership;
         self.add_user(User { id, is_bot, first_name: name.to_owned(), username });
         self.add_chat(chat);
         id
     }
 
-    /// A new group or channel that the bot is in.
+    /// Adds a group or channel that the bot is in.
     pub(crate) fn add_group(&mut self, kind: ChatKind, title: &str, username: Option<&str>) -> i64 {
         let number = 5_000_000 + self.next_id();
         let id = if kind == ChatKind::Group { -number } else { -1_000_000_000_000 - number };
@@ -30,10 +36,10 @@ impl World {
         id
     }
 
-    /// A new topic; its id is that of the message that tells of it.
+    /// Adds a topic; its id is that of the service message about it.
     pub(crate) fn add_topic(&mut self, chat: i64, author: i64, name: &str) -> i64 {
-        let told = json!({ "name": name, "icon_color": 7_322_096 });
-        let content = Content::field("forum_topic_created", told);
+        let topic = json!({ "name": name, "icon_color": 7_322_096 });
+        let content = Content::field("forum_topic_created", topic);
         let id = self.chat(chat).last_message + 1;
         let mut new = NewMessage::new(Author::User(author), content);
         new.thread = Some(id);
@@ -41,21 +47,21 @@ impl World {
         self.posts(chat, new)
     }
 
-    /// A message of somebody who is not the bot.
+    /// Adds a message from somebody other than the bot.
     pub(crate) fn posts(&mut self, chat: i64, new: NewMessage) -> i64 {
-        if self.chat(chat).standing == Standing::NotStarted {
-            self.chat_mut(chat).standing = Standing::Member;
+        if self.chat(chat).membership == Membership::NotStarted {
+            self.chat_mut(chat).membership = Membership::Member;
         }
         let id = self.add_message(chat, new);
         let post = self.chat(chat).kind == ChatKind::Channel;
-        self.tell(if post { "channel_post" } else { "message" }, chat, id);
+        self.push_message_update(if post { "channel_post" } else { "message" }, chat, id);
         id
     }
 
-    /// A message says something else now.
+    /// Changes the text of a message.
     ///
     /// # Panics
-    /// When there is no such message.
+    /// If there is no such message.
     pub(crate) fn edits(&mut self, chat: i64, id: i64, words: Formatted) {
         let message = self.message_mut(chat, id);
         if message.content.text.is_some() {
@@ -65,20 +71,20 @@ impl World {
         }
         message.edits.push(unix_seconds());
         let post = self.chat(chat).kind == ChatKind::Channel;
-        self.tell(if post { "edited_channel_post" } else { "edited_message" }, chat, id);
-        self.touched(chat);
+        self.push_message_update(if post { "edited_channel_post" } else { "edited_message" }, chat, id);
+        self.notify_changed(chat);
     }
 
-    /// A message goes; bots are not told.
+    /// Removes a message; bots get no update about it.
     pub(crate) fn removes(&mut self, chat: i64, id: i64) {
         self.chat_mut(chat).messages.remove(&id);
-        self.touched(chat);
+        self.notify_changed(chat);
     }
 
-    /// Somebody presses the button with this data; gives the query's id.
+    /// Presses the button with this data; returns the query's id.
     ///
     /// # Panics
-    /// When there is no such message.
+    /// If there is no such message.
     pub(crate) fn presses(&mut self, person: i64, chat: i64, message: i64, data: &str) -> String {
         let number = self.next_id();
         let id = format!("{}{number:09}", self.bot.id);
@@ -95,17 +101,18 @@ impl World {
         id
     }
 
-    /// Somebody puts these emoji under a message, instead of those before.
+    /// Replaces the person's reactions to a message.
     ///
     /// # Panics
-    /// When there is no such message.
+    /// If there is no such message.
     pub(crate) fn reacts(&mut self, person: i64, chat: i64, id: i64, emoji: &[&str]) {
         let new: Vec<Value> = emoji.iter().map(|emoji| json!({ "type": "emoji", "emoji": emoji })).collect();
         let reactions = &mut self.message_mut(chat, id).reactions;
         let old = if new.is_empty() { reactions.remove(&person) } else { reactions.insert(person, new.clone()) };
         let at = self.chat(chat);
-        // In groups they are told to administrators only.
-        let told = if at.kind.is_group() { at.standing == Standing::Administrator } else { present(at) };
+        // In groups only administrators get reactions.
+        let is_reported =
+            if at.kind.is_group() { at.membership == Membership::Administrator } else { bot_is_present(at) };
         let update = json!({
             "chat": at.to_json(),
             "message_id": id,
@@ -114,16 +121,16 @@ impl World {
             "old_reaction": old.unwrap_or_default(),
             "new_reaction": new,
         });
-        if told {
+        if is_reported {
             self.push_update("message_reaction", chat, &update);
         }
-        self.touched(chat);
+        self.notify_changed(chat);
     }
 
-    /// The bot's place in a chat becomes another, by somebody.
-    pub(crate) fn stands(&mut self, chat: i64, by: i64, standing: Standing) {
-        let old = std::mem::replace(&mut self.chat_mut(chat).standing, standing);
-        if old == standing {
+    /// Changes the bot's membership in a chat on behalf of `by`.
+    pub(crate) fn set_membership(&mut self, chat: i64, by: i64, membership: Membership) {
+        let old = std::mem::replace(&mut self.chat_mut(chat).membership, membership);
+        if old == membership {
             return;
         }
         let bot = self.bot.id;
@@ -132,17 +139,17 @@ impl World {
             "from": self.user_json(by),
             "date": unix_seconds(),
             "old_chat_member": self.member_json(bot, old),
-            "new_chat_member": self.member_json(bot, standing),
+            "new_chat_member": self.member_json(bot, membership),
         });
         self.push_update("my_chat_member", chat, &update);
-        self.touched(chat);
+        self.notify_changed(chat);
     }
 
-    /// A group becomes a supergroup with another id, which is given.
-    pub(crate) fn migrates(&mut self, group: i64) -> i64 {
-        let (title, standing) = (self.chat(group).title.clone(), self.chat(group).standing);
+    /// Upgrades a group to a supergroup and returns the new id.
+    pub(crate) fn migrate(&mut self, group: i64) -> i64 {
+        let (title, membership) = (self.chat(group).title.clone(), self.chat(group).membership);
         let to = self.add_group(ChatKind::Supergroup, &title, None);
-        self.chat_mut(to).standing = standing;
+        self.chat_mut(to).membership = membership;
         let by = Author::User(ANONYMOUS);
         self.posts(group, NewMessage::new(by, Content::field("migrate_to_chat_id", to.into())));
         self.chat_mut(group).migrated_to = Some(to);
@@ -150,27 +157,27 @@ impl World {
         to
     }
 
-    /// A message that is known to be there.
+    /// A message that exists.
     fn message_mut(&mut self, chat: i64, id: i64) -> &mut Message {
         let found = self.chat_mut(chat).messages.get_mut(&id);
         found.unwrap_or_else(|| panic!("there is no message {id} in the chat {chat}"))
     }
 
-    fn tell(&mut self, kind: &str, chat: i64, id: i64) {
-        if self.hears(chat, id) {
+    fn push_message_update(&mut self, kind: &str, chat: i64, id: i64) {
+        if self.bot_receives(chat, id) {
             let message = self.message_json(chat, id);
             self.push_update(kind, chat, &message);
         }
     }
 
-    /// Whether the bot gets a message: in a group with privacy mode, only what is meant for it
+    /// Whether the bot gets a message: in a group with privacy mode, only if it is directed at the bot
     /// (<https://core.telegram.org/bots/features#privacy-mode>).
-    fn hears(&self, chat: i64, id: i64) -> bool {
+    fn bot_receives(&self, chat: i64, id: i64) -> bool {
         let chat = self.chat(chat);
-        if !present(chat) {
+        if !bot_is_present(chat) {
             return false;
         }
-        if !chat.kind.is_group() || chat.standing == Standing::Administrator || !self.privacy {
+        if !chat.kind.is_group() || chat.membership == Membership::Administrator || !self.privacy {
             return true;
         }
         let Some(message) = chat.messages.get(&id) else { return false };
@@ -181,7 +188,7 @@ impl World {
         answers_us || about_the_chat || message.content.words().is_some_and(|words| self.addressed(words))
     }
 
-    /// Whether a text is a command of the bot, or mentions it.
+    /// Whether a text contains a command for the bot, or mentions it.
     fn addressed(&self, words: &Formatted) -> bool {
         let units: Vec<u16> = words.text.encode_utf16().collect();
         let own_name = format!("@{}", self.bot.username).to_lowercase();
@@ -198,7 +205,7 @@ impl World {
     }
 }
 
-/// What tells of the chat, and comes through privacy mode.
+/// Service messages, which privacy mode lets through.
 const SERVICE: [&str; 9] = [
     "new_chat_members",
     "left_chat_member",
@@ -211,6 +218,6 @@ const SERVICE: [&str; 9] = [
     "group_chat_created",
 ];
 
-fn present(chat: &Chat) -> bool {
-    matches!(chat.standing, Standing::Member | Standing::Administrator)
+fn bot_is_present(chat: &Chat) -> bool {
+    matches!(chat.membership, Membership::Member | Membership::Administrator)
 }

@@ -1,15 +1,15 @@
-//! Objects as the Bot API writes them.
+//! Renders objects as in the Bot API.
 
 use serde_json::{Map, Value, json};
 
 use super::{
     World,
-    chat::{Chat, ChatKind, Standing},
+    chat::{Chat, ChatKind, Membership},
     message::{Author, Message},
 };
 
 impl World {
-    /// A message with what it answers.
+    /// A message with the message that it replies to.
     pub(crate) fn message_json(&self, chat: i64, id: i64) -> Value {
         let chat = self.chat(chat);
         let message = chat.messages.get(&id).expect("the message was looked up");
@@ -21,10 +21,10 @@ impl World {
     }
 
     pub(crate) fn user_json(&self, id: i64) -> Value {
-        self.users.get(&id).expect("who acts was added").to_json()
+        self.users.get(&id).expect("the user was added").to_json()
     }
 
-    /// A message alone.
+    /// A message without the message that it replies to.
     fn plain(&self, chat: &Chat, message: &Message) -> Map<String, Value> {
         let mut out = Map::new();
         let mut put = |key: &str, value: Value| drop(out.insert(key.to_owned(), value));
@@ -72,14 +72,14 @@ impl World {
         out
     }
 
-    /// Somebody's place in a chat, as `ChatMember`.
-    pub(crate) fn member_json(&self, user: i64, standing: Standing) -> Value {
+    /// A membership as a `ChatMember`.
+    pub(crate) fn member_json(&self, user: i64, membership: Membership) -> Value {
         let user = self.user_json(user);
-        match standing {
-            Standing::Member => json!({ "status": "member", "user": user }),
-            Standing::Kicked => json!({ "status": "kicked", "user": user, "until_date": 0 }),
-            Standing::Left | Standing::NotStarted => json!({ "status": "left", "user": user }),
-            Standing::Administrator => json!({
+        match membership {
+            Membership::Member => json!({ "status": "member", "user": user }),
+            Membership::Kicked => json!({ "status": "kicked", "user": user, "until_date": 0 }),
+            Membership::Left | Membership::NotStarted => json!({ "status": "left", "user": user }),
+            Membership::Administrator => json!({
                 "status": "administrator", "user": user, "can_be_edited": false, "is_anonymous": false,
                 "can_manage_chat": true, "can_delete_messages": true, "can_manage_video_chats": false,
                 "can_restrict_members": false, "can_promote_members": false, "can_change_info": false,
@@ -90,7 +90,7 @@ impl World {
     }
 }
 
-/// What a message answers: in a topic, what answers nothing answers the topic's first message.
+/// The message that this one replies to; in a topic, by default the topic's first message.
 fn answered<'a>(chat: &'a Chat, message: &Message) -> Option<&'a Message> {
     let topic = message.thread.filter(|thread| chat.kind == ChatKind::Forum && *thread != message.id);
     chat.messages.get(&message.reply_to.or(topic)?)

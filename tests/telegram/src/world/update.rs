@@ -1,4 +1,4 @@
-//! Updates that wait for the bot: for its next poll, or for its webhook.
+//! Updates that wait for the bot's next poll or for its webhook.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -8,17 +8,16 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// One update, written out.
+/// A serialised update.
 #[derive(Debug, Clone)]
 pub(crate) struct Update {
     pub(crate) id: i64,
-    /// What its order counts in; 0 when it belongs to no chat.
+    /// Updates are ordered within a chat; 0 if it belongs to none.
     pub(crate) chat: i64,
     pub(crate) body: Arc<str>,
 }
 
-/// What comes only to those who ask for it
-/// (`allowed_updates` of <https://core.telegram.org/bots/api#getupdates>).
+/// Kinds that a bot gets only on request (`allowed_updates` of <https://core.telegram.org/bots/api#getupdates>).
 const ON_REQUEST: [&str; 3] = ["chat_member", "message_reaction", "message_reaction_count"];
 
 #[derive(Debug)]
@@ -31,18 +30,18 @@ pub(crate) struct Updates {
     pub(crate) hook: Option<Hook>,
 }
 
-/// A webhook and what waits for it.
+/// A webhook and its queue.
 #[derive(Debug)]
 pub(crate) struct Hook {
     pub(crate) url: String,
     pub(crate) secret: Option<String>,
     pub(crate) max_connections: usize,
-    /// Which webhook this is: what belongs to an older one is forgotten.
+    /// The number of this webhook: results for older webhooks are dropped.
     pub(crate) number: u64,
     pub(crate) last_error: Option<(i64, String)>,
-    /// By chat: what waits, oldest first.
+    /// Waiting updates by chat, oldest first.
     lanes: HashMap<i64, Lane>,
-    /// Chats whose oldest update may go.
+    /// Chats whose oldest update may be sent.
     ready: VecDeque<i64>,
     pending: usize,
 }
@@ -50,7 +49,7 @@ pub(crate) struct Hook {
 #[derive(Debug, Default)]
 struct Lane {
     waiting: VecDeque<Update>,
-    /// The oldest one is on its way, or waits to be tried again.
+    /// Whether the oldest update is in flight or waits for a retry.
     busy: bool,
     failures: u32,
 }
@@ -60,7 +59,7 @@ impl Updates {
         Self { next_id: first_id, allowed: None, queue: VecDeque::new(), polls: 0, hook: None }
     }
 
-    /// Adds one, when the bot wants its kind.
+    /// Queues an update if the bot wants its kind.
     pub(crate) fn push(&mut self, kind: &str, chat: i64, payload: &Value) -> bool {
         let wanted = match &self.allowed {
             Some(allowed) => allowed.contains(kind),
@@ -80,7 +79,7 @@ impl Updates {
         true
     }
 
-    /// Which kinds come from now on; an empty list means the usual ones.
+    /// Sets the wanted kinds; an empty list means the default.
     pub(crate) fn allow(&mut self, kinds: Vec<String>) {
         self.allowed = (!kinds.is_empty()).then(|| kinds.into_iter().collect());
     }
@@ -91,7 +90,7 @@ impl Updates {
         Some(kinds)
     }
 
-    /// Forgets what an offset confirms.
+    /// Drops the updates that an offset confirms.
     pub(crate) fn confirm(&mut self, offset: i64) {
         if offset < 0 {
             let kept = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX).min(self.queue.len());
@@ -103,7 +102,7 @@ impl Updates {
         }
     }
 
-    /// The oldest ones, which stay.
+    /// The oldest updates, which stay queued.
     pub(crate) fn oldest(&self, limit: usize) -> Vec<Arc<str>> {
         self.queue.iter().take(limit).map(|update| Arc::clone(&update.body)).collect()
     }
@@ -121,14 +120,14 @@ impl Updates {
         }
     }
 
-    /// From now on to this webhook, also what waits.
+    /// Sets the webhook, and moves waiting updates to it.
     pub(crate) fn set_hook(&mut self, mut hook: Hook) {
         self.delete_hook();
         self.queue.drain(..).for_each(|update| hook.push(update));
         self.hook = Some(hook);
     }
 
-    /// From now on for the next poll, also what waits.
+    /// Deletes the webhook, and moves its waiting updates to the poll queue.
     pub(crate) fn delete_hook(&mut self) {
         let Some(hook) = self.hook.take() else { return };
         let mut waiting: Vec<_> = hook.lanes.into_values().flat_map(|lane| lane.waiting).collect();
@@ -136,7 +135,7 @@ impl Updates {
         self.queue.extend(waiting);
     }
 
-    /// The hook, if it is still this one.
+    /// The webhook with this number, if it is still set.
     pub(crate) fn hook_numbered(&mut self, number: u64) -> Option<&mut Hook> {
         self.hook.as_mut().filter(|hook| hook.number == number)
     }
@@ -165,7 +164,7 @@ impl Hook {
         self.pending += 1;
     }
 
-    /// The next one to send: no other of its chat is on its way.
+    /// The next update to send from a chat without an update in flight.
     pub(crate) fn take(&mut self) -> Option<Update> {
         let chat = self.ready.pop_front()?;
         let lane = self.lanes.get_mut(&chat)?;
@@ -173,7 +172,7 @@ impl Hook {
         lane.waiting.front().cloned()
     }
 
-    /// It was taken: the chat's next one may go.
+    /// Removes a delivered update and lets the chat's next one follow.
     pub(crate) fn delivered(&mut self, update: &Update) {
         let Some(lane) = self.lanes.get_mut(&update.chat) else { return };
         if lane.waiting.front().is_some_and(|front| front.id == update.id) {
@@ -188,7 +187,7 @@ impl Hook {
         }
     }
 
-    /// It was not: how often in a row.
+    /// Records a failure; returns how many there were in a row.
     pub(crate) fn failed(&mut self, chat: i64, now: i64, why: String) -> u32 {
         self.last_error = Some((now, why));
         self.lanes.get_mut(&chat).map_or(1, |lane| {
@@ -197,7 +196,7 @@ impl Hook {
         })
     }
 
-    /// Its pause is over.
+    /// Makes the chat's oldest update ready again after its backoff.
     pub(crate) fn retry(&mut self, chat: i64) {
         if let Some(lane) = self.lanes.get_mut(&chat).filter(|lane| !lane.waiting.is_empty()) {
             lane.busy = false;
@@ -206,7 +205,7 @@ impl Hook {
     }
 }
 
-/// What `getWebhookInfo` gives.
+/// The result of `getWebhookInfo`.
 pub(crate) fn info(updates: &Updates) -> Value {
     let mut info = json!({
         "url": updates.hook.as_ref().map_or("", |hook| &hook.url),
@@ -226,7 +225,7 @@ pub(crate) fn info(updates: &Updates) -> Value {
     info
 }
 
-/// How long a webhook that failed is left alone.
+/// The backoff for a webhook that fails.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pauses {
     pub(crate) first: Duration,
@@ -240,7 +239,7 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    /// Doubled with each failure in a row.
+    /// Doubles with each failure in a row.
     pub(crate) fn after(self, failures: u32) -> Duration {
         self.first.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(self.longest)
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Somebody who can speak.
+/// A person or a bot.
 #[derive(Debug, Clone)]
 pub(crate) struct User {
     pub(crate) id: i64,
@@ -27,14 +27,14 @@ impl User {
     }
 }
 
-/// The bot whose token this server takes.
+/// The bot that the server's token belongs to.
 #[derive(Debug, Clone)]
 pub struct Bot {
     /// Also the first part of the token.
     pub id: i64,
     /// Without the `@`.
     pub username: String,
-    /// What people see.
+    /// The display name.
     pub name: String,
 }
 
@@ -43,7 +43,7 @@ impl Bot {
         User { id: self.id, is_bot: true, first_name: self.name.clone(), username: Some(self.username.clone()) }
     }
 
-    /// What `getMe` gives.
+    /// The result of `getMe`.
     pub(crate) fn profile(&self, privacy: bool, topics: bool) -> Value {
         let mut profile = self.to_user().to_json();
         let more = json!({

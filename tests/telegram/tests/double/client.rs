@@ -1,4 +1,4 @@
-//! A client that adds nothing to what the server answers.
+//! A minimal HTTP client for the Bot API.
 
 use std::time::Duration;
 
@@ -6,14 +6,13 @@ use rejoinder_telegram_double::TelegramDouble;
 use reqwest::Client;
 use serde_json::{Value, json};
 
-/// A bot's calls.
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) http: Client,
     pub(crate) base: String,
 }
 
-/// The code and the description of a refusal.
+/// The code and the description of an error.
 pub(crate) type Refusal = (u64, String);
 
 impl Api {
@@ -26,21 +25,21 @@ impl Api {
         format!("{}/{method}", self.base)
     }
 
-    /// The whole answer.
+    /// The whole response.
     pub(crate) async fn answer(&self, method: &str, params: Value) -> reqwest::Result<Value> {
         self.http.post(self.url(method)).json(&params).send().await?.json().await
     }
 
-    /// The result.
+    /// The result of a call that must succeed.
     pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
-        let answer = self.answer(method, params).await.expect("the call is answered");
+        let answer = self.answer(method, params).await.expect("the call gets a response");
         assert_eq!(answer["ok"], true, "{method}: {answer}");
         answer["result"].clone()
     }
 
-    /// The refusal.
+    /// The error of a call that must fail.
     pub(crate) async fn refused(&self, method: &str, params: Value) -> Refusal {
-        let answer = self.answer(method, params).await.expect("the call is answered");
+        let answer = self.answer(method, params).await.expect("the call gets a response");
         assert_eq!(answer["ok"], false, "{method}: {answer}");
         (answer["error_code"].as_u64().unwrap(), answer["description"].as_str().unwrap().to_owned())
     }
@@ -54,12 +53,12 @@ impl Api {
         self.call("getUpdates", params).await.as_array().unwrap().clone()
     }
 
-    /// The updates that wait, confirming none.
+    /// The waiting updates, without confirming any.
     pub(crate) async fn waiting(&self) -> Vec<Value> {
         self.updates(json!({})).await
     }
 
-    /// The one update that waits.
+    /// The only waiting update.
     pub(crate) async fn one(&self) -> Value {
         let mut waiting = self.waiting().await;
         assert_eq!(waiting.len(), 1, "{waiting:?}");
@@ -67,7 +66,7 @@ impl Api {
     }
 }
 
-/// A double and a client of it.
+/// A double and a client for it.
 pub(crate) async fn started() -> (TelegramDouble, Api) {
     let telegram = TelegramDouble::start().await;
     let api = Api::of(&telegram);

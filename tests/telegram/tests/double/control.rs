@@ -14,7 +14,7 @@ async fn control(telegram: &TelegramDouble, api: &Api, path: &str, body: Value) 
     answer
 }
 
-async fn look(telegram: &TelegramDouble, api: &Api, path: &str) -> Value {
+async fn fetch(telegram: &TelegramDouble, api: &Api, path: &str) -> Value {
     let response = api.http.get(format!("{}/__control/{path}", telegram.url())).send().await.unwrap();
     response.json().await.unwrap()
 }
@@ -28,14 +28,14 @@ async fn a_conversation_can_be_held_over_http() {
     let keyboard = json!({ "inline_keyboard": [[{ "text": "Yes", "callback_data": "y" }]] });
     let asked = json!({ "chat_id": ada, "text": "Well?", "reply_markup": keyboard });
     let asked = api.call("sendMessage", asked).await["message_id"].clone();
-    let heard = look(&telegram, &api, &format!("heard?chat={ada}&text=Well%3F")).await;
+    let heard = fetch(&telegram, &api, &format!("heard?chat={ada}&text=Well%3F")).await;
     assert_eq!((&heard["id"], &heard["buttons"][0][0]["data"]), (&asked, &json!("y")));
     let press = json!({ "person": ada, "message": asked, "button": "Yes" });
     let query = control(&telegram, &api, "presses", press).await["callback_query_id"].clone();
     api.call("answerCallbackQuery", json!({ "callback_query_id": query, "text": "noted" })).await;
-    let answer = look(&telegram, &api, &format!("callbacks?id={}", query.as_str().unwrap())).await;
+    let answer = fetch(&telegram, &api, &format!("callbacks?id={}", query.as_str().unwrap())).await;
     assert_eq!(answer["answer"]["text"], "noted");
-    let calls = look(&telegram, &api, "calls?method=sendMessage").await;
+    let calls = fetch(&telegram, &api, "calls?method=sendMessage").await;
     assert_eq!(calls[0]["result"]["text"], "Well?");
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong on demand.
+//! Faults and outages.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::client::started;
 
-/// Tries until there is something; the server tells nobody when a port opens or closes.
+/// Polls until there is a result; a port that opens or closes causes no notification.
 async fn soon<T>(about: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
     let tries = async {
         loop {
@@ -29,12 +29,12 @@ async fn a_lost_answer_is_an_executed_call() {
     let message = json!({ "chat_id": ada, "text": "hello" });
     let lost = api.answer("sendMessage", message.clone()).await.unwrap_err();
     assert!(!lost.is_connect() && !lost.is_timeout(), "{lost:?}");
-    assert_eq!(telegram.said(ada), ["hello"]);
+    assert_eq!(telegram.bot_texts(ada), ["hello"]);
     let calls = telegram.calls("sendMessage");
     assert!(calls[0].succeeded());
     assert_eq!(calls[0].fault, Some("lost_answer"));
     api.call("sendMessage", message).await;
-    assert_eq!(telegram.said(ada).len(), 2);
+    assert_eq!(telegram.bot_texts(ada).len(), 2);
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_fault_hits_only_what_it_is_for() {
     for _ in 0..3 {
         assert_eq!(api.refused("sendMessage", json!({ "chat_id": ada, "text": "x" })).await.0, 500);
     }
-    telegram.heal();
+    telegram.clear_faults();
     api.send(ada, "hello").await;
 }
 
@@ -90,7 +90,7 @@ async fn a_fault_hits_only_the_words_that_it_is_for() {
         assert_eq!(refused, (400, "Bad Request: MESSAGE_TOO_LONG".to_owned()));
     }
     api.send(ada, "part 3").await;
-    assert_eq!(telegram.said(ada), ["part 1", "part 3"]);
+    assert_eq!(telegram.bot_texts(ada), ["part 1", "part 3"]);
 }
 
 #[tokio::test]
@@ -100,9 +100,9 @@ async fn a_token_that_was_reset_is_worth_nothing() {
         let old = old.clone();
         async move { old.answer("getUpdates", json!({ "timeout": 50 })).await }
     });
-    telegram.called("getUpdates", 1).await;
+    telegram.until_called("getUpdates", 1).await;
     let token = telegram.reset_token();
-    assert!(poll.await.unwrap().is_err(), "a poll under way ends");
+    assert!(poll.await.unwrap().is_err(), "a pending poll must end");
     assert_eq!(old.refused("getMe", json!({})).await, (401, "Unauthorized".to_owned()));
     let new = crate::client::Api { base: format!("{}/bot{token}", telegram.url()), ..old };
     assert_eq!(new.call("getMe", json!({})).await["id"], telegram.bot().id);
@@ -135,9 +135,9 @@ async fn a_stalled_poll_ends_when_the_faults_are_lifted() {
         let api = api.clone();
         async move { api.answer("getUpdates", json!({ "timeout": 1 })).await }
     });
-    telegram.called("getUpdates", 1).await;
+    telegram.until_called("getUpdates", 1).await;
     ada.says("anybody there?");
-    telegram.heal();
+    telegram.clear_faults();
     assert!(poll.await.unwrap().is_err());
     assert_eq!(api.waiting().await.len(), 1);
 }
@@ -150,9 +150,9 @@ async fn an_outage_refuses_connections_and_keeps_what_was_said() {
         let api = api.clone();
         async move { api.answer("getUpdates", json!({ "timeout": 50 })).await }
     });
-    telegram.called("getUpdates", 1).await;
-    telegram.outage(Outage::Refuse);
-    assert!(poll.await.unwrap().is_err(), "a poll under way ends");
+    telegram.until_called("getUpdates", 1).await;
+    telegram.start_outage(Outage::Refuse);
+    assert!(poll.await.unwrap().is_err(), "a pending poll must end");
     ada.says("are you there?");
     // The listener closes a moment after the outage begins.
     let refused = soon("a connection is refused", async || {
@@ -160,17 +160,17 @@ async fn an_outage_refuses_connections_and_keeps_what_was_said() {
     });
     let refused = refused.await;
     assert!(format!("{refused:?}").contains("refused"), "{refused:?}");
-    telegram.lift();
-    let waiting = soon("it answers again", async || api.answer("getUpdates", json!({})).await.ok()).await;
+    telegram.end_outage();
+    let waiting = soon("the server responds again", async || api.answer("getUpdates", json!({})).await.ok()).await;
     assert_eq!(waiting["result"][0]["message"]["text"], "are you there?");
 }
 
 #[tokio::test]
 async fn an_unavailable_server_says_so() {
     let (telegram, api) = started().await;
-    telegram.outage(Outage::Unavailable);
+    telegram.start_outage(Outage::Unavailable);
     assert_eq!(api.refused("getMe", json!({})).await, (503, "Service Unavailable".to_owned()));
-    telegram.lift();
+    telegram.end_outage();
     api.call("getMe", json!({})).await;
 }
 
@@ -189,6 +189,6 @@ async fn connections_end_with_the_double() {
     let (telegram, api) = started().await;
     api.call("getMe", json!({})).await;
     drop(telegram);
-    // What was accepted in the last moment may still be answered.
-    soon("nobody answers", async || api.answer("getMe", json!({})).await.err()).await;
+    // A connection that was accepted last may still get a response.
+    soon("calls fail", async || api.answer("getMe", json!({})).await.err()).await;
 }

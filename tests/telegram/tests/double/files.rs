@@ -1,10 +1,10 @@
-//! Files, both ways.
+//! Downloading and uploading files.
 
 use serde_json::{Value, json};
 
 use crate::client::{Api, started};
 
-/// A multipart body of texts and one file.
+/// A multipart body of fields and files.
 fn multipart(fields: &[(&str, String)], files: &[(&str, &str, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
     for (key, value) in fields {
@@ -58,7 +58,7 @@ async fn a_photo_is_sent_by_its_bytes_and_again_by_its_id() {
     assert_eq!(sent["ok"], true, "{sent}");
     let seen = &telegram.visible(ada)[0];
     assert_eq!((seen.media.as_deref(), &*seen.text), (Some("photo"), "here"));
-    assert_eq!(telegram.look(|view| view.file(ada, seen.id)).unwrap(), b"jpeg");
+    assert_eq!(telegram.inspect(|view| view.file(ada, seen.id)).unwrap(), b"jpeg");
     let id = &sent["result"]["photo"][1]["file_id"];
     api.call("sendPhoto", json!({ "chat_id": ada, "photo": id })).await;
     assert_eq!(telegram.visible(ada).len(), 2);
@@ -92,5 +92,5 @@ async fn an_album_is_as_many_messages() {
     assert_eq!(sent["result"].as_array().map(Vec::len), Some(2), "{sent}");
     let seen = telegram.visible(ada);
     assert!(seen[0].album.is_some() && seen[0].album == seen[1].album);
-    assert_eq!(telegram.look(|view| view.file(ada, seen[1].id)).unwrap(), b"second");
+    assert_eq!(telegram.inspect(|view| view.file(ada, seen[1].id)).unwrap(), b"second");
 }

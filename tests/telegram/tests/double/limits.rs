@@ -1,4 +1,4 @@
-//! 429.
+//! Rate limits.
 
 use std::time::Duration;
 

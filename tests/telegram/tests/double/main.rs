@@ -1,4 +1,4 @@
-//! The double does what the Bot API does, and fails as asked.
+//! The double behaves like the Bot API, and fails on demand.
 
 mod client;
 mod control;

@@ -15,8 +15,8 @@ async fn a_message_is_seen_by_whom_it_was_sent_to() {
     let first = api.send(ada.id(), "  hello ").await;
     let second = api.send(ada.id(), "again").await;
     assert!(second > first);
-    assert_eq!(telegram.said(ada.id()), ["hello", "again"]);
-    assert_eq!(telegram.said(ben.id()), Vec::<String>::new());
+    assert_eq!(telegram.bot_texts(ada.id()), ["hello", "again"]);
+    assert_eq!(telegram.bot_texts(ben.id()), Vec::<String>::new());
     assert_eq!(ada.hears("again").await.id, second);
 }
 
@@ -28,7 +28,7 @@ async fn only_the_last_messages_are_kept_when_asked() {
     for text in ["one", "two", "three"] {
         api.send(ada, text).await;
     }
-    assert_eq!(telegram.said(ada), ["two", "three"]);
+    assert_eq!(telegram.bot_texts(ada), ["two", "three"]);
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn buttons_carry_at_most_64_bytes() {
     let update = api.one().await;
     assert_eq!(update["callback_query"]["data"], "é".repeat(32));
     api.call("answerCallbackQuery", json!({ "callback_query_id": query, "text": "noted" })).await;
-    assert_eq!(telegram.look(|view| view.callback_answer(&query)).unwrap()["text"], "noted");
+    assert_eq!(telegram.inspect(|view| view.callback_answer(&query)).unwrap()["text"], "noted");
     telegram.expire_callbacks();
     let late = api.refused("answerCallbackQuery", json!({ "callback_query_id": query })).await;
     assert_eq!(late, bad("query is too old and response timeout expired or query ID is invalid"));
@@ -201,9 +201,9 @@ async fn typing_is_shown_until_the_message_comes() {
     let (telegram, api) = started().await;
     let ada = telegram.person("Ada").id();
     api.call("sendChatAction", json!({ "chat_id": ada, "action": "typing" })).await;
-    assert!(telegram.look(|view| view.typing(ada))[0].shown);
+    assert!(telegram.inspect(|view| view.typing(ada))[0].shown);
     api.send(ada, "done").await;
-    assert!(!telegram.look(|view| view.typing(ada))[0].shown);
+    assert!(!telegram.inspect(|view| view.typing(ada))[0].shown);
     let odd = api.refused("sendChatAction", json!({ "chat_id": ada, "action": "thinking" })).await;
     assert_eq!(odd, bad("wrong parameter action in request"));
 }
@@ -214,13 +214,13 @@ async fn a_draft_is_seen_and_is_no_message() {
     let ada = telegram.person("Ada").id();
     let draft = |chat: i64, id: i64| json!({ "chat_id": chat, "draft_id": id, "text": "so far" });
     api.call("sendMessageDraft", draft(ada, 7)).await;
-    assert_eq!(telegram.look(|view| view.draft(ada, None)).unwrap().text, "so far");
+    assert_eq!(telegram.inspect(|view| view.draft(ada, None)).unwrap().text, "so far");
     assert_eq!(telegram.visible(ada), []);
     assert_eq!(api.refused("sendMessageDraft", draft(ada, 0)).await.0, 400);
     let family = telegram.group("Family").id();
     assert_eq!(api.refused("sendMessageDraft", draft(family, 7)).await.0, 400);
     api.send(ada, "so far and further").await;
-    assert_eq!(telegram.look(|view| view.draft(ada, None)), None);
+    assert_eq!(telegram.inspect(|view| view.draft(ada, None)), None);
 }
 
 #[tokio::test]
@@ -230,7 +230,7 @@ async fn commands_are_kept_for_each_language() {
     api.call("setMyCommands", json!({ "commands": commands })).await;
     assert_eq!(api.call("getMyCommands", json!({})).await, commands);
     assert_eq!(api.call("getMyCommands", json!({ "language_code": "de" })).await, json!([]));
-    assert_eq!(telegram.look(|view| view.commands()), [("start".to_owned(), "Begin".to_owned())]);
+    assert_eq!(telegram.inspect(|view| view.commands()), [("start".to_owned(), "Begin".to_owned())]);
     let odd = json!({ "commands": [{ "command": "New!", "description": "x" }] });
     assert_eq!(api.refused("setMyCommands", odd).await, bad("BOT_COMMAND_INVALID"));
     api.call("deleteMyCommands", json!({})).await;

@@ -1,4 +1,4 @@
-//! What people do, as the bot is told of it.
+//! The updates that the bot gets from what people do.
 
 use rejoinder_telegram_double::Entity;
 use serde_json::{Value, json};

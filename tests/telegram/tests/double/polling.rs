@@ -21,7 +21,7 @@ async fn a_long_poll_wakes_when_an_update_arrives() {
     let ada = telegram.person("Ada");
     let started = Instant::now();
     let poll = tokio::spawn(async move { api.updates(json!({ "timeout": 50 })).await });
-    telegram.called("getUpdates", 1).await;
+    telegram.until_called("getUpdates", 1).await;
     ada.says("hello");
     assert_eq!(texts(&poll.await.unwrap()), ["hello"]);
     assert!(started.elapsed() < PATIENCE);
@@ -68,7 +68,7 @@ async fn a_second_poller_ends_the_first_with_a_conflict() {
         let api = api.clone();
         async move { api.refused("getUpdates", json!({ "timeout": 50 })).await }
     });
-    telegram.called("getUpdates", 1).await;
+    telegram.until_called("getUpdates", 1).await;
     assert_eq!(api.waiting().await.len(), 0);
     let (code, description) = first.await.unwrap();
     assert_eq!(code, 409);
@@ -85,7 +85,7 @@ async fn a_webhook_keeps_pollers_out() {
         let api = api.clone();
         async move { api.refused("getUpdates", json!({ "timeout": 50 })).await }
     });
-    telegram.called("getUpdates", 1).await;
+    telegram.until_called("getUpdates", 1).await;
     api.call("setWebhook", json!({ "url": "http://127.0.0.1:1/hook" })).await;
     assert_eq!(poll.await.unwrap().0, 409);
     let (code, description) = api.refused("getUpdates", json!({})).await;
@@ -101,7 +101,7 @@ async fn allowed_updates_are_remembered() {
     let ada = telegram.person("Ada");
     let said = ada.says("before anything was asked");
     ada.reacts(said, "👍");
-    assert_eq!(api.waiting().await.len(), 1, "a reaction comes on request only");
+    assert_eq!(api.waiting().await.len(), 1, "a reaction is sent only on request");
     api.updates(json!({ "offset": -1, "allowed_updates": ["message_reaction"] })).await;
     ada.says("not wanted");
     ada.reacts(said, "🔥");
@@ -133,7 +133,7 @@ async fn methods_are_found_in_any_case_and_written_in_any_way() {
         + "\r\n--b\r\ncontent-disposition: form-data; name=\"text\"\r\n\r\nparts\r\n--b--\r\n";
     let posted = api.http.post(api.url("sendMessage")).header("content-type", "multipart/form-data; boundary=b");
     assert_eq!(posted.body(parts).send().await.unwrap().status(), 200);
-    assert_eq!(telegram.said(ada.id()), ["query", "form", "parts"]);
+    assert_eq!(telegram.bot_texts(ada.id()), ["query", "form", "parts"]);
 }
 
 #[tokio::test]

@@ -19,10 +19,10 @@ use tokio::{net::TcpListener, sync::Notify};
 
 use crate::client::started;
 
-/// A status, and how long to wait.
+/// A status and a `Retry-After` in seconds.
 type Refusal = (u16, Option<&'static str>);
 
-/// What came, and what the next ones are answered with.
+/// Records the pushed updates, and responds as configured.
 #[derive(Default)]
 struct Receiver {
     came: Mutex<Vec<(Instant, Option<String>, Value)>>,
@@ -96,7 +96,7 @@ async fn what_is_refused_comes_again_and_others_do_not_wait() {
     telegram.all_confirmed().await;
     let texts = receiver.texts();
     let of_ada: Vec<_> = texts.iter().filter(|text| *text != "three").collect();
-    assert_eq!(of_ada, ["one", "one", "one", "two"], "in order, each until it is taken");
+    assert_eq!(of_ada, ["one", "one", "one", "two"], "in order, each until it is accepted");
     let info = api.call("getWebhookInfo", json!({})).await;
     assert_eq!(info["last_error_message"], "Wrong response from the webhook: 503 Service Unavailable");
     assert_eq!((&info["url"], &info["pending_update_count"]), (&json!(url), &json!(0)));

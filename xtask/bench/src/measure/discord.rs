@@ -1,4 +1,4 @@
-//! Conversations on Discord, end to end against a server made of SimCord.
+//! Conversations on Discord, end to end against a server built on SimCord.
 
 use anyhow::Result;
 use rejoinder_discord_server::DiscordServer;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     Bench,
-    platform::{Crowds, SIZES, Through, WARM_UP, samples},
+    platform::{CrowdResults, GatewayResults, SIZES, WARM_UP, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
 
@@ -27,8 +27,8 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
         server.token(),
         server.api_url()
     );
-    let through = Through::measure(bench, &section, async || crowds(bench, &server).await).await?;
-    Ok(samples("Discord", &bare, &through))
+    let gateway_results = GatewayResults::measure(bench, &section, async || crowds(bench, &server).await).await?;
+    Ok(samples("Discord", &bare, &gateway_results))
 }
 
 async fn server() -> DiscordServer {
@@ -37,9 +37,9 @@ async fn server() -> DiscordServer {
     server
 }
 
-async fn crowds(bench: &Bench, server: &DiscordServer) -> Result<Crowds> {
+async fn crowds(bench: &Bench, server: &DiscordServer) -> Result<CrowdResults> {
     server.until_connected().await;
-    Crowds::measure(bench, SIZES, async |people| {
+    CrowdResults::measure(bench, SIZES, async |people| {
         let crowd = server.crowd(people).await;
         Ok(server.converse(&crowd, "ping", WARM_UP, bench.length).await)
     })

@@ -1,15 +1,15 @@
-//! Conversations on Matrix, end to end against a Synapse without limits.
+//! Conversations on Matrix, end to end against a Synapse without rate limits.
 
 use anyhow::Result;
 use rejoinder_matrix_server::{Homeserver, Settings};
 
 use super::{
     Bench,
-    platform::{Crowds, Through, WARM_UP, samples},
+    platform::{CrowdResults, GatewayResults, WARM_UP, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
 
-/// Synapse makes some tens of rooms and messages a second: more people would wait longer than is measured.
+/// Synapse handles only some tens of rooms and messages per second: more people would wait longer than a round lasts.
 const SIZES: [usize; 2] = [8, 32];
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
@@ -28,12 +28,13 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
         account.user,
         account.password
     );
-    let through = Through::measure(bench, &section, async || crowds(bench, &homeserver, &account.user).await).await?;
-    Ok(samples("Matrix", &bare, &through))
+    let gateway_results =
+        GatewayResults::measure(bench, &section, async || crowds(bench, &homeserver, &account.user).await).await?;
+    Ok(samples("Matrix", &bare, &gateway_results))
 }
 
-async fn crowds(bench: &Bench, homeserver: &Homeserver, agent: &str) -> Result<Crowds> {
-    Crowds::measure(bench, SIZES, async |people| {
+async fn crowds(bench: &Bench, homeserver: &Homeserver, agent: &str) -> Result<CrowdResults> {
+    CrowdResults::measure(bench, SIZES, async |people| {
         let ada = homeserver.person("ada").await;
         let mut rooms = Vec::with_capacity(people);
         for _ in 0..people {

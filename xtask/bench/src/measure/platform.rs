@@ -1,5 +1,4 @@
-//! What is measured of every chat platform: a small and a large crowd in front of a bare bot, then in front of the
-//! gateway.
+//! The measurement of every chat platform: a small and a large crowd of people talk to a bare bot, then to the gateway.
 
 use std::time::Duration;
 
@@ -18,23 +17,23 @@ use crate::{
 /// Long enough for pools to fill and connections to open.
 pub(super) const WARM_UP: Duration = Duration::from_secs(1);
 
-/// How many people are in the small and in the large crowd, where the server in front is fast.
+/// The sizes of the small and the large crowd, for platforms whose server is fast.
 pub(super) const SIZES: [usize; 2] = [64, 1000];
 
-/// Both crowds, one after the other.
-pub(super) struct Crowds {
+/// The results of both crowds, which talk one after the other.
+pub(super) struct CrowdResults {
     sizes: [usize; 2],
     few: Report,
     many: Report,
 }
 
-impl Crowds {
-    /// Lets `crowd` measure so many people, each in a conversation of their own, who ask again as soon as they are
-    /// answered; it gives how long each answer took.
+impl CrowdResults {
+    /// Measures both sizes with `crowd`. It lets so many people converse and returns how long each answer took. Each person
+    /// has a conversation of their own, and asks again as soon as they are answered.
     ///
     /// # Errors
     ///
-    /// When it does, or when nobody was answered.
+    /// When `crowd` fails or returns no answers.
     pub(super) async fn measure(
         bench: &Bench,
         sizes: [usize; 2],
@@ -51,24 +50,24 @@ impl Crowds {
     }
 }
 
-/// The gateway in front of both crowds, and as hooks.
-pub(super) struct Through {
-    crowds: Crowds,
+/// The gateway's results: both crowds, hooks and memory.
+pub(super) struct GatewayResults {
+    crowds: CrowdResults,
     hooks: Report,
     idle: Memory,
     loaded: Memory,
 }
 
-impl Through {
-    /// Starts a gateway with this section of its configuration, and lets `crowds` talk to it.
+impl GatewayResults {
+    /// Starts a gateway with this configuration section, and runs `crowds` and a load of hooks on it.
     ///
     /// # Errors
     ///
-    /// When it does not start, or does not answer.
+    /// When the gateway does not start or does not answer.
     pub(super) async fn measure(
         bench: &Bench,
         section: &str,
-        crowds: impl AsyncFnOnce() -> Result<Crowds>,
+        crowds: impl AsyncFnOnce() -> Result<CrowdResults>,
     ) -> Result<Self> {
         let agent = Helper::start(&Server::Agent { stall: false }).await?;
         let home = Home::new(bench)?;
@@ -82,28 +81,28 @@ impl Through {
     }
 }
 
-/// All that is said of a platform. The bar is the bare bot, which shows how fast the server in front of both is, or
-/// the hooks, whichever is slower.
-pub(super) fn samples(platform: &str, bare: &Crowds, through: &Through) -> Vec<Sample> {
-    let Through { crowds, hooks, idle, loaded } = through;
+/// All figures of a platform. The target compares the gateway with the slower of the bare bot, which shows the speed of
+/// the platform's server, and the hooks.
+pub(super) fn samples(platform: &str, bare: &CrowdResults, gateway_results: &GatewayResults) -> Vec<Sample> {
+    let GatewayResults { crowds, hooks, idle, loaded } = gateway_results;
     let mut samples = Vec::new();
     let [few, many] = crowds.sizes;
     let both = [(few, &bare.few, &crowds.few), (many, &bare.many, &crowds.many)];
     for (people, bare, gateway) in both {
         let name = format!("{platform} beside a bare bot or the hooks, {people} conversations");
         let share = gateway.throughput / bare.throughput.min(hooks.throughput);
-        samples.push(Sample::aimed(name, share, Unit::Ratio, Target::AtLeast(0.4)));
+        samples.push(Sample::with_target(name, share, Unit::Ratio, Target::AtLeast(0.4)));
     }
     for (people, bare, gateway) in both {
         for (who, report) in [("bare bot", bare), ("gateway", gateway)] {
             let name = |what: &str| format!("{platform}, {who}, {people} conversations{what}");
-            samples.push(Sample::told(name(""), report.throughput, Unit::PerSecond));
-            samples.push(Sample::told(name(", median"), report.median_ms, Unit::Milliseconds));
-            samples.push(Sample::told(name(", 99 of 100"), report.p99_ms, Unit::Milliseconds));
+            samples.push(Sample::untargeted(name(""), report.throughput, Unit::PerSecond));
+            samples.push(Sample::untargeted(name(", median"), report.median_ms, Unit::Milliseconds));
+            samples.push(Sample::untargeted(name(", 99 of 100"), report.p99_ms, Unit::Milliseconds));
         }
     }
-    samples.push(Sample::told(format!("{platform}, hooks, 64 callers"), hooks.throughput, Unit::PerSecond));
-    samples.push(Sample::told(format!("{platform}, resident memory, idle"), idle.now, Unit::Mebibytes));
-    samples.push(Sample::told(format!("{platform}, resident memory, highest"), loaded.peak, Unit::Mebibytes));
+    samples.push(Sample::untargeted(format!("{platform}, hooks, 64 callers"), hooks.throughput, Unit::PerSecond));
+    samples.push(Sample::untargeted(format!("{platform}, resident memory, idle"), idle.now, Unit::Mebibytes));
+    samples.push(Sample::untargeted(format!("{platform}, resident memory, highest"), loaded.peak, Unit::Mebibytes));
     samples
 }

@@ -1,4 +1,4 @@
-//! The first start on an empty folder: schema, listener, first turn.
+//! The first start with an empty folder: schema, listener, first turn.
 
 use anyhow::Result;
 
@@ -15,7 +15,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let home = Home::new(bench)?;
     let mut gateway = home.start(bench, &agent.agent_url(), "")?;
     let took = gateway.first_answer().await?;
-    Ok(vec![Sample::aimed(
+    Ok(vec![Sample::with_target(
         "first start to first answer",
         took.as_secs_f64() * 1000.0,
         Unit::Milliseconds,

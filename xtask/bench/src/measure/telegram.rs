@@ -1,4 +1,4 @@
-//! Conversations on Telegram, end to end against a Bot API server of ours.
+//! Conversations on Telegram, end to end against our double of the Bot API.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::{
     Bench,
-    platform::{Crowds, SIZES, Through, WARM_UP, samples},
+    platform::{CrowdResults, GatewayResults, SIZES, WARM_UP, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
 
@@ -24,8 +24,8 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
         double.token(),
         double.url()
     );
-    let through = Through::measure(bench, &section, async || crowds(bench, &double).await).await?;
-    Ok(samples("Telegram", &bare, &through))
+    let gateway_results = GatewayResults::measure(bench, &section, async || crowds(bench, &double).await).await?;
+    Ok(samples("Telegram", &bare, &gateway_results))
 }
 
 async fn double() -> TelegramDouble {
@@ -34,8 +34,8 @@ async fn double() -> TelegramDouble {
     double
 }
 
-async fn crowds(bench: &Bench, double: &TelegramDouble) -> Result<Crowds> {
-    Crowds::measure(bench, SIZES, async |people| {
+async fn crowds(bench: &Bench, double: &TelegramDouble) -> Result<CrowdResults> {
+    CrowdResults::measure(bench, SIZES, async |people| {
         let measured_from = Instant::now() + WARM_UP;
         let until = measured_from + bench.length;
         let mut crowd = JoinSet::new();
@@ -47,7 +47,7 @@ async fn crowds(bench: &Bench, double: &TelegramDouble) -> Result<Crowds> {
     .await
 }
 
-/// One conversation; gives how long each measured answer took.
+/// Runs one conversation, and returns how long each measured answer took.
 async fn talk(person: Person, measured_from: Instant, until: Instant) -> Vec<Duration> {
     let mut waits = Vec::new();
     loop {
@@ -55,7 +55,7 @@ async fn talk(person: Person, measured_from: Instant, until: Instant) -> Vec<Dur
         if asked >= until {
             return waits;
         }
-        let answered = person.gets_next(person.says("ping")).await;
+        let answered = person.next_after(person.says("ping")).await;
         if asked >= measured_from && answered <= until {
             waits.push(answered.saturating_duration_since(asked));
         }

@@ -1,4 +1,4 @@
-//! Many turns that wait: what they weigh, and how soon the gateway is back after a `kill -9`.
+//! Many waiting turns: their memory, and how fast the gateway restarts after SIGKILL.
 
 use anyhow::{Context, Result, ensure};
 
@@ -12,16 +12,16 @@ use crate::{
     serve::Server,
 };
 
-/// Few turns run, the others wait; and none is deferred or given up while we look.
+/// Few turns run and the others wait. None is deferred or given up during the measurement.
 const SETTINGS: &str = r#"max_concurrent_turns = 4
 [guard]
 soft_deadline = "off"
 hard_deadline = "2h"
 "#;
 
-/// How many turns have been taken in before memory is first read, so that what is counted after
-/// that is turns, not buffers that the first ones filled.
-const FIRST: u64 = 1000;
+/// The number of turns accepted before the first reading of memory, so that later growth is due to turns and not to
+/// buffers that the first turns filled.
+const FIRST_TURNS: u64 = 1000;
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let agent = Helper::start(&Server::Agent { stall: true }).await?;
@@ -31,33 +31,33 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let mut gateway = start()?;
     gateway.ready().await?;
     let empty = gateway.memory_at_rest().await?;
-    put(bench, &gateway, FIRST).await?;
+    post_turns(bench, &gateway, FIRST_TURNS).await?;
     let few = gateway.memory_at_rest().await?;
-    let taken = put(bench, &gateway, bench.waiting - FIRST).await?;
+    let accepted = post_turns(bench, &gateway, bench.waiting - FIRST_TURNS).await?;
     let all = gateway.memory_at_rest().await?;
     gateway.kill().await?;
 
     let mut gateway = start()?;
     let ready = gateway.ready().await?;
     let recovered = gateway.memory_at_rest().await?;
-    still_waits(&gateway, &taken).await?;
+    check_still_waiting(&gateway, &accepted).await?;
 
-    let growth = |name, from: f64, to: f64| Sample::aimed(name, to - from, Unit::Mebibytes, Target::AtMost(20.0));
+    let growth = |name, from: f64, to: f64| Sample::with_target(name, to - from, Unit::Mebibytes, Target::AtMost(20.0));
     Ok(vec![
-        growth("resident memory for waiting turns, as they came in", few.now, all.now),
+        growth("resident memory for waiting turns, after accepting them", few.now, all.now),
         growth("resident memory for waiting turns, after a restart", empty.now, recovered.now),
-        Sample::aimed(
+        Sample::with_target(
             "ready after kill -9 with waiting turns",
             ready.as_secs_f64() * 1000.0,
             Unit::Milliseconds,
             Target::AtMost(2000.0),
         ),
-        Sample::told("turns taken in, 64 callers", taken.throughput, Unit::PerSecond),
+        Sample::untargeted("turns accepted, 64 callers", accepted.throughput, Unit::PerSecond),
     ])
 }
 
-/// Puts turns that nobody waits for.
-async fn put(bench: &Bench, gateway: &Gateway, turns: u64) -> Result<Report> {
+/// Posts turns without waiting for their answers.
+async fn post_turns(bench: &Bench, gateway: &Gateway, turns: u64) -> Result<Report> {
     load(&Plan {
         server: gateway.address,
         callers: 64,
@@ -71,13 +71,13 @@ async fn put(bench: &Bench, gateway: &Gateway, turns: u64) -> Result<Report> {
     .await
 }
 
-/// The last turn that was taken in is there and not answered: figures of turns that were lost, or did
-/// not wait, would say nothing.
-async fn still_waits(gateway: &Gateway, taken: &Report) -> Result<()> {
-    let turn: serde_json::Value = serde_json::from_str(&taken.last)?;
-    let id = turn["turn_id"].as_str().with_context(|| format!("no turn_id in {}", taken.last))?;
+/// Checks that the last accepted turn is stored and not answered: figures of turns that were lost or did not wait would
+/// be meaningless.
+async fn check_still_waiting(gateway: &Gateway, accepted: &Report) -> Result<()> {
+    let turn: serde_json::Value = serde_json::from_str(&accepted.last)?;
+    let id = turn["turn_id"].as_str().with_context(|| format!("no turn_id in {}", accepted.last))?;
     let answer = Client::connect(gateway.address).await?.get(&format!("/hooks/bench/turns/{id}")).await?;
     let result: serde_json::Value = serde_json::from_slice(&answer.body)?;
-    ensure!(result["status"] == "accepted", "turn {id} should wait, and is {result}");
+    ensure!(result["status"] == "accepted", "turn {id} should be waiting, but is {result}");
     Ok(())
 }

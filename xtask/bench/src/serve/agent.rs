@@ -11,7 +11,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::json;
 
-/// All it ever says.
+/// The text of every answer.
 pub(crate) const ANSWER: &str = "pong, said the agent that answers at once";
 
 #[derive(Deserialize)]
@@ -30,7 +30,7 @@ pub(crate) fn router(stall: bool) -> Router {
     };
     let models = async || Json(json!({ "object": "list", "data": [{ "id": "bench", "object": "model" }] }));
     Router::new()
-        // A long history is longer than axum's usual limit.
+        // A long history exceeds axum's default limit.
         .route("/v1/chat/completions", post(complete).layer(axum::extract::DefaultBodyLimit::disable()))
         .route("/v1/models", get(models))
 }
@@ -51,7 +51,7 @@ fn whole() -> Response {
     .into_response()
 }
 
-/// The same as server-sent events: two pieces of text, the reason it ended, the usage, the end.
+/// The same as server-sent events: two pieces of text, the finish reason, the usage, the end.
 fn streamed() -> Response {
     let (first, second) = ANSWER.split_at(ANSWER.len() / 2);
     let chunk = |choices: serde_json::Value, usage: serde_json::Value| {

@@ -1,4 +1,4 @@
-//! The bare Discord bot: what answering there costs when nothing is asked, kept or promised.
+//! The bare Discord bot: the cost of answering on Discord without an agent, storage or guarantees.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ struct Payload {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct DiscordMessage {
     channel_id: String,
     author: Author,
 }
@@ -34,7 +34,7 @@ struct Author {
     bot: bool,
 }
 
-/// Answers every direct message that the bot with this `token` gets. Serves nothing.
+/// Starts a bot that answers every direct message. The router is empty.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub(crate) fn router(api: String, gateway: String, token: String) -> Result<Rout
     let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_mins(1)).build()?;
     tokio::spawn(async move {
         if let Err(error) = answer_all(&client, &api, &gateway, &token).await {
-            eprintln!("the bare bot ended: {error:#}");
+            eprintln!("the bare bot failed: {error:#}");
         }
     });
     Ok(Router::new())
@@ -51,8 +51,8 @@ pub(crate) fn router(api: String, gateway: String, token: String) -> Result<Rout
 
 async fn answer_all(client: &reqwest::Client, api: &str, gateway: &str, token: &str) -> Result<()> {
     let (mut socket, _) = tokio_tungstenite::connect_async(format!("{gateway}/?v=10&encoding=json")).await?;
-    let hello = text(socket.next().await)?.context("nothing was said")?;
-    let interval = hello.d["heartbeat_interval"].as_u64().context("no heartbeats are asked for")?;
+    let hello = text(socket.next().await)?.context("the first message is not a Hello")?;
+    let interval = hello.d["heartbeat_interval"].as_u64().context("the Hello has no heartbeat interval")?;
     let mut heartbeats = tokio::time::interval(Duration::from_millis(interval));
     let identify = json!({ "op": 2, "d": { "token": token, "intents": INTENTS, "properties": {} } });
     socket.send(Message::text(identify.to_string())).await?;
@@ -70,11 +70,11 @@ async fn answer_all(client: &reqwest::Client, api: &str, gateway: &str, token: &
         if payload.op != 0 || payload.t.as_deref() != Some("MESSAGE_CREATE") {
             continue;
         }
-        let said: Said = serde_json::from_value(payload.d)?;
-        if said.author.bot {
+        let received: DiscordMessage = serde_json::from_value(payload.d)?;
+        if received.author.bot {
             continue;
         }
-        let url = format!("{api}/api/v10/channels/{}/messages", said.channel_id);
+        let url = format!("{api}/api/v10/channels/{}/messages", received.channel_id);
         let sent =
             client.post(url).header("Authorization", format!("Bot {token}")).json(&json!({ "content": ANSWER })).send();
         tokio::spawn(async move {
@@ -85,7 +85,7 @@ async fn answer_all(client: &reqwest::Client, api: &str, gateway: &str, token: &
     }
 }
 
-/// The payload in a message, if it is one.
+/// Parses the payload of a text message. `None` for other messages.
 fn text<E: std::error::Error + Send + Sync + 'static>(message: Option<Result<Message, E>>) -> Result<Option<Payload>> {
     match message {
         Some(Ok(Message::Text(text))) => Ok(Some(serde_json::from_str(&text)?)),

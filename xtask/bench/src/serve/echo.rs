@@ -1,10 +1,11 @@
-//! The bare echo: what the HTTP server itself costs.
+//! The bare echo: the cost of the HTTP server alone.
 
 use axum::{Json, Router, routing::post};
 
-use super::{Answered, Turn};
+use super::{HookAnswer, HookRequest};
 
 /// `POST /hooks/{name}`.
 pub(crate) fn router() -> Router {
-    Router::new().route("/hooks/{name}", post(async |Json(turn): Json<Turn>| Json(Answered::with(turn.message))))
+    Router::new()
+        .route("/hooks/{name}", post(async |Json(turn): Json<HookRequest>| Json(HookAnswer::with(turn.message))))
 }

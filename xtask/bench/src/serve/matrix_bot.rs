@@ -1,4 +1,4 @@
-//! The bare Matrix bot: what answering there costs when nothing is asked, kept or promised.
+//! The bare Matrix bot: the cost of answering on Matrix without an agent, storage or guarantees.
 
 use std::{
     sync::{
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::agent::ANSWER;
 
-/// Answers every message that this account gets, and accepts every invitation. Serves nothing.
+/// Starts an account that answers every message and accepts every invitation. The router is empty.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub(crate) fn router(homeserver: &str, user: String, token: String) -> Result<Ro
     let bot = Bot { client, base: format!("{homeserver}/_matrix/client/v3"), token, sent: AtomicU64::new(0) };
     tokio::spawn(async move {
         if let Err(error) = bot.answer_all(&user).await {
-            eprintln!("the bare bot ended: {error:#}");
+            eprintln!("the bare bot failed: {error:#}");
         }
     });
     Ok(Router::new())
@@ -44,7 +44,7 @@ impl Bot {
         let mut since = String::new();
         loop {
             let synced = bot.call(Method::GET, &format!("/sync?timeout=30000{since}"), None).await?;
-            let next = synced["next_batch"].as_str().context("a sync says how it goes on")?;
+            let next = synced["next_batch"].as_str().context("the sync has no next_batch")?;
             since = format!("&since={next}");
             for room in keys(&synced["rooms"]["invite"]) {
                 let bot = Arc::clone(&bot);
@@ -52,8 +52,8 @@ impl Bot {
             }
             for room in keys(&synced["rooms"]["join"]) {
                 let events = synced["rooms"]["join"][&room]["timeline"]["events"].as_array();
-                let said = events.into_iter().flatten();
-                for _ in said.filter(|event| event["type"] == "m.room.message" && event["sender"] != user) {
+                let messages = events.into_iter().flatten();
+                for _ in messages.filter(|event| event["type"] == "m.room.message" && event["sender"] != user) {
                     let number = bot.sent.fetch_add(1, Ordering::Relaxed);
                     let path = format!("/rooms/{room}/send/m.room.message/{number}");
                     let bot = Arc::clone(&bot);

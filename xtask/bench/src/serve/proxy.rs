@@ -1,4 +1,4 @@
-//! The bare proxy: what asking the agent costs when nothing is kept and nothing promised.
+//! The bare proxy: the cost of asking the agent without storage or guarantees.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answered, Turn};
+use super::{HookAnswer, HookRequest};
 
 #[derive(Clone)]
 struct Agent {
@@ -22,15 +22,15 @@ struct Completion {
 
 #[derive(Deserialize)]
 struct Choice {
-    message: Message,
+    message: CompletionMessage,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct CompletionMessage {
     content: String,
 }
 
-/// `POST /hooks/{name}`, answered by the agent at a base URL.
+/// `POST /hooks/{name}`, answered by the agent at the base URL `agent`.
 ///
 /// # Errors
 ///
@@ -41,12 +41,15 @@ pub(crate) fn router(agent: &str) -> Result<Router> {
     Ok(Router::new().route("/hooks/{name}", post(relay)).with_state(agent))
 }
 
-async fn relay(State(agent): State<Agent>, Json(turn): Json<Turn>) -> Result<Json<Answered>, (StatusCode, String)> {
+async fn relay(
+    State(agent): State<Agent>,
+    Json(turn): Json<HookRequest>,
+) -> Result<Json<HookAnswer>, (StatusCode, String)> {
     let reply = ask(&agent, &turn.message).await.map_err(|error| (StatusCode::BAD_GATEWAY, error.to_string()))?;
-    Ok(Json(Answered::with(reply)))
+    Ok(Json(HookAnswer::with(reply)))
 }
 
-/// Not streamed: the cheapest way to ask, and so the hardest to compare with.
+/// Asks without streaming: the cheapest way, and so the strictest comparison.
 async fn ask(agent: &Agent, message: &str) -> reqwest::Result<String> {
     let body = json!({ "model": "bench", "messages": [{ "role": "user", "content": message }] });
     let answer = agent.client.post(&agent.url).json(&body).send().await?.error_for_status()?;

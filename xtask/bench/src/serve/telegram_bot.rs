@@ -1,4 +1,4 @@
-//! The bare Telegram bot: what answering there costs when nothing is asked, kept or promised.
+//! The bare Telegram bot: the cost of answering on Telegram without an agent, storage or guarantees.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ struct Updates {
 #[derive(Deserialize)]
 struct Update {
     update_id: i64,
-    message: Message,
+    message: TelegramMessage,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct TelegramMessage {
     chat: Chat,
 }
 
@@ -30,7 +30,7 @@ struct Chat {
     id: i64,
 }
 
-/// Answers every message that `token` gets from the Bot API at `api`, all of a batch at once. Serves nothing.
+/// Starts a bot that answers every message, those of one batch concurrently. The router is empty.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub(crate) fn router(api: &str, token: &str) -> Result<Router> {
     let base = format!("{api}/bot{token}");
     tokio::spawn(async move {
         if let Err(error) = answer_all(&client, &base).await {
-            eprintln!("the bare bot ended: {}", error.without_url());
+            eprintln!("the bare bot failed: {}", error.without_url());
         }
     });
     Ok(Router::new())
@@ -49,12 +49,12 @@ pub(crate) fn router(api: &str, token: &str) -> Result<Router> {
 async fn answer_all(client: &reqwest::Client, base: &str) -> reqwest::Result<()> {
     let mut offset = 0;
     loop {
-        let ask = json!({ "offset": offset, "timeout": 30, "allowed_updates": ["message"] });
-        let updates = client.post(format!("{base}/getUpdates")).json(&ask).send().await?.error_for_status()?;
+        let parameters = json!({ "offset": offset, "timeout": 30, "allowed_updates": ["message"] });
+        let updates = client.post(format!("{base}/getUpdates")).json(&parameters).send().await?.error_for_status()?;
         for update in updates.json::<Updates>().await?.result {
             offset = update.update_id + 1;
-            let said = json!({ "chat_id": update.message.chat.id, "text": ANSWER });
-            let sent = client.post(format!("{base}/sendMessage")).json(&said).send();
+            let reply = json!({ "chat_id": update.message.chat.id, "text": ANSWER });
+            let sent = client.post(format!("{base}/sendMessage")).json(&reply).send();
             tokio::spawn(async move {
                 if let Err(error) = sent.await.and_then(reqwest::Response::error_for_status) {
                     eprintln!("the bare bot could not answer: {}", error.without_url());

@@ -1,4 +1,4 @@
-//! Columns as values of the core.
+//! Reads columns as values of the core.
 
 use rejoinder_core::{AgentName, ChannelId, ConversationRef, Handler, StoreError, Timestamp};
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::sqlite::error::store_error;
 
-/// Reading columns by name.
+/// Reads columns by name.
 pub(super) trait Columns {
     fn value<T: for<'r> Decode<'r, Sqlite> + Type<Sqlite>>(&self, column: &str) -> Result<T, StoreError>;
 
@@ -31,7 +31,7 @@ pub(super) trait Columns {
         self.value::<Option<String>>(column)?.map(|text| parse(column, &text)).transpose()
     }
 
-    /// A value that is stored as its bare name.
+    /// A value that is stored as its bare serde name.
     fn name<T: DeserializeOwned>(&self, column: &str) -> Result<T, StoreError> {
         let name = serde_json::Value::String(self.value(column)?);
         serde_json::from_value(name).map_err(|error| StoreError::Corrupt(format!("{column}: {error}")))
@@ -44,7 +44,7 @@ pub(super) trait Columns {
         match (agent, command) {
             (Some(agent), _) => Ok(Handler::Agent(AgentName::from(agent))),
             (None, Some(command)) => Ok(Handler::Gateway(command.into())),
-            (None, None) => Err(StoreError::Corrupt("nobody answers a turn".to_owned())),
+            (None, None) => Err(StoreError::Corrupt("a turn has neither an agent nor a command".to_owned())),
         }
     }
 
@@ -67,7 +67,7 @@ fn parse<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError>
     serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{column}: {error}")))
 }
 
-/// `thread` as it is stored.
+/// The column `thread`: empty for `None`.
 pub(super) fn thread(conversation: &ConversationRef) -> &str {
     conversation.thread.as_deref().unwrap_or("")
 }

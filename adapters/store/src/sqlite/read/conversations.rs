@@ -1,4 +1,4 @@
-//! Conversations and where they are.
+//! Conversations and their addresses.
 
 use rejoinder_core::{ConversationId, ConversationRef, StoreError};
 use sqlx::SqlitePool;

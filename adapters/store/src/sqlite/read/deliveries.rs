@@ -1,4 +1,4 @@
-//! Deliveries, and what holds them up.
+//! Deliveries, attempts and blocked scopes.
 
 use rejoinder_core::{
     ChannelId, ConversationId, DeliveryId, OwnerId, StoreError, Timestamp, TurnId,
@@ -9,7 +9,7 @@ use sqlx::{SqlitePool, sqlite::SqliteRow};
 use super::columns::Columns;
 use crate::sqlite::error::store_error;
 
-/// `select` of whole delivery records, `d` joined with its conversation.
+/// `select` of whole delivery records: `d` joined with its conversation `c`.
 macro_rules! select_deliveries {
     ($rest:literal) => {
         concat!(

@@ -1,7 +1,7 @@
 //! Lists and counts for the operator.
 
 use rejoinder_core::{
-    FallbackView, Obligation, Settlement, State, StoreError, Timestamp, TurnId, TurnStatus, Via,
+    FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnId, TurnStatus, Via,
     store::{Backlog, TurnFilter, TurnListState, TurnSummary},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
@@ -14,7 +14,7 @@ pub(in crate::sqlite) async fn list(
     filter: &TurnFilter,
     now: Timestamp,
 ) -> Result<Vec<TurnSummary>, StoreError> {
-    // What is open, overdue or undeliverable is found from what is owed: few rows of a long history.
+    // Partial indexes of the obligations find the few open, overdue, absent or undeliverable turns of a long history.
     let from = match filter.state {
         _ if filter.conversation.is_some() => "turns as t cross join obligations as o on o.turn_id = t.id",
         None | Some(TurnListState::Settled) => "turns as t cross join obligations as o on o.turn_id = t.id",
@@ -96,7 +96,7 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool) -> Result<Backlog, Sto
 fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
     let obligation: Obligation = row.json("body")?;
     let (signal, fallback) = match obligation.state() {
-        State::Settled(Settlement::Signal { signal, via, .. }) => (Some(*signal), fallback(via)),
+        ObligationState::Settled(Settlement::Signal { signal, via, .. }) => (Some(*signal), fallback(via)),
         _ => (None, None),
     };
     Ok(TurnSummary {

@@ -1,4 +1,4 @@
-//! Reading rows back as records.
+//! Reads rows as records.
 
 mod columns;
 mod conversations;

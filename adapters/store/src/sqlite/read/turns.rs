@@ -1,9 +1,9 @@
-//! Turns, and what is to be done about them.
+//! Turns, and queries for the ones that are due, waiting or running.
 
 use std::sync::Arc;
 
 use rejoinder_core::{
-    ConversationId, InboundEvent, Line, OwnerId, SessionId, StoreError, Timestamp, TurnId,
+    ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
     store::{AttemptRecord, AuditEntry, Dossier, RunRecord, TurnRecord, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
@@ -54,7 +54,7 @@ pub(in crate::sqlite) async fn waiting(
     after: Option<ConversationId>,
     limit: u32,
 ) -> Result<Vec<WaitingTurn>, StoreError> {
-    // Steps through the index from one conversation to the next, past all but the first turn of each.
+    // Steps through the index from one conversation to the next, and reads only the first turn of each.
     let sql = "
         with recursive line (conversation_id) as (
             select (
@@ -144,8 +144,8 @@ pub(in crate::sqlite) async fn transcript(
     pool: &SqlitePool,
     session: SessionId,
     limit: u32,
-) -> Result<Vec<(TurnId, Line)>, StoreError> {
-    // One row for all lines: each row of an answer costs as much as reading it from the database does.
+) -> Result<Vec<(TurnId, HistoryLine)>, StoreError> {
+    // One row for all lines: returning a row costs as much as reading it from the database.
     let sql = "
         select json_group_array(json_array(
             hex(turn_id), json_object('speaker', speaker, 'name', name, 'text', text, 'at', at)
@@ -156,14 +156,14 @@ pub(in crate::sqlite) async fn transcript(
         )";
     let lines: String =
         sqlx::query_scalar(sql).bind(session.as_uuid()).bind(limit).fetch_one(pool).await.map_err(store_error)?;
-    let mut lines: Vec<(TurnId, Line)> =
+    let mut lines: Vec<(TurnId, HistoryLine)> =
         serde_json::from_str(&lines).map_err(|error| StoreError::Corrupt(format!("a transcript: {error}")))?;
     lines.reverse();
     Ok(lines)
 }
 
 pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
-    // One transaction: all of it as of one moment.
+    // One transaction: all rows are from the same moment.
     let mut reading = pool.begin().await.map_err(store_error)?;
     let row = sqlx::query(select_turns!("where o.turn_id = ?"))
         .bind(turn.as_uuid())
@@ -219,7 +219,7 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
     }))
 }
 
-/// Below every id, where there is none to start after.
+/// The id to start after; for `None` the nil id, which is below all others.
 fn id_after(after: Option<TurnId>) -> uuid::Uuid {
     after.map_or(uuid::Uuid::nil(), TurnId::as_uuid)
 }

@@ -1,4 +1,4 @@
-//! Turns, as the people on either end see them.
+//! Turns as a chat client shows them.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::sqlite::{error::store_error, stored::Details};
 
-/// `select` of what a view shows of a turn itself.
+/// `select` of a view without its signal.
 macro_rules! select_views {
     ($rest:literal) => {
         concat!(
@@ -68,11 +68,11 @@ pub(in crate::sqlite) async fn views(
     Ok(views)
 }
 
-/// The views of turns, in the order of their rows, each with what was shown.
+/// The views of turns in the order of `rows`, each with the signal that was shown.
 async fn with_signals(connection: &mut SqliteConnection, rows: &[SqliteRow]) -> Result<Vec<TurnView>, StoreError> {
     let turns: Vec<TurnId> = rows.iter().map(|row| row.id("id")).collect::<Result<_, _>>()?;
     let turns = serde_json::to_string(&turns).expect("ids are text");
-    // The parts of the latest claim that has arrived whole.
+    // The parts of the latest claim of which all parts were delivered.
     let sql = select_deliveries!(
         "from json_each(?) as j
         cross join deliveries as d on d.turn_id = unhex(j.value, '-')

@@ -1,4 +1,4 @@
-//! Accepting: deduplicated, kept, and opened as turns, in one step.
+//! Accepts events: deduplicates and stores them, and opens their turns.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use sqlx::SqliteConnection;
 
 use super::{amend, insert, rows::Statement};
 
-/// Accepts the events of several requests, each with the cursor that covers them, in order.
+/// Accepts the events of several requests in order, and moves their cursors.
 pub(super) async fn all(
     connection: &mut SqliteConnection,
     requests: &[(&[NewEvent], Option<&CursorMove>)],
@@ -20,7 +20,7 @@ pub(super) async fn all(
     }
     let events: Vec<&NewEvent> = requests.iter().flat_map(|(events, _)| events.iter()).collect();
     let mut stored = VecDeque::with_capacity(events.len());
-    // What changes earlier rows is looked at by itself, in its place between the others.
+    // An event that changes earlier rows is handled alone, in its place between the others.
     for together in events.chunk_by(|one, next| !amend::is_change(one) && !amend::is_change(next)) {
         match together {
             [one] if amend::is_change(one) => stored.push_back(amend::accept(connection, one).await?),

@@ -1,6 +1,6 @@
-//! Events that change what was accepted before: edits, the rest of an album, a chat that got another id, a pick.
+//! Events that change earlier rows: edits, the rest of an album, a chat that got another id, a pick.
 //!
-//! They are few, and looked at one by one.
+//! They are rare, and handled one by one.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use uuid::Uuid;
 use super::{insert, pick};
 use crate::sqlite::{error::store_error, read};
 
-/// Whether an event changes what was accepted before.
+/// Whether an event changes earlier rows.
 pub(super) fn is_change(new: &NewEvent) -> bool {
     new.event.amends.is_some() || matches!(new.event.kind, EventKind::Moved { .. }) || pick::question(new).is_some()
 }
 
-/// Accepts such an event.
+/// Accepts an event for which [`is_change`] holds.
 pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) -> Result<Stored, StoreError> {
     if let EventKind::Moved { chat } = &new.event.kind {
         let stored = insert::one(connection, new).await?;
-        // Also when it was heard of before: rows of the old id may have come since.
+        // Also for a duplicate: rows with the old id may have been added since.
         move_chat(connection, &new.event.conversation, chat).await?;
         return Ok(stored);
     }
@@ -32,15 +32,15 @@ pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) ->
     }
     let is_edit = matches!(new.event.amends, Some(Amends::Replaces | Amends::Withdraws));
     let earlier = find(connection, &new.event).await?.filter(|earlier| earlier.event.may_be_amended_by(&new.event));
-    // What came with a command is none of the agent's business, whether the command was carried out or not.
+    // Changes of a command never reach the agent, whether the command was executed or not.
     let is_of_a_command = earlier.as_ref().is_some_and(|earlier| earlier.is_command);
-    // An edit that comes after a later one says what was said before.
+    // An edit that is older than the stored revision changes nothing.
     let changed = earlier.filter(|earlier| {
         earlier.is_waiting && !is_of_a_command && !(is_edit && new.event.revision < earlier.event.revision)
     });
     let Some(earlier) = changed else {
-        // An edit of what was never a turn, runs already or has ended opens none. What follows too late for the
-        // turn it belongs to is one of its own: it would be lost.
+        // An edit whose turn does not wait (it never existed, runs already or has ended) opens no turn. An addition
+        // that is too late for its turn opens one of its own: it would be lost otherwise.
         let turn = new.turn.clone().filter(|_| !is_edit && !is_of_a_command);
         return insert::one(connection, &NewEvent { turn, ..new.clone() }).await;
     };
@@ -52,7 +52,7 @@ pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) ->
     for sql in [
         "update events set turn_id = ?1 where id = ?2",
         "update turns set event_id = ?2 where id = ?1",
-        // Whoever is about to begin it has read the earlier words, and reads again.
+        // A task that is about to begin the turn has read the old text: the new version makes it read again.
         "update obligations set version = version + 1 where turn_id = ?1 and ?2 is not null",
     ] {
         let query = sqlx::query(sql).bind(earlier.turn).bind(new.id.as_uuid());
@@ -61,7 +61,7 @@ pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) ->
     Ok(Stored::Amended { turn: earlier.turn.into() })
 }
 
-/// The latest turn that an earlier revision of an event opened.
+/// The latest turn that an event with the same external id belongs to.
 struct Earlier {
     turn: Uuid,
     is_command: bool,
@@ -87,10 +87,10 @@ async fn find(connection: &mut SqliteConnection, event: &InboundEvent) -> Result
     }))
 }
 
-/// Lets the conversations of a chat, one for each thread, go on under its new id.
+/// Moves the conversations of a chat, one per thread, to the chat's new id.
 ///
-/// Where something was said under the new id before, there are two conversations in one place. Both end what they have:
-/// whoever works on one of them, here or in the process, knows it by its id. The older one is gone on with.
+/// If there is a conversation under the new id already, both keep their ids and finish their turns: rows and running
+/// tasks refer to them. New events go to the older one, which `succeeded_by` of the newer one names.
 async fn move_chat(connection: &mut SqliteConnection, from: &ConversationRef, to: &str) -> Result<(), StoreError> {
     for sql in [
         "update conversations set succeeded_by = (

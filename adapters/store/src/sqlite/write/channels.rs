@@ -1,17 +1,17 @@
-//! Which channels there are: what belongs to another one waits for it.
+//! The configured channels. Rows of other channels are marked absent and wait.
 
 use rejoinder_core::{ChannelId, StoreError, store::AbsentChannel};
 use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
 
 use crate::sqlite::error::store_error;
 
-/// Marks what is not done yet by whether its channel is among `channels`; returns the channels that are not, with how
-/// much waits for each.
+/// Marks unfinished obligations and deliveries as absent when their channel is not among `channels`. Returns the absent
+/// channels with the number of rows that wait for each.
 pub(super) async fn set(
     connection: &mut SqliteConnection,
     channels: &[ChannelId],
 ) -> Result<Vec<AbsentChannel>, StoreError> {
-    let names = serde_json::to_string(channels).expect("channels are names");
+    let names = serde_json::to_string(channels).expect("channel ids are strings");
     for sql in [MARK_TURNS, MARK_DELIVERIES] {
         sqlx::query(sql).bind(&names).execute(&mut *connection).await.map_err(store_error)?;
     }

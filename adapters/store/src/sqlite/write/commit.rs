@@ -1,4 +1,4 @@
-//! Transitions: each all or nothing, many of them in one transaction.
+//! Transitions: each is all or nothing, and many share one transaction.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{rows::Statement, runs, sessions::INSERT_SESSIONS};
 use crate::sqlite::{error::store_error, stored::ObligationColumns};
 
-/// Carries out transitions. Those on the same turn or delivery happen in order.
+/// Applies transitions. Those that share a turn, a delivery or a conversation are applied in order.
 pub(super) async fn all(
     connection: &mut SqliteConnection,
     transitions: &[&Transition],
@@ -29,14 +29,14 @@ pub(super) async fn all(
     Ok(commits)
 }
 
-/// Groups transitions so that no two of a round concern the same turn or delivery, in order.
+/// Groups transitions into rounds, in order, so that no two of a round share an id of [`written_ids`].
 fn rounds(transitions: &[&Transition]) -> Vec<Vec<usize>> {
     let mut rounds: Vec<Vec<usize>> = Vec::new();
-    // For every turn and delivery, the first round that is free for it.
+    // For every id, the first round after those that use it.
     let mut free: HashMap<Uuid, usize> = HashMap::with_capacity(transitions.len());
     for (index, transition) in transitions.iter().enumerate() {
-        let round = concerned(transition).filter_map(|id| free.get(&id)).copied().max().unwrap_or(0);
-        free.extend(concerned(transition).map(|id| (id, round + 1)));
+        let round = written_ids(transition).filter_map(|id| free.get(&id)).copied().max().unwrap_or(0);
+        free.extend(written_ids(transition).map(|id| (id, round + 1)));
         if round == rounds.len() {
             rounds.push(Vec::new());
         }
@@ -45,8 +45,8 @@ fn rounds(transitions: &[&Transition]) -> Vec<Vec<usize>> {
     rounds
 }
 
-/// What no two transitions of a round may have in common.
-fn concerned(transition: &Transition) -> impl Iterator<Item = Uuid> {
+/// The ids of the turns, the deliveries and the conversations with new sessions that a transition writes.
+fn written_ids(transition: &Transition) -> impl Iterator<Item = Uuid> {
     let turns = transition.turns.iter().map(|change| change.turn);
     let turns = turns
         .chain(transition.deliveries.iter().map(|delivery| delivery.record().turn))
@@ -62,14 +62,14 @@ fn concerned(transition: &Transition) -> impl Iterator<Item = Uuid> {
     turns.map(TurnId::as_uuid).chain(deliveries.map(DeliveryId::as_uuid)).chain(conversations)
 }
 
-/// Changes the obligations of those transitions of a round whose turns are all at the expected version,
-/// and returns which those are.
+/// Updates the obligations of the transitions of a round whose turns all have the expected version, and returns
+/// these transitions.
 async fn swap(
     connection: &mut SqliteConnection,
     transitions: &[&Transition],
     mut round: Vec<usize>,
 ) -> Result<Vec<usize>, StoreError> {
-    // A transition on several turns is looked at before anything of it is written.
+    // A transition on several turns is checked before any of it is written.
     let several = round.iter().filter(|index| transitions[**index].turns.len() > 1);
     let together: Vec<&TurnChange> = several.flat_map(|index| &transitions[*index].turns).collect();
     if !together.is_empty() {
@@ -111,12 +111,12 @@ fn turns(answers: &[SqliteRow]) -> Result<HashSet<Uuid>, StoreError> {
     answers.iter().map(|row| row.try_get(0).map_err(store_error)).collect()
 }
 
-/// All of one part of transitions.
+/// Collects one part of all transitions.
 fn all_of<'a, T>(transitions: &[&'a Transition], part: impl Fn(&'a Transition) -> &'a [T]) -> Vec<&'a T> {
     transitions.iter().flat_map(|transition| part(transition)).collect()
 }
 
-/// Writes whatever else belongs to transitions that happen.
+/// Writes the other rows of the transitions that won.
 async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -> Result<(), StoreError> {
     let sessions = all_of(transitions, |transition| &transition.sessions);
     change_sessions(connection, &sessions).await?;

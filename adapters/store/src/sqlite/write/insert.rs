@@ -1,4 +1,4 @@
-//! Events that are new, and the turns that they open.
+//! Inserts new events, and the turns that they open.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -15,31 +15,35 @@ use crate::sqlite::{
     stored::{Details, ObligationColumns},
 };
 
-/// Inserts events that change nothing of what was said before, all of them at once.
+/// Inserts events that change no earlier rows, all at once.
 pub(super) async fn all(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<Vec<Stored>, StoreError> {
     let is_new = insert_events(connection, events).await?;
 
     let new = events.iter().zip(&is_new).filter(|(_, is_new)| **is_new).map(|(event, _)| *event);
     let turns: Vec<(&NewEvent, &NewTurn)> =
         new.filter_map(|event| event.turn.as_ref().map(|turn| (event, turn))).collect();
-    let places = places(connection, &turns).await?;
-    open(connection, &turns, &places).await?;
+    let sessions = sessions(connection, &turns).await?;
+    open(connection, &turns, &sessions).await?;
 
     let known = events.iter().zip(&is_new).filter(|(_, is_new)| !**is_new).map(|(event, _)| *event);
     let mut duplicates = duplicates(connection, &known.collect::<Vec<_>>()).await?;
 
     let stored = events.iter().zip(is_new).map(|(event, is_new)| match &event.turn {
-        _ if !is_new => duplicates.pop_front().expect("there is one for every such event"),
+        _ if !is_new => duplicates.pop_front().expect("every duplicate was found"),
         None => Stored::Kept,
         Some(_) => {
-            let place = &places[&event.event.conversation];
-            Stored::Turn { conversation: place.conversation, session: place.session, has_history: place.has_history }
+            let current = &sessions[&event.event.conversation];
+            Stored::Turn {
+                conversation: current.conversation,
+                session: current.session,
+                has_history: current.has_history,
+            }
         }
     });
     Ok(stored.collect())
 }
 
-/// Inserts those events that are new, and says which those are.
+/// Inserts the events that are new. Returns for each event whether it was.
 async fn insert_events(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<Vec<bool>, StoreError> {
     let answers = INSERT_EVENTS
         .answers(connection, events, |new, values| {
@@ -60,11 +64,11 @@ async fn insert_events(connection: &mut SqliteConnection, events: &[&NewEvent]) 
     for row in answers {
         inserted.insert(row.try_get::<Uuid, _>(0).map_err(store_error)?);
     }
-    // The same event twice in one batch is new the first time.
+    // Of two equal events in one batch, the first is new.
     Ok(events.iter().map(|event| inserted.remove(&event.id.as_uuid())).collect())
 }
 
-/// What became of events that were accepted before, in their order.
+/// The stored results of events that were accepted before, in order.
 async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<VecDeque<Stored>, StoreError> {
     let numbered: Vec<(i64, &NewEvent)> = (0..).zip(events.iter().copied()).collect();
     let answers = SELECT_DUPLICATES
@@ -75,7 +79,7 @@ async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> 
         })
         .await?;
     if answers.len() != events.len() {
-        return Err(StoreError::Failed("an event was neither new nor known".to_owned()));
+        return Err(StoreError::Failed("an event was neither inserted nor found".to_owned()));
     }
     let duplicate = |row: &sqlx::sqlite::SqliteRow| {
         let turn: Option<Uuid> = row.try_get(0)?;
@@ -84,18 +88,18 @@ async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> 
     answers.iter().map(|row| duplicate(row).map_err(store_error)).collect()
 }
 
-/// A conversation's id, and what is current in it.
-struct Place {
+/// A conversation and its current session.
+struct CurrentSession {
     conversation: ConversationId,
     session: SessionId,
     has_history: bool,
 }
 
-/// Finds the conversations of turns, and makes those that are new.
-async fn places<'a>(
+/// Finds the conversations of turns, and creates the missing ones.
+async fn sessions<'a>(
     connection: &mut SqliteConnection,
     turns: &[(&'a NewEvent, &'a NewTurn)],
-) -> Result<HashMap<&'a ConversationRef, Place>, StoreError> {
+) -> Result<HashMap<&'a ConversationRef, CurrentSession>, StoreError> {
     let mut first = HashMap::with_capacity(turns.len());
     let mut refs: Vec<(i64, &ConversationRef)> = Vec::with_capacity(turns.len());
     for (event, turn) in turns {
@@ -104,7 +108,7 @@ async fn places<'a>(
             (event.event.received_at, *turn)
         });
     }
-    let answers = SELECT_PLACES
+    let answers = SELECT_CURRENT_SESSIONS
         .answers(connection, &refs, |(number, conversation), values| {
             values.add(*number);
             values.address(conversation);
@@ -112,7 +116,7 @@ async fn places<'a>(
         .await?;
 
     let mut known: HashMap<usize, ConversationId> = HashMap::new();
-    let mut places = HashMap::with_capacity(refs.len());
+    let mut sessions = HashMap::with_capacity(refs.len());
     for row in answers {
         let index = usize::try_from(row.try_get::<i64, _>(0).map_err(store_error)?).unwrap_or(usize::MAX);
         let conversation = row.try_get::<Uuid, _>(1).map_err(store_error)?.into();
@@ -120,23 +124,23 @@ async fn places<'a>(
         let has_history = row.try_get(3).map_err(store_error)?;
         known.insert(index, conversation);
         if let (Some(session), Some((_, reference))) = (session, refs.get(index)) {
-            places.insert(*reference, Place { conversation, session: session.into(), has_history });
+            sessions.insert(*reference, CurrentSession { conversation, session: session.into(), has_history });
         }
     }
 
     let mut opened: Vec<(ConversationId, &ConversationRef, SessionId, Timestamp)> = Vec::new();
     for (index, (_, reference)) in refs.iter().enumerate() {
-        if !places.contains_key(reference) {
+        if !sessions.contains_key(reference) {
             let (at, turn) = first[reference];
             let conversation = known.get(&index).copied().unwrap_or(turn.conversation);
             opened.push((conversation, reference, turn.session, at));
-            places.insert(*reference, Place { conversation, session: turn.session, has_history: false });
+            sessions.insert(*reference, CurrentSession { conversation, session: turn.session, has_history: false });
         }
     }
     OPEN_CONVERSATIONS
-        .on_each(connection, "conversations", &opened, |(conversation, place, session, at), values| {
+        .on_each(connection, "conversations", &opened, |(conversation, reference, session, at), values| {
             values.id(conversation.as_uuid());
-            values.address(place);
+            values.address(reference);
             values.id(session.as_uuid()).at(*at);
         })
         .await?;
@@ -145,34 +149,34 @@ async fn places<'a>(
             values.id(session.as_uuid()).id(conversation.as_uuid()).at(*at);
         })
         .await?;
-    Ok(places)
+    Ok(sessions)
 }
 
-/// Opens the turns.
+/// Inserts the turns, their obligations and the runs that start at once.
 async fn open(
     connection: &mut SqliteConnection,
     turns: &[(&NewEvent, &NewTurn)],
-    places: &HashMap<&ConversationRef, Place>,
+    sessions: &HashMap<&ConversationRef, CurrentSession>,
 ) -> Result<(), StoreError> {
     INSERT_TURNS
         .on_each(connection, "turns", turns, |(event, turn), values| {
-            let place = &places[&event.event.conversation];
+            let current = &sessions[&event.event.conversation];
             values
                 .id(turn.id.as_uuid())
                 .id(event.id.as_uuid())
-                .id(place.conversation.as_uuid())
-                .id(place.session.as_uuid());
+                .id(current.conversation.as_uuid())
+                .id(current.session.as_uuid());
             runs::handler(values, &turn.handler);
             values.at(event.event.received_at);
         })
         .await?;
     INSERT_OBLIGATIONS
         .on_each(connection, "obligations", turns, |(event, turn), values| {
-            let place = &places[&event.event.conversation];
+            let current = &sessions[&event.event.conversation];
             let ObligationColumns { owed, state, work, wake_at, ended } = ObligationColumns::of(&turn.obligation);
             values
                 .id(turn.id.as_uuid())
-                .id(place.conversation.as_uuid())
+                .id(current.conversation.as_uuid())
                 .add(owed)
                 .add(state)
                 .add(work)
@@ -202,7 +206,7 @@ static SELECT_DUPLICATES: Statement = Statement::new(
     order by r.number",
 );
 
-static SELECT_PLACES: Statement = Statement::new(
+static SELECT_CURRENT_SESSIONS: Statement = Statement::new(
     "with r (number, channel, chat, thread) as ({rows})
     select r.number, c.id, c.session_id, exists (select 1 from transcript as t where t.session_id = c.session_id)
     from r cross join conversations as c on c.channel = r.channel and c.chat = r.chat and c.thread = r.thread
@@ -231,5 +235,5 @@ static INSERT_OBLIGATIONS: Statement = Statement::new(
 /// Inserts one event; see [`all`].
 pub(super) async fn one(connection: &mut SqliteConnection, new: &NewEvent) -> Result<Stored, StoreError> {
     let stored = all(connection, &[new]).await?;
-    stored.into_iter().next().ok_or_else(|| StoreError::Failed("an event has no answer".to_owned()))
+    stored.into_iter().next().ok_or_else(|| StoreError::Failed("an event has no result".to_owned()))
 }

@@ -1,8 +1,7 @@
-//! What a transaction of the writer consists of: every kind of row in one statement.
+//! The statements of one transaction of the writer: one for each kind of row.
 //!
-//! Within a transaction the order is: what was accepted, then transitions, then remarks. All requests of
-//! one batch are in flight at the same time, so any order between them is a true one; transitions on the
-//! same turn keep theirs.
+//! Their order is: accepted events, transitions, then the other requests. All requests of a batch are in
+//! flight at the same time, so any order between them is correct; transitions on the same turn keep theirs.
 
 mod accept;
 mod amend;
@@ -20,21 +19,24 @@ use sqlx::SqliteConnection;
 use self::rows::{Statement, Values};
 use super::{
     error::store_error,
-    work::{Outcome, Work},
+    request::{WriteRequest, WriteResult},
 };
 
-/// Carries out `works` on a connection that is in a transaction. The outcomes are in their order.
-pub(super) async fn all(connection: &mut SqliteConnection, works: &[Work]) -> Result<Vec<Outcome>, StoreError> {
+/// Writes `requests` on a connection that is in a transaction. The outcomes are in the order of the requests.
+pub(super) async fn all(
+    connection: &mut SqliteConnection,
+    requests: &[WriteRequest],
+) -> Result<Vec<WriteResult>, StoreError> {
     let (mut accepts, mut transitions) = (Vec::new(), Vec::new());
     let (mut blocked, mut fetched, mut probed, mut configured) = (Vec::new(), Vec::new(), false, None);
-    for work in works {
-        match work {
-            Work::Accept { events, cursor } => accepts.push((events.as_slice(), cursor.as_ref())),
-            Work::Commit(transition) => transitions.push(&**transition),
-            Work::Channels(channels) => configured = Some(channels.as_slice()),
-            Work::Block(scope) => blocked.push(scope),
-            Work::Fetched { turn, at } => fetched.push((*turn, *at)),
-            Work::Probe => probed = true,
+    for request in requests {
+        match request {
+            WriteRequest::Accept { events, cursor } => accepts.push((events.as_slice(), cursor.as_ref())),
+            WriteRequest::Commit(transition) => transitions.push(&**transition),
+            WriteRequest::Channels(channels) => configured = Some(channels.as_slice()),
+            WriteRequest::Block(scope) => blocked.push(scope),
+            WriteRequest::Fetched { turn, at } => fetched.push((*turn, *at)),
+            WriteRequest::Probe => probed = true,
         }
     }
     let mut accepted = accept::all(connection, &accepts).await?.into_iter();
@@ -56,16 +58,16 @@ pub(super) async fn all(connection: &mut SqliteConnection, works: &[Work]) -> Re
         Some(channels) => channels::set(connection, channels).await?,
         None => Vec::new(),
     };
-    let outcomes = works.iter().map(|work| match work {
-        Work::Accept { .. } => accepted.next().map(Outcome::Accepted),
-        Work::Commit(_) => committed.next().map(Outcome::Committed),
-        Work::Channels(_) => Some(Outcome::Absent(absent.clone())),
-        Work::Block(_) | Work::Fetched { .. } | Work::Probe => Some(Outcome::Done),
+    let outcomes = requests.iter().map(|request| match request {
+        WriteRequest::Accept { .. } => accepted.next().map(WriteResult::Accepted),
+        WriteRequest::Commit(_) => committed.next().map(WriteResult::Committed),
+        WriteRequest::Channels(_) => Some(WriteResult::Absent(absent.clone())),
+        WriteRequest::Block(_) | WriteRequest::Fetched { .. } | WriteRequest::Probe => Some(WriteResult::Done),
     });
     Ok(outcomes.map(|outcome| outcome.expect("every request has an outcome of its kind")).collect())
 }
 
-/// Of two blocks of a scope the later end counts.
+/// When a scope is blocked twice, the later end counts.
 static BLOCK: Statement = Statement::new(
     "with r (channel, account, chat, until) as ({rows})
     insert into blocked (channel, account, chat, until) select * from r where channel is not null

@@ -1,4 +1,4 @@
-//! Picks from questions: the first one answers its question, and closes it.
+//! Picks from questions. The first pick answers its question and closes it.
 
 use rejoinder_core::{
     Action, EventKind, StoreError, TurnId,
@@ -9,7 +9,7 @@ use sqlx::{Row, SqliteConnection};
 use super::insert;
 use crate::sqlite::error::store_error;
 
-/// The question that an event would open a turn by picking from.
+/// The turn whose question an event picks from, if the event would open a turn.
 pub(super) fn question(new: &NewEvent) -> Option<TurnId> {
     match new.event.kind {
         EventKind::Choice { turn } => new.turn.as_ref().map(|_| turn),
@@ -17,7 +17,7 @@ pub(super) fn question(new: &NewEvent) -> Option<TurnId> {
     }
 }
 
-/// Accepts a pick from the question that `question` was answered with.
+/// Accepts a pick. `question` is the turn that was answered with the question.
 pub(super) async fn accept(
     connection: &mut SqliteConnection,
     new: &NewEvent,
@@ -30,7 +30,7 @@ pub(super) async fn accept(
     };
     if let Some(refused) = refused {
         let stored = insert::one(connection, &NewEvent { turn: None, ..new.clone() }).await?;
-        // The first pick may come again: it is what it was.
+        // A duplicate of the first pick is reported as a duplicate.
         return Ok(if stored == Stored::Kept { refused } else { stored });
     }
     let stored = insert::one(connection, new).await?;
@@ -41,7 +41,7 @@ pub(super) async fn accept(
     Ok(stored)
 }
 
-/// The words that were picked, where something was.
+/// The text of the first pick, if there is one.
 async fn picked(connection: &mut SqliteConnection, question: TurnId) -> Result<Option<String>, StoreError> {
     let sql = "
         select t.picked, e.text from turns as t
@@ -52,7 +52,7 @@ async fn picked(connection: &mut SqliteConnection, question: TurnId) -> Result<O
         .transpose()
 }
 
-/// Whether the question is for whoever picks.
+/// Whether the event's sender may pick: the question is for this sender or for everyone.
 async fn may_pick(connection: &mut SqliteConnection, new: &NewEvent, question: TurnId) -> Result<bool, StoreError> {
     let query = sqlx::query("select action from deliveries where turn_id = ? order by claim desc, part desc");
     let rows = query.bind(question.as_uuid()).fetch_all(connection).await.map_err(store_error)?;

@@ -12,16 +12,16 @@ use uuid::Uuid;
 
 use crate::sqlite::error::store_error;
 
-/// A statement is prepared for 1, 2, 4, … rows, up to two to the power of this less one.
+/// How many sizes a statement is prepared in: for 1, 2, 4, … rows.
 const SIZES: usize = 7;
 
-/// The most rows that one execution takes.
+/// The most rows of one execution.
 const MOST: usize = 1 << (SIZES - 1);
 
 /// A statement that begins `with r (column, …) as ({rows})`.
 ///
-/// It is prepared once for each power of two of rows, and kept prepared. What is left of the rows is
-/// null: a statement must ignore rows whose first column is.
+/// It is prepared once for each power of two of rows, and stays prepared. Unused rows are null: a statement must
+/// ignore rows whose first column is null.
 pub(super) struct Statement {
     sql: &'static str,
     texts: [OnceLock<Arc<str>>; SIZES],
@@ -32,7 +32,7 @@ impl Statement {
         Self { sql, texts: [const { OnceLock::new() }; SIZES] }
     }
 
-    /// The names in the first parentheses.
+    /// The number of names in the first parentheses.
     fn columns(&self) -> usize {
         self.sql.split(')').next().map_or(0, |head| head.matches(',').count() + 1)
     }
@@ -46,7 +46,7 @@ impl Statement {
         Arc::clone(text)
     }
 
-    /// The statement for `rows`, in as many executions as it takes.
+    /// The executions of the statement for `rows`: its text and arguments for up to [`MOST`] rows each.
     fn queries<'a, T>(
         &'a self,
         rows: &'a [T],
@@ -64,7 +64,7 @@ impl Statement {
         })
     }
 
-    /// Executes the statement on `rows`, and returns how many rows of the database it touched.
+    /// Executes the statement on `rows`, and returns how many database rows it changed.
     pub(super) async fn on<T>(
         &self,
         connection: &mut SqliteConnection,
@@ -79,7 +79,7 @@ impl Statement {
         Ok(touched)
     }
 
-    /// Executes the statement on `rows`, each of which must touch one row of the database.
+    /// Executes the statement on `rows`, each of which must change one database row.
     pub(super) async fn on_each<T>(
         &self,
         connection: &mut SqliteConnection,
@@ -91,11 +91,11 @@ impl Statement {
         if touched == rows.len() as u64 {
             Ok(())
         } else {
-            Err(StoreError::Failed(format!("{touched} of {} changes of {what} found their row", rows.len())))
+            Err(StoreError::Failed(format!("{touched} of {} changes of {what} matched a row", rows.len())))
         }
     }
 
-    /// Executes the statement on `rows`, and returns what it answers.
+    /// Executes the statement on `rows`, and returns its result rows.
     pub(super) async fn answers<T>(
         &self,
         connection: &mut SqliteConnection,
@@ -124,7 +124,7 @@ impl Values {
         self.add(id)
     }
 
-    /// The three columns that an address is looked up by.
+    /// The columns `channel`, `chat` and `thread`.
     pub(super) fn address(&mut self, address: &ConversationRef) -> &mut Self {
         let thread = address.thread.as_deref().unwrap_or("");
         self.add(address.channel.as_str()).add(&*address.chat).add(thread)
@@ -139,7 +139,7 @@ impl Values {
     }
 
     pub(super) fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> &mut Self {
-        self.add(serde_json::to_string(value).expect("its maps have no keys but text"))
+        self.add(serde_json::to_string(value).expect("its map keys are strings"))
     }
 
     pub(super) fn json_maybe<T: Serialize>(&mut self, value: Option<&T>) -> &mut Self {
@@ -149,11 +149,11 @@ impl Values {
         }
     }
 
-    /// A value by the bare name that serde gives it.
+    /// An enum value as its bare serde name.
     pub(super) fn name<T: Serialize>(&mut self, value: T) -> &mut Self {
         match serde_json::to_value(value) {
             Ok(serde_json::Value::String(name)) => self.add(name),
-            other => unreachable!("an enum without fields is a name, not {other:?}"),
+            other => unreachable!("an enum without fields serialises to a name, not {other:?}"),
         }
     }
 }

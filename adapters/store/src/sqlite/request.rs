@@ -1,13 +1,13 @@
-//! What the writer is asked, and what it answers.
+//! Requests to the writer, and their results.
 
 use rejoinder_core::{
     ChannelId, Timestamp, TurnId,
     store::{AbsentChannel, BlockedScope, Commit, CursorMove, NewEvent, Stored, Transition},
 };
 
-/// Something to write.
+/// A request to the writer.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum WriteRequest {
     Accept { events: Vec<NewEvent>, cursor: Option<CursorMove> },
     Commit(Box<Transition>),
     Channels(Vec<ChannelId>),
@@ -16,9 +16,9 @@ pub(super) enum Work {
     Probe,
 }
 
-/// What came of it.
+/// The result of a [`WriteRequest`].
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum WriteResult {
     Accepted(Vec<Stored>),
     Committed(Commit),
     Absent(Vec<AbsentChannel>),

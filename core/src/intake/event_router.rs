@@ -1,4 +1,4 @@
-//! What an event is, decided before it is stored: nothing, a command, or an agent's turn that may begin at once.
+//! Decides before an event is stored what it becomes: no turn, a command, or an agent's turn that may begin at once.
 
 use std::sync::Arc;
 
@@ -27,50 +27,55 @@ use crate::{
     scheduler::slots::{Slot, Slots},
 };
 
-/// Decides what events are.
-pub(crate) struct Entrance {
+/// Decides what events become.
+pub(crate) struct EventRouter {
     pub(crate) settings: Arc<Settings>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) clock: SharedClock,
-    /// This process: runs that begin are its own.
+    /// This process, the owner of the runs that begin here.
     pub(crate) owner: OwnerId,
 }
 
-/// An event on its way into the store.
-pub(super) struct Entering {
+/// An event about to be stored.
+pub(super) struct RoutedEvent {
     pub(super) new: NewEvent,
-    /// The slot of its conversation, where that was free.
+    /// The slot of its conversation, if it was free.
     pub(super) slot: Option<Slot>,
-    /// Its run, where that begins at once.
+    /// Its run, if it begins at once.
     pub(super) run: Option<Run>,
-    /// Its sender is to be told that they may not talk to the agent.
+    /// Its sender gets a notice that they may not talk to the agent.
     pub(super) is_stranger: bool,
 }
 
-impl Entering {
+impl RoutedEvent {
     pub(super) fn is_turn_in(&self, conversation: &ConversationRef) -> bool {
         self.new.turn.is_some() && self.new.event.conversation == *conversation
     }
 }
 
-impl Entrance {
-    /// Decides what an event is. `may_begin`: no earlier event of its conversation is on its way in.
-    pub(super) async fn enter(&self, id: TurnId, event: InboundEvent, may_begin: bool) -> Result<Entering, StoreError> {
+impl EventRouter {
+    /// Decides what an event becomes. `may_begin`: the same request has no earlier turn of its conversation.
+    pub(super) async fn route(
+        &self,
+        id: TurnId,
+        event: InboundEvent,
+        may_begin: bool,
+    ) -> Result<RoutedEvent, StoreError> {
         if event.is_withdrawn() {
             // The platform decides who may delete a message.
-            return Ok(self.kept(event, false));
+            return Ok(self.without_turn(event, false));
         }
         let is_edit = event.amends == Some(Amends::Replaces);
         let (handler, expectation) = match router::route(&event, &self.settings) {
-            // Who is not let in changes nothing of what was said before.
-            Route::Nowhere => return Ok(self.kept(InboundEvent { amends: None, ..event }, false)),
-            Route::Stranger => return Ok(self.kept(InboundEvent { amends: None, ..event }, !is_edit)),
-            Route::To { .. } if is_edit => return Ok(self.kept(event, false)),
+            // An event of a sender without access amends no turn.
+            Route::NoTurn => return Ok(self.without_turn(InboundEvent { amends: None, ..event }, false)),
+            Route::Stranger => return Ok(self.without_turn(InboundEvent { amends: None, ..event }, !is_edit)),
+            Route::To { .. } if is_edit => return Ok(self.without_turn(event, false)),
             Route::To { handler, expectation } => (handler, expectation),
         };
         let conversation = self.addresses.resolve(&event.conversation).await?;
-        // A command does not wait in line: it is about what runs and waits there.
+        // A command does not wait: it acts on the turns that run and wait in its conversation.
         let may_wait = !handler.is_gateway();
         let slot = if !(may_wait && may_begin) {
             None
@@ -82,9 +87,9 @@ impl Entrance {
         Ok(self.open(id, Arc::new(event), handler, expectation, conversation, slot))
     }
 
-    /// The gateway's notice to somebody who may not talk to the agent: a turn of its own that owes nothing,
-    /// once a day.
-    pub(super) async fn notice(&self, stranger: &InboundEvent) -> Result<Entering, StoreError> {
+    /// The gateway's notice to a sender who may not talk to the agent: a turn that owes nothing, at most one a
+    /// day because its key holds the day.
+    pub(super) async fn notice(&self, stranger: &InboundEvent) -> Result<RoutedEvent, StoreError> {
         const DAY_MS: i64 = 24 * 60 * 60 * 1000;
         let now = self.clock.now();
         let event = Arc::new(InboundEvent {
@@ -104,13 +109,13 @@ impl Entrance {
         Ok(self.open(TurnId::new(now), event, handler, Expectation::Nothing, conversation, None))
     }
 
-    fn kept(&self, event: InboundEvent, is_stranger: bool) -> Entering {
+    fn without_turn(&self, event: InboundEvent, is_stranger: bool) -> RoutedEvent {
         let new = NewEvent { id: EventId::new(self.clock.now()), event: Arc::new(event), turn: None };
-        Entering { new, slot: None, run: None, is_stranger }
+        RoutedEvent { new, slot: None, run: None, is_stranger }
     }
 
-    /// Opens a turn, and begins it when it has its slot and nothing more of it may follow. A command needs no slot,
-    /// and is complete with its words.
+    /// Opens a turn, and begins it if it has its slot and no more events may be added to it. A command needs no slot
+    /// and begins at once.
     fn open(
         &self,
         id: TurnId,
@@ -119,7 +124,7 @@ impl Entrance {
         expectation: Expectation,
         conversation: ConversationId,
         slot: Option<Slot>,
-    ) -> Entering {
+    ) -> RoutedEvent {
         let now = self.clock.now();
         let policy = self.settings.policies.of(&event.conversation.channel, event.chat);
         let mut obligation = Obligation::open(expectation, policy, event.patience, now);
@@ -129,12 +134,12 @@ impl Entrance {
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
         let turn = NewTurn { id, handler, obligation, run: started, conversation, session: SessionId::new(now) };
         let new = NewEvent { id: EventId::new(now), event, turn: Some(turn) };
-        Entering { new, slot, run, is_stranger: false }
+        RoutedEvent { new, slot, run, is_stranger: false }
     }
 }
 
-/// Begins a turn before it is stored, so that it is stored as running: a turn that ends the process is
-/// counted even when nothing else of it was written.
+/// Begins a turn before it is stored, so that it is stored as running: if the run crashes the process, it is
+/// counted even though nothing else of it was written.
 fn begin(obligation: &mut Obligation, policy: &Policy, handler: &Handler, now: Timestamp) -> Option<Run> {
     obligation.on(Event::Begin, policy, now).effects.into_iter().find_map(|effect| match effect {
         Effect::Run { attempt, .. } => Some(Run { handler: handler.clone(), attempt, number: 1, started_at: now }),

@@ -7,9 +7,9 @@ use serde::{
     de::{MapAccess, SeqAccess, Visitor},
 };
 
-/// What is shown of a section: its keys in their order, without secrets.
+/// A section as it is printed: its keys in order, without secrets.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Shown {
+pub(crate) enum RedactedValue {
     None,
     Boolean(bool),
     Integer(i64),
@@ -19,15 +19,15 @@ pub(crate) enum Shown {
     Table(Vec<(String, Self)>),
 }
 
-impl Shown {
+impl RedactedValue {
     /// # Panics
     /// Never: every section was read from such values.
     pub(crate) fn of(section: &impl Serialize) -> Self {
-        let written = serde_json::to_string(section).expect("what was read from TOML can be written as JSON");
-        serde_json::from_str(&written).expect("what was written as JSON can be read")
+        let written = serde_json::to_string(section).expect("values read from TOML can be written as JSON");
+        serde_json::from_str(&written).expect("written JSON can be read")
     }
 
-    /// The same table with one more key, before the others.
+    /// The same table with one more key before the others.
     pub(crate) fn with_first(&self, key: &str, text: &str) -> Self {
         let first = (key.to_owned(), Self::Text(text.to_owned()));
         let others = if let Self::Table(entries) = self { entries.clone() } else { Vec::new() };
@@ -35,7 +35,7 @@ impl Shown {
     }
 }
 
-impl Serialize for Shown {
+impl Serialize for RedactedValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::None => serializer.serialize_none(),
@@ -49,7 +49,7 @@ impl Serialize for Shown {
     }
 }
 
-impl<'de> Deserialize<'de> for Shown {
+impl<'de> Deserialize<'de> for RedactedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Anything)
     }
@@ -58,49 +58,49 @@ impl<'de> Deserialize<'de> for Shown {
 struct Anything;
 
 impl<'de> Visitor<'de> for Anything {
-    type Value = Shown;
+    type Value = RedactedValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Shown, E> {
-        Ok(Shown::None)
+    fn visit_unit<E>(self) -> Result<RedactedValue, E> {
+        Ok(RedactedValue::None)
     }
 
-    fn visit_bool<E>(self, boolean: bool) -> Result<Shown, E> {
-        Ok(Shown::Boolean(boolean))
+    fn visit_bool<E>(self, boolean: bool) -> Result<RedactedValue, E> {
+        Ok(RedactedValue::Boolean(boolean))
     }
 
-    fn visit_i64<E>(self, integer: i64) -> Result<Shown, E> {
-        Ok(Shown::Integer(integer))
+    fn visit_i64<E>(self, integer: i64) -> Result<RedactedValue, E> {
+        Ok(RedactedValue::Integer(integer))
     }
 
-    fn visit_u64<E: serde::de::Error>(self, integer: u64) -> Result<Shown, E> {
-        i64::try_from(integer).map(Shown::Integer).map_err(E::custom)
+    fn visit_u64<E: serde::de::Error>(self, integer: u64) -> Result<RedactedValue, E> {
+        i64::try_from(integer).map(RedactedValue::Integer).map_err(E::custom)
     }
 
-    fn visit_f64<E>(self, float: f64) -> Result<Shown, E> {
-        Ok(Shown::Float(float))
+    fn visit_f64<E>(self, float: f64) -> Result<RedactedValue, E> {
+        Ok(RedactedValue::Float(float))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Shown, E> {
-        Ok(Shown::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<RedactedValue, E> {
+        Ok(RedactedValue::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shown, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<RedactedValue, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Shown::List(list))
+        Ok(RedactedValue::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Shown, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<RedactedValue, A::Error> {
         let mut table = Vec::new();
         while let Some(entry) = entries.next_entry()? {
             table.push(entry);
         }
-        Ok(Shown::Table(table))
+        Ok(RedactedValue::Table(table))
     }
 }

@@ -1,18 +1,18 @@
-//! Times, durations and quotations, as sentences have them.
+//! Formats times, durations and quotations for sentences.
 
 use std::time::Duration;
 
 use rejoinder_guard::Timestamp;
 
-/// How many characters of somebody's words are quoted.
+/// The longest quotation, in characters.
 const LONGEST: usize = 160;
 
-/// RFC 3339, UTC, with milliseconds; what is out of its range as it was stored.
+/// RFC 3339, UTC, with milliseconds. A time out of range is printed as stored.
 pub(super) fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
 }
 
-/// A point in time and how far off it is.
+/// A point in time and its distance from `now`.
 pub(super) fn until(at: Timestamp, now: Timestamp) -> String {
     if at > now {
         format!("{} (in {})", rfc3339(at), span(at.since(now)))
@@ -34,7 +34,7 @@ pub(super) fn span(duration: Duration) -> String {
     }
 }
 
-/// The first words of a text, in one line, without the full stop that its sentence gets.
+/// The beginning of a text, on one line and without its full stop: the sentence around it has one.
 pub(super) fn clip(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect();
@@ -44,7 +44,7 @@ pub(super) fn clip(text: &str) -> String {
     }
 }
 
-/// The first words of a text, as a quotation.
+/// The beginning of a text, on one line, in quotation marks.
 pub(super) fn quote(text: &str) -> String {
     let clipped = clip(text);
     let clipped = if text.trim_end().ends_with('.') && !clipped.ends_with('…') { clipped + "." } else { clipped };

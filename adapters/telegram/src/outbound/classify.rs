@@ -1,21 +1,21 @@
-//! What a call that failed means for the delivery: what to do next.
+//! Maps a failed call to the delivery's error, which says what to do next.
 
 use rejoinder_core::DeliveryError;
 
 use super::address::Address;
 use crate::{Telegram, errors::ApiError};
 
-/// What doing it twice would show.
+/// What a repeated call would show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Repeat {
     /// A second message.
-    New,
-    /// The same thing.
-    Again,
+    Duplicates,
+    /// The same state.
+    Idempotent,
 }
 
 impl Telegram {
-    pub(super) fn judge(&self, address: &Address, error: ApiError, kind: Kind) -> DeliveryError {
+    pub(super) fn classify(&self, address: &Address, error: ApiError, repeat: Repeat) -> DeliveryError {
         let refusal = match error {
             ApiError::NotWritten(detail) => return DeliveryError::NotSent { retry_after: None, detail },
             ApiError::NoAnswer(detail) => return DeliveryError::Unknown(detail),
@@ -34,9 +34,9 @@ impl Telegram {
                 let scope = self.limited.scope(address.number, retry_after, self.clock.now());
                 DeliveryError::Limited { retry_after, scope, detail }
             }
-            // The server took the request, and failed somewhere on the way.
-            500.. if kind == Kind::New => DeliveryError::Unknown(detail),
-            // No Bot API server answers so to what it knows: the address leads somewhere else.
+            // The server accepted the request and then failed, so the message may have been sent.
+            500.. if repeat == Repeat::Duplicates => DeliveryError::Unknown(detail),
+            // A Bot API server does not answer a known method like this: the address leads elsewhere, or the server failed.
             300..=399 | 404 | 405 | 408 | 421 | 500.. => DeliveryError::NotSent { retry_after: None, detail },
             _ => DeliveryError::Refused(detail),
         }
@@ -53,42 +53,42 @@ mod tests {
     use super::*;
     use crate::errors::Refusal;
 
-    fn judged(code: u16, description: &str, kind: Kind) -> DeliveryError {
-        judge(ApiError::Refused(Refusal::of(code, description.to_owned())), kind)
+    fn classified(code: u16, description: &str, repeat: Repeat) -> DeliveryError {
+        classify(ApiError::Refused(Refusal::of(code, description.to_owned())), repeat)
     }
 
-    fn judge(error: ApiError, kind: Kind) -> DeliveryError {
+    fn classify(error: ApiError, repeat: Repeat) -> DeliveryError {
         let bot = crate::tests::bot("http://127.0.0.1:1");
         let conversation = ConversationRef::new(ChannelId::new("telegram", "main"), "42");
-        bot.judge(&Address::of(&conversation).expect("a chat"), error, kind)
+        bot.classify(&Address::of(&conversation).expect("a chat"), error, repeat)
     }
 
     /// D6, H4.
     #[rstest]
-    #[case(400, "Bad Request: chat not found", Kind::New, "refused")]
-    #[case(400, "Bad Request: message thread not found", Kind::New, "refused")]
-    #[case(403, "Forbidden: bot was blocked by the user", Kind::New, "refused")]
-    #[case(403, "Forbidden: bot was kicked from the supergroup chat", Kind::Again, "refused")]
-    #[case(400, "Bad Request: REACTION_INVALID", Kind::Again, "refused")]
-    #[case(401, "Unauthorized", Kind::New, "unauthorized")]
-    #[case(429, "Too Many Requests: retry after 3", Kind::New, "limited")]
-    #[case(404, "Not Found", Kind::New, "not_sent")]
-    #[case(500, "Internal Server Error", Kind::New, "unknown")]
-    #[case(502, "Bad Gateway", Kind::New, "unknown")]
-    #[case(502, "Bad Gateway", Kind::Again, "not_sent")]
+    #[case(400, "Bad Request: chat not found", Repeat::Duplicates, "refused")]
+    #[case(400, "Bad Request: message thread not found", Repeat::Duplicates, "refused")]
+    #[case(403, "Forbidden: bot was blocked by the user", Repeat::Duplicates, "refused")]
+    #[case(403, "Forbidden: bot was kicked from the supergroup chat", Repeat::Idempotent, "refused")]
+    #[case(400, "Bad Request: REACTION_INVALID", Repeat::Idempotent, "refused")]
+    #[case(401, "Unauthorized", Repeat::Duplicates, "unauthorized")]
+    #[case(429, "Too Many Requests: retry after 3", Repeat::Duplicates, "limited")]
+    #[case(404, "Not Found", Repeat::Duplicates, "not_sent")]
+    #[case(500, "Internal Server Error", Repeat::Duplicates, "unknown")]
+    #[case(502, "Bad Gateway", Repeat::Duplicates, "unknown")]
+    #[case(502, "Bad Gateway", Repeat::Idempotent, "not_sent")]
     fn a_refusal_says_what_to_do_next(
         #[case] code: u16,
         #[case] description: &str,
-        #[case] kind: Kind,
+        #[case] repeat: Repeat,
         #[case] expected: &str,
     ) {
-        assert_eq!(judged(code, description, kind).as_str(), expected);
+        assert_eq!(classified(code, description, repeat).as_str(), expected);
     }
 
     #[test]
     fn a_limit_has_its_time_and_its_chat() {
         assert_eq!(
-            judged(429, "Too Many Requests: retry after 3", Kind::New),
+            classified(429, "Too Many Requests: retry after 3", Repeat::Duplicates),
             DeliveryError::Limited {
                 retry_after: Duration::from_secs(3),
                 scope: Scope::Conversation,
@@ -104,15 +104,15 @@ mod tests {
             ..Refusal::of(400, "Bad Request: group chat was upgraded to a supergroup chat".to_owned())
         };
 
-        let judged = judge(ApiError::Refused(refusal), Kind::New);
+        let classified = classify(ApiError::Refused(refusal), Repeat::Duplicates);
 
-        assert_eq!(judged, DeliveryError::Moved { chat: "-100123".to_owned() });
+        assert_eq!(classified, DeliveryError::Moved { chat: "-100123".to_owned() });
     }
 
     #[rstest]
     #[case(ApiError::NotWritten(String::new()), "not_sent")]
     #[case(ApiError::NoAnswer(String::new()), "unknown")]
     fn what_was_not_written_was_not_sent(#[case] error: ApiError, #[case] expected: &str) {
-        assert_eq!(judge(error, Kind::New).as_str(), expected);
+        assert_eq!(classify(error, Repeat::Duplicates).as_str(), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Events of a room, brought before the intake.
+//! Passes the events of a room to the intake.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use super::timeline::Position;
 use crate::{
     Matrix, Session,
     errors::{self, Failure},
-    inbound::{self, Around},
-    known::Known,
-    locked::Locked,
+    inbound::{self, EventContext},
+    memory::RememberedEvent,
     payload::Event,
     room::{chat_kind, read},
     section::ReadReceipts,
+    undecrypted::UndecryptedEvent,
 };
 
-/// How often an event that another refers to is asked for.
+/// How often a referenced event is requested.
 const TRIES: u32 = 6;
 
-/// How long one of these questions may take.
-const LOOK_UP: Duration = Duration::from_secs(10);
+/// Timeout of one such request.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Matrix {
     /// Stores events of a room, in order, together with the room's cursor.
-    pub(super) async fn take_in(
+    pub(super) async fn store_events(
         &self,
         session: &Session,
         room: &Room,
@@ -41,24 +41,24 @@ impl Matrix {
         let Some(position) = events.iter().rev().find_map(|event| Position::of(event, self.clock.now())) else {
             return Ok(());
         };
-        let (mut inbound, mut locked) = (Vec::new(), Vec::new());
+        let (mut inbound, mut undecrypted) = (Vec::new(), Vec::new());
         for event in events {
             let raw = event.raw().json().get();
             let Some(parsed) = read(event) else { continue };
-            if let Some(target) = parsed.takes_back() {
-                locked.retain(|entry: &Locked| !entry.is(target));
-                self.give_up_locked(target, receiver).await?;
-                self.memory.note_taken_back(room.room_id().as_str(), target);
+            if let Some(target) = parsed.redaction_target() {
+                undecrypted.retain(|entry: &UndecryptedEvent| !entry.has_id(target));
+                self.remove_undecrypted(target, receiver).await?;
+                self.memory.note_redacted(room.room_id().as_str(), target);
             }
             match &event.kind {
                 TimelineEventKind::UnableToDecrypt { .. } if parsed.sender != session.me() => {
-                    let entry = Locked::new(room.room_id(), &parsed, raw, self.clock.now());
-                    inbound.push(self.seen(session, room, &parsed, raw, receiver, inbound::locked).await?);
-                    locked.push(entry);
+                    let entry = UndecryptedEvent::new(room.room_id(), &parsed, raw, self.clock.now());
+                    inbound.push(self.with_context(session, room, &parsed, raw, receiver, inbound::undecrypted).await?);
+                    undecrypted.push(entry);
                 }
                 TimelineEventKind::UnableToDecrypt { .. } => {}
                 TimelineEventKind::Decrypted(_) => {
-                    // Our own we can always read.
+                    // Our own events do not count: their keys are always there.
                     if parsed.sender != session.me() {
                         self.decryption.note(true);
                     }
@@ -69,18 +69,18 @@ impl Matrix {
                 }
             }
         }
-        if !locked.is_empty() {
-            // First: an event that is stored and has nobody waiting for its key would be forgotten.
-            self.keep_locked(locked, receiver).await?;
+        if !undecrypted.is_empty() {
+            // Before the intake: an event that is stored but not on this list would never be read.
+            self.add_undecrypted(undecrypted, receiver).await?;
         }
         let position = position.to_text();
         let cursor = (room.room_id().as_str(), position.as_str());
         let accepted = receiver.accept(&inbound, Some(cursor)).await?;
-        self.took_in(session, room, &inbound, &accepted);
+        self.after_stored(session, room, &inbound, &accepted);
         Ok(())
     }
 
-    /// What an event is to us, with what it refers to looked up.
+    /// Normalises an event, after looking up the event that it refers to, and remembers it.
     pub(crate) async fn read_event(
         &self,
         session: &Session,
@@ -89,36 +89,36 @@ impl Matrix {
         raw: &str,
         receiver: &Receiver<'_>,
     ) -> Result<Option<InboundEvent>, RunEnd> {
-        let read = self.seen(session, room, event, raw, receiver, inbound::normalise).await?;
+        let read = self.with_context(session, room, event, raw, receiver, inbound::normalise).await?;
         self.memory.note(room.room_id().as_str(), event, read.as_ref().map(|read| read.directed));
         Ok(read)
     }
 
-    /// What `look` makes of an event in the light of what it refers to.
-    pub(crate) async fn seen<T>(
+    /// Calls `action` with an event and its context, after looking up the event that it refers to.
+    pub(crate) async fn with_context<T>(
         &self,
         session: &Session,
         room: &Room,
         event: &Event,
         raw: &str,
         receiver: &Receiver<'_>,
-        look: impl FnOnce(&Event, &Around<'_>) -> T,
+        action: impl FnOnce(&Event, &EventContext<'_>) -> T,
     ) -> Result<T, RunEnd> {
         let is_ours = event.sender == session.me();
         let related = match inbound::refers_to(event).filter(|_| !is_ours && event.state_key.is_none()) {
             Some(target) => {
                 let related = self.look_up(session, room, &target, receiver).await?;
                 let ours = related.as_ref().filter(|known| known.sender == session.me());
-                if let Some(asks) = ours.and_then(|known| known.asks.as_ref()) {
-                    self.asked.insert(asks.turn, target.into());
+                if let Some(question) = ours.and_then(|known| known.question.as_ref()) {
+                    self.questions_by_turn.insert(question.turn, target.into());
                 }
                 related
             }
             None => None,
         };
-        let asked = self.questions.last(room.room_id().as_str(), event.relation().thread());
+        let open_question = self.open_questions.last(room.room_id().as_str(), event.relation().thread());
         let names = session.names_in(room).await;
-        let around = Around {
+        let context = EventContext {
             channel: &self.channel,
             me: session.me(),
             names: &names,
@@ -126,21 +126,21 @@ impl Matrix {
             chat: chat_kind(room),
             sender_name: name_of(room, &event.sender).await,
             related: related.as_ref(),
-            asked: asked.as_ref(),
+            open_question: open_question.as_ref(),
             now: self.clock.now(),
             raw,
         };
-        Ok(look(event, &around))
+        Ok(action(event, &context))
     }
 
-    /// What is known of an event; it is asked for when nothing is.
+    /// An event that another refers to, from memory or else from the homeserver. `None` if it cannot be read.
     async fn look_up(
         &self,
         session: &Session,
         room: &Room,
         target: &str,
         receiver: &Receiver<'_>,
-    ) -> Result<Option<Known>, RunEnd> {
+    ) -> Result<Option<RememberedEvent>, RunEnd> {
         let name = room.room_id().as_str();
         if let Some(known) = self.memory.get(name, target) {
             return Ok(Some(known));
@@ -149,35 +149,35 @@ impl Matrix {
         let mut backoff = Backoff::default();
         let mut tries = 0;
         while tries < TRIES {
-            let asking = tokio::time::timeout(LOOK_UP, room.event(&id, None));
+            let asking = tokio::time::timeout(LOOKUP_TIMEOUT, room.event(&id, None));
             let asked = receiver.until_shutdown(asking).await?;
             let mut pause = backoff.pause();
             match asked.map(|asked| asked.map_err(|error| errors::sdk(&error))) {
                 Ok(Ok(event)) => {
                     let Some(event) = read(&event) else { return Ok(None) };
-                    let mut known = Known::of(&event);
+                    let mut known = RememberedEvent::of(&event);
                     if known.sender == session.me()
                         && let Some(latest) = latest_edit(room, &id, session.me()).await
                     {
-                        (known.text, known.asks) = (latest.text, latest.asks.or(known.asks));
+                        (known.text, known.question) = (latest.text, latest.question.or(known.question));
                     }
-                    self.memory.learn(name, target, known.clone());
+                    self.memory.insert(name, target, known.clone());
                     return Ok(Some(known));
                 }
                 Ok(Err(Failure::Refused(_))) => return Ok(None),
-                // It is not asked now; what is said meanwhile waits as well.
+                // Neither of these counts as a try. Later events of the room wait.
                 Ok(Err(Failure::Limited { retry_after, .. })) => pause = pause.max(retry_after),
                 Ok(Err(Failure::NotSent(_))) => {}
                 Ok(Err(_)) | Err(_) => tries += 1,
             }
             receiver.pause(pause).await?;
         }
-        tracing::warn!(channel = %self.channel, room = %room.room_id(), "what an event refers to cannot be read");
+        tracing::warn!(channel = %self.channel, room = %room.room_id(), "cannot read the event that another event refers to");
         Ok(None)
     }
 
-    /// Remembers what was stored, and marks it as read.
-    pub(crate) fn took_in(&self, session: &Session, room: &Room, events: &[InboundEvent], accepted: &[Accepted]) {
+    /// Follows up on stored events: remembers the last message, closes questions, and marks messages as read.
+    pub(crate) fn after_stored(&self, session: &Session, room: &Room, events: &[InboundEvent], accepted: &[Accepted]) {
         let mut last = None;
         for (event, accepted) in events.iter().zip(accepted) {
             let is_persons = event.sender.kind == SenderKind::Person;
@@ -188,8 +188,8 @@ impl Matrix {
                 self.close_question(session, room, *turn, choice);
             }
             if let Accepted::Turn(_) = accepted {
-                // Whatever is asked next, it is not the last question that it answers.
-                self.questions.forget(&event.conversation);
+                // A new turn ends the open question: a later number alone does not answer it.
+                self.open_questions.forget(&event.conversation);
                 last = Some(event.external_id.clone());
             }
         }
@@ -198,7 +198,7 @@ impl Matrix {
         }
     }
 
-    /// Marks what was said as read, some time soon.
+    /// Marks a message as read, in the background.
     pub(crate) fn mark_read(&self, session: &Session, room: &RoomId, event: &str) {
         use matrix_sdk::ruma::{api::client::receipt::create_receipt::v3::ReceiptType, events::receipt::ReceiptThread};
         let Some(room) = session.client.get_room(room) else { return };
@@ -218,19 +218,19 @@ async fn name_of(room: &Room, user: &str) -> Option<String> {
     member.display_name().map(str::to_owned)
 }
 
-/// What a message of ours says since we last changed it.
-async fn latest_edit(room: &Room, event: &EventId, me: &str) -> Option<Known> {
+/// Our latest edit of a message of ours.
+async fn latest_edit(room: &Room, event: &EventId, me: &str) -> Option<RememberedEvent> {
     let options = RelationsOptions {
         include_relations: IncludeRelations::RelationsOfType(RelationType::Replacement),
         ..RelationsOptions::default()
     };
-    let relations = tokio::time::timeout(LOOK_UP, room.relations(event.to_owned(), options)).await.ok()?.ok()?;
+    let relations = tokio::time::timeout(LOOKUP_TIMEOUT, room.relations(event.to_owned(), options)).await.ok()?.ok()?;
     let mut edits = relations.chunk.iter().filter_map(read);
-    edits.find(|edit| edit.sender == me).map(|edit| Known::of(&edit))
+    edits.find(|edit| edit.sender == me).map(|edit| RememberedEvent::of(&edit))
 }
 
 impl Session {
-    /// What we are called in a room.
+    /// Our display names: in the room, then the account's.
     async fn names_in(&self, room: &Room) -> Vec<String> {
         let ours = name_of(room, self.me()).await;
         ours.into_iter().chain(self.name.clone()).collect()

@@ -1,5 +1,5 @@
-//! The servers that we are in and the direct chats that we talk in, as far as they are known: Discord lists
-//! the chats nowhere, and what was said in them while we were away has to be asked for.
+//! The known servers and direct chats. Discord does not list direct chats, but missed messages in them must be read after
+//! an absence.
 
 use std::collections::BTreeSet;
 
@@ -7,31 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::snowflake::Snowflake;
 
-/// The name of the cursor.
 pub(crate) const CURSOR: &str = "places";
 
-/// How many direct chats are remembered: those that were talked in of late.
+/// How many direct chats are remembered: the most recently used ones.
 const REMEMBERED: usize = 1_000;
 
-/// Servers and direct chats.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Places {
+pub(crate) struct KnownChats {
     servers: BTreeSet<Snowflake>,
-    /// The one that was talked in last is the last one.
+    /// The most recently used one is last.
     direct: Vec<Snowflake>,
 }
 
-impl Places {
-    /// Places as they were stored; none for anything else.
+impl KnownChats {
+    /// Parses the stored chats; empty if there are none.
     pub(crate) fn parse(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
     }
 
     pub(crate) fn to_text(&self) -> String {
-        serde_json::to_string(self).expect("places are JSON")
+        serde_json::to_string(self).expect("the chats serialise to JSON")
     }
 
-    pub(crate) fn knows(&self, server: Snowflake) -> bool {
+    pub(crate) fn has_server(&self, server: Snowflake) -> bool {
         self.servers.contains(&server)
     }
 
@@ -39,13 +37,13 @@ impl Places {
         self.servers.insert(server);
     }
 
-    /// The direct chats, the latest first.
+    /// The direct chats, the most recently used first.
     pub(crate) fn direct(&self) -> Vec<Snowflake> {
         self.direct.iter().rev().copied().collect()
     }
 
-    /// Somebody talks in a direct chat; whether it is a new one, and they have to be stored.
-    pub(crate) fn talks_in(&mut self, chat: Snowflake) -> bool {
+    /// Notes a message in a direct chat. Returns whether the chat is new, so that the chats must be stored.
+    pub(crate) fn note_message_in(&mut self, chat: Snowflake) -> bool {
         if self.direct.last() == Some(&chat) {
             return false;
         }
@@ -68,11 +66,11 @@ mod tests {
     #[test]
     fn a_chat_is_stored_once_and_the_latest_comes_first() {
         let id = |number: u64| Snowflake::parse(&number.to_string()).expect("an id");
-        let mut places = Places::default();
+        let mut chats = KnownChats::default();
 
-        let stored: Vec<_> = [1, 2, 1, 1, 3, 2].into_iter().map(|chat| places.talks_in(id(chat))).collect();
+        let stored: Vec<_> = [1, 2, 1, 1, 3, 2].into_iter().map(|chat| chats.note_message_in(id(chat))).collect();
 
         assert_eq!(stored, [true, true, false, false, true, false]);
-        assert_eq!(Places::parse(&places.to_text()).direct(), [id(2), id(3), id(1)]);
+        assert_eq!(KnownChats::parse(&chats.to_text()).direct(), [id(2), id(3), id(1)]);
     }
 }

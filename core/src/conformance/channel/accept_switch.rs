@@ -1,4 +1,4 @@
-//! A gateway whose store is a door, for checks of what comes in.
+//! A gateway whose store opens and closes on demand, for checks of inbound events.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,7 +18,7 @@ use crate::{
     model::{
         agent::AgentName,
         event::InboundEvent,
-        settings::{Policies, Settings, Words},
+        settings::{Policies, Settings, Templates},
     },
     ports::{
         clock::SystemClock,
@@ -26,10 +26,10 @@ use crate::{
     },
 };
 
-/// How long to wait for what must come.
+/// How long to wait for a condition before the check fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A gateway with the double's adapter, no agent, and this store.
+/// Starts a gateway with the double's adapter, no agent, and `store`.
 pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) -> Engine {
     let parts = Parts {
         store,
@@ -40,60 +40,60 @@ pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) 
             default_agent: AgentName::from("nobody"),
             channel_agents: HashMap::new(),
             access: HashMap::new(),
-            tells_reactions: HashSet::new(),
+            reaction_channels: HashSet::new(),
             max_attachment: 1 << 20,
             policies: Policies::default(),
-            words: Words::default(),
+            templates: Templates::default(),
             max_concurrent_turns: 1,
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
         },
     };
-    Engine::start(parts).await.expect("an empty store can be read")
+    Engine::start(parts).await.expect("the engine starts on an empty store")
 }
 
-/// Waits until something holds.
+/// Waits until `holds` returns true.
 pub(super) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let waiting = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "in vain: {what}");
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "waited in vain: {what}");
 }
 
-/// Lets events in when it is open, and remembers them.
+/// A store layer that accepts and records events while it is open, and rejects them while it is closed.
 #[derive(Default)]
-pub(super) struct Door {
+pub(super) struct AcceptSwitch {
     pub(super) is_open: AtomicBool,
-    pub(super) knocks: AtomicU64,
-    taken: Mutex<Vec<Arc<InboundEvent>>>,
+    pub(super) accept_calls: AtomicU64,
+    accepted: Mutex<Vec<Arc<InboundEvent>>>,
 }
 
-impl Door {
-    /// What it has taken so far, in order.
-    pub(super) fn taken(&self) -> Vec<Arc<InboundEvent>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+impl AcceptSwitch {
+    /// The events accepted so far, in order.
+    pub(super) fn accepted(&self) -> Vec<Arc<InboundEvent>> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 #[async_trait]
-impl Layer for Arc<Door> {
+impl Layer for Arc<AcceptSwitch> {
     type Pass = ();
 
-    async fn reads(&self) {}
+    async fn before_read(&self) {}
 
-    async fn writes(&self) -> Result<(), StoreError> {
+    async fn before_write(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn accepts(&self, events: &[NewEvent]) -> Result<(), StoreError> {
-        self.knocks.fetch_add(1, Ordering::SeqCst);
+    async fn before_accept(&self, events: &[NewEvent]) -> Result<(), StoreError> {
+        self.accept_calls.fetch_add(1, Ordering::SeqCst);
         if !self.is_open.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("the disk is full".to_owned()));
         }
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.extend(events.iter().map(|new| Arc::clone(&new.event)));
+        let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        accepted.extend(events.iter().map(|new| Arc::clone(&new.event)));
         Ok(())
     }
 }

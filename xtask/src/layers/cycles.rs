@@ -1,42 +1,42 @@
-//! Modules that use each other in a circle.
+//! Finds cycles of modules that use each other.
 //!
-//! What is inside a module may use what it is part of; that alone makes no circle.
+//! A module may use the modules that contain it; that alone is not a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::modules::Reference;
 
-/// Every circle, with the references that tie it.
+/// Describes every cycle, with the references that form it.
 pub(super) fn problems(name: &str, references: &BTreeSet<Reference>) -> Vec<String> {
     let mut arrows: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for arrow in references.iter().filter(|arrow| !is_inside(&arrow.from, &arrow.to)) {
         arrows.entry(&arrow.from).or_default().insert(&arrow.to);
     }
     let reached: BTreeMap<&str, BTreeSet<&str>> = arrows.keys().map(|from| (*from, reach(from, &arrows))).collect();
-    let leads = |from: &str, to: &str| reached.get(from).is_some_and(|reached| reached.contains(to));
+    let reaches = |from: &str, to: &str| reached.get(from).is_some_and(|reached| reached.contains(to));
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let mut problems = Vec::new();
-    for module in arrows.keys().copied().filter(|module| leads(module, module)) {
+    for module in arrows.keys().copied().filter(|module| reaches(module, module)) {
         if seen.contains(module) {
             continue;
         }
-        let circle: BTreeSet<&str> =
-            arrows.keys().copied().filter(|other| leads(module, other) && leads(other, module)).collect();
-        seen.extend(&circle);
-        let is_tie = |arrow: &&Reference| circle.contains(&*arrow.from) && circle.contains(&*arrow.to);
-        let ties = references.iter().filter(is_tie);
-        let ties = ties.map(|arrow| format!("\n    {} uses {} of {}", arrow.from, arrow.what, arrow.to));
-        problems.push(format!("{name}: {} modules in a circle{}", circle.len(), ties.collect::<String>()));
+        let cycle: BTreeSet<&str> =
+            arrows.keys().copied().filter(|other| reaches(module, other) && reaches(other, module)).collect();
+        seen.extend(&cycle);
+        let is_in_cycle = |arrow: &&Reference| cycle.contains(&*arrow.from) && cycle.contains(&*arrow.to);
+        let edges = references.iter().filter(is_in_cycle);
+        let edges = edges.map(|arrow| format!("\n    {} uses {} of {}", arrow.from, arrow.what, arrow.to));
+        problems.push(format!("{name}: {} modules form a cycle{}", cycle.len(), edges.collect::<String>()));
     }
     problems
 }
 
-/// Whether a module is inside another one. The crate's root has no name, and holds all of them.
+/// Whether a module is inside another one. The crate's root has the empty name, and contains all modules.
 fn is_inside(module: &str, other: &str) -> bool {
     other.is_empty() || module.strip_prefix(other).is_some_and(|rest| rest.starts_with("::"))
 }
 
-/// Where the arrows from a module lead, over others too.
+/// All modules that can be reached from a module, directly or through others.
 fn reach<'a>(from: &str, arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut next: Vec<&str> = arrows.get(from).into_iter().flatten().copied().collect();
@@ -57,13 +57,13 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_found_with_what_ties_it() {
+    fn a_cycle_is_found_with_what_ties_it() {
         let road = [arrow("a", "b"), arrow("b", "c"), arrow("a", "c")];
         assert!(problems("x", &BTreeSet::from(road.clone())).is_empty());
 
         let found = problems("x", &road.into_iter().chain([arrow("c", "b")]).collect());
 
-        assert_eq!(found, ["x: 2 modules in a circle\n    b uses Thing of c\n    c uses Thing of b"]);
+        assert_eq!(found, ["x: 2 modules form a cycle\n    b uses Thing of c\n    c uses Thing of b"]);
     }
 
     #[test]

@@ -1,75 +1,71 @@
-//! What is remembered of events that others refer to. What is not is asked for again.
+//! Remembers events that other events refer to. Those that are forgotten are requested again.
 
 use quick_cache::sync::Cache;
 use rejoinder_core::{Directed, TurnId};
 
 use crate::payload::{Event, Message};
 
-/// How many events are remembered.
 const REMEMBERED: usize = 8192;
 
-/// What is remembered of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
-    /// Who sent it.
+pub(crate) struct RememberedEvent {
+    /// The user id.
     pub(crate) sender: String,
-    /// What it says.
+    /// The body, after edits.
     pub(crate) text: String,
-    /// The thread it is in.
+    /// The root of the thread that it is in.
     pub(crate) thread: Option<String>,
-    /// The question it is.
-    pub(crate) asks: Option<Asked>,
-    /// How it was directed at us, where that was seen.
+    /// Set if it is a question of ours.
+    pub(crate) question: Option<Question>,
+    /// `None` if it was not normalised by this process.
     pub(crate) directed: Option<Directed>,
-    /// Whether somebody took it back.
-    pub(crate) is_taken_back: bool,
+    /// Whether it was redacted.
+    pub(crate) is_redacted: bool,
 }
 
-/// A question of ours.
+/// A question of ours, with its choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
-    /// The turn whose answer it is.
+pub(crate) struct Question {
+    /// The turn that the question answers.
     pub(crate) turn: TurnId,
-    /// What may be picked.
     pub(crate) choices: Vec<String>,
-    /// Who may pick; `None`: everybody in the room.
+    /// The user who may pick; `None`: everybody in the room.
     pub(crate) chooser: Option<String>,
-    /// Whether it says already what was picked.
+    /// Whether it was edited to show what was picked.
     pub(crate) is_closed: bool,
 }
 
-impl Asked {
-    /// Whether what `user` says in words may be a pick. Else it is a message like any other: a press that comes too late
-    /// changes nothing, but words want an answer.
-    pub(crate) fn may_be_told_by(&self, user: &str) -> bool {
+impl Question {
+    /// Whether a text from `user` may be a pick. If not, it is an ordinary message: a press that comes too late can be
+    /// ignored, but a text wants an answer.
+    pub(crate) fn may_be_answered_by(&self, user: &str) -> bool {
         !self.is_closed && self.chooser.as_deref().is_none_or(|chooser| chooser == user)
     }
 }
 
-impl Known {
-    /// What there is to know of an event.
+impl RememberedEvent {
     pub(crate) fn of(event: &Event) -> Self {
         let message = event.message().unwrap_or_default();
         let Message { body, relates_to, ours, new_content, .. } = message;
-        let asks = ours.and_then(|ours| {
+        let question = ours.and_then(|ours| {
             let turn = ours.turn?.parse().ok()?;
             let (choices, chooser, is_closed) = (ours.choices, ours.chooser, ours.picked.is_some());
-            (!choices.is_empty()).then_some(Asked { turn, choices, chooser, is_closed })
+            (!choices.is_empty()).then_some(Question { turn, choices, chooser, is_closed })
         });
         Self {
             sender: event.sender.clone(),
             text: new_content.map_or(body, |new| new.body),
             thread: relates_to.thread().map(str::to_owned),
-            asks,
+            question,
             directed: None,
-            is_taken_back: event.is_redacted(),
+            is_redacted: event.is_redacted(),
         }
     }
 }
 
-/// The latest events, by their room and their id: anybody may name an event of another room.
+/// The latest events, by room and id: the id alone would let people refer to events of other rooms.
 #[derive(Debug)]
-pub(crate) struct Memory(Cache<(Box<str>, Box<str>), Known>);
+pub(crate) struct Memory(Cache<(Box<str>, Box<str>), RememberedEvent>);
 
 impl Default for Memory {
     fn default() -> Self {
@@ -78,21 +74,21 @@ impl Default for Memory {
 }
 
 impl Memory {
-    pub(crate) fn get(&self, room: &str, event: &str) -> Option<Known> {
+    pub(crate) fn get(&self, room: &str, event: &str) -> Option<RememberedEvent> {
         self.0.get(&key(room, event))
     }
 
-    /// Remembers an event. What takes the place of another changes what is known of that one.
+    /// Remembers an event. An edit updates the event that it replaces, if both have the same sender.
     pub(crate) fn note(&self, room: &str, event: &Event, directed: Option<Directed>) {
         if event.state_key.is_some() || event.is_redacted() {
             return;
         }
-        let known = Known { directed, ..Known::of(event) };
+        let known = RememberedEvent { directed, ..RememberedEvent::of(event) };
         match event.relation().replaces() {
             Some(original) => {
                 if let Some(earlier) = self.get(room, original).filter(|earlier| earlier.sender == known.sender) {
-                    let asks = known.asks.or(earlier.asks);
-                    self.0.insert(key(room, original), Known { text: known.text, asks, ..earlier });
+                    let question = known.question.or(earlier.question);
+                    self.0.insert(key(room, original), RememberedEvent { text: known.text, question, ..earlier });
                 }
             }
             None if event.message().is_some() => self.0.insert(key(room, &event.id), known),
@@ -100,15 +96,14 @@ impl Memory {
         }
     }
 
-    /// Remembers that an event was taken back, where it is remembered.
-    pub(crate) fn note_taken_back(&self, room: &str, event: &str) {
+    /// Marks an event as redacted, if it is remembered.
+    pub(crate) fn note_redacted(&self, room: &str, event: &str) {
         if let Some(known) = self.get(room, event) {
-            self.learn(room, event, Known { is_taken_back: true, ..known });
+            self.insert(room, event, RememberedEvent { is_redacted: true, ..known });
         }
     }
 
-    /// Remembers what was learnt of an event.
-    pub(crate) fn learn(&self, room: &str, event: &str, known: Known) {
+    pub(crate) fn insert(&self, room: &str, event: &str, known: RememberedEvent) {
         self.0.insert(key(room, event), known);
     }
 }

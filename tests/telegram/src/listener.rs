@@ -1,5 +1,5 @@
-//! The listener and its connections, which can be refused and broken: a fault must be able to end a
-//! connection at any moment, with or without a reset, and an outage must look like one.
+//! The listener and its connections, which can be refused and broken: faults end connections at any moment, with or without
+//! a reset, and outages refuse them.
 
 use std::{
     future::Future,
@@ -26,29 +26,29 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Whether connections are taken.
+/// Whether connections are accepted.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    pub(crate) open: bool,
-    /// Ends the connections that were taken since it was made.
-    pub(crate) all: CancellationToken,
+pub(crate) struct ListenerState {
+    pub(crate) is_open: bool,
+    /// Cancelling it ends all connections accepted since it was created.
+    pub(crate) connections: CancellationToken,
 }
 
-/// How long a port is waited for that another double is just leaving.
-const LEAVING: Duration = Duration::from_secs(2);
+/// How long to wait for a port that another double is just releasing.
+const BIND_RETRY: Duration = Duration::from_secs(2);
 
 /// A listener that can be closed for a while without losing its port.
-pub(crate) struct Door {
+pub(crate) struct PausableListener {
     at: SocketAddr,
     listener: TcpListener,
-    entry: watch::Receiver<Entry>,
+    state: watch::Receiver<ListenerState>,
 }
 
-impl Door {
+impl PausableListener {
     /// # Errors
-    /// When the address is taken.
-    pub(crate) async fn new(at: SocketAddr, entry: watch::Receiver<Entry>) -> io::Result<Self> {
-        let end = Instant::now() + LEAVING;
+    /// If the address is in use.
+    pub(crate) async fn new(at: SocketAddr, state: watch::Receiver<ListenerState>) -> io::Result<Self> {
+        let end = Instant::now() + BIND_RETRY;
         let listener = loop {
             match TcpListener::bind(at).await {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < end => {
@@ -57,24 +57,24 @@ impl Door {
                 bound => break bound?,
             }
         };
-        Ok(Self { at: listener.local_addr()?, listener, entry })
+        Ok(Self { at: listener.local_addr()?, listener, state })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.at
     }
 
-    /// Refuses connections until the entry is open again.
-    async fn closed(&mut self) {
-        // A socket that is bound and does not listen keeps the port, and the system refuses for us.
+    /// Refuses connections until it is open again.
+    async fn refuse_until_open(&mut self) {
+        // A bound socket that does not listen keeps the port, and the system refuses connections to it.
         let spare = bound(SocketAddr::new(self.at.ip(), 0));
         let spare = spare.and_then(|socket| socket.listen(1)).expect("a loopback port is free");
         drop(std::mem::replace(&mut self.listener, spare));
-        let holder = persistently(|| bound(self.at)).await;
-        // Who could change it is gone only when this server goes too.
-        let _ = self.entry.wait_for(|entry| entry.open).await;
+        let holder = retry_until_ok(|| bound(self.at)).await;
+        // An error means that the sender is gone, and then this server ends too.
+        let _ = self.state.wait_for(|state| state.is_open).await;
         let mut holder = Some(holder);
-        self.listener = persistently(|| {
+        self.listener = retry_until_ok(|| {
             let socket = holder.take().map_or_else(|| bound(self.at), Ok)?;
             socket.listen(1024)
         })
@@ -89,8 +89,8 @@ fn bound(at: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Tries until it works.
-async fn persistently<T>(mut what: impl FnMut() -> io::Result<T>) -> T {
+/// Retries until it succeeds.
+async fn retry_until_ok<T>(mut what: impl FnMut() -> io::Result<T>) -> T {
     loop {
         match what() {
             Ok(it) => return it,
@@ -99,29 +99,29 @@ async fn persistently<T>(mut what: impl FnMut() -> io::Result<T>) -> T {
     }
 }
 
-impl Listener for Door {
+impl Listener for PausableListener {
     type Io = Stream;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
-            let entry = self.entry.borrow_and_update().clone();
-            if !entry.open {
-                self.closed().await;
+            let state = self.state.borrow_and_update().clone();
+            if !state.is_open {
+                self.refuse_until_open().await;
                 continue;
             }
-            let taken = tokio::select! {
+            let accepted = tokio::select! {
                 biased;
-                _ = self.entry.changed() => continue,
-                taken = self.listener.accept() => taken,
+                _ = self.state.changed() => continue,
+                accepted = self.listener.accept() => accepted,
             };
-            match taken {
+            match accepted {
                 Ok((stream, from)) => {
-                    // Answers are small, and are waited for.
+                    // Responses are small, and clients wait for them.
                     let _ = stream.set_nodelay(true);
-                    return (Stream::new(stream, &entry.all), from);
+                    return (Stream::new(stream, &state.connections), from);
                 }
-                // Too many open files: some will be closed.
+                // Too many open files: wait until some are closed.
                 Err(_) => sleep(Duration::from_millis(20)).await,
             }
         }
@@ -135,48 +135,48 @@ impl Listener for Door {
 /// A connection that can be broken from elsewhere.
 pub(crate) struct Stream {
     tcp: TcpStream,
-    line: Line,
+    handle: ConnectionHandle,
     broken: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
-/// What a connection is broken with.
+/// A handle that breaks a connection.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct ConnectionHandle {
     broken: CancellationToken,
     reset: Arc<AtomicBool>,
 }
 
-impl Line {
-    /// Ends the connection; the other side reads its end.
+impl ConnectionHandle {
+    /// Ends the connection so that the peer reads its end.
     pub(crate) fn close(&self) {
         self.broken.cancel();
     }
 
-    /// Ends the connection; the other side reads an error.
+    /// Ends the connection so that the peer gets an error.
     pub(crate) fn reset(&self) {
         self.reset.store(true, Ordering::Release);
         self.broken.cancel();
     }
 }
 
-impl Connected<IncomingStream<'_, Door>> for Line {
-    fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
-        stream.io().line.clone()
+impl Connected<IncomingStream<'_, PausableListener>> for ConnectionHandle {
+    fn connect_info(stream: IncomingStream<'_, PausableListener>) -> Self {
+        stream.io().handle.clone()
     }
 }
 
 impl Stream {
-    fn new(tcp: TcpStream, all: &CancellationToken) -> Self {
-        let broken = all.child_token();
-        let line = Line { broken: broken.clone(), reset: Arc::default() };
-        Self { tcp, line, broken: Box::pin(broken.cancelled_owned()) }
+    fn new(tcp: TcpStream, connections: &CancellationToken) -> Self {
+        let broken = connections.child_token();
+        let handle = ConnectionHandle { broken: broken.clone(), reset: Arc::default() };
+        Self { tcp, handle, broken: Box::pin(broken.cancelled_owned()) }
     }
 
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        if !self.line.broken.is_cancelled() && self.broken.as_mut().poll(context).is_pending() {
+        if !self.handle.broken.is_cancelled() && self.broken.as_mut().poll(context).is_pending() {
             return Ok(());
         }
-        if self.line.reset.load(Ordering::Acquire) {
+        if self.handle.reset.load(Ordering::Acquire) {
             let _ = self.tcp.set_zero_linger();
         }
         Err(io::ErrorKind::ConnectionReset.into())
@@ -215,7 +215,7 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Broken or not, there is nothing left to say.
+        // A broken connection is shut down too.
         let _ = self.check(context);
         Pin::new(&mut self.tcp).poll_shutdown(context)
     }

@@ -1,0 +1,136 @@
+//! Rooms that cannot be read to their end now. They are retried until they can be, while other rooms continue.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use matrix_sdk::ruma::{OwnedRoomId, RoomId};
+use rejoinder_core::Backoff;
+use rejoinder_kit::{Receiver, RunEnd};
+use tokio::sync::Notify;
+
+use super::rooms::SyncedEvents;
+use crate::{Matrix, Session};
+
+/// The cursor that stores the list, so that it survives a restart.
+const LIST: &str = "late";
+
+/// Shortest pause before rooms are retried.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// The rooms that are behind.
+#[derive(Debug, Default)]
+pub(crate) struct LaggingRooms {
+    rooms: Mutex<HashMap<OwnedRoomId, Lag>>,
+    more: Notify,
+}
+
+/// How far a room is behind.
+#[derive(Clone, Debug, Default)]
+struct Lag {
+    /// The sync token up to which the room is stored.
+    since: Option<String>,
+    /// How many times a sync left the room's events for later.
+    deferred: u64,
+}
+
+impl LaggingRooms {
+    /// Whether the room is behind, so that its new events are left for later. Counts them if it is.
+    pub(super) fn defer_events(&self, room: &RoomId) -> bool {
+        self.lock().get_mut(room).map(|lag| lag.deferred += 1).is_some()
+    }
+
+    /// Removes a room that was read to its end, unless more was left for later since. Returns whether it was removed.
+    fn remove_if_caught_up(&self, room: &RoomId, deferred: u64) -> bool {
+        let mut rooms = self.lock();
+        let is_end = rooms.get(room).is_some_and(|lag| lag.deferred == deferred);
+        is_end && rooms.remove(room).is_some()
+    }
+
+    fn list(&self) -> String {
+        let rooms = self.lock();
+        let list: HashMap<_, _> = rooms.iter().map(|(room, lag)| (room, &lag.since)).collect();
+        serde_json::to_string(&list).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<OwnedRoomId, Lag>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Matrix {
+    /// Loads the stored list.
+    pub(super) async fn load_lagging(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+        let stored = receiver.cursor(LIST).await?.unwrap_or_default();
+        let stored: HashMap<OwnedRoomId, Option<String>> = serde_json::from_str(&stored).unwrap_or_default();
+        let rooms = stored.into_iter().map(|(room, since)| (room, Lag { since, deferred: 0 }));
+        self.lagging.lock().extend(rooms);
+        self.lagging.more.notify_one();
+        Ok(())
+    }
+
+    /// Adds a room that is stored up to `since` and cannot be read further now.
+    pub(super) async fn mark_lagging(
+        &self,
+        room: &RoomId,
+        since: Option<&str>,
+        receiver: &Receiver<'_>,
+    ) -> Result<(), RunEnd> {
+        tracing::warn!(channel = %self.channel, %room, "cannot read a room to its end, retrying; other rooms continue");
+        let lag = Lag { since: since.map(str::to_owned), deferred: 0 };
+        self.lagging.lock().entry(room.to_owned()).or_insert(lag);
+        receiver.move_cursor(LIST, &self.lagging.list()).await?;
+        self.lagging.more.notify_one();
+        Ok(())
+    }
+
+    /// Reads rooms that are behind, until the run ends.
+    pub(super) async fn catch_up_lagging(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+        let mut backoff = Backoff::default();
+        loop {
+            let rooms: Vec<_> = self.lagging.lock().iter().map(|(room, it)| (room.clone(), it.clone())).collect();
+            if rooms.is_empty() {
+                backoff.reset();
+                receiver.until_shutdown(self.lagging.more.notified()).await?;
+                continue;
+            }
+            for (id, lag) in rooms {
+                let is_read = match session.client.get_room(&id) {
+                    Some(room) => {
+                        let since = lag.since.as_deref();
+                        self.store_room(session, &room, SyncedEvents::nothing(), since, receiver).await?
+                    }
+                    None => true,
+                };
+                if is_read && self.lagging.remove_if_caught_up(&id, lag.deferred) {
+                    tracing::info!(channel = %self.channel, room = %id, "a room has caught up");
+                    receiver.move_cursor(LIST, &self.lagging.list()).await?;
+                }
+            }
+            if !self.lagging.lock().is_empty() {
+                receiver.pause(backoff.pause().max(PAUSE)).await?;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_room_is_read_to_its_end_when_nothing_came_meanwhile() {
+        let (lagging, room) = (LaggingRooms::default(), RoomId::parse("!a:example.org").expect("a room"));
+
+        assert!(!lagging.defer_events(&room), "not behind");
+        lagging.lock().insert(room.clone(), Lag { since: Some("s1".to_owned()), deferred: 0 });
+        assert_eq!(lagging.list(), r#"{"!a:example.org":"s1"}"#);
+        assert!(lagging.defer_events(&room));
+
+        assert!(!lagging.remove_if_caught_up(&room, 0), "more was left");
+        assert!(lagging.remove_if_caught_up(&room, 1));
+        assert!(!lagging.defer_events(&room));
+    }
+}

@@ -1,0 +1,47 @@
+//! Retries of writes to the store.
+
+use tracing::{error, warn};
+
+use crate::{
+    lifecycle::Lifecycle,
+    model::ids::TurnId,
+    pauses::{self, GrowingPause},
+    ports::store::StoreError,
+};
+
+/// How often the store may reject a write, other than because it cannot write, before it is given up.
+const MAX_REJECTED: u32 = 10;
+
+/// The retries of one write.
+pub(crate) struct StoreRetry {
+    what: &'static str,
+    turn: TurnId,
+    lifecycle: Lifecycle,
+    pauses: GrowingPause,
+    rejected: u32,
+    is_limited: bool,
+}
+
+impl StoreRetry {
+    pub(super) const fn new(what: &'static str, turn: TurnId, lifecycle: Lifecycle) -> Self {
+        Self { what, turn, lifecycle, pauses: GrowingPause::new(pauses::STORE), rejected: 0, is_limited: true }
+    }
+
+    /// Retries as long as the gateway runs, even if the store rejects the write again and again.
+    pub(crate) fn unlimited(self) -> Self {
+        Self { is_limited: false, ..self }
+    }
+
+    /// Waits before the next try. `false` if there is none: the gateway has ended, or the store rejected the write too
+    /// often.
+    pub(crate) async fn wait(&mut self, error: &StoreError) -> bool {
+        let Self { what, turn, .. } = self;
+        self.rejected += u32::from(!matches!(error, StoreError::Unavailable(_)));
+        if self.is_limited && self.rejected > MAX_REJECTED {
+            error!(%turn, what, %error, "storing failed, giving up");
+            return false;
+        }
+        warn!(%turn, what, %error, "storing failed, retrying");
+        self.lifecycle.pause(self.pauses.next()).await
+    }
+}

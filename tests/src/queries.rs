@@ -1,0 +1,65 @@
+//! What a test queries a gateway for.
+
+use serde_json::Value;
+
+use crate::{Gateway, eventually};
+
+impl Gateway {
+    /// Waits until nothing is owed any more.
+    ///
+    /// # Panics
+    /// If something is still owed after [`PATIENCE`](crate::PATIENCE).
+    pub async fn until_settled(&self) {
+        eventually("nothing is owed", async || self.open_turns().is_empty().then_some(())).await;
+    }
+
+    /// The id of the only turn of this gateway, in any state.
+    ///
+    /// # Panics
+    /// If there is no turn, or more than one.
+    #[must_use]
+    pub fn only_turn(&self) -> String {
+        let list: Value =
+            serde_json::from_str(&self.output_of(&["turns", "list", "--json"])).expect("the list is JSON");
+        let items = list["items"].as_array().expect("the list has items");
+        assert_eq!(items.len(), 1, "{items:#?}");
+        items[0]["turn_id"].as_str().expect("a turn has an id").to_owned()
+    }
+
+    /// How many turns ended as `undeliverable`.
+    #[must_use]
+    pub fn undeliverable(&self) -> usize {
+        self.turns("undeliverable").len()
+    }
+
+    /// Whether `/readyz` reports ready, and its body.
+    ///
+    /// # Panics
+    /// If it does not respond.
+    pub async fn readiness(&self) -> (bool, String) {
+        let response = self.http().get(format!("{}/readyz", self.url())).send().await.expect("/readyz responds");
+        (response.status().is_success(), response.text().await.expect("it says something"))
+    }
+
+    /// Waits until `/readyz` reports not ready for a reason that contains `reason`; returns its body.
+    ///
+    /// # Panics
+    /// If that does not happen in time.
+    pub async fn until_not_ready(&self, reason: &str) -> String {
+        let about = format!("the gateway is not ready: {reason}");
+        eventually(&about, async || {
+            let (is_ready, body) = self.readiness().await;
+            (!is_ready && body.contains(reason)).then_some(body)
+        })
+        .await
+    }
+
+    /// The body of `/metrics`.
+    ///
+    /// # Panics
+    /// If it does not respond.
+    pub async fn metrics(&self) -> String {
+        let response = self.http().get(format!("{}/metrics", self.url())).send().await.expect("/metrics responds");
+        response.text().await.expect("the metrics are text")
+    }
+}
