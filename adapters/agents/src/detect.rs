@@ -51,8 +51,8 @@ pub struct FoundServer {
     pub models: Vec<String>,
 }
 
-/// Asks the servers of `candidates` for their models, in parallel, for at most a second. Omits servers that do not answer with a
-/// list of models.
+/// Asks the servers of `candidates` for their models, in parallel, for at most a second. Omits servers that do not answer with
+/// a list of models.
 pub async fn find_local(http: &reqwest::Client, candidates: &ServerCandidates) -> Vec<FoundServer> {
     let environment = candidates.environment.as_ref();
     let ollama = Some(&candidates.ollama).filter(|ollama| environment != Some(ollama));

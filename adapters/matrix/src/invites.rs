@@ -60,7 +60,8 @@ impl Default for RoomJoins {
 }
 
 impl RoomJoins {
-    /// Whether to try a room now. If so, it counts as being tried until [`failed`](Self::failed) or [`joined`](Self::joined).
+    /// Whether to try a room now. If so, it counts as being tried until [`failed`](Self::failed) or
+    /// [`joined`](Self::joined).
     fn begin(&self, room: &RoomId, now: Timestamp) -> bool {
         let mut state = self.lock();
         state.may_try(room, now) && state.joining.insert(room.to_owned())

@@ -193,7 +193,7 @@ impl Matrix {
         }
         let before = receiver.cursor(DEVICE).await?;
         let open = || Box::pin(session::open(&self.options, &self.folder, &self.http, before.as_deref()));
-        let judge = |error: &SessionError| match error {
+        let classify = |error: &SessionError| match error {
             SessionError::Unreachable { retry_after, .. } => Ok(retry_after.unwrap_or_default()),
             SessionError::Unauthorized(detail) => {
                 self.health.inbound_fails(format!("the homeserver refused: {detail}"));
@@ -204,7 +204,7 @@ impl Matrix {
                 Err(ChannelError::Failed(error.to_string()))
             }
         };
-        let client = receiver.ask("the homeserver", open, judge).await?;
+        let client = receiver.ask("the homeserver", open, classify).await?;
         let user = client.user_id().map(ToString::to_string).unwrap_or_default();
         let device = client.device_id().map(ToString::to_string).unwrap_or_default();
         tracing::info!(channel = %self.channel, user, device, "logged in");

@@ -165,7 +165,7 @@ impl ChannelAdapter for WebchatAdapter {
         let mut changes = intake.follow();
         let closing = shutdown.child_token();
         let sockets = TaskTracker::new();
-        let open =
+        let context =
             SocketContext { intake, closing: closing.clone(), sockets: sockets.clone(), since: self.clock.now() };
         // However the run ends: first no new sockets open, then the open ones close.
         let closing = closing.drop_guard();

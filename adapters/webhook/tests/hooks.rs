@@ -134,7 +134,7 @@ async fn the_same_key_waits_for_the_answer_that_is_on_its_way() {
     let hook = Hook::start().await;
     let request = || hook.post().header("idempotency-key", "k1").json(&json!({"message": "wait for me"}));
     let first = tokio::spawn(request().send());
-    hook.agent_waits().await;
+    hook.until_agent_waits().await;
 
     let again = tokio::spawn(request().send());
     hook.release_agent();
@@ -230,17 +230,17 @@ async fn the_result_of_a_removed_hook_is_read_with_its_key() {
     let token_only = json_of(&hook.send(hook.post().header("prefer", "wait=0").body("count")).await);
     let token_only = token_only["result_url"].as_str().unwrap().to_owned();
 
-    hook.is_removed().await;
+    hook.remove_hook().await;
 
     let fetch = async |url: &str| {
         let client = reqwest::Client::builder().build().unwrap();
-        hook.send(client.get(hook.now_at(url)).header("prefer", "wait=5")).await
+        hook.send(client.get(hook.current_url(url)).header("prefer", "wait=5")).await
     };
     let result = fetch(&answered).await;
     assert_eq!((result.status.as_u16(), json_of(&result)["reply"].as_str()), (200, Some("run 1")));
     let result = fetch(&owed).await;
     assert_eq!((result.status.as_u16(), json_of(&result)["status"].as_str()), (202, Some("accepted")));
-    assert_eq!(json_of(&result)["result_url"].as_str(), Some(&*hook.now_at(&owed)));
+    assert_eq!(json_of(&result)["result_url"].as_str(), Some(&*hook.current_url(&owed)));
     for wrong in [
         answered.split('?').next().unwrap().to_owned(),
         answered.replace("/siri/", "/other/"),
@@ -250,7 +250,7 @@ async fn the_result_of_a_removed_hook_is_read_with_its_key() {
         assert_eq!(fetch(&wrong).await.status, 404, "{wrong}");
     }
     assert_eq!(hook.send(hook.post().body("count")).await.status, 404, "it accepts nothing");
-    hook.engine_stops().await;
+    hook.stop_engine().await;
 }
 
 /// M6.
@@ -325,7 +325,7 @@ async fn a_turn_that_was_called_off_says_so() {
     let hook = Hook::start().await;
     let body = |message: &str| json!({"message": message, "sender": "ann"});
     let asking = tokio::spawn(hook.post().json(&body("wait for me")).send());
-    hook.agent_waits().await;
+    hook.until_agent_waits().await;
 
     let stopped = hook.ask(body("/stop")).await;
 
@@ -338,7 +338,7 @@ async fn a_turn_that_was_called_off_says_so() {
 #[tokio::test]
 async fn a_hook_that_takes_nothing_in_says_when_to_come_back() {
     let hook = Hook::start().await;
-    hook.engine_stops().await;
+    hook.stop_engine().await;
 
     let refused = hook.ask(json!({"message": "say hello"})).await;
 
@@ -351,7 +351,7 @@ async fn a_hook_that_takes_nothing_in_says_when_to_come_back() {
 async fn a_caller_that_still_waits_at_the_end_gets_an_address() {
     let hook = Hook::start().await;
     let asking = tokio::spawn(hook.post().json(&json!({"message": "wait for me"})).send());
-    hook.agent_waits().await;
+    hook.until_agent_waits().await;
 
     hook.stop_waiting.cancel();
 

@@ -106,7 +106,7 @@ pub(crate) fn done() -> Piece {
 
 /// A request that the server received.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     /// The other end of the connection.
     pub(crate) from: SocketAddr,
     pub(crate) path: String,
@@ -117,7 +117,7 @@ pub(crate) struct Asked {
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Answer>,
-    asked: Vec<Asked>,
+    requests: Vec<ReceivedRequest>,
 }
 
 /// Sends the scripted answers in order, and then 418.
@@ -140,7 +140,7 @@ pub(crate) fn agent_with(settings: OpenAiSection) -> OpenAi {
 
 impl Server {
     pub(crate) async fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
-        let script = Arc::new(Mutex::new(Script { answers: answers.into_iter().collect(), asked: Vec::new() }));
+        let script = Arc::new(Mutex::new(Script { answers: answers.into_iter().collect(), requests: Vec::new() }));
         let app = Router::new()
             .route("/v1/chat/completions", post(respond))
             .route("/v1/models", get(respond))
@@ -161,8 +161,8 @@ impl Server {
         Self { base_url, script, stop }
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.script.lock().expect("not poisoned").asked.clone()
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.script.lock().expect("not poisoned").requests.clone()
     }
 
     pub(crate) fn settings(&self) -> OpenAiSection {
@@ -174,7 +174,7 @@ impl Server {
     }
 
     /// Runs an agent with the default settings once.
-    pub(crate) async fn run(&self) -> Ran {
+    pub(crate) async fn run(&self) -> FinishedRun {
         run(&self.agent(), turn("Hi")).await
     }
 }
@@ -195,7 +195,7 @@ async fn respond(
     let answer = {
         let mut script = script.lock().expect("not poisoned");
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        script.asked.push(Asked { from, path: uri.to_string(), headers, body });
+        script.requests.push(ReceivedRequest { from, path: uri.to_string(), headers, body });
         script.answers.pop_front().unwrap_or_else(|| Answer::error(418, "the script is over"))
     };
     let mut response = Response::builder().status(answer.status);
@@ -220,7 +220,7 @@ pub(crate) fn client() -> reqwest::Client {
 
 /// The result of a run and the events it reported.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct FinishedRun {
     pub(crate) outcome: Result<Outcome, AgentError>,
     /// The reported text at the end of the run.
     pub(crate) drafts: String,
@@ -231,7 +231,7 @@ pub(crate) struct Ran {
     pub(crate) sent: Vec<String>,
 }
 
-impl Ran {
+impl FinishedRun {
     /// The text of the reply.
     #[track_caller]
     pub(crate) fn reply(self) -> String {
@@ -243,12 +243,16 @@ impl Ran {
 }
 
 /// Runs `agent` on `turn`; the first message it sends becomes the turn's answer.
-pub(crate) async fn run(agent: &dyn AgentRuntime, turn: AgentTurn) -> Ran {
+pub(crate) async fn run(agent: &dyn AgentRuntime, turn: AgentTurn) -> FinishedRun {
     run_with(agent, turn, |sent| if sent == 0 { SendResult::Claimed } else { SendResult::Suppressed }).await
 }
 
-/// Runs `agent` on `turn`; `judge` gets the number of messages sent before this one.
-pub(crate) async fn run_with(agent: &dyn AgentRuntime, turn: AgentTurn, judge: impl Fn(usize) -> SendResult) -> Ran {
+/// Runs `agent` on `turn`; `send_result` gets the number of messages sent before this one.
+pub(crate) async fn run_with(
+    agent: &dyn AgentRuntime,
+    turn: AgentTurn,
+    send_result: impl Fn(usize) -> SendResult,
+) -> FinishedRun {
     let (events, mut reported) = RunEvents::channel();
     let listen = async {
         let mut heard = (String::new(), Vec::new(), None, Vec::new(), String::new());
@@ -262,7 +266,7 @@ pub(crate) async fn run_with(agent: &dyn AgentRuntime, turn: AgentTurn, judge: i
                 RunEvent::Tool(name) => heard.1.push(name),
                 RunEvent::Usage(usage) => heard.2 = Some(usage),
                 RunEvent::Send(Reply { text, .. }, answer) => {
-                    let _ = answer.send(judge(heard.3.len()));
+                    let _ = answer.send(send_result(heard.3.len()));
                     heard.3.push(text);
                 }
             }
@@ -271,7 +275,7 @@ pub(crate) async fn run_with(agent: &dyn AgentRuntime, turn: AgentTurn, judge: i
     };
     let (outcome, (drafts, tools, usage, sent, ever)) =
         tokio::join!(agent.run(turn, events, CancellationToken::new()), listen);
-    Ran { outcome, drafts, ever, tools, usage, sent }
+    FinishedRun { outcome, drafts, ever, tools, usage, sent }
 }
 
 /// A message from Ada in a direct chat with all capabilities.

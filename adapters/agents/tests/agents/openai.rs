@@ -37,14 +37,14 @@ async fn the_server_is_told_the_key_and_the_turn() {
     let id = turn.turn.to_string();
     run(&agent, turn).await.reply();
 
-    let asked = server.asked();
-    assert_eq!(asked[0].path, "/v1/chat/completions");
+    let requests = server.requests();
+    assert_eq!(requests[0].path, "/v1/chat/completions");
     for (name, value) in
         [("authorization", "Bearer sk-secret"), ("x-rejoinder-turn-id", &id), ("x-rejoinder-attempt", "2")]
     {
-        assert_eq!(asked[0].headers[name], value);
+        assert_eq!(requests[0].headers[name], value);
     }
-    assert_eq!(asked[0].body["messages"][1], json!({"role": "user", "content": "Hi"}));
+    assert_eq!(requests[0].body["messages"][1], json!({"role": "user", "content": "Hi"}));
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn an_answer_in_one_piece_is_taken_too() {
 async fn an_empty_answer_is_a_reply_without_text(#[case] answer: Answer) {
     let server = Server::answering([answer]).await;
     let ran = server.run().await;
-    assert_eq!((ran.drafts.as_str(), server.asked().len()), ("", 1));
+    assert_eq!((ran.drafts.as_str(), server.requests().len()), ("", 1));
     assert_eq!(ran.reply(), "");
 }
 
@@ -197,8 +197,8 @@ async fn a_connection_is_used_again() {
     for _ in 0..5 {
         run(&agent, turn("Hi")).await.reply();
     }
-    let asked = server.asked();
-    assert!(asked.iter().all(|one| one.from == asked[0].from), "{asked:?}");
+    let requests = server.requests();
+    assert!(requests.iter().all(|one| one.from == requests[0].from), "{requests:?}");
 }
 
 // The model's choices.
@@ -208,7 +208,7 @@ async fn a_reaction_is_an_answer_and_needs_no_further_request() {
     let server = Server::answering([Answer::calls("", &[("react", json!({"emoji": "👍"}))])]).await;
     let ran = server.run().await;
     assert_eq!(ran.outcome, Ok(Outcome::React("👍".into())));
-    assert_eq!((ran.tools, server.asked().len()), (vec!["react".to_owned()], 1));
+    assert_eq!((ran.tools, server.requests().len()), (vec!["react".to_owned()], 1));
 }
 
 /// B10.
@@ -232,7 +232,7 @@ async fn a_deferral_has_a_note_and_a_time() {
 async fn a_chosen_silence_is_an_outcome() {
     let server = Server::answering([Answer::calls("", &[("stay_silent", json!({"reason": "not for me"}))])]).await;
     assert_eq!(server.run().await.outcome, Ok(Outcome::Silent("not for me".into())));
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn a_message_that_became_the_answer_ends_the_run() {
     let ran = server.run().await;
     assert_eq!(ran.sent, ["Done!"]);
     assert_eq!(ran.outcome, Ok(Outcome::Silent("answered with the tool `send`".into())));
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn the_model_hears_that_a_message_was_not_sent() {
     let server =
         Server::answering([Answer::calls("", &[("send", json!({"text": "Done!"}))]), Answer::says(&["Fine."])]).await;
     let ran = run_with(&server.agent(), turn("Hi"), |_| SendResult::Suppressed).await;
-    let messages = server.asked()[1].body["messages"].clone();
+    let messages = server.requests()[1].body["messages"].clone();
     assert_eq!(messages[2]["tool_calls"][0]["function"]["name"], "send");
     assert_eq!(messages[3]["role"], "tool");
     assert_eq!(messages[3]["tool_call_id"], "id_0");
@@ -265,7 +265,7 @@ async fn the_model_hears_what_was_wrong_with_a_call_and_may_do_better() {
     ])
     .await;
     let ran = server.run().await;
-    let messages = server.asked()[1].body["messages"].clone();
+    let messages = server.requests()[1].body["messages"].clone();
     for result in [&messages[3], &messages[4]] {
         assert!(result["content"].as_str().is_some_and(|told| told.starts_with("error: ")), "{result}");
     }
@@ -279,7 +279,7 @@ async fn the_model_hears_what_was_wrong_with_a_call_and_may_do_better() {
 async fn tools_without_a_word_are_silence_and_end_some_time() {
     let server = Server::answering(vec![Answer::calls("", &[("web_search", json!({}))]); 10]).await;
     assert_eq!(server.run().await.outcome, Ok(Outcome::Silent("tools only: web_search".into())));
-    assert_eq!(server.asked().len(), 5);
+    assert_eq!(server.requests().len(), 5);
 }
 
 #[tokio::test]
@@ -295,8 +295,8 @@ async fn a_reaction_is_not_offered_where_none_can_be_shown() {
     let mut turn = turn("Hi");
     turn.capabilities.reactions = Support::No;
     run(&server.agent(), turn).await.reply();
-    let asked = server.asked();
-    let tools = asked[0].body["tools"].as_array().expect("tools are offered");
+    let requests = server.requests();
+    let tools = requests[0].body["tools"].as_array().expect("tools are offered");
     assert!(tools.iter().all(|tool| tool["function"]["name"] != "react"));
 }
 
@@ -317,7 +317,7 @@ async fn a_server_that_fails_once_is_asked_once_more(#[case] status: u16) {
     let server = Server::answering(vec![Answer::error(status, "busy"); 3]).await;
     let said = message(server.run().await.outcome);
     assert!(said.starts_with(&format!("the agent failed: {status}")) && said.ends_with(": busy"), "{said}");
-    assert_eq!(server.asked().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[rstest]
@@ -329,7 +329,7 @@ async fn a_server_that_fails_once_is_asked_once_more(#[case] status: u16) {
 async fn nobody_is_asked_again_in_vain(#[case] answer: Answer, #[case] requests: usize) {
     let server = Server::answering([answer, Answer::says(&["Hi"])]).await;
     server.run().await;
-    assert_eq!(server.asked().len(), requests);
+    assert_eq!(server.requests().len(), requests);
 }
 
 /// B7.
@@ -352,7 +352,7 @@ async fn half_an_answer_is_not_delivered() {
         assert_eq!(ran.drafts, "Hello, A");
         let said = message(ran.outcome);
         assert!(said.contains("the stream was cut off after 8 characters"), "{said}");
-        assert_eq!(server.asked().len(), 1);
+        assert_eq!(server.requests().len(), 1);
     }
 }
 
@@ -387,7 +387,7 @@ async fn a_stream_that_never_begins_is_left(#[case] pieces: Vec<Piece>) {
     let settings = OpenAiSection { first_token_timeout: SOON, ..server.settings() };
     let ran = run(&agent_with(settings), turn("Hi")).await;
     assert!(matches!(ran.outcome, Err(AgentError::Stalled(_))), "{ran:?}");
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 /// A9.
@@ -415,7 +415,7 @@ async fn a_finished_answer_does_not_wait_for_the_usage() {
 async fn what_is_no_answer_is_broken(#[case] pieces: Vec<Piece>) {
     let server = Server::answering([Answer::stream(pieces)]).await;
     assert!(matches!(server.run().await.outcome, Err(AgentError::Broken(_))));
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -440,8 +440,8 @@ async fn what_a_server_refuses_is_left_out_for_good() {
     assert_eq!(run(&agent, turn("Hi")).await.reply(), "One");
     assert_eq!(run(&agent, turn("Hi")).await.reply(), "Two");
 
-    let asked = server.asked();
-    let had = |key: &str| asked.iter().map(|asked| asked.body.get(key).is_some()).collect::<Vec<_>>();
+    let requests = server.requests();
+    let had = |key: &str| requests.iter().map(|request| request.body.get(key).is_some()).collect::<Vec<_>>();
     assert_eq!(had("stream_options"), [true, false, false, false]);
     assert_eq!(had("tools"), [true, true, false, false]);
 }
@@ -480,8 +480,8 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     assert_eq!(run(&agent, shown()).await.reply(), "A cat?");
     run(&agent, shown()).await.reply();
 
-    let asked = server.asked();
-    let content = |number: usize| &asked[number].body["messages"][1]["content"];
+    let requests = server.requests();
+    let content = |number: usize| &requests[number].body["messages"][1]["content"];
     assert_eq!(content(0)[1]["image_url"]["url"], "data:image/png;base64,YWJj");
     assert_eq!(content(1), "Look!\n\n[attached: cat.png, image/png]");
     assert_eq!(content(2), content(1), "the refusal was remembered");

@@ -259,7 +259,7 @@ async fn the_oldest_of_too_many_that_wait_is_said_to_be_unreadable() {
         list.extend((1..1000).map(another));
         json!(list).to_string()
     };
-    down.moves_cursor("locked", list).await;
+    down.move_cursor("locked", list).await;
     let gateway = down.restart().await;
     gateway.until_waiting(1000).await;
     ada.says(&room, "say neither").await;

@@ -4,7 +4,7 @@ use rejoinder_matrix::Login;
 use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy, Settings};
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, http, options, says_much, trouble, until_hears_much};
+use crate::support::{Gateway, http, options, send_many, server_error, until_hears_many};
 
 /// D14, F5. More messages than one sync response contains.
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn what_was_said_while_we_were_away_is_answered_once_and_in_order() {
     }
     let gateway = gateway.restart().await;
 
-    let heard = until_hears_much(&ada, &room, gateway.user(), 121).await;
+    let heard = until_hears_many(&ada, &room, gateway.user(), 121).await;
     let texts: Vec<String> = gateway.agent_texts().into_iter().map(|text| text.replacen("say ", "", 1)).collect();
     assert_eq!(texts, expected, "the agent got them in another order");
     assert_eq!(heard[1..], expected);
@@ -145,12 +145,12 @@ async fn a_gap_is_filled_without_a_restart() {
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
 
-    proxy.fail("GET", "/sync", usize::MAX, trouble());
+    proxy.fail("GET", "/sync", usize::MAX, server_error());
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
-    let texts = says_much(&ada, &room).await;
+    let texts = send_many(&ada, &room).await;
     proxy.clear_faults();
 
-    let heard = until_hears_much(&ada, &room, gateway.user(), 1 + texts.len()).await;
+    let heard = until_hears_many(&ada, &room, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
     let is_limited =
         |call: &Call| call.path.contains("/sync") && call.answer["rooms"]["join"][&room]["timeline"]["limited"] == true;
@@ -199,9 +199,9 @@ async fn an_event_with_a_wrong_time_hides_nothing() {
     ada.until_hears(&room, gateway.user(), 1).await;
     gateway.until_settled().await;
 
-    proxy.fail("GET", "/sync", usize::MAX, trouble());
+    proxy.fail("GET", "/sync", usize::MAX, server_error());
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
-    let texts = says_much(&ada, &room).await;
+    let texts = send_many(&ada, &room).await;
     // The page of the gap as the homeserver returns it, except for the time of one event.
     let mut page = latest_page(homeserver.url(), &token, &room).await;
     let odd = page["chunk"].as_array_mut().expect("events").iter_mut();
@@ -210,7 +210,7 @@ async fn an_event_with_a_wrong_time_hides_nothing() {
     proxy.clear_faults();
     proxy.fail("GET", "/messages", 1, Fault::Answer { status: 200, body: page });
 
-    let heard = until_hears_much(&ada, &room, gateway.user(), 1 + texts.len()).await;
+    let heard = until_hears_many(&ada, &room, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
     gateway.stop().await;
 }
@@ -230,20 +230,20 @@ async fn a_room_that_cannot_be_read_deafens_no_other() {
     }
     gateway.until_settled().await;
 
-    proxy.fail("GET", "/sync", usize::MAX, trouble());
+    proxy.fail("GET", "/sync", usize::MAX, server_error());
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
-    let texts = says_much(&ada, &broken).await;
+    let texts = send_many(&ada, &broken).await;
     ada.says(&whole, "say here").await;
     proxy.clear_faults();
     // URLs escape room ids, except for this part.
     let name = broken[1..].split(':').next().expect("a room id has a name");
-    proxy.fail("GET", name, usize::MAX, trouble());
+    proxy.fail("GET", name, usize::MAX, server_error());
 
     assert_eq!(ada.until_hears(&whole, gateway.user(), 2).await, ["before", "here"]);
     ada.says(&whole, "say more").await;
     assert_eq!(ada.until_hears(&whole, gateway.user(), 3).await[2], "more");
     proxy.clear_faults();
-    let heard = until_hears_much(&ada, &broken, gateway.user(), 1 + texts.len()).await;
+    let heard = until_hears_many(&ada, &broken, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts, "missed messages are answered once they can be read");
     gateway.stop().await;
 }
@@ -264,13 +264,13 @@ async fn what_could_not_be_read_back_is_read_after_a_restart() {
     }
     gateway.until_settled().await;
 
-    proxy.fail("GET", "/sync", usize::MAX, trouble());
+    proxy.fail("GET", "/sync", usize::MAX, server_error());
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
-    let mut texts = says_much(&ada, &broken).await;
+    let mut texts = send_many(&ada, &broken).await;
     proxy.clear_faults();
     // URLs escape room ids, except for this part.
     let name = broken[1..].split(':').next().expect("a room id has a name");
-    proxy.fail("GET", name, usize::MAX, trouble());
+    proxy.fail("GET", name, usize::MAX, server_error());
     ada.says(&whole, "say here").await;
     ada.until_hears(&whole, gateway.user(), 2).await;
     ada.says(&broken, "say last").await;
@@ -281,7 +281,7 @@ async fn what_could_not_be_read_back_is_read_after_a_restart() {
     let gateway = down.restart().await;
 
     texts.push("last".to_owned());
-    let heard = until_hears_much(&ada, &broken, gateway.user(), 1 + texts.len()).await;
+    let heard = until_hears_many(&ada, &broken, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
     gateway.stop().await;
 }
@@ -291,7 +291,7 @@ async fn what_could_not_be_read_back_is_read_after_a_restart() {
 async fn a_reply_to_us_is_known_as_one_after_trouble() {
     let body = json!({ "errcode": "M_LIMIT_EXCEEDED", "error": "slow down", "retry_after_ms": 100 });
 
-    let proxy = replied_to_in_trouble(5, Fault::Answer { status: 429, body }).await;
+    let proxy = reply_during_faults(5, Fault::Answer { status: 429, body }).await;
 
     let asked = proxy.calls().into_iter().filter(|call| call.path.contains("/event/") && call.status == 429);
     assert_eq!(asked.count(), 5);
@@ -300,11 +300,11 @@ async fn a_reply_to_us_is_known_as_one_after_trouble() {
 /// The same with a proxy that fails for some seconds.
 #[tokio::test]
 async fn a_reply_to_us_is_known_as_one_after_some_seconds_of_trouble() {
-    replied_to_in_trouble(4, trouble()).await;
+    reply_during_faults(4, server_error()).await;
 }
 
 /// Bob replies to us after a restart, and `times` lookups of the replied-to message fail. He is answered.
-async fn replied_to_in_trouble(times: usize, fault: Fault) -> Proxy {
+async fn reply_during_faults(times: usize, fault: Fault) -> Proxy {
     let homeserver = Homeserver::shared().await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;

@@ -4,7 +4,7 @@ use rejoinder_matrix::{AutoJoin, Login, MatrixSection};
 use rejoinder_matrix_server::Homeserver;
 use serde_json::json;
 
-use crate::support::{Gateway, options, says_much, until_hears_much};
+use crate::support::{Gateway, options, send_many, until_hears_many};
 
 /// N1, O2.
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn what_was_said_behind_our_back_is_not_answered_however_much_it_is() {
     gateway.until_settled().await;
 
     ada.kick(&room, gateway.user()).await;
-    says_much(&ada, &room).await;
+    send_many(&ada, &room).await;
     ada.invite(&room, gateway.user()).await;
     ada.says(&room, "say again").await;
     ada.until_joined(&room, gateway.user()).await;
@@ -202,13 +202,13 @@ async fn what_was_said_behind_our_back_while_we_were_away_is_not_answered() {
     let down = gateway.shut_down().await;
     ada.says(&room, "say seen").await;
     ada.kick(&room, &account.user).await;
-    says_much(&ada, &room).await;
+    send_many(&ada, &room).await;
     ada.invite(&room, &account.user).await;
     homeserver.join(&token, &room).await;
-    says_much(&ada, &room).await;
+    send_many(&ada, &room).await;
     let gateway = down.restart().await;
 
-    let heard = until_hears_much(&ada, &room, gateway.user(), 62).await;
+    let heard = until_hears_many(&ada, &room, gateway.user(), 62).await;
     gateway.until_settled().await;
     assert_eq!(heard.len(), 62);
     assert_eq!((&*heard[0], &*heard[1], &*heard[2]), ("before", "seen", "number 0"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rejoinder_matrix::MatrixSection;
 use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy};
 
-use crate::support::{Gateway, options, trouble};
+use crate::support::{Gateway, options, server_error};
 
 /// Longer than a homeserver remembers transaction ids.
 const LONG: Duration = Duration::from_hours(24);
@@ -27,7 +27,7 @@ fn sends(proxy: &Proxy) -> usize {
 async fn time_passes_after(first: Fault, gateway: &Gateway, proxy: &Proxy) {
     proxy.clear_faults();
     proxy.fail("PUT", "/send/m.room.", 1, first);
-    proxy.fail("PUT", "/send/m.room.", usize::MAX, trouble());
+    proxy.fail("PUT", "/send/m.room.", usize::MAX, server_error());
     let turn = gateway.until_agent_has(1).await.turn;
     gateway.release_agent();
     gateway.until_tried(turn, 2).await;
@@ -64,7 +64,7 @@ async fn what_never_came_is_sent_a_day_later() {
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "wait one").await;
 
-    time_passes_after(trouble(), &gateway, &proxy).await;
+    time_passes_after(server_error(), &gateway, &proxy).await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["one and that is all."]);
     gateway.until_settled().await;

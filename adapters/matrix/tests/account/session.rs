@@ -7,7 +7,7 @@ use rejoinder_matrix::Login;
 use rejoinder_matrix_server::{Call, Fault, Homeserver};
 use serde_json::json;
 
-use crate::support::{Gateway, options, says_much, token_of_another_device, trouble, until_hears_much};
+use crate::support::{Gateway, options, send_many, server_error, token_of_another_device, until_hears_many};
 
 fn is_login(call: &Call) -> bool {
     call.method == "POST" && call.path.ends_with("/login")
@@ -237,13 +237,13 @@ async fn a_session_that_ends_softly_while_rooms_are_read_back_is_begun_again() {
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
 
-    proxy.fail("GET", "/sync", usize::MAX, trouble());
+    proxy.fail("GET", "/sync", usize::MAX, server_error());
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
-    let texts = says_much(&ada, &room).await;
+    let texts = send_many(&ada, &room).await;
     proxy.clear_faults();
     proxy.fail("GET", "/messages", 1, softly_ended());
 
-    let heard = until_hears_much(&ada, &room, gateway.user(), 1 + texts.len()).await;
+    let heard = until_hears_many(&ada, &room, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
     assert_eq!(proxy.calls().iter().filter(|call| is_login(call)).count(), 2);
     assert_eq!(gateway.device(), before);
@@ -267,7 +267,7 @@ async fn what_is_owed_waits_for_the_first_sync() {
     fs::create_dir(&folder).expect("a folder can be made");
     fs::write(folder.join("start-anew"), "").expect("a file can be made");
 
-    proxy.fail("GET", "/sync", usize::MAX, trouble());
+    proxy.fail("GET", "/sync", usize::MAX, server_error());
     let gateway = down.restart().await;
     let turn = gateway.until_agent_has(1).await.turn;
     gateway.release_agent();

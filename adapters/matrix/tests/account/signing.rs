@@ -3,7 +3,7 @@
 use rejoinder_matrix_server::{Fault, Homeserver};
 use serde_json::json;
 
-use crate::support::{Gateway, options, trouble};
+use crate::support::{Gateway, options, server_error};
 
 /// The homeserver asks for the password before it accepts the account's keys.
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn our_device_is_signed_after_trouble() {
     let homeserver = Homeserver::shared().await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
-    proxy.fail("POST", "/keys/device_signing/upload", usize::MAX, trouble());
+    proxy.fail("POST", "/keys/device_signing/upload", usize::MAX, server_error());
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;

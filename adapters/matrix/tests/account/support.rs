@@ -65,7 +65,7 @@ async fn field(response: reqwest::Response, name: &str) -> String {
 }
 
 /// Sends more messages than one sync response contains.
-pub(crate) async fn says_much(person: &Person, room: &str) -> Vec<String> {
+pub(crate) async fn send_many(person: &Person, room: &str) -> Vec<String> {
     let texts: Vec<String> = (0..60).map(|number| format!("number {number}")).collect();
     for text in &texts {
         person.says(room, &format!("say {text}")).await;
@@ -74,7 +74,7 @@ pub(crate) async fn says_much(person: &Person, room: &str) -> Vec<String> {
 }
 
 /// Waits until `user` has sent `number` messages in a room, and returns them. The timeout begins anew every 5 messages.
-pub(crate) async fn until_hears_much(person: &Person, room: &str, user: &str, number: usize) -> Vec<String> {
+pub(crate) async fn until_hears_many(person: &Person, room: &str, user: &str, number: usize) -> Vec<String> {
     let mut heard = Vec::new();
     while heard.len() < number {
         heard = person.until_hears(room, user, number.min(heard.len() + 5)).await;
@@ -83,7 +83,7 @@ pub(crate) async fn until_hears_much(person: &Person, room: &str, user: &str, nu
 }
 
 /// A response of a homeserver in trouble.
-pub(crate) fn trouble() -> Fault {
+pub(crate) fn server_error() -> Fault {
     Fault::Answer { status: 502, body: json!("nobody is here") }
 }
 
@@ -195,7 +195,7 @@ impl StoppedGateway {
     }
 
     /// Changes a stored cursor of the channel.
-    pub(crate) async fn moves_cursor(&self, name: &str, change: impl FnOnce(Option<String>) -> String) {
+    pub(crate) async fn move_cursor(&self, name: &str, change: impl FnOnce(Option<String>) -> String) {
         let store: Arc<dyn Store> = Arc::new(self.setup.store().await);
         let (channel, name) = (ChannelId::new("matrix", "main"), name.to_owned());
         let position = change(store.cursor(&channel, &name).await.expect("a store that can be read"));

@@ -114,13 +114,13 @@ impl Hook {
     }
 
     /// Restarts the gateway without this hook.
-    pub(crate) async fn is_removed(&mut self) {
+    pub(crate) async fn remove_hook(&mut self) {
         self.gateway.restart_without_channel().await;
         self.address = serve(rejoinder_webhook::router([], former(&self.gateway))).await;
     }
 
     /// A result's URL from before the restart, with the new address.
-    pub(crate) fn now_at(&self, url: &str) -> String {
+    pub(crate) fn current_url(&self, url: &str) -> String {
         let path = url.find("/hooks/").expect("the address of a hook");
         format!("http://{}{}", self.address, &url[path..])
     }
@@ -172,7 +172,7 @@ impl Hook {
     }
 
     /// Returns once the agent is in the middle of `wait for me`.
-    pub(crate) async fn agent_waits(&self) {
+    pub(crate) async fn until_agent_waits(&self) {
         until("the agent waits", async || self.gateway.agent_texts().iter().any(|text| text.starts_with("wait"))).await;
     }
 
@@ -188,7 +188,7 @@ impl Hook {
         }
     }
 
-    pub(crate) async fn engine_stops(&self) {
+    pub(crate) async fn stop_engine(&self) {
         self.gateway.stop_engine(Duration::from_secs(5)).await;
     }
 
