@@ -18,8 +18,14 @@ use crate::{
 };
 
 /// What every run tests. All that compiles for it passes these (`.ci/run` too), so that nothing is compiled twice.
-const TESTED: [&str; 6] =
-    ["--workspace", "--exclude", "rejoinder-judges", "--features", "rejoinder/crash-points", "--locked"];
+const TESTED: [&str; 6] = [
+    "--workspace",
+    "--exclude",
+    "rejoinder-judges",
+    "--features",
+    "rejoinder/crash-points,rejoinder/example",
+    "--locked",
+];
 
 /// What judges our doubles.
 const JUDGES: [&str; 3] = ["--package", "rejoinder-judges", "--locked"];
