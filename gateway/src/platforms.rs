@@ -9,6 +9,8 @@
 mod bot;
 #[cfg(feature = "discord")]
 mod discord;
+#[cfg(feature = "example")]
+mod example;
 #[cfg(feature = "matrix")]
 mod matrix;
 #[cfg(feature = "telegram")]
@@ -41,6 +43,8 @@ static PLATFORMS: &[&dyn Platform] = &[
     &discord::Discord,
     #[cfg(feature = "matrix")]
     &matrix::Matrix,
+    #[cfg(feature = "example")]
+    &example::Example,
 ];
 
 /// Platforms whose feature is off in this build. A configuration that names one is rejected.
@@ -215,7 +219,7 @@ pub(crate) fn sections() -> Vec<PlatformSection> {
 }
 
 /// Remarks on the channels of a platform that let nobody or everybody in. `how` says how to let someone in.
-#[cfg(any(feature = "discord", feature = "matrix", feature = "telegram"))]
+#[cfg(any(feature = "discord", feature = "example", feature = "matrix", feature = "telegram"))]
 fn remarks_on_people(config: &Config, platform: &str, how: impl Fn(&str) -> String) -> Vec<String> {
     let channels = config.channels.iter().filter(|(channel, _)| channel.platform() == platform);
     let people = channels.filter_map(|(id, channel)| Some((format!("channels.{id}"), channel.common.people.as_ref()?)));

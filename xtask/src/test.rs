@@ -19,8 +19,14 @@ use crate::{
 
 /// The packages and features of a test run. Every Cargo call, also in `.ci/run`, uses them, so that nothing is compiled
 /// twice.
-const TESTED: [&str; 6] =
-    ["--workspace", "--exclude", "rejoinder-judges", "--features", "rejoinder/crash-points", "--locked"];
+const TESTED: [&str; 6] = [
+    "--workspace",
+    "--exclude",
+    "rejoinder-judges",
+    "--features",
+    "rejoinder/crash-points,rejoinder/example",
+    "--locked",
+];
 
 /// The package whose tests judge our doubles.
 const JUDGES: [&str; 3] = ["--package", "rejoinder-judges", "--locked"];

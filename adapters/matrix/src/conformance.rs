@@ -171,7 +171,7 @@ impl PlatformDouble for Double {
     }
 
     fn incoming_message_id(&self) -> String {
-        self.questions_by_turn.clone()
+        self.asked.clone()
     }
 
     async fn fail_next(&self, failure: PlatformFailure) -> bool {

@@ -161,7 +161,7 @@ async fn a_crash_at_any_write_of_a_refused_answer_ends_in_the_ladders_words() {
                 .await;
             gateway
                 .platform
-                .trouble(|delivery| format!("{:?}", delivery.action()).contains("bad").then_some(Fault::Refuse));
+                .choose_faults(|delivery| format!("{:?}", delivery.action()).contains("bad").then_some(Fault::Refuse));
             let life = Arc::clone(&gateway.life);
             survives(&mut gateway, number, crash).await;
             assert_eq!(gateway.visible(&chat("ada")), [crate::gateway::FAILED], "{crash:?} write {number}");

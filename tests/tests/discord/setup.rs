@@ -114,7 +114,7 @@ async fn a_token_that_is_refused_is_named() {
 
     let refused = Fault::on_everything().refused(401, 0, "401: Unauthorized").always();
     server.fault(refused).await;
-    server.gateway(rejoinder_discord_server::Gateway::Close(4004)).await;
+    server.gateway(rejoinder_discord_server::GatewayAction::Close(4004)).await;
     let said = gateway.until_not_ready("token").await;
     server.clear_faults().await;
     eventually("the gateway is ready again", async || gateway.readiness().await.0.then_some(())).await;

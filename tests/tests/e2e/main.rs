@@ -8,6 +8,7 @@ mod commands;
 mod conversations;
 mod crashes;
 mod disk;
+mod example;
 mod hooks;
 mod process;
 mod time;

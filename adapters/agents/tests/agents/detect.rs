@@ -18,8 +18,8 @@ async fn a_server_that_lists_its_models_is_found() {
     let found = find_local(&client(), &candidates).await;
     let servers: Vec<_> = found.iter().map(|found| (found.origin, &found.base_url, found.models.len())).collect();
     assert_eq!(servers, [(Origin::Environment, &locked.base_url, 0), (Origin::Ollama, &ollama.base_url, 2)]);
-    assert_eq!(locked.status_after()[0].headers["authorization"], "Bearer sk-secret");
-    assert!(ollama.status_after()[0].headers.get("authorization").is_none());
+    assert_eq!(locked.requests()[0].headers["authorization"], "Bearer sk-secret");
+    assert!(ollama.requests()[0].headers.get("authorization").is_none());
 }
 
 #[tokio::test]

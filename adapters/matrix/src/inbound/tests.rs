@@ -101,7 +101,7 @@ fn what_is_said_in_a_direct_chat_is_said_to_us() {
 
 #[test]
 fn our_own_words_are_nothing() {
-    let event = Event { sender: ME.to_owned(), ..said(&text("hello")) };
+    let event = Event { sender: ME.to_owned(), ..message_event(&text("hello")) };
 
     assert_eq!(read_as(&event, ChatKind::Direct, None), None);
 }

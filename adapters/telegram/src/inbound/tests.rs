@@ -208,8 +208,8 @@ fn an_album_is_directed_as_one() {
     let mut later = part(3, &json!({"photo": [{"file_id": "c"}]}));
 
     let albums = crate::receive::Albums::default();
-    albums.direct(&mut events.iter_mut().collect::<Vec<_>>());
-    albums.direct(&mut [&mut later]);
+    albums.share_direction(&mut events.iter_mut().collect::<Vec<_>>());
+    albums.share_direction(&mut [&mut later]);
 
     assert!(events.iter().chain([&later]).all(|event| event.directed == Directed::Mention));
 }

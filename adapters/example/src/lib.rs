@@ -1,0 +1,85 @@
+//! The example channel: an account on a chat server that speaks lines over TCP (`payload.rs` has the protocol).
+//!
+//! It shows the parts of every adapter on a platform that is small enough to read in one sitting;
+//! `docs/write-an-adapter.md` starts from it. The gateway contains it only with the feature `example`.
+//!
+//! It never acknowledges a message before it is stored, never reports a message as sent without the server's answer, and
+//! does not render Markdown.
+
+mod api;
+mod capabilities;
+mod errors;
+mod format;
+mod inbound;
+mod outbound;
+mod payload;
+mod receive;
+mod section;
+#[cfg(feature = "testing")]
+pub mod server;
+
+#[cfg(test)]
+mod conformance;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
+    Intake, Receipt, SharedClock,
+};
+use rejoinder_kit::{Health, Receiver, RunEnd};
+use tokio_util::sync::CancellationToken;
+
+use self::api::Api;
+pub use self::section::ExampleSection;
+
+/// One account on an example chat server.
+pub struct Example {
+    channel: ChannelId,
+    api: Api,
+    clock: SharedClock,
+    health: Health,
+}
+
+impl Example {
+    #[must_use]
+    pub fn new(channel: ChannelId, options: &ExampleSection, clock: SharedClock) -> Self {
+        Self { channel, api: Api::new(options), clock, health: Health::stale_after(receive::STALE_AFTER) }
+    }
+}
+
+impl fmt::Debug for Example {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Example").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl ChannelAdapter for Example {
+    fn channel(&self) -> &ChannelId {
+        &self.channel
+    }
+
+    fn capabilities(&self, _conversation: &ConversationRef) -> Capabilities {
+        capabilities::capabilities()
+    }
+
+    fn health(&self) -> ChannelHealth {
+        self.health.report()
+    }
+
+    fn parts(&self, text: &str) -> Vec<String> {
+        format::parts(text)
+    }
+
+    async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
+        let (channel, intake, health, shutdown) = (&self.channel, &intake, &self.health, &shutdown);
+        let receiver = Receiver { channel, intake, health, shutdown };
+        self.receive(&receiver).await.or_else(RunEnd::into_result)
+    }
+
+    async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        self.perform(delivery).await
+    }
+}

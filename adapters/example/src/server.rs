@@ -1,0 +1,234 @@
+//! A chat server that speaks the protocol, in memory: for tests, and for trying the channel out
+//! (`cargo run -p rejoinder-example --example chat-server`).
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::{SinkExt, StreamExt};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Notify, broadcast},
+};
+use tokio_util::{
+    codec::{Framed, LinesCodec, LinesCodecError},
+    sync::{CancellationToken, DropGuard},
+};
+
+use crate::payload::{escaped, unescaped};
+
+/// The agent's name on the server.
+pub const NAME: &str = "agent";
+
+/// The token that the server accepts.
+pub const TOKEN: &str = "open-sesame";
+
+/// How the next request fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// `failed wait SECONDS`.
+    Wait(u32),
+    /// `failed busy`.
+    Busy,
+    /// `failed refused`.
+    Refuse,
+    /// The server shows the text and closes the connection without an answer.
+    LoseAnswer,
+    /// The server rejects the token.
+    Deny,
+}
+
+/// A running server. It stops when the last clone is dropped.
+#[derive(Clone, Debug)]
+pub struct ChatServer {
+    address: SocketAddr,
+    state: Arc<Mutex<ChatState>>,
+    arrived: Arc<Notify>,
+    shown: broadcast::Sender<(String, String)>,
+    _running: Arc<DropGuard>,
+}
+
+#[derive(Debug, Default)]
+struct ChatState {
+    /// The number of the latest message.
+    latest: u64,
+    /// Messages without an acknowledgement: id and line.
+    unacknowledged: VecDeque<(String, String)>,
+    /// The answer to each successful `say`, by its KEY.
+    answers: HashMap<String, String>,
+    /// The agent's messages: chat and text.
+    shown: Vec<(String, String)>,
+    fault: Option<Fault>,
+}
+
+impl ChatServer {
+    /// Listens at `address`. Port 0 picks a free port.
+    ///
+    /// # Errors
+    /// If the address is not free.
+    pub async fn start(address: &str) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let running = CancellationToken::new();
+        let server = Self {
+            address: listener.local_addr()?,
+            state: Arc::default(),
+            arrived: Arc::default(),
+            shown: broadcast::Sender::new(64),
+            _running: Arc::new(running.clone().drop_guard()),
+        };
+        let accepting = Accepting {
+            state: Arc::clone(&server.state),
+            arrived: Arc::clone(&server.arrived),
+            shown: server.shown.clone(),
+        };
+        tokio::spawn(running.run_until_cancelled_owned(accepting.run(listener)));
+        Ok(server)
+    }
+
+    /// Host and port.
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// A person writes in a chat. Returns the id of the message.
+    pub fn writes(&self, person: &str, chat: &str, text: &str) -> String {
+        let mut state = lock(&self.state);
+        state.latest += 1;
+        let id = state.latest.to_string();
+        let line = format!("message {id} {chat} {person} {}", escaped(text));
+        state.unacknowledged.push_back((id.clone(), line));
+        drop(state);
+        self.arrived.notify_waiters();
+        id
+    }
+
+    /// Sends a `message` line as it is.
+    pub fn inject(&self, line: &str) {
+        let id = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        lock(&self.state).unacknowledged.push_back((id, line.to_owned()));
+        self.arrived.notify_waiters();
+    }
+
+    /// Whether the gateway has acknowledged a message.
+    #[must_use]
+    pub fn is_acknowledged(&self, id: &str) -> bool {
+        !lock(&self.state).unacknowledged.iter().any(|(waiting, _)| waiting == id)
+    }
+
+    /// The agent's messages in a chat, in order.
+    #[must_use]
+    pub fn shown(&self, chat: &str) -> Vec<String> {
+        lock(&self.state).shown.iter().filter(|(place, _)| place == chat).map(|(_, text)| text.clone()).collect()
+    }
+
+    /// The agent's future messages: chat and text.
+    #[must_use]
+    pub fn watch(&self) -> broadcast::Receiver<(String, String)> {
+        self.shown.subscribe()
+    }
+
+    /// Makes the next `say`, or with [`Fault::Deny`] the next `hello`, fail.
+    pub fn fail_next(&self, fault: Fault) {
+        lock(&self.state).fault = Some(fault);
+    }
+}
+
+fn lock(state: &Mutex<ChatState>) -> MutexGuard<'_, ChatState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Clone)]
+struct Accepting {
+    state: Arc<Mutex<ChatState>>,
+    arrived: Arc<Notify>,
+    shown: broadcast::Sender<(String, String)>,
+}
+
+impl Accepting {
+    async fn run(self, listener: TcpListener) {
+        let mut connections = tokio::task::JoinSet::new();
+        while let Ok((socket, _)) = listener.accept().await {
+            let connection = self.clone();
+            connections.spawn(async move {
+                // The gateway connects again after an error.
+                let _ = connection.serve(socket).await;
+            });
+        }
+    }
+
+    async fn serve(&self, socket: TcpStream) -> Result<(), LinesCodecError> {
+        let mut lines = Framed::new(socket, LinesCodec::new());
+        let greeting = lines.next().await.transpose()?;
+        if self.denies() || greeting.as_deref() != Some(&format!("hello {TOKEN}")) {
+            return lines.send("denied the token is unknown").await;
+        }
+        lines.send(format!("welcome {NAME}")).await?;
+        let (mut listens, mut brought) = (false, HashSet::new());
+        loop {
+            let arrived = self.arrived.notified();
+            let waiting: Vec<_> = lock(&self.state).unacknowledged.iter().cloned().collect();
+            for (id, line) in waiting.into_iter().filter(|_| listens) {
+                if brought.insert(id) {
+                    lines.send(line).await?;
+                }
+            }
+            tokio::select! {
+                () = arrived => {}
+                line = lines.next() => match line.transpose()? {
+                    Some(line) if line == "listen" => listens = true,
+                    Some(line) => match self.answer(&line) {
+                        Some(answer) => lines.send(answer).await?,
+                        None if line.starts_with("say ") => return Ok(()),
+                        None => {}
+                    },
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    fn denies(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.fault.take_if(|fault| *fault == Fault::Deny).is_some()
+    }
+
+    /// The answer to a line. After a `say` without an answer the connection is closed.
+    fn answer(&self, line: &str) -> Option<String> {
+        let words: Vec<_> = line.splitn(4, ' ').collect();
+        match words[..] {
+            ["ping"] => Some("pong".to_owned()),
+            ["ack", id] => {
+                lock(&self.state).unacknowledged.retain(|(waiting, _)| waiting != id);
+                None
+            }
+            ["say", key, chat, text] => self.say(key, chat, &unescaped(text)),
+            _ => None,
+        }
+    }
+
+    fn say(&self, key: &str, chat: &str, text: &str) -> Option<String> {
+        let mut state = lock(&self.state);
+        if let Some(answer) = state.answers.get(key) {
+            return Some(answer.clone());
+        }
+        let fault = state.fault.take();
+        let failed = |why: &str| Some(format!("failed {why}"));
+        match fault {
+            Some(Fault::Wait(seconds)) => return failed(&format!("wait {seconds}")),
+            Some(Fault::Busy) => return failed("busy"),
+            Some(Fault::Refuse) => return failed("refused the chat is gone"),
+            Some(Fault::LoseAnswer | Fault::Deny) | None => {}
+        }
+        state.latest += 1;
+        let answer = format!("sent {}", state.latest);
+        state.answers.insert(key.to_owned(), answer.clone());
+        state.shown.push((chat.to_owned(), text.to_owned()));
+        // Fails only if nobody watches.
+        let _ = self.shown.send((chat.to_owned(), text.to_owned()));
+        fault.is_none().then_some(answer)
+    }
+}
