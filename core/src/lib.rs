@@ -70,7 +70,7 @@ pub use hub::Watch;
 pub use markdown::{read_markdown, shows_anything, split_markdown};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
-    agent::{AgentFile, AgentName, AgentTurn, Deferred, HistoryLine, Speaker, Usage},
+    agent::{AgentFile, AgentName, AgentTurn, Deferred, HistoryLine, Speaker, Surface, Usage},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
     conversation::{ChannelId, ChatKind, ConversationRef},
     delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope},

@@ -70,7 +70,12 @@ impl Sweep {
         let attempts = self.store.attempts_left(self.owner).await?;
         let interrupted = attempts.len();
         for delivery in attempts {
-            self.attempts.end_as_unknown(delivery, "the gateway stopped before the platform answered").await?;
+            let turn = delivery.turn;
+            match self.attempts.end_as_unknown(delivery, "the gateway stopped before the platform answered").await {
+                // One turn that cannot be read must not prevent the start.
+                Err(StoreError::Corrupt(error)) => warn!(%turn, error, "cannot recover an attempt that was in flight"),
+                result => result?,
+            }
         }
         if runs + interrupted > 0 {
             info!(runs, attempts = interrupted, "recovered runs and attempts of an earlier process");

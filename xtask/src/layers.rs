@@ -21,23 +21,18 @@ pub(crate) struct Arguments {
 }
 
 /// The checked crates, each with the workspace crates that it may depend on (`*`: any). Dev-dependencies are not checked.
-const CRATES: [(&str, &[&str]); 13] = [
+const CRATES: [(&str, &[&str]); 8] = [
     ("rejoinder-guard", &[]),
     ("rejoinder-core", &["rejoinder-guard"]),
     ("rejoinder-config", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-kit", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-store", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-agents", &["rejoinder-config", "rejoinder-core", "rejoinder-guard"]),
-    ("rejoinder-discord", CHANNEL),
-    ("rejoinder-matrix", CHANNEL),
-    ("rejoinder-telegram", CHANNEL),
-    ("rejoinder-webchat", CHANNEL),
-    ("rejoinder-webhook", CHANNEL),
     ("rejoinder", &["*"]),
     ("xtask", &[]),
 ];
 
-/// What the crate of a channel may depend on.
+/// What every other crate under `adapters/`, a channel, may depend on.
 const CHANNEL: &[&str] = &["rejoinder-config", "rejoinder-core", "rejoinder-guard", "rejoinder-kit"];
 
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
@@ -46,8 +41,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let metadata: serde_json::Value = serde_json::from_str(&process::read(&mut metadata)?)?;
     let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let (mut problems, mut module_count) = (Vec::new(), 0);
-    for (name, allowed) in CRATES {
-        let Some(package) = packages.iter().find(|package| package["name"] == name) else {
+    let crates: Vec<_> = CRATES.into_iter().chain(channels(packages)).collect();
+    for (name, allowed) in &crates {
+        let Some(package) = packages.iter().find(|package| package["name"] == *name) else {
             problems.push(format!("there is no crate {name}: update the list in xtask/src/layers.rs"));
             continue;
         };
@@ -62,18 +58,28 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
             }
         }
         problems.extend(cycles::problems(name, &references));
-        if name == "rejoinder-core" {
+        if *name == "rejoinder-core" {
             problems.extend(references.iter().filter_map(check_core_rules));
         }
     }
     if problems.is_empty() {
-        println!("{} crates, {module_count} modules: every dependency runs one way.", CRATES.len());
+        println!("{} crates, {module_count} modules: every dependency runs one way.", crates.len());
         return Ok(());
     }
     for problem in &problems {
         println!("{problem}");
     }
     bail!("{} violations of the layering rules", problems.len())
+}
+
+/// The crates under `adapters/` that are not in [`CRATES`].
+fn channels(packages: &[serde_json::Value]) -> impl Iterator<Item = (&str, &'static [&'static str])> {
+    let is_adapter = |package: &&serde_json::Value| {
+        let manifest = std::path::Path::new(package["manifest_path"].as_str().unwrap_or_default());
+        manifest.ancestors().nth(2).is_some_and(|folder| folder.ends_with("adapters"))
+    };
+    let names = packages.iter().filter(is_adapter).filter_map(|package| package["name"].as_str());
+    names.filter(|name| CRATES.iter().all(|(listed, _)| listed != name)).map(|name| (name, CHANNEL))
 }
 
 /// The forbidden workspace dependencies of a package.

@@ -60,7 +60,7 @@ use async_trait::async_trait;
 use quick_cache::sync::Cache;
 use rejoinder_core::{
     Attachment, Backoff, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
-    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Timestamp,
+    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, Timestamp,
 };
 use rejoinder_kit::{Health, Receiver, RunEnd, SentMessages};
 use reqwest::{Client, redirect};
@@ -266,6 +266,10 @@ impl ChannelAdapter for Discord {
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
         let is_private = inbound::private_to(conversation).is_some();
         capabilities::capabilities(is_private, self.options.streaming == Streaming::Edit, &self.options.pace.limits())
+    }
+
+    fn surface(&self) -> Surface {
+        Surface::Chat("Discord".into())
     }
 
     fn health(&self) -> ChannelHealth {

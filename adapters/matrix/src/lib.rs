@@ -60,7 +60,7 @@ use matrix_sdk::Client;
 use quick_cache::sync::Cache;
 use rejoinder_core::{
     Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, FetchError, Intake, Receipt, SharedClock, TurnId,
+    DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, TurnId,
 };
 use rejoinder_kit::{Health, Receiver, RunEnd};
 use tokio::sync::watch;
@@ -232,6 +232,10 @@ impl ChannelAdapter for Matrix {
 
     fn capabilities(&self, _conversation: &ConversationRef) -> Capabilities {
         capabilities::capabilities(&self.options)
+    }
+
+    fn surface(&self) -> Surface {
+        Surface::Chat("Matrix".into())
     }
 
     fn health(&self) -> ChannelHealth {

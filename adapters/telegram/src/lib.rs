@@ -59,7 +59,7 @@ use std::{
 use async_trait::async_trait;
 use rejoinder_core::{
     Attachment, COMMANDS, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
-    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock,
+    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface,
 };
 use rejoinder_kit::{Health, Receiver, RunEnd, WhileRunning};
 use reqwest::Client;
@@ -201,6 +201,10 @@ impl ChannelAdapter for Telegram {
         let is_private = !conversation.chat.starts_with(['-', '@']);
         let chat = ChatTraits { is_private, drafts: self.drafts(is_private) };
         capabilities::capabilities(chat, &self.options.pace.limits(), self.reactions.known())
+    }
+
+    fn surface(&self) -> Surface {
+        Surface::Chat("Telegram".into())
     }
 
     fn health(&self) -> ChannelHealth {

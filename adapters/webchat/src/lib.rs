@@ -16,7 +16,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
-    Intake, Receipt, SharedClock, Timestamp, TurnView,
+    Intake, Receipt, SharedClock, Surface, Timestamp, TurnView,
 };
 use rejoinder_kit::WhileRunning;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast::error::RecvError};
@@ -28,13 +28,13 @@ mod format;
 mod inbound;
 mod outbound;
 mod protocol;
+mod receive;
 mod rooms;
-mod routes;
 mod section;
 mod socket;
 
 pub use access::Access;
-pub use routes::{openapi, router};
+pub use receive::{openapi, router};
 pub use section::{AccessKind, WebchatSection};
 
 use access::TokenCheck;
@@ -149,6 +149,10 @@ impl ChannelAdapter for WebchatAdapter {
 
     fn capabilities(&self, _conversation: &ConversationRef) -> Capabilities {
         capabilities::table()
+    }
+
+    fn surface(&self) -> Surface {
+        Surface::Chat("a web chat page".into())
     }
 
     fn health(&self) -> ChannelHealth {

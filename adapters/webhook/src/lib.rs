@@ -45,9 +45,9 @@ mod openapi;
 mod outbound;
 mod prefer;
 mod quoted;
+mod receive;
 mod result_key;
 mod result_url;
-mod routes;
 mod section;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -56,7 +56,7 @@ use async_trait::async_trait;
 use rejoinder_config::Size;
 use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
-    Intake, Receipt, SharedClock, Timestamp,
+    Intake, Receipt, SharedClock, Surface, Timestamp,
 };
 use rejoinder_kit::WhileRunning;
 use secrecy::SecretString;
@@ -66,8 +66,8 @@ use url::Url;
 use self::{auth::Auth, counters::Counters, outbound::Callback, result_url::ResultUrls};
 pub use self::{
     openapi::openapi,
+    receive::{FormerHooks, router},
     result_key::ResultKeys,
-    routes::{FormerHooks, router},
     section::WebhookSection,
 };
 
@@ -185,6 +185,10 @@ impl ChannelAdapter for WebhookAdapter {
 
     fn capabilities(&self, _conversation: &ConversationRef) -> Capabilities {
         capabilities::capabilities(self.callback.is_some())
+    }
+
+    fn surface(&self) -> Surface {
+        Surface::Voice
     }
 
     fn health(&self) -> ChannelHealth {

@@ -16,7 +16,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Hooks", description = "A turn over HTTP."),
-    paths(crate::routes::ask, crate::routes::fetch),
+    paths(crate::receive::ask, crate::receive::fetch),
     tags((name = "hooks", description = "Ask the agent over HTTP, and fetch its answers")),
     modifiers(&Security),
 )]

@@ -1,6 +1,6 @@
 //! The input of an agent's run.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use rejoinder_guard::{Attachment, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,15 @@ pub struct Deferred {
     pub at: Timestamp,
 }
 
+/// Where a person gets the agent's answers, for the agent's instructions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Surface {
+    /// A chat. Its name follows "on": `Telegram`, `a web chat page`.
+    Chat(Cow<'static, str>),
+    /// A voice assistant, which reads answers aloud.
+    Voice,
+}
+
 /// A turn, as it is given to an agent.
 #[derive(Clone, Debug)]
 pub struct AgentTurn {
@@ -69,6 +78,8 @@ pub struct AgentTurn {
     pub conversation: ConversationRef,
     /// Whether the chat is direct or a group.
     pub chat: ChatKind,
+    /// Where the person gets the answer.
+    pub surface: Surface,
     /// The agent's memory key.
     pub session: SessionId,
     /// How many runs of the turn this agent has had, including this one.

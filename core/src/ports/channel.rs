@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     model::{
+        agent::Surface,
         capabilities::Capabilities,
         conversation::{ChannelId, ConversationRef},
         delivery::{Delivery, DeliveryError, Receipt},
@@ -76,6 +77,11 @@ pub trait ChannelAdapter: Send + Sync + 'static {
 
     /// What the platform can do in `conversation`. Pure data, no I/O.
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities;
+
+    /// Where people get the agent's answers. The default is a chat named after the platform.
+    fn surface(&self) -> Surface {
+        Surface::Chat(self.channel().platform().to_owned().into())
+    }
 
     /// The current health of inbound. Pure data, no I/O.
     fn health(&self) -> ChannelHealth;

@@ -76,6 +76,7 @@ impl Inputs {
             turn: turn.id,
             conversation: event.conversation.clone(),
             chat: event.chat,
+            surface: channel.surface(),
             session: turn.session,
             attempt: run.attempt,
             deferred,

@@ -1,16 +1,18 @@
 //! The errors of our own HTTP routes, as RFC 9457 problem documents.
 
+use std::time::Duration;
+
 use axum::{
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use rejoinder_core::StoreError;
-use serde::Serialize;
+use rejoinder_kit::Problem;
 use tracing::error;
 use utoipa::ToSchema;
 
-/// The `Retry-After` of a 503, in seconds.
-const RETRY_AFTER: u32 = 5;
+/// The `Retry-After` of a 503.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Why a request failed. The texts describe only the request and reveal no internals.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +47,13 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// An error, as RFC 9457 defines it.
-#[derive(Serialize, ToSchema)]
+/// The shape of an error in the API description; [`Problem`] writes it.
+#[derive(ToSchema)]
 #[schema(as = AdminProblem)]
+#[expect(dead_code, reason = "a schema")]
 pub(crate) struct ProblemDocument {
     /// The kind of problem: `urn:rejoinder:problem:` and a name.
-    #[serde(rename = "type")]
-    #[schema(example = "urn:rejoinder:problem:not-found")]
+    #[schema(rename = "type", example = "urn:rejoinder:problem:not-found")]
     kind: String,
     /// The kind as a short text.
     title: &'static str,
@@ -75,26 +77,15 @@ impl IntoResponse for ApiError {
             Self::Store => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Store unavailable"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
         };
-        let document = ProblemDocument {
-            kind: format!("urn:rejoinder:problem:{name}"),
-            title,
-            status: status.as_u16(),
-            detail: self.to_string(),
-        };
-        let body = serde_json::to_vec(&document).expect("a document of texts and numbers is valid JSON");
-        let mut response = (status, body).into_response();
-        let mut set = |name: HeaderName, value| response.headers_mut().insert(name, value);
-        set(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        set(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let problem = Problem::new(status, name, title, self.to_string());
         match status {
             StatusCode::UNAUTHORIZED => {
-                set(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"rejoinder admin\""));
+                let challenge = HeaderValue::from_static("Bearer realm=\"rejoinder admin\"");
+                problem.with_header(header::WWW_AUTHENTICATE, challenge)
             }
-            StatusCode::SERVICE_UNAVAILABLE => {
-                set(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER));
-            }
-            _ => {}
+            StatusCode::SERVICE_UNAVAILABLE => problem.retry_after(RETRY_AFTER),
+            _ => problem,
         }
-        response
+        .into_response()
     }
 }

@@ -51,7 +51,7 @@ async fn a_hook_that_was_absent_for_one_start_answers_when_it_is_back() {
         gateway.turns("absent").iter().map(|turn| turn["turn_id"].as_str().unwrap().to_owned()).collect();
     absent.reverse();
     assert_eq!(absent, turns);
-    assert!(gateway.log().contains("a channel is not configured"), "not in the log: {}", gateway.log());
+    assert!(gateway.log().contains("wait for a channel that is not configured"), "not in the log: {}", gateway.log());
     assert!(gateway.log().contains("\"turns\":3"), "the log does not count the waiting turns: {}", gateway.log());
     let explained = gateway.explain(&turns[1]);
     assert!(explained.contains("The turn waits: its channel webhook.test is not configured."), "{explained}");

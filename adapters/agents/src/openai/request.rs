@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rejoinder_core::{AgentTurn, ChatKind, Deferred, HistoryLine, Speaker, Timestamp};
+use rejoinder_core::{AgentTurn, ChatKind, Deferred, HistoryLine, Speaker, Surface, Timestamp};
 use serde::{Serialize, Serializer};
 
 use super::{
@@ -181,38 +181,28 @@ fn fitting_history(history: &[HistoryLine], most_lines: usize, most_chars: usize
 
 /// The operator's prompt, and where the conversation takes place. Contains no text that a stranger chose.
 fn instructions(turn: &AgentTurn, system_prompt: &str) -> String {
-    let platform = turn.conversation.channel.platform();
     let mut text = system_prompt.trim().to_owned();
     if !text.is_empty() {
         text.push_str("\n\n");
     }
-    if platform == "webhook" {
-        text.push_str(
+    match &turn.surface {
+        Surface::Voice => text.push_str(
             "Your answer is read aloud by a voice assistant: a few plain sentences, no Markdown, no lists, no links.",
-        );
-    } else {
-        text.push_str(match turn.chat {
-            ChatKind::Direct => "You are in a direct chat with one person",
-            ChatKind::Group => {
-                "You are in a group chat; a message starts with the name of who wrote it, where that is known"
-            }
-        });
-        text.push_str(", on ");
-        text.push_str(platform_name(platform));
-        text.push_str(". You may use simple Markdown.");
+        ),
+        Surface::Chat(name) => {
+            text.push_str(match turn.chat {
+                ChatKind::Direct => "You are in a direct chat with one person",
+                ChatKind::Group => {
+                    "You are in a group chat; a message starts with the name of who wrote it, where that is known"
+                }
+            });
+            text.push_str(", on ");
+            text.push_str(name);
+            text.push_str(". You may use simple Markdown.");
+        }
     }
     text.push_str(&today(turn.now));
     text
-}
-
-fn platform_name(platform: &str) -> &str {
-    match platform {
-        "telegram" => "Telegram",
-        "discord" => "Discord",
-        "matrix" => "Matrix",
-        "webchat" => "a web chat page",
-        other => other,
-    }
 }
 
 /// The date, and the time to the hour. Servers cache the computation of a prompt as long as it begins the same; with minutes
@@ -384,8 +374,7 @@ mod tests {
              Today is Tuesday, 14 November 2023; it is past 22:00 UTC."
         );
         assert!(text(&AgentTurn { chat: ChatKind::Group, ..turn("Hi") }).contains("group chat"));
-        let mut spoken = turn("Hi");
-        spoken.conversation.channel = rejoinder_core::ChannelId::new("webhook", "siri");
+        let spoken = AgentTurn { surface: Surface::Voice, ..turn("Hi") };
         assert!(text(&spoken).contains("read aloud") && !text(&spoken).contains("You may use"));
     }
 

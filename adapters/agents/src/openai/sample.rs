@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rejoinder_core::{
     AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, Receipts, Resend, Sender, SenderKind, SessionId,
-    Support, Timestamp, TurnId,
+    Support, Surface, Timestamp, TurnId,
 };
 
 use super::OpenAiSection;
@@ -38,6 +38,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
         turn: TurnId::new(now),
         conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
         chat: ChatKind::Direct,
+        surface: Surface::Chat("Telegram".into()),
         session: SessionId::new(now),
         attempt: 1,
         deferred: None,

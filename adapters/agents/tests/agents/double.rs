@@ -19,7 +19,7 @@ use futures_util::{StreamExt, stream};
 use rejoinder_agents::{OpenAi, OpenAiSection};
 use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, Outcome, Receipts, Reply,
-    Resend, RunEvent, RunEvents, SendResult, Sender, SenderKind, SessionId, Support, Timestamp, TurnId, Usage,
+    Resend, RunEvent, RunEvents, SendResult, Sender, SenderKind, SessionId, Support, Surface, Timestamp, TurnId, Usage,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -285,6 +285,7 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
         turn: TurnId::new(now),
         conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
         chat: ChatKind::Direct,
+        surface: Surface::Chat("Telegram".into()),
         session: SessionId::new(now),
         attempt: 1,
         deferred: None,

@@ -346,7 +346,7 @@ impl Shard<'_> {
         match code {
             Some(4004) => ConnectionEnd::Fatal(self.unauthorized(error.to_string())),
             Some(4014) if self.intents().contains(GatewayIntents::MESSAGE_CONTENT) => ConnectionEnd::ContentDenied,
-            Some(4010..=4014) if code == Some(4011) => {
+            Some(4011) => {
                 failed("the bot is in too many servers for one connection, and sharding is not supported yet (4011)")
             }
             Some(4010 | 4012 | 4013 | 4014) => failed(&error.to_string()),

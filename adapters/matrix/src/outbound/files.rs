@@ -65,7 +65,8 @@ impl Matrix {
             target.room.latest_encryption_state().await.map_err(|error| self.classify(errors::sdk(&error)))?;
         let client = &target.session.client;
         if encrypted.is_encrypted() {
-            let uploaded = client.upload_encrypted_file(&mut Cursor::new(bytes)).await;
+            let mut bytes = Cursor::new(bytes);
+            let uploaded = client.upload_encrypted_file(&mut bytes).with_request_config(config(FILE_TIMEOUT)).await;
             let file = uploaded.map_err(|error| self.classify(errors::sdk(&error)))?;
             content["file"] = serde_json::to_value(file).unwrap_or_default();
         } else {

@@ -98,12 +98,12 @@ async fn what_cannot_be_read_does_not_wait_for_our_device_to_be_signed() {
     let started = Instant::now();
     let impatient = MatrixSection { decrypt_patience: Duration::from_secs(1), ..options(proxy.url(), &account) };
     let gateway = Gateway::synced(impatient).await;
-    let proxy = homeserver.proxy().await;
-    let ada = homeserver.human_through("ada", &proxy).await;
+    let ada_proxy = homeserver.proxy().await;
+    let ada = homeserver.human_through("ada", &ada_proxy).await;
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
 
-    proxy.fail("PUT", "/sendToDevice/", usize::MAX, Fault::Hold);
+    ada_proxy.fail("PUT", "/sendToDevice/", usize::MAX, Fault::Hold);
     ada.says(&room, "say never").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await[0].text, UNREADABLE);
