@@ -16,7 +16,7 @@
 //! let telegram = TelegramDouble::start().await;
 //! let ada = telegram.person("Ada");
 //! telegram.fault(Fault::lost_answer().on("sendMessage"));
-//! Start the program under test with `telegram.url()` and `telegram.token()`, then:
+//! // Start the program under test with `telegram.url()` and `telegram.token()`, then:
 //! ada.says("ping");
 //! ada.hears("pong").await;
 //! # }

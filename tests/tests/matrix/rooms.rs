@@ -95,7 +95,7 @@ async fn what_is_owed_to_a_room_that_we_are_out_of_is_visible(#[values(Out::Kick
     until_accepted(homeserver, user).await;
 
     let explained = gateway.explain(&turn);
-    assert!(explained.contains("not in the room"), "{explained}");
+    assert!(explained.contains("no longer in the room"), "{explained}");
     assert!(ada.hears(&room, user).await.is_empty());
     assert!(gateway.readiness().await.0);
 }
