@@ -93,7 +93,7 @@ impl Write for Stderr {
             // Bypasses the buffer, which may be full again, and the configured level.
             let dispatch = subscriber(Log { level: LogLevel::Warn, ..self.log }, io::stderr);
             dispatcher::with_default(&dispatch, || {
-                warn!(lines, "log lines were lost here: standard error was not read")
+                warn!(lines, "log lines were lost here: standard error was not read");
             });
         }
         Ok(())

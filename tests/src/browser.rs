@@ -61,7 +61,7 @@ impl Browser {
         let line = timeout(PATIENCE, self.stdout.next_line()).await.ok().map(|line| line.expect("output is read"));
         match line {
             Some(Some(reached)) => {
-                assert_eq!(reached, checkpoint, "the script `{}` is at another checkpoint", self.script)
+                assert_eq!(reached, checkpoint, "the script `{}` is at another checkpoint", self.script);
             }
             Some(None) => self.fail().await,
             None => panic!("the script `{}` did not reach `{checkpoint}` within {PATIENCE:?}", self.script),

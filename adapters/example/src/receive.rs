@@ -17,7 +17,7 @@ use crate::{
 const PING_AFTER: Duration = Duration::from_secs(20);
 
 /// After this time without a line from the server the channel counts as dead.
-pub(crate) const STALE_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const STALE_AFTER: Duration = Duration::from_mins(1);
 
 /// Why listening ended.
 enum ListenEnd {

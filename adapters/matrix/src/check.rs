@@ -65,6 +65,7 @@ impl From<SessionError> for CheckError {
 ///
 /// # Errors
 /// If the homeserver rejects the account, or cannot be reached.
+#[must_use]
 pub fn check<'a>(
     http: &'a reqwest::Client,
     homeserver: &'a Url,
@@ -99,6 +100,7 @@ async fn check_login(
 ///
 /// # Errors
 /// If the account cannot be used as configured, or the homeserver cannot be reached.
+#[must_use]
 pub fn account_state<'a>(
     http: &'a reqwest::Client,
     options: &'a MatrixSection,

@@ -295,7 +295,7 @@ impl<'a> BotOptions<'a> {
             match people.iter().find(|entry| !self.platform.id_format.may_be_person(entry)) {
                 None => return Ok(people),
                 Some(wrong) => {
-                    terminal.say(&format!("{} {}.", printable(wrong), self.platform.invalid_person_text()))?
+                    terminal.say(&format!("{} {}.", printable(wrong), self.platform.invalid_person_text()))?;
                 }
             }
         }

@@ -183,7 +183,7 @@ impl Obligation {
         match &self.state {
             ObligationState::Open | ObligationState::Deferred => {}
             ObligationState::Claimed { rank: End::Deferral, attempted: false, .. } if !self.in_doubt => {
-                self.withdraw(context)
+                self.withdraw(context);
             }
             _ => return,
         }

@@ -13,15 +13,15 @@ pub(super) fn problems(name: &str, references: &BTreeSet<Reference>) -> Vec<Stri
         arrows.entry(&arrow.from).or_default().insert(&arrow.to);
     }
     let reached: BTreeMap<&str, BTreeSet<&str>> = arrows.keys().map(|from| (*from, reach(from, &arrows))).collect();
-    let reaches = |from: &str, to: &str| reached.get(from).is_some_and(|reached| reached.contains(to));
+    let is_path = |from: &str, to: &str| reached.get(from).is_some_and(|reached| reached.contains(to));
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let mut problems = Vec::new();
-    for module in arrows.keys().copied().filter(|module| reaches(module, module)) {
+    for module in arrows.keys().copied().filter(|module| is_path(module, module)) {
         if seen.contains(module) {
             continue;
         }
         let cycle: BTreeSet<&str> =
-            arrows.keys().copied().filter(|other| reaches(module, other) && reaches(other, module)).collect();
+            arrows.keys().copied().filter(|other| is_path(module, other) && is_path(other, module)).collect();
         seen.extend(&cycle);
         let is_in_cycle = |arrow: &&Reference| cycle.contains(&*arrow.from) && cycle.contains(&*arrow.to);
         let edges = references.iter().filter(is_in_cycle);

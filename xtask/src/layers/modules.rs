@@ -150,10 +150,10 @@ impl Reader<'_> {
         match tree {
             UseTree::Path(path) => self.add_use_tree(&path.tree, &with(path.ident.to_string()), is_re_exported),
             UseTree::Group(group) => {
-                group.items.iter().for_each(|tree| self.add_use_tree(tree, before, is_re_exported))
+                group.items.iter().for_each(|tree| self.add_use_tree(tree, before, is_re_exported));
             }
             UseTree::Name(name) if name.ident == "self" => {
-                self.add_import(before, before.last().cloned(), is_re_exported)
+                self.add_import(before, before.last().cloned(), is_re_exported);
             }
             UseTree::Name(name) => {
                 self.add_import(&with(name.ident.to_string()), Some(name.ident.to_string()), is_re_exported);
