@@ -96,7 +96,7 @@ create table runs (
     owner blob not null,            -- the process that started it
     started_at integer not null,
     ended_at integer,
-    ending text,                    -- reply, reaction, deferral, silent, failed, stopped, crashed
+    ending text,                    -- reply, reaction, deferral, silent, failed, unreadable, stopped, crashed, interrupted
     detail text,
     usage text,                     -- JSON: Usage
     primary key (turn_id, number)

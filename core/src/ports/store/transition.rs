@@ -193,7 +193,7 @@ pub struct RunEnd {
     pub number: u32,
     /// When it ended.
     pub at: Timestamp,
-    /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `unreadable`, `stopped`, `crashed` or `taken back`.
+    /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `unreadable`, `stopped`, `crashed` or `interrupted`.
     pub end: String,
     /// The error, the reason for silence or the text of the deferral, for the operator.
     pub detail: Option<String>,
