@@ -51,6 +51,8 @@ static PLATFORMS: &[&dyn Platform] = &[
 const LEFT_OUT: &[&str] = &[
     #[cfg(not(feature = "discord"))]
     "discord",
+    #[cfg(not(feature = "example"))]
+    "example",
     #[cfg(not(feature = "matrix"))]
     "matrix",
     #[cfg(not(feature = "telegram"))]

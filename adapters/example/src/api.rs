@@ -3,20 +3,19 @@
 use std::{io, time::Duration};
 
 use futures_util::{SinkExt, StreamExt};
-use rejoinder_config::Secret;
+use rejoinder_kit::calls::redacted;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::{net::TcpStream, time::timeout};
-use tokio_util::codec::{Framed, LinesCodec, LinesCodecError};
+use tokio_util::codec::Framed;
 
 use crate::{
     ExampleSection,
+    lines::Lines,
     payload::{Line, escaped},
 };
 
 /// The timeout of a login and of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The longest line that we accept, in bytes.
-const MAX_LINE: usize = 64 * 1024;
 
 /// Why a connection or a request failed. The texts contain no secrets.
 #[derive(Debug, thiserror::Error)]
@@ -32,15 +31,9 @@ pub(crate) enum ApiError {
     Lost(String),
 }
 
-impl From<LinesCodecError> for ApiError {
-    fn from(error: LinesCodecError) -> Self {
-        Self::Lost(error.to_string())
-    }
-}
-
 impl From<io::Error> for ApiError {
     fn from(error: io::Error) -> Self {
-        Self::NotConnected(error.to_string())
+        Self::Lost(error.to_string())
     }
 }
 
@@ -48,31 +41,31 @@ impl From<io::Error> for ApiError {
 #[derive(Debug)]
 pub(crate) struct Api {
     address: String,
-    token: Secret,
+    token: SecretString,
 }
 
 /// A connection after the login.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    lines: Framed<TcpStream, LinesCodec>,
+    lines: Framed<TcpStream, Lines>,
     /// Our own name.
     pub(crate) name: String,
 }
 
 impl Api {
     pub(crate) fn new(options: &ExampleSection) -> Self {
-        Self { address: options.address.clone(), token: options.token.clone() }
+        Self { address: options.address.clone(), token: options.token.get().clone() }
     }
 
     pub(crate) async fn connect(&self) -> Result<Connection, ApiError> {
         let logging_in = async {
             let socket = TcpStream::connect(&self.address).await?;
-            let mut lines = Framed::new(socket, LinesCodec::new_with_max_length(MAX_LINE));
-            lines.send(format!("hello {}", self.token.expose())).await?;
+            let mut lines = Framed::new(socket, Lines::default());
+            lines.send(&format!("hello {}", self.token.expose_secret())).await?;
             let line = lines.next().await.transpose()?;
             match line.as_deref().map(Line::parse) {
                 Some(Line::Welcome { name }) => Ok(Connection { lines, name }),
-                Some(Line::Denied { why }) => Err(ApiError::Denied(why)),
+                Some(Line::Denied { why }) => Err(ApiError::Denied(redacted(&why, &self.token))),
                 _ => Err(ApiError::NotConnected("the server did not welcome us".to_owned())),
             }
         };
@@ -97,7 +90,8 @@ impl Api {
 
 impl Connection {
     pub(crate) async fn write(&mut self, line: &str) -> Result<(), ApiError> {
-        Ok(self.lines.send(line).await?)
+        let late = |_| ApiError::Lost("the server does not read".to_owned());
+        Ok(timeout(PATIENCE, self.lines.send(line)).await.map_err(late)??)
     }
 
     /// The next line. Cancel safe.

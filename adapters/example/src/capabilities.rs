@@ -8,7 +8,7 @@ use crate::format::MAX_CHARS;
 
 pub(crate) const fn capabilities() -> Capabilities {
     Capabilities {
-        // `sent KEY MESSAGE`.
+        // `sent MESSAGE`.
         receipts: Receipts::Platform,
         // A repeated KEY has no effect.
         resend: Resend::Idempotent,
@@ -16,7 +16,7 @@ pub(crate) const fn capabilities() -> Capabilities {
         reactions: Support::No,
         allowed_reactions: None,
         // The core writes them as a numbered list.
-        choices: Support::No,
+        choices: Support::Degraded,
         // As a link in a message.
         attachments: Support::Degraded,
         drafts: Support::No,

@@ -7,7 +7,7 @@ use std::sync::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelAdapter, ChannelId, ChatKind, ConversationRef, Directed, InboundEvent, Scope, Sender, SenderKind,
+    ChannelAdapter, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Scope, Sender, SenderKind,
     SystemClock, Timestamp,
     conformance::channel::{Expected, Fixture, PlatformDouble, PlatformFailure, text},
 };
@@ -66,13 +66,15 @@ impl PlatformDouble for Double {
             ..self.in_room("1", "hello\nagain")
         };
         let mention = InboundEvent { directed: Directed::Mention, ..self.in_room("3", "@agent hello") };
+        let unknown = InboundEvent { kind: EventKind::Other, ..self.in_room("5", "") };
         let event = |event| Expected::Event(Box::new(event));
         vec![
             fixture("a direct message", "message 1 ada ada hello\\nagain", event(direct)),
             fixture("in a room", "message 2 #kitchen ada hello", event(self.in_room("2", "hello"))),
             fixture("a mention", "message 3 #kitchen ada @agent hello", event(mention)),
             fixture("our own", "message 4 #kitchen agent hello", Expected::OurOwn),
-            fixture("of another year", "poll 5 #kitchen ada tea or coffee?", Expected::Nothing),
+            fixture("of another year", "poll 5 #kitchen ada tea or coffee?", event(unknown)),
+            fixture("not a line of the protocol", "hello", Expected::Nothing),
         ]
     }
 

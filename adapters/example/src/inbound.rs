@@ -1,6 +1,8 @@
 //! A message of the server → [`InboundEvent`]. Pure.
 
-use rejoinder_core::{ChannelId, ChatKind, ConversationRef, Directed, InboundEvent, Sender, SenderKind, Timestamp};
+use rejoinder_core::{
+    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp,
+};
 
 use crate::payload::Message;
 
@@ -8,19 +10,23 @@ use crate::payload::Message;
 pub(crate) fn normalise(message: Message, line: &str, channel: &ChannelId, me: &str, now: Timestamp) -> InboundEvent {
     let Message { id, chat, person, text } = message;
     let is_room = chat.starts_with('#');
-    let directed = match is_room {
-        false => Directed::DirectChat,
-        true if mentions(&text, me) => Directed::Mention,
-        true => Directed::Ambient,
+    let directed = match &text {
+        None => Directed::Ambient,
+        Some(_) if !is_room => Directed::DirectChat,
+        Some(text) if mentions(text, me) => Directed::Mention,
+        Some(_) => Directed::Ambient,
     };
+    // An event that we do not know is stored, too: the server must not send it for ever.
+    let event_kind = if text.is_some() { EventKind::Message } else { EventKind::Other };
     let kind = if person == me { SenderKind::Ourselves } else { SenderKind::Person };
     let sender = Sender { id: person.clone(), name: Some(person), username: None, kind };
     let (conversation, chat) =
         (ConversationRef::new(channel.clone(), &chat), if is_room { ChatKind::Group } else { ChatKind::Direct });
     InboundEvent {
         message_id: Some(id.clone()),
+        kind: event_kind,
         directed,
-        text,
+        text: text.unwrap_or_default(),
         raw: line.to_owned(),
         ..InboundEvent::new(conversation, chat, id, sender, now)
     }
@@ -40,7 +46,8 @@ mod tests {
     fn in_a_room_a_mention_is_directed_at_us() {
         let directed = |chat: &str, text: &str| {
             let [id, chat, person, text] = ["1", chat, "ada", text].map(str::to_owned);
-            let (message, channel) = (Message { id, chat, person, text }, ChannelId::new("example", "main"));
+            let (message, channel) =
+                (Message { id, chat, person, text: Some(text) }, ChannelId::new("example", "main"));
             normalise(message, "", &channel, "agent", Timestamp::from_millis(0)).directed
         };
 

@@ -11,6 +11,7 @@ mod capabilities;
 mod errors;
 mod format;
 mod inbound;
+mod lines;
 mod outbound;
 mod payload;
 mod receive;
@@ -26,7 +27,7 @@ use std::fmt;
 use async_trait::async_trait;
 use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
-    Intake, Receipt, SharedClock,
+    Intake, Receipt, SharedClock, Surface,
 };
 use rejoinder_kit::{Health, Receiver, RunEnd};
 use tokio_util::sync::CancellationToken;
@@ -65,6 +66,10 @@ impl ChannelAdapter for Example {
         capabilities::capabilities()
     }
 
+    fn surface(&self) -> Surface {
+        Surface::Chat("a chat that shows plain text".into())
+    }
+
     fn health(&self) -> ChannelHealth {
         self.health.report()
     }
@@ -80,6 +85,8 @@ impl ChannelAdapter for Example {
     }
 
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
-        self.perform(delivery).await
+        let result = self.perform(delivery).await;
+        self.health.note_delivery(&result, "the server rejects the token");
+        result
     }
 }

@@ -26,6 +26,7 @@ fn shown(content: &Content) -> Result<String, DeliveryError> {
     match &content.attachments[..] {
         [] => Ok(content.text.clone()),
         [Attachment { name, url, .. }] if is_on_the_web(url) => Ok(format!("{name}: {url}")),
-        _ => Err(DeliveryError::Refused("the chat shows no files".to_owned())),
+        [_] => Err(DeliveryError::Refused("the chat shows no files".to_owned())),
+        _ => Err(DeliveryError::Unsupported("several files in one message".to_owned())),
     }
 }

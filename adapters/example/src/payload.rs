@@ -6,6 +6,7 @@
 //!                    ◄─  welcome NAME | denied WHY
 //! listen             ─►
 //!                    ◄─  message ID CHAT PERSON TEXT     (on each connection that listens, until it is acknowledged)
+//!                    ◄─  VERB ID CHAT PERSON …           (other events, of later versions)
 //! ack ID             ─►
 //! say KEY CHAT TEXT  ─►
 //!                    ◄─  sent MESSAGE | failed wait SECONDS | failed busy | failed refused WHY
@@ -14,7 +15,8 @@
 //! ```
 //!
 //! A chat is named after a person, or is a room, whose name starts with `#`. In TEXT and WHY a line break is `\n` and a
-//! backslash `\\`. A repeated KEY has no effect: the server repeats its first answer.
+//! backslash `\\`; a TEXT has at most 1,000 characters. NAME is one word of letters, digits, `-` and `_`. An ID is never
+//! used again. A repeated KEY has no effect: the server repeats its first answer.
 
 use std::time::Duration;
 
@@ -35,7 +37,7 @@ pub(crate) enum Line {
         failure: Failure,
     },
     Pong,
-    /// Not in this version of the protocol.
+    /// Not a line of the protocol.
     Unknown,
 }
 
@@ -45,7 +47,8 @@ pub(crate) struct Message {
     pub(crate) id: String,
     pub(crate) chat: String,
     pub(crate) person: String,
-    pub(crate) text: String,
+    /// `None` for an event that is not a message.
+    pub(crate) text: Option<String>,
 }
 
 /// Why the server did not show a message.
@@ -63,33 +66,36 @@ impl Line {
     pub(crate) fn parse(line: &str) -> Self {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match verb {
-            "welcome" => Self::Welcome { name: rest.to_owned() },
+            "welcome" if !rest.is_empty() => Self::Welcome { name: rest.to_owned() },
             "denied" => Self::Denied { why: unescaped(rest) },
             "message" => words(rest).map_or(Self::Unknown, |[id, chat, person, text]| {
-                Self::Message(Message { id, chat, person, text: unescaped(&text) })
+                Self::Message(Message { id, chat, person, text: Some(unescaped(&text)) })
             }),
             "sent" if !rest.is_empty() => Self::Sent { message: rest.to_owned() },
             "failed" if !rest.is_empty() => Self::Failed { failure: failure(rest) },
             "pong" => Self::Pong,
-            _ => Self::Unknown,
+            _ => words(rest)
+                .map_or(Self::Unknown, |[id, chat, person, _]| Self::Message(Message { id, chat, person, text: None })),
         }
     }
 }
 
 fn failure(why: &str) -> Failure {
-    match why.split_once(' ').unwrap_or((why, "")) {
-        ("busy", _) => Failure::Busy,
-        ("wait", seconds) if seconds.parse::<u32>().is_ok() => {
-            Failure::Wait(Duration::from_secs(seconds.parse().unwrap_or_default()))
-        }
-        (_, detail) => Failure::Refused(unescaped(detail)),
+    let (kind, detail) = why.split_once(' ').unwrap_or((why, ""));
+    let seconds = || detail.split(' ').next().and_then(|seconds| seconds.parse::<u32>().ok());
+    match kind {
+        "refused" => Failure::Refused(unescaped(detail)),
+        "wait" => seconds().map_or(Failure::Busy, |seconds| Failure::Wait(Duration::from_secs(seconds.into()))),
+        // Nothing was shown, so it can be sent again.
+        _ => Failure::Busy,
     }
 }
 
 /// The first `N - 1` words of a line, and the rest of it.
 fn words<const N: usize>(line: &str) -> Option<[String; N]> {
     let words: Vec<_> = line.splitn(N, ' ').map(str::to_owned).collect();
-    words.try_into().ok()
+    let words: [String; N] = words.try_into().ok()?;
+    words.iter().take(N - 1).all(|word| !word.is_empty()).then_some(words)
 }
 
 /// A text in one line.
@@ -128,7 +134,16 @@ mod tests {
 
     #[test]
     fn lines_that_make_no_sense_are_unknown() {
-        for line in ["", "message", "message 1 ada ada", "sent", "failed", "of another year"] {
+        for line in [
+            "",
+            "message",
+            "message 1 ada ada",
+            "message  ada ada hello",
+            "welcome",
+            "sent",
+            "failed",
+            "of another year",
+        ] {
             assert_eq!(Line::parse(line), Line::Unknown, "{line:?}");
         }
     }
@@ -143,6 +158,8 @@ mod tests {
         assert_eq!(failed("wait 3"), Failure::Wait(Duration::from_secs(3)));
         assert_eq!(failed("busy"), Failure::Busy);
         assert_eq!(failed("refused no such chat"), Failure::Refused("no such chat".to_owned()));
-        assert_eq!(failed("wait for it"), Failure::Refused("for it".to_owned()));
+        assert_eq!(failed("wait 3 please"), Failure::Wait(Duration::from_secs(3)));
+        assert_eq!(failed("wait for it"), Failure::Busy);
+        assert_eq!(failed("later"), Failure::Busy);
     }
 }

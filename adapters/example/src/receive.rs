@@ -59,25 +59,31 @@ impl Example {
             };
             tracing::warn!(channel = %self.channel, %error, "connection lost, reconnecting");
             self.health.inbound_fails(error.to_string());
-            receiver.pause(backoff.pause()).await?;
+            receiver.pause(backoff.pause_unreachable()).await?;
         }
     }
 
     /// Listens on one connection.
     async fn listen(&self, receiver: &Receiver<'_>, backoff: &mut Backoff) -> Result<Infallible, ListenEnd> {
         let mut connection = receiver.until_shutdown(self.api.connect()).await??;
+        self.health.outbound_works();
         connection.write("listen").await?;
-        tracing::info!(channel = %self.channel, name = connection.name, "connected");
-        backoff.reset();
-        // Deliveries that wait for the server are retried now.
-        receiver.intake.report_recovered();
-        let mut was_pinged = false;
+        // An open connection proves nothing; the first line does.
+        connection.write("ping").await?;
+        let (mut is_first, mut was_pinged) = (true, true);
         loop {
-            self.health.inbound_works(self.clock.now());
             match receiver.until_shutdown(timeout(PING_AFTER, connection.read())).await? {
                 Ok(line) => {
+                    let line = line?;
                     was_pinged = false;
-                    self.handle_line(&line?, &mut connection, receiver).await?;
+                    self.health.inbound_works(self.clock.now());
+                    if std::mem::take(&mut is_first) {
+                        tracing::info!(channel = %self.channel, name = connection.name, "connected");
+                        backoff.reset();
+                        // Deliveries that wait for the server are retried now.
+                        receiver.intake.report_recovered();
+                    }
+                    self.handle_line(&line, &mut connection, receiver).await?;
                 }
                 Err(_) if was_pinged => return Err(ApiError::Lost("the server is silent".to_owned()).into()),
                 Err(_) => {
@@ -94,12 +100,18 @@ impl Example {
         connection: &mut Connection,
         receiver: &Receiver<'_>,
     ) -> Result<(), ListenEnd> {
-        if let Line::Message(message) = Line::parse(line) {
-            let ack = format!("ack {}", message.id);
-            let event = inbound::normalise(message, line, &self.channel, &connection.name, self.clock.now());
-            // Acknowledge only what is stored: the server then forgets it.
-            receiver.accept(&[event], None).await?;
-            connection.write(&ack).await?;
+        match Line::parse(line) {
+            Line::Message(message) => {
+                let ack = format!("ack {}", message.id);
+                let event = inbound::normalise(message, line, &self.channel, &connection.name, self.clock.now());
+                // Acknowledge only what is stored: the server then forgets it.
+                receiver.accept(&[event], None).await?;
+                connection.write(&ack).await?;
+                // Storing may have taken a while, so the connection has proved itself again.
+                self.health.inbound_works(self.clock.now());
+            }
+            Line::Pong => {}
+            _ => tracing::warn!(channel = %self.channel, "a line without an id was ignored"),
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! `[channels.example.<name>]`: an account on an example chat server, as the operator configured it.
 
-use rejoinder_config::{Account, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, text};
+use rejoinder_config::{AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, text};
 use rejoinder_core::{DirectPolicy, GroupPolicy};
 use serde::{Deserialize, Serialize};
 
@@ -65,10 +65,6 @@ impl ChannelSection for ExampleSection {
 
     fn common(&self) -> Common {
         Common { agent: self.agent.clone(), people: Some(self.people()), ..Common::default() }
-    }
-
-    fn account(&self) -> Option<Account<'_>> {
-        Some(Account { key: "address", id: &self.address, rule: "an account can be used by one channel only" })
     }
 }
 

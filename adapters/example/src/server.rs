@@ -3,6 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
+    hash::{BuildHasher, RandomState},
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,14 +12,18 @@ use std::{
 use futures_util::{SinkExt, StreamExt};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Notify, broadcast},
+    sync::{Notify, broadcast, watch},
 };
 use tokio_util::{
-    codec::{Framed, LinesCodec, LinesCodecError},
+    codec::Framed,
     sync::{CancellationToken, DropGuard},
 };
 
-use crate::payload::{escaped, unescaped};
+use crate::{
+    format::MAX_CHARS,
+    lines::Lines,
+    payload::{escaped, unescaped},
+};
 
 /// The agent's name on the server.
 pub const NAME: &str = "agent";
@@ -48,13 +53,16 @@ pub struct ChatServer {
     state: Arc<Mutex<ChatState>>,
     arrived: Arc<Notify>,
     shown: broadcast::Sender<(String, String)>,
+    is_down: watch::Sender<bool>,
     _running: Arc<DropGuard>,
 }
 
 #[derive(Debug, Default)]
 struct ChatState {
-    /// The number of the latest message.
+    /// The number of the latest message, after the number of this start: ids are never used again.
     latest: u64,
+    start: u64,
+    acknowledged: HashSet<String>,
     /// Messages without an acknowledgement: id and line.
     unacknowledged: VecDeque<(String, String)>,
     /// The answer to each successful `say`, by its KEY.
@@ -74,15 +82,17 @@ impl ChatServer {
         let running = CancellationToken::new();
         let server = Self {
             address: listener.local_addr()?,
-            state: Arc::default(),
+            state: Arc::new(Mutex::new(ChatState { start: RandomState::new().hash_one(()), ..ChatState::default() })),
             arrived: Arc::default(),
             shown: broadcast::Sender::new(64),
+            is_down: watch::Sender::new(false),
             _running: Arc::new(running.clone().drop_guard()),
         };
         let accepting = Accepting {
             state: Arc::clone(&server.state),
             arrived: Arc::clone(&server.arrived),
             shown: server.shown.clone(),
+            is_down: server.is_down.subscribe(),
         };
         tokio::spawn(running.run_until_cancelled_owned(accepting.run(listener)));
         Ok(server)
@@ -98,8 +108,7 @@ impl ChatServer {
     #[expect(clippy::must_use_candidate, reason = "most callers do not need the id")]
     pub fn writes(&self, person: &str, chat: &str, text: &str) -> String {
         let mut state = lock(&self.state);
-        state.latest += 1;
-        let id = state.latest.to_string();
+        let id = state.next_id();
         let line = format!("message {id} {chat} {person} {}", escaped(text));
         state.unacknowledged.push_back((id.clone(), line));
         drop(state);
@@ -117,7 +126,7 @@ impl ChatServer {
     /// Whether the gateway has acknowledged a message.
     #[must_use]
     pub fn is_acknowledged(&self, id: &str) -> bool {
-        !lock(&self.state).unacknowledged.iter().any(|(waiting, _)| waiting == id)
+        lock(&self.state).acknowledged.contains(id)
     }
 
     /// The agent's messages in a chat, in order.
@@ -132,9 +141,26 @@ impl ChatServer {
         self.shown.subscribe()
     }
 
+    /// Closes every connection, and each new one at once.
+    pub fn disconnect(&self) {
+        self.is_down.send_replace(true);
+    }
+
+    /// Serves connections again.
+    pub fn reconnect(&self) {
+        self.is_down.send_replace(false);
+    }
+
     /// Makes the next `say`, or with [`Fault::Deny`] the next `hello`, fail.
     pub fn fail_next(&self, fault: Fault) {
         lock(&self.state).fault = Some(fault);
+    }
+}
+
+impl ChatState {
+    fn next_id(&mut self) -> String {
+        self.latest += 1;
+        format!("{:x}-{}", self.start, self.latest)
     }
 }
 
@@ -147,34 +173,41 @@ struct Accepting {
     state: Arc<Mutex<ChatState>>,
     arrived: Arc<Notify>,
     shown: broadcast::Sender<(String, String)>,
+    is_down: watch::Receiver<bool>,
 }
 
 impl Accepting {
     async fn run(self, listener: TcpListener) {
         let mut connections = tokio::task::JoinSet::new();
         while let Ok((socket, _)) = listener.accept().await {
+            while connections.try_join_next().is_some() {}
             let connection = self.clone();
             connections.spawn(async move {
-                // The gateway connects again after an error.
-                let _ = connection.serve(socket).await;
+                let mut is_down = connection.is_down.clone();
+                tokio::select! {
+                    biased;
+                    _ = is_down.wait_for(|is_down| *is_down) => {}
+                    // The gateway connects again after an error.
+                    _ = connection.serve(socket) => {}
+                }
             });
         }
     }
 
-    async fn serve(&self, socket: TcpStream) -> Result<(), LinesCodecError> {
-        let mut lines = Framed::new(socket, LinesCodec::new());
+    async fn serve(&self, socket: TcpStream) -> Result<(), io::Error> {
+        let mut lines = Framed::new(socket, Lines::default());
         let greeting = lines.next().await.transpose()?;
         if self.denies() || greeting.as_deref() != Some(&format!("hello {TOKEN}")) {
             return lines.send("denied the token is unknown").await;
         }
-        lines.send(format!("welcome {NAME}")).await?;
+        lines.send(&format!("welcome {NAME}")).await?;
         let (mut listens, mut brought) = (false, HashSet::new());
         loop {
             let arrived = self.arrived.notified();
             let waiting: Vec<_> = lock(&self.state).unacknowledged.iter().cloned().collect();
             for (id, line) in waiting.into_iter().filter(|_| listens) {
                 if brought.insert(id) {
-                    lines.send(line).await?;
+                    lines.send(&line).await?;
                 }
             }
             tokio::select! {
@@ -182,7 +215,7 @@ impl Accepting {
                 line = lines.next() => match line.transpose()? {
                     Some(line) if line == "listen" => listens = true,
                     Some(line) => match self.answer(&line) {
-                        Some(answer) => lines.send(answer).await?,
+                        Some(answer) => lines.send(&answer).await?,
                         None if line.starts_with("say ") => return Ok(()),
                         None => {}
                     },
@@ -203,7 +236,9 @@ impl Accepting {
         match words[..] {
             ["ping"] => Some("pong".to_owned()),
             ["ack", id] => {
-                lock(&self.state).unacknowledged.retain(|(waiting, _)| waiting != id);
+                let mut state = lock(&self.state);
+                state.unacknowledged.retain(|(waiting, _)| waiting != id);
+                state.acknowledged.insert(id.to_owned());
                 None
             }
             ["say", key, chat, text] => self.say(key, chat, &unescaped(text)),
@@ -224,8 +259,10 @@ impl Accepting {
             Some(Fault::Refuse) => return failed("refused the chat is gone"),
             Some(Fault::LoseAnswer | Fault::Deny) | None => {}
         }
-        state.latest += 1;
-        let answer = format!("sent {}", state.latest);
+        if text.chars().count() > MAX_CHARS {
+            return failed("refused the text is too long");
+        }
+        let answer = format!("sent {}", state.next_id());
         state.answers.insert(key.to_owned(), answer.clone());
         state.shown.push((chat.to_owned(), text.to_owned()));
         // Fails only if nobody watches.

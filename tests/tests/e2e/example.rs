@@ -28,18 +28,20 @@ async fn a_person_is_answered() {
     let asked = server.writes("ada", "ada", "what is 2 + 2?");
 
     assert_eq!(answers(&server, "ada").await, ["four,\nof course"]);
-    assert!(server.is_acknowledged(&asked));
+    eventually("the message is acknowledged", async || server.is_acknowledged(&asked).then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn in_a_room_a_mention_is_answered() {
     let (server, agent) = (server().await, ScriptedAgent::start(|_, _| Script::replies("here")).await);
-    let _gateway = Gateway::builder().config(&channel(&server)).config(&agent.section()).start().await;
+    let gateway = Gateway::builder().config(&channel(&server)).config(&agent.section()).start().await;
 
     server.writes("ada", "#kitchen", "who is there?");
     server.writes("ada", "#kitchen", "@agent are you?");
+    answers(&server, "#kitchen").await;
+    gateway.until_settled().await;
 
-    assert_eq!(answers(&server, "#kitchen").await, ["here"]);
+    assert_eq!(server.shown("#kitchen"), ["here"]);
     assert_eq!(agent.calls().len(), 1, "the other message is not for the agent");
 }
 
@@ -58,6 +60,40 @@ async fn what_could_not_be_sent_is_sent_again() {
     }
 }
 
+/// The gateway connects again, and says meanwhile that it is not ready.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_server_that_is_back_is_listened_to_again() {
+    let (server, agent) = (server().await, ScriptedAgent::start(|_, _| Script::replies("here")).await);
+    let gateway = Gateway::builder().config(&channel(&server)).config(&agent.section()).start().await;
+    server.writes("ada", "ada", "hello");
+    answers(&server, "ada").await;
+
+    server.disconnect();
+    gateway.until_not_ready("cannot connect").await;
+    server.reconnect();
+    server.writes("ada", "ada", "hello again");
+
+    let both = eventually("both answers", async || Some(server.shown("ada")).filter(|shown| shown.len() == 2)).await;
+    assert_eq!(both, ["here", "here"]);
+}
+
+/// The token is refused, and accepted again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_account_whose_token_is_refused_says_so() {
+    let (server, agent) = (server().await, ScriptedAgent::start(|_, _| Script::replies("here")).await);
+    let gateway = Gateway::builder().config(&channel(&server)).config(&agent.section()).start().await;
+    server.writes("ada", "ada", "hello");
+    answers(&server, "ada").await;
+    gateway.until_settled().await;
+
+    server.fail_next(Fault::Deny);
+    server.writes("ada", "ada", "hello again");
+
+    gateway.until_not_ready("the server rejects the token").await;
+    let both = eventually("both answers", async || Some(server.shown("ada")).filter(|shown| shown.len() == 2)).await;
+    assert_eq!(both, ["here", "here"]);
+}
+
 /// D1, E1. The server redelivers unacknowledged messages and recognises repeated keys.
 #[rstest]
 #[case::received_before_the_commit("received:1")]
@@ -66,6 +102,8 @@ async fn what_could_not_be_sent_is_sent_again() {
 #[case::the_agent_has_run("run_ended:1")]
 #[case::the_outcome_is_about_to_be_claimed("before_commit:1")]
 #[case::claimed_before_it_is_sent("after_commit:1")]
+#[case::about_to_be_sent("attempt_started:1")]
+#[case::sent_before_it_is_stored("attempt_ended:1")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_crash_at_any_step_leaves_one_answer(#[case] point: &str) {
     let (server, agent) = (server().await, ScriptedAgent::start(|_, _| Script::replies("once")).await);
