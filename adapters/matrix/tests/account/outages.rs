@@ -317,6 +317,9 @@ async fn reply_during_faults(times: usize, fault: Fault) -> Proxy {
     ada.until_hears(&room, gateway.user(), 1).await;
     let said = ada.sees(&room).await.pop().expect("an answer");
     gateway.until_settled().await;
+    // The gateway has synced its own answer: it does not read it again after the restart.
+    let after = ada.says(&room, "what a day").await;
+    gateway.until_stored(&room, &after).await;
 
     // Messages from before a restart are not remembered.
     let gateway = gateway.shut_down().await.restart().await;
