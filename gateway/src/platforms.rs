@@ -187,6 +187,7 @@ pub(crate) enum CheckError {
 #[derive(Clone, Copy)]
 pub(crate) struct CheckContext<'a> {
     pub(crate) config: &'a Config,
+    #[cfg_attr(not(feature = "matrix"), expect(dead_code, reason = "only some platforms keep files"))]
     pub(crate) data_dir: &'a Path,
     pub(crate) http: &'a Client,
     /// Whether a gateway uses the database.
