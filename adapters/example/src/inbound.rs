@@ -11,10 +11,9 @@ pub(crate) fn normalise(message: Message, line: &str, channel: &ChannelId, me: &
     let Message { id, chat, person, text } = message;
     let is_room = chat.starts_with('#');
     let directed = match &text {
-        None => Directed::Ambient,
         Some(_) if !is_room => Directed::DirectChat,
         Some(text) if mentions(text, me) => Directed::Mention,
-        Some(_) => Directed::Ambient,
+        Some(_) | None => Directed::Ambient,
     };
     // An event that we do not know is stored, too: the server must not send it for ever.
     let event_kind = if text.is_some() { EventKind::Message } else { EventKind::Other };

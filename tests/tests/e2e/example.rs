@@ -77,7 +77,7 @@ async fn a_server_that_is_back_is_listened_to_again() {
     assert_eq!(both, ["here", "here"]);
 }
 
-/// The token is refused, and accepted again.
+/// The token is refused once, and accepted at the next connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_account_whose_token_is_refused_says_so() {
     let (server, agent) = (server().await, ScriptedAgent::start(|_, _| Script::replies("here")).await);
@@ -90,6 +90,9 @@ async fn an_account_whose_token_is_refused_says_so() {
     server.writes("ada", "ada", "hello again");
 
     gateway.until_not_ready("the server rejects the token").await;
+    server.disconnect();
+    gateway.until_not_ready("cannot connect").await;
+    server.reconnect();
     let both = eventually("both answers", async || Some(server.shown("ada")).filter(|shown| shown.len() == 2)).await;
     assert_eq!(both, ["here", "here"]);
 }
