@@ -1,4 +1,4 @@
-//! A chat server to try the channel out with: what is typed here, Ada writes to the agent.
+//! A chat server to try the channel with. Each line typed here is sent to the agent as a message from Ada.
 //!
 //! `cargo run -p rejoinder-example --features testing --example chat-server` and, beside it, a gateway with the feature
 //! `example` and this configuration:

@@ -15,7 +15,7 @@ pub(crate) fn normalise(message: Message, line: &str, channel: &ChannelId, me: &
         Some(text) if mentions(text, me) => Directed::Mention,
         Some(_) | None => Directed::Ambient,
     };
-    // An event that we do not know is stored, too: the server must not send it for ever.
+    // Unknown events are stored and acknowledged as well; otherwise the server would resend them on each connection.
     let event_kind = if text.is_some() { EventKind::Message } else { EventKind::Other };
     let kind = if person == me { SenderKind::Ourselves } else { SenderKind::Person };
     let sender = Sender { id: person.clone(), name: Some(person), username: None, kind };

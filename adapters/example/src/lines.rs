@@ -1,7 +1,7 @@
 //! Lines on the wire.
 //!
-//! Not `LinesCodec`: it takes the rest of a connection that broke in the middle of a line for a line, and ends at a line that is
-//! too long or not UTF-8, which the server would then send again and again.
+//! `LinesCodec` does not fit. It returns an unfinished line when a connection breaks, and fails at a line that is too long or
+//! not UTF-8; the server would send that line again on each connection.
 
 use std::io;
 

@@ -1,5 +1,5 @@
 //! A chat server that speaks the protocol, in memory: for tests, and for trying the channel out
-//! (`cargo run -p rejoinder-example --example chat-server`).
+//! (`cargo run -p rejoinder-example --features testing --example chat-server`).
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -59,8 +59,9 @@ pub struct ChatServer {
 
 #[derive(Debug, Default)]
 struct ChatState {
-    /// The number of the latest message, after the number of this start: ids are never used again.
+    /// The number of the latest message.
     latest: u64,
+    /// Random for each server and part of every id, so that a restarted server does not repeat ids.
     start: u64,
     acknowledged: HashSet<String>,
     /// Messages without an acknowledgement: id and line.
