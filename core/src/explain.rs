@@ -156,7 +156,15 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
             Some(delivery) => {
                 format!("The turn is settled; a late answer is still to be sent. {}", attempt(delivery, now))
             }
-            None => "Nothing more: the turn is settled.".to_owned(),
+            None => match obligation.hard_deadline() {
+                Some(end) => {
+                    format!(
+                        "The turn is settled. Its run goes on until {} at most, for a late answer.",
+                        until(end, now)
+                    )
+                }
+                None => "Nothing more: the turn is settled.".to_owned(),
+            },
         },
         ObligationState::Undeliverable { .. } => format!(
             "Nothing more happens automatically. The undelivered text is kept: see `rejoinder turns show {}`. Check \
@@ -164,10 +172,16 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
             dossier.turn.id
         ),
         ObligationState::Merged { into } => format!("It is settled when turn {into} is."),
-        ObligationState::Claimed { .. } => match unsent(dossier) {
-            Some(delivery) => attempt(delivery, now),
-            None => "The platform's response is being stored.".to_owned(),
-        },
+        ObligationState::Claimed { .. } => {
+            let next = match unsent(dossier) {
+                Some(delivery) => attempt(delivery, now),
+                None => "The platform's response is being stored.".to_owned(),
+            };
+            match obligation.overdue_at().filter(|at| *at < now) {
+                Some(_) => format!("{next} The turn is overdue: the platform has not acknowledged the signal in time."),
+                None => next,
+            }
+        }
         ObligationState::Open | ObligationState::Deferred => work(dossier, now),
     }
 }

@@ -23,6 +23,7 @@ use crate::{
         clock::SharedClock,
         store::{Store, StoreError, record::AuditEntry, transition::RunEnd},
     },
+    scheduler::slots::Slots,
     timer::Timer,
 };
 
@@ -42,6 +43,7 @@ pub(crate) struct Sweep {
     pub(crate) commands: Arc<Commands>,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) lanes: Arc<Lanes>,
+    pub(crate) slots: Arc<Slots>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) clock: SharedClock,
     pub(crate) owner: OwnerId,
@@ -191,7 +193,8 @@ impl Sweep {
     /// Reports to the guard that time has passed for a turn; returns whether it changed.
     async fn tick(&self, mut turn: TurnRecord) -> Result<bool, StoreError> {
         let before = turn.version;
-        self.ledger.decide(&mut turn, Event::Tick, Trigger::Event).await?;
+        let ran = self.slots.ran(turn.conversation, turn.id);
+        self.ledger.decide(&mut turn, Event::Tick { ran }, Trigger::Event).await?;
         Ok(turn.version != before)
     }
 }

@@ -92,9 +92,15 @@ pub(crate) fn render(recorder: &PrometheusHandle, values: &GaugeValues) -> Strin
 impl GaugeValues {
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no store holds 2^52 turns")]
     fn set(&self) {
-        if let Some(Backlog { open, waiting, pending_deliveries, absent, undeliverable }) = self.backlog {
+        if let Some(Backlog { open, overdue, waiting, pending_deliveries, absent, undeliverable }) = self.backlog {
             describe_gauge!("rejoinder_open_turns", Unit::Count, "Turns that are owed an answer and are not settled");
             gauge!("rejoinder_open_turns").set(open as f64);
+            describe_gauge!(
+                "rejoinder_overdue_turns",
+                Unit::Count,
+                "Open turns with a deadline that passed, or a signal that is not acknowledged for a minute"
+            );
+            gauge!("rejoinder_overdue_turns").set(overdue as f64);
             describe_gauge!("rejoinder_waiting_turns", Unit::Count, "Turns that wait for their agent to run");
             gauge!("rejoinder_waiting_turns").set(waiting as f64);
             describe_gauge!("rejoinder_pending_deliveries", Unit::Count, "Deliveries that wait for their next attempt");

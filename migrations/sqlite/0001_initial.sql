@@ -72,13 +72,15 @@ create table obligations (
     state text not null,
     work text,                      -- waiting, running, or null for neither
     wake_at integer,
+    overdue_at integer,             -- from when on it counts as overdue, while it is open
     ended_at integer,               -- when it was settled or became undeliverable
     absent integer not null default 0,  -- 1 while its channel is not configured: the turn waits for the channel
     body text not null              -- JSON: Obligation
 ) strict, without rowid;
 
 -- An index whose rows are counted also contains the columns of its condition, so that only the index is read.
-create index obligations_live on obligations (conversation_id, turn_id, owed, ended_at) where ended_at is null;
+create index obligations_live on obligations (conversation_id, turn_id, owed, overdue_at, absent, ended_at)
+    where ended_at is null;
 -- The scheduler steps from one conversation with waiting turns to the next: a conversation with many waiting
 -- turns costs no more than any other.
 create index obligations_waiting on obligations (conversation_id, turn_id, work, absent)

@@ -19,6 +19,8 @@ mod state;
 mod tests;
 mod work;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use self::{candidate::Candidate, decision::EventContext, drafts::Drafting};
@@ -29,6 +31,9 @@ pub use self::{
     state::{CancelledBy, ObligationState, Settlement},
 };
 use crate::{Cause, Draft, Outcome, Policy, Timestamp, outcome::NormalisedOutcome};
+
+/// How long a platform may take to acknowledge a claimed signal before the turn counts as overdue.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_mins(1);
 
 /// Whether a turn is owed an answer. Decided once, at intake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -46,6 +51,8 @@ pub enum Expectation {
 enum Work {
     Waiting,
     Running,
+    /// The run passed its hard deadline and goes on; the ladder has answered for it.
+    Late,
     Idle,
 }
 
@@ -86,6 +93,9 @@ pub struct Obligation {
     #[serde(default, skip_serializing_if = "is_zero")]
     uncounted_runs: u32,
     claims: u32,
+    /// When the latest signal was claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    claimed_at: Option<Timestamp>,
     /// Whether an attempt on the latest claim had an unknown result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     in_doubt: bool,
@@ -117,7 +127,7 @@ impl Obligation {
     /// Opens the obligation of a turn that was accepted at `now`. `patience` is how long the person's
     /// client waits, if it says so: the deferral is claimed by then at the latest.
     #[must_use]
-    pub fn open(owed: Expectation, policy: &Policy, patience: Option<std::time::Duration>, now: Timestamp) -> Self {
+    pub fn open(owed: Expectation, policy: &Policy, patience: Option<Duration>, now: Timestamp) -> Self {
         let soft = match (policy.soft_deadline, patience) {
             (Some(soft), Some(patience)) => Some(soft.min(patience)),
             (soft, patience) => soft.or(patience),
@@ -131,6 +141,7 @@ impl Obligation {
             runs: 0,
             uncounted_runs: 0,
             claims: 0,
+            claimed_at: None,
             in_doubt: false,
             deferrals: 0,
             handoff: None,
@@ -165,7 +176,7 @@ impl Obligation {
     /// Whether a run is in flight that has not been stopped.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.work == Work::Running
+        matches!(self.work, Work::Running | Work::Late)
     }
 
     /// How many runs the current agent was given, the one in flight included.
@@ -204,18 +215,27 @@ impl Obligation {
         self.soft_at.filter(|_| self.state == ObligationState::Open)
     }
 
-    /// When the run in flight is stopped; `None` without one.
+    /// When the ladder answers for the run in flight, or when a run that went on after that is stopped; `None` without
+    /// a run.
     #[must_use]
     pub fn hard_deadline(&self) -> Option<Timestamp> {
-        self.hard_at.filter(|_| self.work == Work::Running)
+        self.hard_at.filter(|_| self.is_running())
+    }
+
+    /// When the turn counts as overdue: a deadline has passed unnoticed, or the platform has not acknowledged a claimed
+    /// signal within a minute.
+    #[must_use]
+    pub fn overdue_at(&self) -> Option<Timestamp> {
+        let claimed_at = self.claimed_at.filter(|_| matches!(self.state, ObligationState::Claimed { .. }));
+        earlier(self.wake_at(), claimed_at.map(|at| at + ACKNOWLEDGED_WITHIN))
     }
 
     /// The next time at which [`Event::Tick`] changes anything.
     #[must_use]
     pub fn wake_at(&self) -> Option<Timestamp> {
-        let hard = self.hard_at.filter(|_| self.work == Work::Running);
         let other = match &self.state {
-            ObligationState::Open => self.soft_at,
+            // A draft that is on its way may become the deferral.
+            ObligationState::Open => self.soft_at.filter(|_| !self.is_draft_attempted()),
             // While the turn waits for its run, no deadline applies: its debt is due after the run.
             ObligationState::Deferred => self.due().filter(|_| self.work != Work::Waiting),
             ObligationState::Claimed { .. }
@@ -223,10 +243,7 @@ impl Obligation {
             | ObligationState::Merged { .. }
             | ObligationState::Undeliverable { .. } => None,
         };
-        match (hard, other) {
-            (Some(hard), Some(other)) => Some(hard.min(other)),
-            (hard, other) => hard.or(other),
-        }
+        earlier(self.hard_deadline(), other)
     }
 
     /// Applies an event that happened at `now`, and returns what the caller must do.
@@ -254,10 +271,10 @@ impl Obligation {
                     self.end(Candidate::Sent(reply), &mut context);
                 }
             }
-            Event::Tick => self.tick(&mut context),
+            Event::Tick { ran } => self.tick(ran, &mut context),
             Event::Attempted { claim } => self.attempted(claim),
             Event::NotSent { claim } => self.not_sent(claim, &mut context),
-            Event::PartDelivered { claim } => self.part_delivered(claim),
+            Event::PartDelivered { claim } => self.part_delivered(claim, &mut context),
             Event::Delivered { claim, messages } => self.delivered(claim, messages, &mut context),
             Event::Refused { claim, reason } => self.refused(claim, reason, &mut context),
             Event::Expired { claim, reason } => self.expired(claim, reason, &mut context),
@@ -280,6 +297,10 @@ impl Obligation {
         self.withdraw_unsent_draft(&mut context);
         Decision { effects: context.effects }
     }
+}
+
+fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

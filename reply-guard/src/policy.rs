@@ -35,7 +35,7 @@ pub enum OnUnknown {
 pub struct Policy {
     /// How long a person waits before the gateway defers. `None`: it defers only when the client's own wait asks for it.
     pub soft_deadline: Option<Duration>,
-    /// How long one run may take before it is stopped and the ladder is climbed.
+    /// How long one run may take before the ladder is climbed.
     pub hard_deadline: Duration,
     /// How many runs of the same agent one turn gets, for example after crashes. A run that a shutdown stopped does not
     /// count, nor does one that ends in a deferral: [`max_deferrals`](Self::max_deferrals) limits those.
@@ -46,6 +46,9 @@ pub struct Policy {
     pub max_defer: Duration,
     /// What happens to an answer that comes after a fallback.
     pub late_answer: LateAnswer,
+    /// How long a run goes on after its hard deadline, when the ladder has answered for it. Zero: it is stopped at the
+    /// deadline.
+    pub late_window: Duration,
     /// What happens to a send whose result is unknown.
     pub on_unknown: OnUnknown,
     /// What is tried when the agent gives no answer.
@@ -61,6 +64,7 @@ impl Default for Policy {
             max_deferrals: 3,
             max_defer: Duration::from_hours(24),
             late_answer: LateAnswer::default(),
+            late_window: Duration::from_mins(2),
             on_unknown: OnUnknown::default(),
             ladder: Ladder::empty(),
         }

@@ -13,7 +13,8 @@ use rejoinder_guard::{
 enum TestStep {
     Event(Event),
     Pass(u64),
-    Wake,
+    /// The wake time comes; the run in flight has taken this many seconds, if anybody measured.
+    Wake(Option<u64>),
     Attempted(u32),
     NotSent(u32),
     PartDelivered(u32),
@@ -59,7 +60,7 @@ fn steps() -> impl Strategy<Value = Vec<TestStep>> {
     let step = prop_oneof![
         8 => events().prop_map(TestStep::Event),
         1 => (0_u64..60).prop_map(TestStep::Pass),
-        4 => Just(TestStep::Wake),
+        4 => option::weighted(0.2, 0_u64..60).prop_map(TestStep::Wake),
         4 => claim.clone().prop_map(TestStep::Attempted),
         1 => claim.clone().prop_map(TestStep::NotSent),
         1 => claim.clone().prop_map(TestStep::PartDelivered),
@@ -83,17 +84,18 @@ fn policies() -> impl Strategy<Value = Policy> {
         30_u64..60,
         1_u32..4,
         0_u32..3,
-        select(vec![LateAnswer::Deliver, LateAnswer::Record]),
+        (select(vec![LateAnswer::Deliver, LateAnswer::Record]), 0_u64..30),
         select(vec![OnUnknown::Resend, OnUnknown::Label, OnUnknown::Hold]),
         vec(rung, 0..4),
     )
-        .prop_map(|(soft, hard, max_runs, max_deferrals, late_answer, on_unknown, rungs)| Policy {
+        .prop_map(|(soft, hard, max_runs, max_deferrals, (late_answer, late_window), on_unknown, rungs)| Policy {
             soft_deadline: soft.map(Duration::from_secs),
             hard_deadline: Duration::from_secs(hard),
             max_runs,
             max_deferrals,
             max_defer: Duration::from_mins(2),
             late_answer,
+            late_window: Duration::from_secs(late_window),
             on_unknown,
             ladder: Cause::ALL.into_iter().fold(Ladder::empty(), |ladder, cause| ladder.with(cause, rungs.clone())),
         })
@@ -140,11 +142,11 @@ impl Turn {
             TestStep::Event(event) => event,
             TestStep::Pass(secs) => {
                 self.now = self.now + Duration::from_secs(secs);
-                Event::Tick
+                Event::Tick { ran: None }
             }
-            TestStep::Wake => {
+            TestStep::Wake(ran) => {
                 self.now = self.obligation.wake_at().map_or(self.now, |at| at.max(self.now));
-                Event::Tick
+                Event::Tick { ran: ran.map(Duration::from_secs) }
             }
             TestStep::Attempted(back) => Event::Attempted { claim: claim(back) },
             TestStep::NotSent(back) => Event::NotSent { claim: claim(back) },
@@ -162,7 +164,7 @@ impl Turn {
         self.nothing_happens_before_the_wake()?;
         self.note_shown(&event);
         let is_begin = event == Event::Begin;
-        let is_tick = event == Event::Tick;
+        let is_tick = matches!(event, Event::Tick { .. });
         let may_defer = matches!(event, Event::Outcome(Outcome::Defer { .. }));
         self.uncounted_runs += u32::from(may_defer || (event == Event::Interrupted && self.obligation.is_running()));
         let effects = self.obligation.on(event, &self.policy, self.now).effects;
@@ -177,7 +179,7 @@ impl Turn {
     fn nothing_happens_before_the_wake(&self) -> Result<(), TestCaseError> {
         if self.obligation.wake_at().is_none_or(|at| at > self.now) {
             let mut ticked = self.obligation.clone();
-            prop_assert_eq!(ticked.on(Event::Tick, &self.policy, self.now).effects, Vec::new());
+            prop_assert_eq!(ticked.on(Event::Tick { ran: None }, &self.policy, self.now).effects, Vec::new());
             prop_assert_eq!(&ticked, &self.obligation);
         }
         Ok(())
@@ -249,6 +251,7 @@ impl Turn {
                     prop_assert!(*attempt >= 1 && *attempt <= self.policy.max_runs + self.uncounted_runs);
                 }
                 Effect::RunAgain => prop_assert!(now.is_waiting()),
+                Effect::RunGoesOn => prop_assert!(before.is_running()),
                 Effect::StopRun => prop_assert!(before.is_running() && !now.is_running()),
                 Effect::DeadLetter { reason } => {
                     prop_assert_eq!(now.state(), &ObligationState::Undeliverable { reason: reason.clone() });
@@ -297,7 +300,7 @@ impl Turn {
                 ObligationState::Open | ObligationState::Deferred if self.obligation.is_running() => {
                     TestStep::Event(Event::Outcome(Outcome::Reply(Reply::text("done"))))
                 }
-                ObligationState::Open | ObligationState::Deferred => TestStep::Wake,
+                ObligationState::Open | ObligationState::Deferred => TestStep::Wake(None),
             };
             self.apply(step)?;
         }

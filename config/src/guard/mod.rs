@@ -33,7 +33,7 @@ pub struct Guard {
         deserialize_with = "duration::between_or_off::<_, 10, { 24 * HOUR }>"
     )]
     pub soft_deadline: Option<Duration>,
-    /// How long one run of an agent may take.
+    /// How long one run of an agent may take before the ladder answers for it.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, { 24 * HOUR }>")]
     pub hard_deadline: Duration,
     /// How many times one turn is given to the same agent.
@@ -46,6 +46,12 @@ pub struct Guard {
     pub max_defer: Duration,
     /// What happens to an answer that comes after a fallback was sent.
     pub late_answer: LateAnswer,
+    /// How long a run goes on after `hard_deadline`. `None`: it is stopped then.
+    #[serde(
+        serialize_with = "duration::write_or_off",
+        deserialize_with = "duration::between_or_off::<_, 10, { 24 * HOUR }>"
+    )]
+    pub late_window: Option<Duration>,
     /// What happens to a message that the platform may have accepted.
     pub on_unknown: OnUnknown,
     /// What is tried when an agent is silent or fails.
@@ -65,6 +71,7 @@ impl Guard {
             max_deferrals: self.max_deferrals,
             max_defer: self.max_defer,
             late_answer: self.late_answer,
+            late_window: self.late_window.unwrap_or_default(),
             on_unknown: on_unknown.unwrap_or(self.on_unknown),
             ladder: self.ladder.ladder(channel, chat),
         }

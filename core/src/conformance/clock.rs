@@ -34,14 +34,31 @@ pub struct TestClock {
 
 #[derive(Debug)]
 struct ClockState {
-    now: Timestamp,
+    uptime: Duration,
+    /// How far the calendar was set ahead.
+    ahead: Duration,
     next: u64,
-    sleepers: BTreeMap<(Timestamp, u64), Option<Waker>>,
+    /// The sleepers by the uptime at which they wake.
+    sleepers: BTreeMap<(Duration, u64), Sleeper>,
+}
+
+#[derive(Debug, Default)]
+struct Sleeper {
+    waker: Option<Waker>,
+    /// The time that it waits for; `None` if it waits for a duration to pass.
+    until: Option<Timestamp>,
+}
+
+impl ClockState {
+    fn now(&self) -> Timestamp {
+        START + self.uptime + self.ahead
+    }
 }
 
 impl Default for TestClock {
     fn default() -> Self {
-        let state = ClockState { now: START, next: 0, sleepers: BTreeMap::new() };
+        let (uptime, ahead) = (Duration::ZERO, Duration::ZERO);
+        let state = ClockState { uptime, ahead, next: 0, sleepers: BTreeMap::new() };
         Self { state: Mutex::new(state), slept: AtomicU64::new(0) }
     }
 }
@@ -56,7 +73,8 @@ impl TestClock {
     /// When the next sleeper wakes; `None` without sleepers.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
-        self.state().sleepers.keys().next().map(|(at, _)| *at)
+        let state = self.state();
+        state.sleepers.keys().next().map(|(at, _)| START + state.ahead + *at)
     }
 
     /// How many sleeps have begun. The count stops growing when nothing happens any more.
@@ -78,6 +96,20 @@ impl TestClock {
         self.move_to(self.now() + duration);
     }
 
+    /// Sets the calendar ahead. It wakes who waits for a time that has come so, but for nobody a duration has passed.
+    pub fn set_ahead(&self, by: Duration) {
+        let mut state = self.state();
+        state.ahead += by;
+        let now = state.now();
+        let come: Vec<Sleeper> = state
+            .sleepers
+            .extract_if(.., |_, sleeper| sleeper.until.is_some_and(|until| until <= now))
+            .map(|(_, sleeper)| sleeper)
+            .collect();
+        drop(state);
+        come.into_iter().filter_map(|sleeper| sleeper.waker).for_each(Waker::wake);
+    }
+
     /// Lets time pass automatically until the returned guard is dropped: every millisecond of real time it advances to
     /// the next sleeper's time, but never by more than `stride`.
     #[must_use = "time stops again when the guard is dropped"]
@@ -91,15 +123,27 @@ impl TestClock {
         }))
     }
 
+    fn sleep_for(&self, duration: Duration, until: Option<Timestamp>) -> Sleeping<'_> {
+        self.slept.fetch_add(1, Ordering::SeqCst);
+        let mut state = self.state();
+        let key = (state.uptime + duration, state.next);
+        state.next += 1;
+        state.sleepers.insert(key, Sleeper { waker: None, until });
+        drop(state);
+        Sleeping { clock: self, key, until }
+    }
+
     fn move_to(&self, at: Timestamp) {
         let mut awake = Vec::new();
         {
             let mut state = self.state();
-            state.now = state.now.max(at);
+            let passed = at.since(state.now());
+            state.uptime += passed;
+            let uptime = state.uptime;
             while let Some(entry) = state.sleepers.first_entry()
-                && entry.key().0 <= at
+                && entry.key().0 <= uptime
             {
-                awake.extend(entry.remove());
+                awake.extend(entry.remove().waker);
             }
         }
         awake.into_iter().for_each(Waker::wake);
@@ -123,26 +167,30 @@ impl Drop for AutoAdvance {
 #[async_trait]
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        self.state().now
+        self.state().now()
+    }
+
+    fn uptime(&self) -> Duration {
+        self.state().uptime
     }
 
     async fn sleep(&self, duration: Duration) {
-        self.slept.fetch_add(1, Ordering::SeqCst);
-        let key = {
-            let mut state = self.state();
-            let key = (state.now + duration, state.next);
-            state.next += 1;
-            state.sleepers.insert(key, None);
-            key
-        };
-        Sleeping { clock: self, key }.await;
+        self.sleep_for(duration, None).await;
+    }
+
+    async fn sleep_until(&self, at: Timestamp) {
+        let duration = at.since(self.now());
+        if !duration.is_zero() {
+            self.sleep_for(duration, Some(at)).await;
+        }
     }
 }
 
 /// A sleep in progress. Dropping it removes the sleeper.
 struct Sleeping<'a> {
     clock: &'a TestClock,
-    key: (Timestamp, u64),
+    key: (Duration, u64),
+    until: Option<Timestamp>,
 }
 
 impl Future for Sleeping<'_> {
@@ -150,10 +198,11 @@ impl Future for Sleeping<'_> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.clock.state();
-        if self.key.0 <= state.now {
+        if self.key.0 <= state.uptime || self.until.is_some_and(|until| until <= state.now()) {
             return Poll::Ready(());
         }
-        state.sleepers.insert(self.key, Some(context.waker().clone()));
+        let sleeper = Sleeper { waker: Some(context.waker().clone()), until: self.until };
+        state.sleepers.insert(self.key, sleeper);
         Poll::Pending
     }
 }
@@ -207,5 +256,20 @@ mod tests {
         assert_eq!(futures_util::FutureExt::now_or_never(clock.sleep(Duration::from_secs(1))), None);
 
         assert_eq!(clock.next_wake(), None);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_time_wakes_when_the_calendar_is_set_ahead() {
+        let clock = TestClock::new();
+        let for_a_time = clock.sleep_until(START + Duration::from_secs(5));
+        let for_a_while = clock.sleep(Duration::from_secs(5));
+        tokio::pin!(for_a_time, for_a_while);
+        assert_eq!(futures_util::poll!(&mut for_a_time), Poll::Pending);
+
+        clock.set_ahead(Duration::from_secs(5));
+
+        assert_eq!(futures_util::poll!(&mut for_a_time), Poll::Ready(()));
+        assert_eq!(futures_util::poll!(&mut for_a_while), Poll::Pending);
+        assert_eq!((clock.now(), clock.uptime()), (START + Duration::from_secs(5), Duration::ZERO));
     }
 }

@@ -122,7 +122,7 @@ impl Life {
                         delivery.error = Some("a better signal came before it was sent".to_owned());
                     }
                 }
-                Effect::RunAgain | Effect::StopRun | Effect::Resend { .. } | Effect::Draft(_) => {}
+                Effect::RunAgain | Effect::RunGoesOn | Effect::StopRun | Effect::Resend { .. } | Effect::Draft(_) => {}
             }
         }
         if self.dossier.turn.obligation.state().is_final() && self.dossier.ended_at.is_none() {
@@ -309,7 +309,7 @@ fn a_failure_keeps_what_the_agent_said() {
 
 #[test]
 fn a_deferral_is_a_debt_until_it_is_paid() {
-    let deferred = Life::new().begins().after(secs(20)).event(Event::Tick).delivered("45");
+    let deferred = Life::new().begins().after(secs(20)).event(Event::Tick { ran: None }).delivered("45");
 
     assert_eq!(
         deferred.explained(),
@@ -340,7 +340,7 @@ fn a_run_that_takes_too_long_is_stopped_and_the_ladder_speaks() {
     let life = Life::new()
         .begins()
         .after(Duration::from_mins(10))
-        .event(Event::Tick)
+        .event(Event::Tick { ran: None })
         .run_ends("stopped", None)
         .delivered("47");
 
@@ -447,7 +447,7 @@ fn an_answer_that_came_too_late_is_kept_and_told() {
     let life = Life::new()
         .begins()
         .after(Duration::from_mins(10))
-        .event(Event::Tick)
+        .event(Event::Tick { ran: None })
         .delivered("49")
         .after(secs(1))
         .answers("All is well.");

@@ -30,6 +30,8 @@ pub(super) struct Consequences {
     pub(super) has_deliveries: bool,
     /// The turn waits for another run.
     pub(super) runs_again: bool,
+    /// The number of the run that goes on past its deadline.
+    pub(super) run_goes_on: Option<u32>,
     /// The number of the run to stop.
     pub(super) stop_run: Option<u32>,
     /// The turn became a dead letter, for this reason.
@@ -51,9 +53,12 @@ pub(crate) struct ConsequenceExecutor {
 impl ConsequenceExecutor {
     /// Acts on a stored decision that changed a turn from `before` to `after`.
     pub(super) fn execute(&self, before: &TurnRecord, after: &TurnRecord, consequences: Consequences) {
-        let Consequences { shown, has_deliveries, runs_again, stop_run, dead_letter } = consequences;
+        let Consequences { shown, has_deliveries, runs_again, run_goes_on, stop_run, dead_letter } = consequences;
         if let Some(wake_at) = after.obligation.wake_at() {
             self.timer.wake_at(wake_at);
+        }
+        if let Some(run) = run_goes_on {
+            self.slots.let_go_on(after.conversation, after.id, run);
         }
         // Before the lane opens: no draft of the run may follow the signal.
         if let Some(run) = stop_run {

@@ -127,6 +127,7 @@ impl<'a> Transaction<'a> {
                     Effect::Withdraw { claim } => self.withdraw(turn.id, claim),
                     Effect::Run { agent, attempt } => decided.run = Some(self.start_run(&mut turn, agent, attempt)),
                     Effect::RunAgain => consequences.runs_again = true,
+                    Effect::RunGoesOn => consequences.run_goes_on = Some(turn.runs),
                     Effect::StopRun => consequences.stop_run = Some(turn.runs),
                     Effect::Resend { labelled, .. } => self.resend(labelled),
                     Effect::Suppress(suppressed) => {

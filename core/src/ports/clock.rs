@@ -18,6 +18,10 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// The current time.
     fn now(&self) -> Timestamp;
 
+    /// The time since some moment, on a clock that nobody sets and that stops while the machine sleeps. Runs are timed
+    /// with it.
+    fn uptime(&self) -> Duration;
+
     /// Returns once `duration` has passed on this clock.
     async fn sleep(&self, duration: Duration);
 
@@ -46,6 +50,11 @@ impl Clock for SystemClock {
         #[expect(clippy::disallowed_methods, reason = "the only place that reads the system clock")]
         let machine = jiff::Timestamp::now().as_millisecond();
         CALENDAR.time(machine)
+    }
+
+    fn uptime(&self) -> Duration {
+        static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+        STARTED.elapsed()
     }
 
     async fn sleep(&self, duration: Duration) {

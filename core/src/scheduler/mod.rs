@@ -46,7 +46,8 @@ impl Scheduler {
     /// Runs `turn`, whose run was decided on already, and then the turns that wait in its conversation.
     pub(crate) fn run_now(self: &Arc<Self>, slot: Slot, turn: TurnRecord, run: Run) {
         self.spawn(move |scheduler| async move {
-            scheduler.worker.run(turn, run, slot.stop()).await;
+            let mut slot = slot;
+            scheduler.run_turn(&mut slot, turn, run).await;
             if slot.take_more() {
                 scheduler.run_waiting_turns(slot).await;
             } else {
@@ -115,6 +116,22 @@ impl Scheduler {
         slot.release(true);
     }
 
+    /// Runs a turn until it ends, or goes on past its deadline without the slot.
+    async fn run_turn(&self, slot: &mut Slot, turn: TurnRecord, run: Run) {
+        let (id, worker, stop) = (turn.id, Arc::clone(&self.worker), slot.stop().clone());
+        let mut running = Box::pin(async move { worker.run(turn, run, &stop).await });
+        tokio::select! {
+            () = &mut running => {}
+            () = slot.late().cancelled() => {
+                let late = slot.leave_run(id);
+                self.lifecycle.work.spawn(async move {
+                    running.await;
+                    drop(late);
+                });
+            }
+        }
+    }
+
     /// How long events may still be added to a turn; `None` if no longer.
     fn time_to_grow(&self, turn: &TurnRecord) -> Option<Duration> {
         let within = turn.event.more_within?;
@@ -135,7 +152,7 @@ impl Scheduler {
         };
         let began = turn.version != waited;
         if let Some(run) = decided.run {
-            self.worker.run(turn, run, slot.stop()).await;
+            self.run_turn(slot, turn, run).await;
         }
         began
     }

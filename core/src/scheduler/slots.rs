@@ -1,19 +1,27 @@
 //! Slots, the right to run turns: one per conversation, with a bound on how many run at once.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use dashmap::{DashMap, Entry};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::model::ids::{ConversationId, TurnId};
+use crate::{
+    model::ids::{ConversationId, TurnId},
+    ports::clock::SharedClock,
+};
 
 /// The conversations that hold a slot. Memory holds nothing of the turns that wait.
 pub(crate) struct Slots {
     held: DashMap<ConversationId, Held>,
+    /// Runs that go on past their deadline, without a slot: the turns behind them do not wait for them.
+    late: DashMap<TurnId, HeldRun>,
     free: Arc<Semaphore>,
     /// 0: every conversation with waiting rows holds a slot. Otherwise the scheduler must go through the rows, and no
     /// new turn may take a slot before those that wait. It counts up, so that the scheduler notices rows that came
@@ -21,14 +29,25 @@ pub(crate) struct Slots {
     behind: AtomicU64,
     wake: Notify,
     stopping: CancellationToken,
+    clock: SharedClock,
+}
+
+/// A run that can be stopped.
+#[derive(Clone)]
+struct HeldRun {
+    turn: TurnId,
+    /// The run's number within the turn.
+    number: u32,
+    /// When it began, in the clock's uptime.
+    began: Duration,
+    stop: CancellationToken,
+    /// Cancelled when the run goes on past its deadline.
+    late: CancellationToken,
 }
 
 /// The state of a slot that is held.
 struct Held {
-    turn: TurnId,
-    /// The run's number within the turn.
-    run: u32,
-    stop: CancellationToken,
+    run: HeldRun,
     /// Whether more rows of this conversation wait.
     more: bool,
 }
@@ -41,6 +60,7 @@ pub(crate) struct Slot {
     /// Stops the run that holds the slot. Every run has its own token, so that a late stop of an earlier run does not
     /// affect it.
     stop: CancellationToken,
+    late: CancellationToken,
     /// `None` while the slot is only reserved: a slot without a permit does not count against the bound.
     permit: Option<OwnedSemaphorePermit>,
     /// Whether rows may wait when the slot is given back. True until [`release`](Self::release) says otherwise.
@@ -49,14 +69,16 @@ pub(crate) struct Slot {
 
 impl Slots {
     /// `count`: the number of turns that run at once.
-    pub(crate) fn new(count: usize, stopping: CancellationToken) -> Self {
+    pub(crate) fn new(count: usize, stopping: CancellationToken, clock: SharedClock) -> Self {
         Self {
             held: DashMap::new(),
+            late: DashMap::new(),
             free: Arc::new(Semaphore::new(count)),
             // Not 0: the scheduler first looks for rows of an earlier process.
             behind: AtomicU64::new(1),
             wake: Notify::new(),
             stopping,
+            clock,
         }
     }
 
@@ -98,9 +120,15 @@ impl Slots {
         }
         let Entry::Vacant(vacant) = self.held.entry(conversation) else { return None };
         let permit = permit()?;
-        let stop = CancellationToken::new();
-        vacant.insert(Held { turn, run: 1, stop: stop.clone(), more: false });
-        Some(Slot { slots: Arc::clone(self), conversation, stop, permit, leaves_rows: true })
+        let run = self.run(turn, 1);
+        let (stop, late) = (run.stop.clone(), run.late.clone());
+        vacant.insert(Held { run, more: false });
+        Some(Slot { slots: Arc::clone(self), conversation, stop, late, permit, leaves_rows: true })
+    }
+
+    fn run(&self, turn: TurnId, number: u32) -> HeldRun {
+        let began = self.clock.uptime();
+        HeldRun { turn, number, began, stop: CancellationToken::new(), late: CancellationToken::new() }
     }
 
     /// Waits for a permit. `None` if the gateway is stopping.
@@ -151,13 +179,28 @@ impl Slots {
         self.behind.compare_exchange(mark, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Stops run `run` of `turn`, if it holds the slot of `conversation`.
+    /// Stops run `run` of `turn`, if it holds the slot of `conversation` or goes on without one.
     pub(crate) fn stop_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
-        if let Some(held) = self.held.get(&conversation)
-            && (held.turn, held.run) == (turn, run)
-        {
-            held.stop.cancel();
+        if let Some(found) = self.find(conversation, turn).filter(|found| found.number == run) {
+            found.stop.cancel();
         }
+    }
+
+    /// Lets run `run` of `turn` go on without the slot of `conversation`.
+    pub(crate) fn let_go_on(&self, conversation: ConversationId, turn: TurnId, run: u32) {
+        if let Some(found) = self.find(conversation, turn).filter(|found| found.number == run) {
+            found.late.cancel();
+        }
+    }
+
+    /// How long the run of `turn` has taken, if one is in flight.
+    pub(crate) fn ran(&self, conversation: ConversationId, turn: TurnId) -> Option<Duration> {
+        self.find(conversation, turn).map(|run| self.clock.uptime().saturating_sub(run.began))
+    }
+
+    fn find(&self, conversation: ConversationId, turn: TurnId) -> Option<HeldRun> {
+        let held = self.held.get(&conversation).map(|held| held.run.clone()).filter(|run| run.turn == turn);
+        held.or_else(|| self.late.get(&turn).map(|run| run.clone()))
     }
 }
 
@@ -167,16 +210,29 @@ impl Slot {
         &self.stop
     }
 
+    /// Cancelled when the run that holds the slot goes on without it.
+    pub(crate) const fn late(&self) -> &CancellationToken {
+        &self.late
+    }
+
+    /// The late run of `turn`, with the permit that it needs; the slot is free for the next turn.
+    pub(crate) fn leave_run(&mut self, turn: TurnId) -> LateRun {
+        if let Some(held) = self.slots.held.get(&self.conversation).filter(|held| held.run.turn == turn) {
+            self.slots.late.insert(turn, held.run.clone());
+        }
+        LateRun { slots: Arc::clone(&self.slots), turn, _permit: self.permit.take() }
+    }
+
     pub(crate) const fn conversation(&self) -> ConversationId {
         self.conversation
     }
 
     /// Makes `run` of `turn` the run that holds the slot, with a new token.
     pub(crate) fn begin(&mut self, turn: TurnId, run: u32) {
-        self.stop = CancellationToken::new();
+        let run = self.slots.run(turn, run);
+        (self.stop, self.late) = (run.stop.clone(), run.late.clone());
         if let Some(mut held) = self.slots.held.get_mut(&self.conversation) {
-            (held.turn, held.run) = (turn, run);
-            held.stop = self.stop.clone();
+            held.run = run;
         }
     }
 
@@ -201,6 +257,19 @@ impl Slot {
     /// Gives the slot back. The scheduler looks for rows that are `left` or that came meanwhile.
     pub(crate) fn release(mut self, left: bool) {
         self.leaves_rows = left;
+    }
+}
+
+/// A run that goes on without a slot. It keeps its permit until it is dropped.
+pub(crate) struct LateRun {
+    slots: Arc<Slots>,
+    turn: TurnId,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for LateRun {
+    fn drop(&mut self) {
+        self.slots.late.remove(&self.turn);
     }
 }
 

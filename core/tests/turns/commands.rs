@@ -1,6 +1,10 @@
 //! The gateway's own commands.
 
-use rejoinder_core::{AgentTurn, Speaker, Usage, conformance::scripted::Script, store::TurnStatus};
+use rejoinder_core::{
+    AgentTurn, Speaker, TextLimit, TextUnit, Usage,
+    conformance::scripted::{Fault, Script},
+    store::TurnStatus,
+};
 
 use crate::gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, ambient, chat, mention, said, secs};
 
@@ -195,5 +199,28 @@ async fn an_agent_may_be_called_gateway() {
     gateway.receives(said(&chat("ada"), "/help")).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done", "Say what you like."]);
+    gateway.at_rest().await;
+}
+
+/// A10, D18. The parts that were not sent yet are not sent.
+#[tokio::test]
+async fn stop_ends_an_answer_between_its_parts() {
+    let limit = TextLimit { max: 10, unit: TextUnit::Chars };
+    let gateway = GatewaySetup::new()
+        .capable(|it| it.text_limit = Some(limit))
+        .always(Script::replies("one two three four five six seven eight"))
+        .start()
+        .await;
+
+    gateway.platform.choose_faults(|delivery| (delivery.part().0 == 3).then_some(Fault::NotSent));
+    let turn = gateway.receives(said(&chat("ada"), "count")).await;
+    let seen = gateway.visible(&chat("ada"));
+    gateway.receives(said(&chat("ada"), "/stop")).await;
+    gateway.platform.clear_faults();
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(seen.len(), 2);
+    assert_eq!(gateway.visible(&chat("ada"))[2..], ["Stopped."]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
     gateway.at_rest().await;
 }

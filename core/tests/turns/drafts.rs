@@ -9,7 +9,7 @@ use rejoinder_core::{
 };
 
 use crate::gateway::{
-    DEFERRAL, FAILED, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs,
+    FAILED, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs,
 };
 
 fn showing(it: &mut Capabilities) {
@@ -296,15 +296,16 @@ async fn the_ladders_words_take_the_place_of_a_draft() {
     }
 }
 
-/// A deferral replaces the draft, and the answer replaces the deferral.
+/// G2. The text so far stays in the chat at the soft deadline: it is the deferral.
 #[tokio::test]
-async fn a_deferral_and_then_the_answer_take_the_place_of_a_draft() {
+async fn no_deferral_replaces_the_text_so_far() {
     let script = Script::replies("done").streaming("hm").taking(SOFT_DEADLINE + secs(5));
     let gateway = drafting(script).await;
 
-    gateway.receives(said(&chat("ada"), "hello")).await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(SOFT_DEADLINE).await;
-    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+    assert_eq!(gateway.visible(&chat("ada")), ["hm"]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Deferred);
     gateway.advance(secs(10)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);

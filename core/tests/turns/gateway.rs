@@ -64,7 +64,13 @@ pub(crate) fn policy() -> Policy {
         .with(Cause::Timeout, say("late"))
         .with(Cause::Refused, say("failed"))
         .with(Cause::Unreadable, say("failed"));
-    Policy { soft_deadline: Some(SOFT_DEADLINE), hard_deadline: HARD_DEADLINE, ladder, ..Policy::default() }
+    Policy {
+        soft_deadline: Some(SOFT_DEADLINE),
+        hard_deadline: HARD_DEADLINE,
+        late_window: Duration::ZERO,
+        ladder,
+        ..Policy::default()
+    }
 }
 
 fn templates() -> Templates {

@@ -18,6 +18,7 @@ mod deferrals;
 mod deliveries;
 mod drafts;
 mod gateway;
+mod late;
 mod life;
 mod limits;
 mod moves;

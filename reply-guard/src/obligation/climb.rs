@@ -22,9 +22,10 @@ impl Obligation {
         climb.next += 1;
         let body = match &rung {
             Rung::Handoff(agent) => {
+                // A late run ends: one agent works on a turn at a time.
+                self.stop_work(context);
                 self.handoff = Some(agent.clone());
                 (self.runs, self.uncounted_runs) = (0, 0);
-                self.hard_at = None;
                 self.work = Work::Waiting;
                 self.reopen();
                 if let Some(debt) = &mut self.debt {

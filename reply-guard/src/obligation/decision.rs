@@ -26,6 +26,8 @@ pub enum Effect {
     },
     /// Queue the turn for another run.
     RunAgain,
+    /// The run in flight goes on past its deadline. The turns behind it no longer wait for it.
+    RunGoesOn,
     /// Stop the run in flight. Its failure need not be reported; an answer that it still gives is judged like
     /// any other.
     StopRun,

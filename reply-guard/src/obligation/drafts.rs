@@ -111,6 +111,11 @@ impl Obligation {
         matches!(self.draft, Some(Drafting::Sending { .. }))
     }
 
+    /// Whether the draft's first message is on its way.
+    pub(super) const fn is_draft_attempted(&self) -> bool {
+        matches!(self.draft, Some(Drafting::Sending { attempted: true, .. } | Drafting::Sending { in_doubt: true, .. }))
+    }
+
     pub(super) fn draft(&mut self, text: &str, context: &mut EventContext<'_>) {
         if self.draft_place() == DraftPlace::New
             && let Some(draft) = self.clear_draft(text)

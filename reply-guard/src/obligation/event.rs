@@ -1,5 +1,7 @@
 //! What can happen to a turn.
 
+use std::time::Duration;
+
 use crate::{CancelledBy, Outcome, Reply};
 
 /// Something that happened to a turn.
@@ -22,7 +24,11 @@ pub enum Event {
         text: String,
     },
     /// Time has passed; see [`Obligation::wake_at`](crate::Obligation::wake_at).
-    Tick,
+    Tick {
+        /// How long the run in flight has taken, on a clock that nobody sets; `None` if there is no run or the caller
+        /// does not know. A clock that is set ahead during a run ends no run.
+        ran: Option<Duration>,
+    },
     /// An attempt to deliver this claim is about to send its first byte.
     Attempted {
         /// The claim's number; [`Draft::CLAIM`](crate::Draft::CLAIM) for a draft, in every event.

@@ -1,9 +1,9 @@
 //! The race between ends, and the signal that the winner claims.
 
 use super::{
-    Effect, Late, Obligation, ObligationState, Settlement, Work,
+    Debt, Effect, Late, Obligation, ObligationState, Settlement, Work,
     candidate::{Candidate, Race, describe},
-    decision::EventContext,
+    decision::{EventContext, Suppressed},
 };
 use crate::{
     Body, CancelledBy, Cause, Cleared, End, Expectation, LateAnswer, Rung, Signal, Timestamp, Via,
@@ -110,6 +110,7 @@ impl Obligation {
             self.draft_message().filter(|draft| !replaces.iter().any(|other| other == draft)).map(str::to_owned),
         );
         let (signal, via) = self.clear(body, via, replaces, context);
+        self.claimed_at = Some(context.now);
         self.state = ObligationState::Claimed { signal, via, rank, attempted: false, resent: false, partly: false };
     }
 
@@ -135,6 +136,17 @@ impl Obligation {
         self.claim(Body::Defer { note, due }, Via::Deferral, End::Deferral, context);
     }
 
+    /// Where the draft shows the answer so far, it is the deferral: another text would replace it. `false` if none does.
+    pub(super) fn defer_by_draft(&mut self, due: Timestamp, context: &mut EventContext<'_>) -> bool {
+        let Some(message) = self.draft_message().filter(|_| self.may_draft()).map(str::to_owned) else { return false };
+        self.deferrals += 1;
+        self.debt = Some(Debt { due, messages: vec![message] });
+        self.state = ObligationState::Deferred;
+        let reason = "the answer so far is in the chat".to_owned();
+        context.emit(Effect::Suppress(Suppressed { what: End::Deferral, text: None, reason }));
+        true
+    }
+
     /// Withdraws the claim in flight: no further attempt on it may begin.
     pub(super) fn withdraw(&mut self, context: &mut EventContext<'_>) {
         context.emit(Effect::Withdraw { claim: self.claims });
@@ -156,15 +168,16 @@ impl Obligation {
     }
 
     pub(super) fn cancelled(&mut self, by: CancelledBy, context: &mut EventContext<'_>) {
-        let ObligationState::Claimed { attempted, rank, .. } = &self.state else {
+        // A late run of a turn that has ended is stopped as well.
+        self.stop_work(context);
+        let ObligationState::Claimed { attempted, rank, partly, .. } = &self.state else {
             if matches!(self.state, ObligationState::Open | ObligationState::Deferred) {
-                self.stop_work(context);
                 self.settle(Settlement::Cancelled { by });
             }
             return;
         };
-        let may_be_the_answer = *attempted && *rank > End::Deferral;
-        self.stop_work(context);
+        // The parts of an answer that have not been sent are not sent any more.
+        let may_be_the_answer = *attempted && *rank > End::Deferral && !*partly;
         if let Some(pending) = self.pending.take() {
             pending.suppress(by.to_string(), context);
         }

@@ -39,9 +39,12 @@ impl Obligation {
         }
     }
 
-    pub(super) const fn part_delivered(&mut self, claim: u32) {
-        if let (true, ObligationState::Claimed { partly, .. }) = (claim == self.claims, &mut self.state) {
-            *partly = true;
+    pub(super) fn part_delivered(&mut self, claim: u32, context: &mut EventContext<'_>) {
+        let (true, ObligationState::Claimed { partly, .. }) = (claim == self.claims, &mut self.state) else { return };
+        *partly = true;
+        if let Some(by) = self.cancelled_by.take() {
+            self.withdraw(context);
+            self.settle(Settlement::Cancelled { by });
         }
     }
 
@@ -131,7 +134,7 @@ impl Obligation {
         if let Some(pending) = self.pending.take() {
             return self.proceed(pending, context);
         }
-        if self.work != Work::Idle && (is_deferral || in_flight.via == Via::AgentSend) {
+        if matches!(self.work, Work::Waiting | Work::Running) && (is_deferral || in_flight.via == Via::AgentSend) {
             // `recovered` did not queue the turn while the agent's own send was in flight.
             if self.work == Work::Waiting && !is_deferral {
                 context.emit(Effect::RunAgain);
@@ -184,17 +187,18 @@ impl Obligation {
             self.deferral_lost();
         }
         let hold = context.policy.on_unknown == OnUnknown::Hold;
-        if is_deferral && (hold || self.pending.is_some()) {
-            context.emit(Effect::Withdraw { claim });
-            return self.not_delivered(
-                &in_flight,
-                true,
-                "the platform may or may not have accepted it".to_owned(),
-                context,
-            );
-        }
         if hold && in_flight.is_partly_seen_answer() {
             return self.cut_short("the platform may or may not have accepted the next part; held for review", context);
+        }
+        let gives_way = if is_deferral {
+            hold || self.pending.is_some()
+        } else {
+            hold && self.may_follow_unseen(&in_flight, context)
+        };
+        if gives_way {
+            context.emit(Effect::Withdraw { claim });
+            let reason = "the platform may or may not have accepted it".to_owned();
+            return self.not_delivered(&in_flight, true, reason, context);
         }
         if hold {
             return self.give_up("the platform may or may not have accepted it; held for review".to_owned(), context);

@@ -41,7 +41,13 @@ fn ladder() -> Ladder {
 }
 
 fn policy() -> Policy {
-    Policy { soft_deadline: Some(secs(20)), hard_deadline: secs(600), ladder: ladder(), ..Policy::default() }
+    Policy {
+        soft_deadline: Some(secs(20)),
+        hard_deadline: secs(600),
+        late_window: secs(0),
+        ladder: ladder(),
+        ..Policy::default()
+    }
 }
 
 fn ladder_for(cause: Cause, rungs: &[Rung]) -> Policy {
@@ -130,7 +136,7 @@ impl Turn {
 
     fn ticks(&mut self, now: i64) -> Vec<String> {
         self.now = now;
-        self.on(Event::Tick)
+        self.on(Event::Tick { ran: None })
     }
 
     fn claim(&self) -> u32 {
@@ -213,6 +219,7 @@ fn summary(effect: &Effect) -> String {
         Effect::Run { agent: None, attempt } => format!("run {attempt}"),
         Effect::Run { agent: Some(agent), attempt } => format!("run {agent} {attempt}"),
         Effect::RunAgain => "run again".to_owned(),
+        Effect::RunGoesOn => "run goes on".to_owned(),
         Effect::StopRun => "stop run".to_owned(),
         Effect::Resend { claim, labelled: false } => format!("resend {claim}"),
         Effect::Resend { claim, labelled: true } => format!("resend {claim} labelled"),

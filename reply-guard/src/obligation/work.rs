@@ -1,5 +1,7 @@
 //! The agent's runs, and the deadlines over them.
 
+use std::time::Duration;
+
 use super::{Effect, Obligation, ObligationState, Work, candidate::Candidate, decision::EventContext};
 use crate::{Cause, End, Timestamp};
 
@@ -61,17 +63,18 @@ impl Obligation {
     pub(super) fn interrupted(&mut self, context: &mut EventContext<'_>) {
         if self.work == Work::Running {
             self.uncounted_runs += 1;
-            self.recovered(context);
         }
+        self.recovered(context);
     }
 
     /// The run in flight died with the process.
     pub(super) fn recovered(&mut self, context: &mut EventContext<'_>) {
-        if self.work != Work::Running {
+        if !self.is_running() {
             return;
         }
         self.hard_at = None;
-        if self.state.is_final() {
+        // The ladder has answered for a late run.
+        if self.state.is_final() || self.work == Work::Late {
             self.work = Work::Idle;
         } else {
             self.work = Work::Waiting;
@@ -83,28 +86,62 @@ impl Obligation {
     }
 
     pub(super) fn stop_work(&mut self, context: &mut EventContext<'_>) {
-        if self.work == Work::Running {
+        if self.is_running() {
             context.emit(Effect::StopRun);
         }
         self.work = Work::Idle;
         self.hard_at = None;
     }
 
-    pub(super) fn tick(&mut self, context: &mut EventContext<'_>) {
+    /// The run passed its deadline: the ladder answers for it. It goes on until the end of the late window, for an
+    /// answer that the operator wants to see.
+    fn run_is_late(&mut self, context: &mut EventContext<'_>) {
+        let window = context.policy.late_window;
+        if self.state.is_final() || !self.is_owed() || window.is_zero() {
+            self.stop_work(context);
+        } else {
+            self.work = Work::Late;
+            self.hard_at = Some(context.now + window);
+            context.emit(Effect::RunGoesOn);
+        }
+        if !self.state.is_final() {
+            self.time_out("the run passed its hard deadline", context);
+        }
+    }
+
+    /// Moves the deadline of the run in flight if the clock was set ahead while it ran.
+    fn correct_deadline(&mut self, ran: Duration, context: &EventContext<'_>) {
+        let policy = context.policy;
+        let late = if self.work == Work::Late { policy.late_window } else { Duration::ZERO };
+        let left = (policy.hard_deadline + late).saturating_sub(ran);
+        let Some(hard_at) = self.hard_deadline().filter(|at| *at <= context.now && !left.is_zero()) else { return };
+        let corrected = context.now + left;
+        self.hard_at = Some(corrected);
+        // A debt that was due with the run is due with it still.
+        let debt = self.debt.as_mut().map(|debt| &mut debt.due);
+        for due in debt.into_iter().chain(&mut self.deferral_due).filter(|due| **due <= hard_at) {
+            *due = corrected;
+        }
+    }
+
+    pub(super) fn tick(&mut self, ran: Option<Duration>, context: &mut EventContext<'_>) {
+        if let Some(ran) = ran {
+            self.correct_deadline(ran, context);
+        }
         let now = context.now;
         let passed = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
-        if self.work == Work::Running && passed(self.hard_at) {
-            self.stop_work(context);
-            if !self.state.is_final() {
-                self.time_out("the run passed its hard deadline", context);
+        if passed(self.hard_deadline()) {
+            match self.work {
+                Work::Running => self.run_is_late(context),
+                Work::Late | Work::Waiting | Work::Idle => self.stop_work(context),
             }
         }
         let may_defer = self.deferrals < context.policy.max_deferrals;
         let answer_by = self.hard_at.unwrap_or(context.now + context.policy.hard_deadline);
         match &self.state {
-            ObligationState::Open if passed(self.soft_at) => {
+            ObligationState::Open if passed(self.soft_at) && !self.is_draft_attempted() => {
                 self.soft_at = None;
-                if may_defer {
+                if may_defer && !self.defer_by_draft(answer_by, context) {
                     self.defer(None, answer_by, context);
                 }
             }
@@ -117,7 +154,7 @@ impl Obligation {
                     context.emit(Effect::RunAgain);
                 }
                 // No deadline applies while it waits for its run.
-                Work::Waiting => {}
+                Work::Waiting | Work::Late => {}
                 Work::Running if may_defer => self.defer(None, answer_by, context),
                 Work::Idle | Work::Running => {
                     self.stop_work(context);

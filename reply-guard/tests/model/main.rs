@@ -34,6 +34,7 @@ fn world() -> World {
             hard_deadline: Duration::from_secs(40),
             max_runs: 2,
             max_deferrals: 1,
+            late_window: Duration::ZERO,
             ladder: ladder(&[say()]),
             ..Policy::default()
         },
@@ -90,6 +91,21 @@ fn where_a_resend_could_show_twice() {
 fn where_late_answers_are_delivered() {
     for world in [world(), ambiguous(OnUnknown::Label)] {
         holds(World { policy: Policy { late_answer: LateAnswer::Deliver, ..world.policy }, ..world });
+    }
+}
+
+/// D3.
+#[test]
+fn where_a_run_goes_on_after_its_deadline() {
+    let late = |late_answer, world: World| {
+        let policy = Policy { late_answer, late_window: Duration::from_secs(30), ..world.policy };
+        World { policy, oddities: 0, ..world }
+    };
+    for late_answer in [LateAnswer::Deliver, LateAnswer::Record] {
+        holds(late(late_answer, world()));
+        holds(late(late_answer, ambiguous(OnUnknown::Label)));
+        holds(late(late_answer, laddered(&[handoff(), say()])));
+        holds(World { oddities: 2, mishaps: 0, ..late(late_answer, world()) });
     }
 }
 
@@ -184,6 +200,13 @@ fn a_turn_that_is_given_up_while_it_waits_is_found() {
 #[test]
 fn an_answer_that_stops_in_the_middle_without_a_word_is_found() {
     breaks("an answer that stops in the middle says so", Bug::SettlesOnFirstPart, World { parts: 2, ..world() });
+}
+
+#[test]
+fn a_late_run_that_nobody_ends_is_found() {
+    let world = world();
+    let policy = Policy { late_window: Duration::from_secs(30), ..world.policy };
+    breaks("every run ends", Bug::ForgetsLateRuns, World { policy, ..world });
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub(crate) enum Bug {
     ForgetsDrafts,
     /// A turn that waits for its run is ended as if the run had taken too long.
     TimesOutWaitingTurns,
+    /// The end of a late run's window passes unnoticed.
+    ForgetsLateRuns,
     /// The receipt of the first part is reported as that of the whole answer.
     SettlesOnFirstPart,
 }
@@ -258,7 +260,7 @@ impl World {
                 Effect::Run { .. } => (moment.run, moment.has_run) = (Run::Going, true),
                 Effect::StopRun => moment.run = Run::Stopped,
                 Effect::Suppress(suppressed) if suppressed.what == End::Outcome => moment.answers_handled += 1,
-                Effect::RunAgain | Effect::Suppress(_) | Effect::Withdraw { .. } => {}
+                Effect::RunAgain | Effect::RunGoesOn | Effect::Suppress(_) | Effect::Withdraw { .. } => {}
             }
         }
     }
@@ -322,6 +324,7 @@ impl World {
     fn wakes(&self, moment: &Moment) -> bool {
         match self.bug {
             Some(Bug::ForgetsTheClock) => false,
+            Some(Bug::ForgetsLateRuns) => !moment.obligation.state().is_final(),
             Some(Bug::ForgetsDebts) => *moment.obligation.state() != ObligationState::Deferred,
             _ => true,
         }
@@ -449,7 +452,7 @@ impl Model for World {
             Action::Begin => self.decide(&mut next, Event::Begin),
             Action::Tick => {
                 next.now = next.now.max(last.obligation.wake_at()?);
-                self.decide(&mut next, Event::Tick);
+                self.decide(&mut next, Event::Tick { ran: None });
                 if self.has(Bug::TimesOutWaitingTurns) && last.obligation.is_waiting() {
                     self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("the clock".to_owned()) });
                 }
@@ -488,7 +491,8 @@ impl Model for World {
             Action::DeliverPart(row) => {
                 self.execute(&mut next.rows[row]);
                 let part = &mut next.rows[row];
-                (part.status, part.labelled) = (Status::Waiting, false);
+                let status = if part.withdrawn { Status::Dead } else { Status::Waiting };
+                (part.status, part.labelled) = (status, false);
                 (part.parts_left, part.arrived) = (part.parts_left - 1, part.arrived + 1);
                 self.decide(&mut next, Event::PartDelivered { claim: claim(row) });
             }
@@ -544,6 +548,8 @@ impl Model for World {
             Property::always("a draft leaves no copy without a label", drafts_leave_no_copy),
             Property::always("a waiting turn is not given up", waiting_ends_no_turn),
             Property::always("an answer that stops in the middle says so", no_answer_stops_silently),
+            Property::always("every run ends", every_run_ends),
+            Property::always("nothing follows a cancelled answer", cancelled_is_cancelled),
             Property::always("the wake time is never in the past", wakes_are_served),
         ]
     }
@@ -603,6 +609,16 @@ fn never_none_at_rest(world: &World, moment: &Moment) -> bool {
     moment.obligation.state().is_final() || !world.is_at_rest(moment)
 }
 
+fn every_run_ends(world: &World, moment: &Moment) -> bool {
+    moment.run != Run::Going || !world.is_at_rest(moment)
+}
+
+/// No part of an answer is sent after it was cancelled. A draft may be: to find it and delete it.
+fn cancelled_is_cancelled(_: &World, moment: &Moment) -> bool {
+    let is_cancelled = matches!(moment.obligation.state(), ObligationState::Settled(Settlement::Cancelled { .. }));
+    !(is_cancelled && moment.rows.iter().any(|row| !row.is_draft() && row.status == Status::Waiting))
+}
+
 fn settled_means_seen(world: &World, moment: &Moment) -> bool {
     match moment.obligation.state() {
         ObligationState::Settled(Settlement::Signal { .. }) => {
@@ -638,6 +654,6 @@ fn wakes_are_served(world: &World, moment: &Moment) -> bool {
     let Some(at) = moment.obligation.wake_at() else { return true };
     let mut ticked = moment.obligation.clone();
     let now = moment.now.max(at);
-    let _ = ticked.on(Event::Tick, &world.policy, now);
+    let _ = ticked.on(Event::Tick { ran: None }, &world.policy, now);
     ticked.wake_at().is_none_or(|next| next > now)
 }

@@ -29,6 +29,10 @@ impl Clock for LeadingClock {
         Timestamp::from_millis(SystemClock.now().as_millis() + self.0.load(Ordering::SeqCst))
     }
 
+    fn uptime(&self) -> Duration {
+        SystemClock.uptime()
+    }
+
     async fn sleep(&self, duration: Duration) {
         SystemClock.sleep(duration).await;
     }

@@ -185,3 +185,31 @@ async fn a_model_that_remembers_nothing_pays_the_debt_that_it_made() {
     assert_eq!((paid.state(), paid.text()), ("answered", "Here it is."));
     assert_eq!(agent.calls().len(), 3);
 }
+
+/// D3: the run goes on after the fallback, and its answer is delivered: the result of the turn changes to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_answer_after_the_fallback_is_delivered_where_the_operator_wants_it() {
+    let release = Gate::default();
+    let agent = {
+        let release = release.clone();
+        ScriptedAgent::start(move |_, number| match number {
+            0 => Script::replies("at last").waiting(&release),
+            _ => Script::replies("the next one"),
+        })
+        .await
+    };
+    let guard = "[guard]\nsoft_deadline = \"200ms\"\nhard_deadline = \"1s\"\nlate_answer = \"deliver\"\n";
+    let gateway = with(&agent).config(guard).start().await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let asked = Reply::of(hook.message_in("desk", "hello").header("Prefer", "wait=0")).await;
+    let fallback = hook.until_settled(&asked.turn()).await;
+    let next = Reply::of(hook.message_in("desk", "and now?")).await;
+    release.release_one();
+    eventually("the late answer", async || (hook.result(&asked.turn(), 0).await.text() == "at last").then_some(()))
+        .await;
+
+    assert_eq!((fallback.state(), fallback.text()), ("answered", "Sorry, that took too long. Please try again."));
+    assert_eq!((next.state(), next.text()), ("answered", "the next one"));
+    assert!(gateway.explain(&asked.turn()).contains("late answer"), "{}", gateway.explain(&asked.turn()));
+}

@@ -193,7 +193,7 @@ impl Operator for SqliteStore {
     }
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
-        read::backlog(&self.readers).await
+        read::backlog(&self.readers, self.clock.now()).await
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) struct ObligationColumns {
     pub(super) state: &'static str,
     pub(super) work: Option<&'static str>,
     pub(super) wake_at: Option<Timestamp>,
+    pub(super) overdue_at: Option<Timestamp>,
     pub(super) ended: bool,
 }
 
@@ -68,6 +69,7 @@ impl ObligationColumns {
             state: obligation.state().as_str(),
             work,
             wake_at: obligation.wake_at(),
+            overdue_at: obligation.overdue_at(),
             ended: obligation.state().is_final(),
         }
     }

@@ -211,7 +211,7 @@ async fn transitions_on_one_turn_in_one_batch_happen_in_order() {
     store.accept(vec![event], None).await.expect("it is accepted");
     let now = SystemClock.now();
     let mut obligation = turn.obligation.clone();
-    let events = [Event::Begin, Event::Tick, Event::Failed("no".to_owned()), Event::Tick];
+    let events = [Event::Begin, Event::Tick { ran: None }, Event::Failed("no".to_owned()), Event::Tick { ran: None }];
     let transitions = (1..).zip(events).map(|(expected, event)| {
         let _ = obligation.on(event, &Policy::default(), now);
         let run = RunStart {

@@ -262,7 +262,7 @@ pub async fn a_view_shows_the_latest_signal(subject: &mut impl Subject) {
     assert_eq!((seen.status, seen.shown), (TurnStatus::Accepted, None));
 
     turn.begin(&*store).await;
-    let mut transition = turn.on(Event::Tick, 21);
+    let mut transition = turn.on(Event::Tick { ran: None }, 21);
     let deferral = DeliveryRecord {
         signal: SignalKind::Deferral,
         via: Via::Deferral,
@@ -426,7 +426,7 @@ pub async fn a_list_can_be_narrowed(subject: &mut impl Subject) {
     assert_eq!((summary.owed, &*summary.state, summary.ended_at), (false, "open", None));
 }
 
-/// The figures for metrics and health.
+/// The figures for metrics and health. The deadlines of these turns have passed on the store's clock.
 pub async fn the_backlog_is_counted(subject: &mut impl Subject) {
     let store = subject.store();
     assert_eq!(store.backlog().await.expect("the backlog is read"), Backlog::default());
@@ -438,7 +438,10 @@ pub async fn the_backlog_is_counted(subject: &mut impl Subject) {
     let refused = dead.on(Event::Refused { claim: 1, reason: "blocked".to_owned() }, 4);
     done(&*store, refused).await;
     let backlog = store.backlog().await.expect("the backlog is read");
-    assert_eq!(backlog, Backlog { open: 1, waiting: 2, pending_deliveries: 1, absent: 0, undeliverable: 1 });
+    assert_eq!(
+        backlog,
+        Backlog { open: 1, overdue: 1, waiting: 2, pending_deliveries: 1, absent: 0, undeliverable: 1 }
+    );
 }
 
 /// I3: a dossier has all that `explain` needs.
@@ -465,7 +468,7 @@ pub async fn a_dossier_holds_everything(subject: &mut impl Subject) {
     assert_eq!(dossier.audit[0].kind, "recovered");
 
     turn.settle(&*store, delivery).await;
-    let late = turn.on(Event::Tick, 90);
+    let late = turn.on(Event::Tick { ran: None }, 90);
     done(&*store, late).await;
     let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
     assert_eq!(dossier.ended_at, Some(at(3)));

@@ -30,7 +30,7 @@ pub async fn a_change_needs_the_expected_version(subject: &mut impl Subject) {
     let mut late = turn.clone();
     let begin = turn.on(Event::Begin, 1);
     done(&*store, begin).await;
-    let tick = late.on(Event::Tick, 30);
+    let tick = late.on(Event::Tick { ran: None }, 30);
     assert_eq!(commit(&*store, tick).await, Commit::Conflict);
     let record = store.turn(turn.id).await.expect("turns are read").expect("the turn is there");
     assert_eq!(record.obligation, turn.obligation);
@@ -107,7 +107,7 @@ pub async fn a_transition_on_several_turns_is_all_or_nothing(subject: &mut impl 
     assert_eq!((version(&*store, &first).await, version(&*store, &second).await), (1, 2));
 
     let mut both = first.on(Event::Begin, 2);
-    both.turns.extend(second.on(Event::Tick, 2).turns);
+    both.turns.extend(second.on(Event::Tick { ran: None }, 2).turns);
     done(&*store, both).await;
     assert_eq!((version(&*store, &first).await, version(&*store, &second).await), (2, 3));
 }

@@ -118,7 +118,7 @@ pub trait Turns: Send + Sync + 'static {
     /// start. Oldest first, newer than `after`.
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
-    /// Turns of a conversation that have not ended, owed or not, oldest first.
+    /// Turns of a conversation that have not ended, owed or not, and those with a late run in flight; oldest first.
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError>;
 
     /// Turns whose [`Obligation::wake_at`](crate::Obligation::wake_at) is at or before `now`, the most overdue first.

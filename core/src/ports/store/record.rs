@@ -131,6 +131,9 @@ pub struct AbsentChannel {
 pub struct Backlog {
     /// Turns that are owed an answer and have not ended.
     pub open: u64,
+    /// Those of them that are overdue, without those of absent channels; see
+    /// [`Obligation::overdue_at`](crate::Obligation::overdue_at).
+    pub overdue: u64,
     /// Turns that wait for a run, without those of absent channels.
     pub waiting: u64,
     /// Deliveries that wait for an attempt, without those of absent channels.

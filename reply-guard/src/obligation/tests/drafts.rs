@@ -77,13 +77,29 @@ fn a_draft_waits_for_a_deferral_on_its_way() {
     assert_eq!(turn.obligation.draft_place(), DraftPlace::Nowhere);
 }
 
+/// G2. Another text would replace the answer so far.
 #[test]
-fn a_deferral_takes_the_place_of_a_draft() {
+fn a_draft_in_the_chat_is_the_deferral() {
     let mut turn = drafting().after([shown("m1")]);
 
-    assert_eq!(turn.ticks(SOFT), ["send 1 for m1: defer until 600"]);
-    turn.shown_as("m1");
-    assert_eq!(turn.on(reply("done")), ["send 2 for m1: done"]);
+    assert_eq!(turn.ticks(SOFT), ["suppress Deferral -: the answer so far is in the chat"]);
+    assert_eq!((turn.state(), turn.wakes_at()), ("deferred", Some(HARD)));
+    assert_eq!(turn.obligation.draft_place(), DraftPlace::Message("m1"));
+    assert_eq!(turn.on(reply("done")), ["send 1 for m1: done"]);
+}
+
+#[test]
+fn a_draft_on_its_way_holds_up_the_deferral() {
+    let mut turn = drafting();
+    assert_eq!((turn.ticks(SOFT), turn.wakes_at()), (no_effects(), Some(HARD)));
+    turn.on(shown("m1"));
+    assert_eq!(turn.wakes_at(), Some(SOFT));
+    assert_eq!(turn.ticks(SOFT), ["suppress Deferral -: the answer so far is in the chat"]);
+
+    let mut turn = drafting();
+    turn.ticks(SOFT);
+    turn.on(Event::Refused { claim: Draft::CLAIM, reason: "403".to_owned() });
+    assert_eq!(turn.ticks(SOFT), ["send 1: defer until 600"]);
 }
 
 #[test]

@@ -90,3 +90,131 @@ fn a_late_answer_of_unknown_fate_is_resent_like_any_other() {
     assert_eq!(turn.expired(), ["suppress Outcome -: no route"]);
     assert_eq!(turn.lost(false), no_effects());
 }
+
+/// A run that passed its deadline a moment ago, and goes on for a minute.
+fn goes_on(late_answer: LateAnswer) -> Turn {
+    let mut turn = Turn::running_with(Policy { late_answer, late_window: secs(60), soft_deadline: None, ..policy() });
+    assert_eq!(turn.ticks(HARD), ["run goes on", "send 1: say timeout"]);
+    turn
+}
+
+#[test]
+fn a_run_goes_on_after_its_deadline_and_its_answer_is_delivered_or_recorded() {
+    let mut turn = goes_on(LateAnswer::Deliver);
+    turn.shown_as("m1");
+    assert_eq!(turn.on(reply("done")), ["send late 2: done"]);
+    assert_eq!(turn.wakes_at(), None);
+
+    let mut turn = goes_on(LateAnswer::Record);
+    turn.shown_as("m1");
+    assert_eq!(turn.on(reply("done")), ["suppress Outcome done: a fallback had already been sent"]);
+}
+
+#[test]
+fn a_late_run_is_stopped_at_the_end_of_its_window() {
+    let mut turn = goes_on(LateAnswer::Deliver);
+    turn.shown_as("m1");
+
+    assert_eq!(turn.wakes_at(), Some(HARD + 60));
+    assert_eq!(turn.ticks(HARD + 60), ["stop run"]);
+    assert_eq!(turn.wakes_at(), None);
+}
+
+#[test]
+fn a_late_run_shows_no_drafts() {
+    let turn = goes_on(LateAnswer::Deliver);
+    assert!(turn.obligation.is_running() && !turn.obligation.may_draft());
+}
+
+#[test]
+fn a_late_run_ends_when_another_agent_is_handed_the_turn() {
+    let rungs = [Rung::Handoff("orchestrator".to_owned())];
+    let policy = Policy { late_window: secs(60), ..ladder_for(Cause::Timeout, &rungs) };
+    let mut turn = Turn::running_with(Policy { soft_deadline: None, ..policy });
+
+    assert_eq!(turn.ticks(HARD), ["run goes on", "stop run", "run again"]);
+    assert_eq!(turn.on(Event::Begin), ["run orchestrator 1"]);
+}
+
+#[test]
+fn a_late_run_is_not_run_again_after_a_restart() {
+    for event in [Event::Recovered, Event::Interrupted] {
+        let mut turn = goes_on(LateAnswer::Deliver);
+        assert_eq!(turn.on(event), no_effects());
+        turn.shown_as("m1");
+        assert!(turn.obligation.state().is_final() && !turn.obligation.is_running());
+        assert_eq!(turn.wakes_at(), None);
+    }
+}
+
+#[test]
+fn a_cancel_stops_a_late_run() {
+    let mut turn = goes_on(LateAnswer::Deliver);
+    turn.shown_as("m1");
+    assert_eq!(turn.on(cancelled()), ["stop run"]);
+    assert_eq!(turn.signal().1, &Via::Fallback { cause: Cause::Timeout, rung: say("timeout") });
+}
+
+#[test]
+fn a_late_run_behind_a_refused_fallback_does_not_stop_the_ladder() {
+    let policy =
+        Policy { late_window: secs(60), soft_deadline: None, ..ladder_for(Cause::Timeout, &[say("a"), say("b")]) };
+    let mut turn = Turn::running_with(policy);
+    assert_eq!(turn.ticks(HARD), ["run goes on", "send 1: say a"]);
+    assert_eq!(turn.refused(), ["send 2: say b"]);
+}
+
+#[test]
+fn a_run_that_owes_nothing_has_no_late_window() {
+    let mut turn = Turn::ambient().after([Event::Begin]);
+    turn.policy.late_window = secs(60);
+    assert_eq!(turn.ticks(HARD), ["stop run"]);
+    assert_eq!(turn.state(), "settled");
+}
+
+/// G5.
+#[test]
+fn a_clock_that_is_set_ahead_ends_no_run() {
+    let mut turn = Turn::running_with(Policy { late_window: secs(60), soft_deadline: None, ..policy() });
+    let year = 365 * 24 * 3600;
+
+    turn.now = year;
+    assert_eq!(turn.on(Event::Tick { ran: Some(secs(4)) }), no_effects());
+    assert_eq!(turn.wakes_at(), Some(year + HARD - 4));
+
+    turn.now = year + HARD - 4;
+    assert_eq!(turn.on(Event::Tick { ran: Some(secs(600)) }), ["run goes on", "send 1: say timeout"]);
+    turn.shown_as("m1");
+    turn.now = 2 * year;
+    assert_eq!(turn.on(Event::Tick { ran: Some(secs(630)) }), no_effects());
+    assert_eq!(turn.wakes_at(), Some(2 * year + 30));
+}
+
+/// G5.
+#[test]
+fn a_debt_moves_with_the_run_that_pays_it_when_the_clock_is_set_ahead() {
+    let mut turn = Turn::deferred();
+    let year = 365 * 24 * 3600;
+
+    turn.now = year;
+    assert_eq!(turn.on(Event::Tick { ran: Some(secs(100)) }), no_effects());
+    assert_eq!(turn.wakes_at(), Some(year + HARD - 100));
+}
+
+/// A fallback of unknown fate that is held gives way to the answer, if the operator wants late answers.
+#[test]
+fn an_answer_follows_a_fallback_that_is_held() {
+    let held = |late_answer| {
+        let policy =
+            Policy { on_unknown: OnUnknown::Hold, late_answer, late_window: secs(60), soft_deadline: None, ..policy() };
+        let mut turn = Turn::running_with(policy);
+        turn.ticks(HARD);
+        turn.attempted();
+        turn.on(reply("done"));
+        turn
+    };
+
+    assert_eq!(held(LateAnswer::Deliver).lost(false), ["withdraw 1", "send 2: done"]);
+    let effects = held(LateAnswer::Record).lost(false);
+    assert!(effects.iter().any(|effect| effect.starts_with("dead letter")), "{effects:?}");
+}

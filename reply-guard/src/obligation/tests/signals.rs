@@ -312,3 +312,37 @@ fn nothing_beats_an_answer_that_was_claimed() {
     turn.shown_as("m1");
     assert_eq!(turn.signal(), (SignalKind::Reply, &Via::Answer));
 }
+
+/// A10.
+#[test]
+fn a_cancel_stops_an_answer_between_its_parts() {
+    let mut turn = Turn::running().after([reply("a long answer")]);
+    turn.part_delivered();
+    assert_eq!(turn.on(cancelled()), ["withdraw 1"]);
+    assert_eq!(turn.state(), "settled");
+}
+
+/// A10.
+#[test]
+fn a_cancel_during_the_first_part_stops_the_others() {
+    let mut turn = Turn::running().after([reply("a long answer")]);
+    turn.attempted();
+    assert_eq!(turn.on(cancelled()), no_effects());
+    assert_eq!(turn.on(Event::PartDelivered { claim: 1 }), ["withdraw 1"]);
+    assert!(matches!(turn.obligation.state(), ObligationState::Settled(Settlement::Cancelled { .. })));
+}
+
+#[test]
+fn a_signal_that_is_not_acknowledged_for_a_minute_is_overdue() {
+    let overdue_at = |turn: &Turn| turn.obligation.overdue_at().map(|at| at.as_millis() / 1000);
+    let mut turn = Turn::running();
+    assert_eq!(overdue_at(&turn), Some(SOFT));
+
+    turn.now = 5;
+    turn.on(reply("done"));
+    assert_eq!(overdue_at(&turn), Some(65));
+    turn.attempted();
+    assert_eq!(overdue_at(&turn), Some(65));
+    turn.shown_as("m1");
+    assert_eq!(overdue_at(&turn), None);
+}

@@ -18,11 +18,8 @@ pub(in crate::sqlite) async fn list(
     let from = match filter.state {
         _ if filter.conversation.is_some() => "turns as t cross join obligations as o on o.turn_id = t.id",
         None | Some(TurnListState::Settled) => "turns as t cross join obligations as o on o.turn_id = t.id",
-        Some(TurnListState::Open) => {
+        Some(TurnListState::Open | TurnListState::Overdue) => {
             "obligations as o indexed by obligations_live cross join turns as t on t.id = o.turn_id"
-        }
-        Some(TurnListState::Overdue) => {
-            "obligations as o indexed by obligations_wake cross join turns as t on t.id = o.turn_id"
         }
         Some(TurnListState::Absent) => {
             "obligations as o indexed by obligations_absent cross join turns as t on t.id = o.turn_id"
@@ -49,9 +46,7 @@ pub(in crate::sqlite) async fn list(
             sql.push(" and o.state = 'undeliverable'");
         }
         Some(TurnListState::Overdue) => {
-            sql.push(
-                " and o.ended_at is null and o.owed = 1 and o.absent = 0 and o.wake_at is not null and o.wake_at < ",
-            );
+            sql.push(" and o.ended_at is null and o.owed = 1 and o.absent = 0 and o.overdue_at < ");
             sql.push_bind(now.as_millis());
         }
         Some(TurnListState::Absent) => {
@@ -75,17 +70,20 @@ pub(in crate::sqlite) async fn list(
     rows.iter().map(summary).collect()
 }
 
-pub(in crate::sqlite) async fn backlog(pool: &SqlitePool) -> Result<Backlog, StoreError> {
+pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Result<Backlog, StoreError> {
     let sql = "select
         (select count(*) from obligations where ended_at is null and owed = 1) as open,
+        (select count(*) from obligations
+            where ended_at is null and owed = 1 and absent = 0 and overdue_at < ?) as overdue,
         (select count(*) from obligations where work = 'waiting' and absent = 0) as waiting,
         (select count(*) from deliveries where state = 'pending' and absent = 0) as pending,
         (select count(*) from obligations where absent = 1) as absent,
         (select count(*) from obligations where state = 'undeliverable') as undeliverable";
-    let row = sqlx::query(sql).fetch_one(pool).await.map_err(store_error)?;
+    let row = sqlx::query(sql).bind(now.as_millis()).fetch_one(pool).await.map_err(store_error)?;
     let count = |column| row.value::<i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
     Ok(Backlog {
         open: count("open")?,
+        overdue: count("overdue")?,
         waiting: count("waiting")?,
         pending_deliveries: count("pending")?,
         absent: count("absent")?,

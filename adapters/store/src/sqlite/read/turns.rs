@@ -106,9 +106,11 @@ pub(in crate::sqlite) async fn open_turns(
     conversation: ConversationId,
 ) -> Result<Vec<TurnId>, StoreError> {
     let sql = "
-        select turn_id from obligations
-        where ended_at is null and conversation_id in (
-            select ?1 union select id from conversations where succeeded_by = ?1)
+        with here (id) as (select ?1 union select id from conversations where succeeded_by = ?1)
+        select turn_id from obligations where ended_at is null and conversation_id in here
+        union
+        select turn_id from obligations indexed by obligations_running
+        where work = 'running' and absent = 0 and conversation_id in here
         order by turn_id";
     let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()

@@ -89,7 +89,8 @@ async fn swap(
     let changes: Vec<&TurnChange> = round.iter().flat_map(|index| &transitions[*index].turns).collect();
     let swapped = CHANGE_OBLIGATIONS
         .answers(connection, &changes, |change, values| {
-            let ObligationColumns { owed, state, work, wake_at, ended } = ObligationColumns::of(&change.obligation);
+            let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } =
+                ObligationColumns::of(&change.obligation);
             values
                 .id(change.turn.as_uuid())
                 .add(change.expected)
@@ -97,6 +98,7 @@ async fn swap(
                 .add(state)
                 .add(work)
                 .at_maybe(wake_at)
+                .at_maybe(overdue_at)
                 .at_maybe(ended.then_some(change.at))
                 .json(&change.obligation);
         })
@@ -241,13 +243,14 @@ static SELECT_CURRENT: Statement = Statement::new(
 );
 
 static CHANGE_OBLIGATIONS: Statement = Statement::new(
-    "with r (turn_id, expected, owed, state, work, wake_at, ended_at, body) as ({rows})
+    "with r (turn_id, expected, owed, state, work, wake_at, overdue_at, ended_at, body) as ({rows})
     update obligations set
         version = version + 1,
         owed = r.owed,
         state = r.state,
         work = r.work,
         wake_at = r.wake_at,
+        overdue_at = r.overdue_at,
         ended_at = iif(r.ended_at is null, null, coalesce(obligations.ended_at, r.ended_at)),
         body = r.body
     from r

@@ -173,7 +173,8 @@ async fn open(
     INSERT_OBLIGATIONS
         .on_each(connection, "obligations", turns, |(event, turn), values| {
             let current = &sessions[&event.event.conversation];
-            let ObligationColumns { owed, state, work, wake_at, ended } = ObligationColumns::of(&turn.obligation);
+            let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } =
+                ObligationColumns::of(&turn.obligation);
             values
                 .id(turn.id.as_uuid())
                 .id(current.conversation.as_uuid())
@@ -181,6 +182,7 @@ async fn open(
                 .add(state)
                 .add(work)
                 .at_maybe(wake_at)
+                .at_maybe(overdue_at)
                 .at_maybe(ended.then_some(event.event.received_at))
                 .json(&turn.obligation);
         })
@@ -227,9 +229,9 @@ static INSERT_TURNS: Statement = Statement::new(
 );
 
 static INSERT_OBLIGATIONS: Statement = Statement::new(
-    "with r (turn_id, conversation_id, owed, state, work, wake_at, ended_at, body) as ({rows})
-    insert into obligations (turn_id, conversation_id, version, owed, state, work, wake_at, ended_at, body)
-    select turn_id, conversation_id, 1, owed, state, work, wake_at, ended_at, body from r where turn_id is not null",
+    "with r (turn_id, conversation_id, owed, state, work, wake_at, overdue_at, ended_at, body) as ({rows})
+    insert into obligations (turn_id, conversation_id, version, owed, state, work, wake_at, overdue_at, ended_at, body)
+    select turn_id, conversation_id, 1, owed, state, work, wake_at, overdue_at, ended_at, body from r where turn_id is not null",
 );
 
 /// Inserts one event; see [`all`].

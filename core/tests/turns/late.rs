@@ -1,0 +1,183 @@
+//! Runs that go on past their deadline, and clocks that are set ahead.
+
+use std::time::Duration;
+
+use rejoinder_core::{
+    AgentTurn, Clock, LateAnswer, Policy,
+    conformance::scripted::Script,
+    store::{TurnFilter, TurnListState, TurnStatus},
+};
+
+use crate::gateway::{
+    DEFERRAL, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs,
+};
+
+const WINDOW: Duration = secs(120);
+
+/// A gateway whose agent takes `over` longer than its deadline for a slow turn, and answers any other at once.
+async fn slow(late_answer: LateAnswer, over: Duration) -> TestGateway {
+    let policy = Policy { late_answer, late_window: WINDOW, ..policy() };
+    let director = move |turn: &AgentTurn| match turn.text.as_str() {
+        "slow" => Script::replies("at last").taking(HARD_DEADLINE + over),
+        text => Script::replies(&format!("re {text}")),
+    };
+    GatewaySetup::new().policy(policy).agent("main", director).start().await
+}
+
+/// D3.
+#[tokio::test]
+async fn an_answer_that_comes_after_the_fallback_is_delivered() {
+    let gateway = slow(LateAnswer::Deliver, secs(60)).await;
+
+    gateway.receives(said(&chat("ada"), "slow")).await;
+    gateway.advance(HARD_DEADLINE).await;
+    assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [LATE, "at last"]);
+    gateway.at_rest().await;
+}
+
+/// D3.
+#[tokio::test]
+async fn an_answer_that_comes_after_the_fallback_is_recorded() {
+    let gateway = slow(LateAnswer::Record, secs(60)).await;
+
+    let turn = gateway.receives(said(&chat("ada"), "slow")).await;
+    gateway.advance(HARD_DEADLINE + secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    let dossier = gateway.dossier(turn).await;
+    assert_eq!(dossier.runs[0].end.as_deref(), Some("reply"));
+    assert!(dossier.audit.iter().any(|entry| entry.detail.ends_with("at last")), "{:#?}", dossier.audit);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_late_run_holds_up_no_turn_behind_it() {
+    let gateway = slow(LateAnswer::Deliver, secs(60)).await;
+
+    gateway.receives(said(&chat("ada"), "slow")).await;
+    gateway.receives(said(&chat("ada"), "waiting")).await;
+    gateway.advance(HARD_DEADLINE).await;
+    gateway.receives(said(&chat("ada"), "new")).await;
+    assert_eq!(gateway.visible(&chat("ada")), [LATE, "re waiting", "re new"]);
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [LATE, "re waiting", "re new", "at last"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_late_run_is_stopped_at_the_end_of_its_window() {
+    let gateway = slow(LateAnswer::Deliver, WINDOW + secs(1)).await;
+
+    let turn = gateway.receives(said(&chat("ada"), "slow")).await;
+    gateway.advance(HARD_DEADLINE + WINDOW).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    assert_eq!(gateway.dossier(turn).await.runs[0].end.as_deref(), Some("stopped"));
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_late_run_keeps_its_slot_of_the_whole_gateway() {
+    let policy = Policy { late_answer: LateAnswer::Deliver, late_window: WINDOW, ..policy() };
+    let gateway = GatewaySetup::new().policy(policy).slots(1).always(Script::hangs()).start().await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.receives(said(&chat("bob"), "hello")).await;
+    gateway.advance(HARD_DEADLINE + WINDOW - secs(1)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.advance(secs(1) + HARD_DEADLINE + WINDOW).await;
+
+    assert_eq!(gateway.agent("main").runs().len(), 2);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_stop_ends_a_late_run() {
+    let gateway = slow(LateAnswer::Deliver, secs(60)).await;
+
+    let turn = gateway.receives(said(&chat("ada"), "slow")).await;
+    gateway.advance(HARD_DEADLINE).await;
+    gateway.receives(said(&chat("ada"), "/stop")).await;
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [LATE, "Stopped."]);
+    assert_eq!(gateway.dossier(turn).await.runs[0].end.as_deref(), Some("stopped"));
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_late_run_that_dies_with_the_process_is_not_run_again() {
+    let mut gateway = slow(LateAnswer::Deliver, secs(60)).await;
+
+    let turn = gateway.receives(said(&chat("ada"), "slow")).await;
+    gateway.advance(HARD_DEADLINE).await;
+    gateway.restart().await;
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    assert_eq!(gateway.dossier(turn).await.runs.len(), 1);
+    gateway.at_rest().await;
+}
+
+/// G5. A machine without a battery clock that gets the time from a server.
+#[tokio::test]
+async fn a_clock_that_is_set_ahead_ends_no_run() {
+    let gateway = TestGateway::with(Script::replies("done").taking(secs(30))).await;
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(1)).await;
+    gateway.clock.set_ahead(secs(365 * 24 * 3600));
+    gateway.settle().await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+    gateway.advance(secs(29)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.dossier(turn).await.runs.len(), 1);
+    gateway.at_rest().await;
+}
+
+/// G5, G2.
+#[tokio::test]
+async fn a_run_has_its_whole_time_after_the_clock_was_set_ahead_and_no_more() {
+    let gateway = TestGateway::with(Script::hangs()).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(SOFT_DEADLINE).await;
+    gateway.clock.set_ahead(secs(24 * 3600));
+    gateway.settle().await;
+    gateway.advance(HARD_DEADLINE - SOFT_DEADLINE - secs(1)).await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+    gateway.advance(secs(1)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_signal_that_is_not_acknowledged_for_a_minute_is_listed_as_overdue() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    let overdue = async || {
+        let state = Some(TurnListState::Overdue);
+        let now = Some(gateway.clock.now());
+        let filter = TurnFilter { state, now, limit: 10, ..TurnFilter::default() };
+        gateway.store.list_turns(&filter).await.expect("readable").len()
+    };
+
+    gateway.platform.hold(true);
+    let turn = gateway.accepts(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(60)).await;
+    assert_eq!(overdue().await, 0);
+    gateway.advance(secs(1)).await;
+    assert_eq!(overdue().await, 1);
+    assert_eq!(gateway.store.backlog().await.expect("readable").overdue, 1);
+    gateway.platform.hold(false);
+    gateway.settle().await;
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
+    assert_eq!(overdue().await, 0);
+    gateway.at_rest().await;
+}
