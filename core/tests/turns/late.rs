@@ -87,7 +87,7 @@ async fn a_late_run_keeps_its_slot_of_the_whole_gateway() {
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.receives(said(&chat("bob"), "hello")).await;
-    gateway.advance(HARD_DEADLINE + WINDOW - secs(1)).await;
+    gateway.advance(HARD_DEADLINE + secs(119)).await;
     assert_eq!(gateway.agent("main").runs().len(), 1);
     gateway.advance(secs(1) + HARD_DEADLINE + WINDOW).await;
 
@@ -149,7 +149,7 @@ async fn a_run_has_its_whole_time_after_the_clock_was_set_ahead_and_no_more() {
     gateway.advance(SOFT_DEADLINE).await;
     gateway.clock.set_ahead(secs(24 * 3600));
     gateway.settle().await;
-    gateway.advance(HARD_DEADLINE - SOFT_DEADLINE - secs(1)).await;
+    gateway.advance(secs(579)).await;
     assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
     gateway.advance(secs(1)).await;
 
