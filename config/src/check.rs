@@ -1,6 +1,9 @@
 //! Checks that involve more than one value.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use crate::{
     key::Key,
@@ -22,8 +25,8 @@ pub trait Section {
 #[derive(Default)]
 pub(crate) struct Names {
     pub(crate) agents: BTreeSet<String>,
-    /// Such as `webhook.siri`.
-    pub(crate) channels: BTreeSet<String>,
+    /// Such as `webhook.siri`, each with its agent. `None`: the configured value is no name.
+    pub(crate) channels: BTreeMap<String, Option<String>>,
     /// Includes platforms that were left out of the build.
     pub(crate) platforms: BTreeSet<String>,
 }

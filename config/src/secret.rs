@@ -147,19 +147,19 @@ pub(crate) enum ResolvedSecret {
     Generate,
 }
 
-/// Reads a secret from `node` or from the place that it refers to.
+/// Reads a secret from `node` or from the place that it refers to. A token is sent by callers, and may be generated.
 ///
 /// # Errors
 /// What is wrong; continues the sentence after the key. Never contains any part of the secret, or of a value in its place.
-pub(crate) fn resolve(node: &Node, context: &ResolveContext<'_>, may_generate: bool) -> Result<ResolvedSecret, String> {
+pub(crate) fn resolve(node: &Node, context: &ResolveContext<'_>, is_token: bool) -> Result<ResolvedSecret, String> {
     let text = match reference(node) {
-        None => node.text().ok_or_else(|| misplaced(may_generate))?.to_owned(),
-        Some(("generate", Node { value: Value::Boolean(true), .. })) if may_generate => {
+        None => node.text().ok_or_else(|| misplaced(is_token))?.to_owned(),
+        Some(("generate", Node { value: Value::Boolean(true), .. })) if is_token => {
             return Ok(ResolvedSecret::Generate);
         }
         Some(("env", Node { value: Value::Text(name), .. })) => from_variable(name, context)?,
         Some(("file", Node { value: Value::Text(path), place, .. })) => from_file(Path::new(path), place, context)?,
-        Some(_) => return Err(misplaced(may_generate)),
+        Some(_) => return Err(misplaced(is_token)),
     };
     if text.trim().is_empty() {
         return Err(match reference(node) {
@@ -169,6 +169,10 @@ pub(crate) fn resolve(node: &Node, context: &ResolveContext<'_>, may_generate: b
             }
             _ => "is empty".to_owned(),
         });
+    }
+    // A tab can be part of a header's value.
+    if is_token && text.trim().contains(|c: char| c.is_control() && c != '\t') {
+        return Err("contains a line break or another control character, so no caller can send it".to_owned());
     }
     Ok(ResolvedSecret::Text(text))
 }

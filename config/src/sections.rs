@@ -35,9 +35,9 @@ const SECTIONS: [&str; 9] = ["server", "store", "admin", "log", "channels", "age
 impl Config {
     /// Reads and checks the merged tree.
     pub(crate) fn read(mut tree: Node, context: &ResolveContext<'_>, build: &Build) -> Result<Self, Vec<Problem>> {
+        let problems = choose_default_agent(&mut tree).into_iter().collect();
         let names = names(&tree, build);
-        let mut reader = Reader { context, names: &names, problems: Vec::new() };
-        choose_default_agent(&mut tree, &mut reader);
+        let mut reader = Reader { context, names: &names, problems };
 
         let root = Key::default();
         for (name, node) in tree.table().into_iter().flatten() {
@@ -88,11 +88,14 @@ fn section<T: Section + DeserializeOwned>(tree: &Node, name: &str, reader: &mut 
 
 fn names(tree: &Node, build: &Build) -> Names {
     let channels = tree.get("channels").and_then(Node::table).into_iter().flatten();
+    let default_agent = tree.get("routing").and_then(|routing| routing.get("default_agent"));
+    let agent_of = |channel: &Node| channel.get("agent").or(default_agent).and_then(Node::text).map(ToOwned::to_owned);
     Names {
         agents: names_in(tree.get("agents")).collect(),
         platforms: build.platforms.iter().map(|platform| platform.name.to_owned()).collect(),
         channels: channels
-            .flat_map(|(platform, node)| names_in(Some(node)).map(move |name| format!("{platform}.{name}")))
+            .flat_map(|(platform, node)| node.table().into_iter().flatten().map(move |channel| (platform, channel)))
+            .map(|(platform, (name, node))| (format!("{platform}.{name}"), agent_of(node)))
             .collect(),
     }
 }
@@ -101,8 +104,8 @@ fn names_in(node: Option<&Node>) -> impl Iterator<Item = String> {
     node.and_then(Node::table).into_iter().flat_map(Table::keys).cloned()
 }
 
-/// Makes the operator's only agent the default, if none is set. Reports several agents without a default.
-fn choose_default_agent(tree: &mut Node, reader: &mut Reader<'_>) {
+/// Makes the operator's only agent the default, if none is set. Returns the problem of several agents without a default.
+fn choose_default_agent(tree: &mut Node) -> Option<Problem> {
     let key = Key::default().names(&["routing", "default_agent"]);
     let is_chosen =
         tree.get("routing").and_then(|node| node.get("default_agent")).is_none_or(|node| node.place != Place::Default);
@@ -110,19 +113,16 @@ fn choose_default_agent(tree: &mut Node, reader: &mut Reader<'_>) {
         tree.get("agents").and_then(Node::table).into_iter().flatten().filter(|(_, node)| node.place != Place::Default)
     };
     let mut named_agents = named();
-    let Some((first, node)) = named_agents.next().filter(|_| !is_chosen) else {
-        return;
-    };
-    if named_agents.next().is_some() {
-        let what = format!(
-            "must be set, because there are several agents: {}",
-            list(named().map(|(name, _)| name.as_str()), "or")
-        );
-        reader.problem(key, &node.place, what);
-    }
+    let (first, node) = named_agents.next().filter(|_| !is_chosen)?;
+    let problem = named_agents.next().map(|_| {
+        let names = list(named().map(|(name, _)| name.as_str()), "or");
+        let what = format!("must be set, because there are several agents: {names}");
+        Problem::Key { key, what, place: node.place.clone() }
+    });
     // Set it in both cases, so that the missing default is not also reported as a wrong one.
     let chosen = Node::new(Value::Text(first.clone()), node.place.clone());
     if let Some(routing) = tree.table_mut().and_then(|tree| tree.get_mut("routing")).and_then(Node::table_mut) {
         routing.insert("default_agent".to_owned(), chosen);
     }
+    problem
 }

@@ -6,6 +6,7 @@
 
 use std::{fmt, net::SocketAddr};
 
+use rejoinder_core::is_blank;
 use serde::{
     Deserializer,
     de::{Error, Unexpected, Visitor},
@@ -40,10 +41,10 @@ where
     deserializer.deserialize_str(Parsed { expected, parse })
 }
 
-/// Text that is not blank.
+/// Text that shows something.
 pub fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = parsed(deserializer, "text", |text| Some(text.to_owned()))?;
-    if text.trim().is_empty() { Err(D::Error::custom("is empty")) } else { Ok(text) }
+    if is_blank(&text) { Err(D::Error::custom("is empty")) } else { Ok(text) }
 }
 
 /// As [`filled`], for an optional key.

@@ -182,7 +182,9 @@ fn files(attachments: &[Attachment]) -> Vec<File> {
 }
 
 fn rfc3339(at: Timestamp) -> String {
-    jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+    let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    // Always with milliseconds, so that clients can compare times as text.
+    format!("{at:.3}")
 }
 
 /// Why a frame could not be handled: a code for programs, a message for people.

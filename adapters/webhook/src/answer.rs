@@ -47,6 +47,25 @@ impl Status {
     }
 }
 
+/// The texts for turns that end without an answer, from the operator's templates.
+#[derive(Clone, Debug)]
+pub struct EndTexts {
+    /// The person cancelled the turn.
+    pub cancelled: String,
+    /// No answer could be delivered.
+    pub undeliverable: String,
+}
+
+impl EndTexts {
+    const fn of(&self, status: Status) -> Option<&String> {
+        match status {
+            Status::Accepted | Status::Deferred | Status::Answered => None,
+            Status::Cancelled => Some(&self.cancelled),
+            Status::Undeliverable => Some(&self.undeliverable),
+        }
+    }
+}
+
 /// A turn's result. Fields that do not apply are omitted.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Answer<'a> {
@@ -56,7 +75,7 @@ pub(crate) struct Answer<'a> {
     /// `reply` or `reaction`; only set when the status is `answered`.
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<SignalKind>,
-    /// The answer's text in Markdown, the emoji of a reaction, or the text of a deferral.
+    /// The answer's text in Markdown, the emoji of a reaction, the text of a deferral, or that there is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -101,16 +120,18 @@ impl<'a> Answer<'a> {
     }
 
     /// The response for a turn, as of `now`. Drops `result_url` when the turn is final.
-    pub(crate) fn of(view: &'a TurnView, result_url: Option<&'a str>, now: Timestamp) -> Self {
+    pub(crate) fn of(view: &'a TurnView, result_url: Option<&'a str>, now: Timestamp, texts: &'a EndTexts) -> Self {
         let status = Status::of(view.status);
-        let shown = view.shown.as_ref();
+        let end = texts.of(status);
+        // A deferral that was shown before such an end is no longer true.
+        let shown = view.shown.as_ref().filter(|_| end.is_none());
         Self {
             turn_id: view.turn_id,
             status,
             signal: shown
                 .map(|shown| shown.signal)
                 .filter(|signal| status == Status::Answered && *signal != SignalKind::Deferral),
-            reply: shown.map(|shown| shown.text.as_str()),
+            reply: end.or(shown.map(|shown| &shown.text)).map(String::as_str),
             attachments: shown.map_or(&[], |shown| &shown.attachments),
             choices: shown.map_or(&[], |shown| &shown.choices),
             fallback: shown.and_then(|shown| shown.fallback.as_ref()).map(Fallback::of),

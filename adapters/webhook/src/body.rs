@@ -9,14 +9,11 @@ use axum::{
 use futures_util::StreamExt;
 use rejoinder_kit::Problem;
 
-/// How long a body may take to arrive.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Reads a body of at most `limit` bytes.
+/// Reads a body of at most `limit` bytes that arrives within `patience`.
 ///
 /// # Errors
 /// When it is too large, too slow, compressed or incomplete.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
+pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize, patience: Duration) -> Result<Bytes, Problem> {
     if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
     {
         return Err(Problem::new(
@@ -30,8 +27,8 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Resul
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
     }
-    tokio::time::timeout(TIMEOUT, collect(body, limit)).await.unwrap_or_else(|_| {
-        let detail = format!("the body did not arrive within {} seconds", TIMEOUT.as_secs());
+    tokio::time::timeout(patience, collect(body, limit)).await.unwrap_or_else(|_| {
+        let detail = format!("the body did not arrive within {patience:?}");
         Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", "The body is too slow", detail))
     })
 }
@@ -81,8 +78,10 @@ mod tests {
         Body::from_stream(stream::iter(chunks))
     }
 
+    const PATIENCE: Duration = Duration::from_secs(3);
+
     async fn status_of(body: Body, limit: usize) -> Result<Bytes, StatusCode> {
-        read(&HeaderMap::new(), body, limit).await.map_err(|problem| problem.status())
+        read(&HeaderMap::new(), body, limit, PATIENCE).await.map_err(|problem| problem.status())
     }
 
     #[tokio::test]
@@ -109,11 +108,22 @@ mod tests {
         assert_eq!(status_of(breaking, 4).await, Err(StatusCode::BAD_REQUEST));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_arrive_in_time_is_refused() {
+        let slow = || Body::from_stream(stream::iter([Ok::<_, std::io::Error>("a")]).chain(stream::pending()));
+        let begun = tokio::time::Instant::now();
+
+        let problem = read(&HeaderMap::new(), slow(), 4, PATIENCE).await.unwrap_err();
+
+        assert_eq!((problem.status(), begun.elapsed()), (StatusCode::REQUEST_TIMEOUT, PATIENCE));
+        assert!(problem.detail().contains("3s"), "{}", problem.detail());
+    }
+
     #[tokio::test]
     async fn a_compressed_body_is_refused() {
         let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))]);
 
-        let problem = read(&headers, Body::from("…"), 4).await.unwrap_err();
+        let problem = read(&headers, Body::from("…"), 4, PATIENCE).await.unwrap_err();
 
         assert_eq!(problem.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
     }

@@ -2,7 +2,7 @@
 //!
 //! To accept another media type, add a variant to [`Media`], its case in [`Media::of`], and its reader.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
 use axum::http::StatusCode;
 use rejoinder_core::{
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::quoted::parameter;
+use crate::{data_url, quoted::parameter};
 
 mod form;
 mod json;
@@ -29,6 +29,12 @@ const MAX_FIELDS: usize = 64;
 
 /// The longest URL of an attachment, in bytes.
 pub(crate) const MAX_URL: usize = 4096;
+
+/// The name of a file without one.
+const UNNAMED: &str = "attachment";
+
+/// The media type of a file whose type is unknown.
+const OCTETS: &str = "application/octet-stream";
 
 /// The sender id of callers that name no sender.
 const CALLER: &str = "caller";
@@ -49,17 +55,20 @@ pub(crate) struct HookMessage {
     /// How many form fields were read so far, for [`MAX_FIELDS`].
     #[serde(skip)]
     fields: usize,
+    /// Whether the form contains files.
+    #[serde(skip)]
+    has_files: bool,
 }
 
-/// A file, given by its URL.
+/// A file, given by its URL or by a `data:` URL with its content.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(expecting = "an object with a `url`")]
 pub(crate) struct File {
     /// If missing, the last segment of the URL is used.
     name: Option<String>,
-    /// An IANA media type.
+    /// An IANA media type. If missing, that of a `data:` URL is used.
     media_type: Option<String>,
-    /// The gateway does not fetch it.
+    /// The gateway does not fetch it. A `data:` URL contains the file.
     url: String,
     /// Ignores unknown fields, and keeps serde from reading a `File` from a list.
     #[serde(flatten)]
@@ -106,23 +115,27 @@ pub(crate) struct Context<'a> {
 /// Names what is wrong, and where.
 pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<CheckedMessage, Problem> {
     let media = Media::of(content_type)?;
-    let body = std::str::from_utf8(body).map_err(|error| {
-        let hint = match media {
-            Some(Media::Multipart { .. }) => "; send files as URLs in `attachments`",
-            _ => "",
-        };
-        not_utf8(format!("the body is not UTF-8 at byte {}{hint}", error.valid_up_to() + 1))
-    })?;
+    if let Some(Media::Multipart { boundary }) = media {
+        let message = multipart::read(body, &boundary)?;
+        // The content of files is stored with the attachments only.
+        let raw = if message.has_files { "" } else { utf8(body)? };
+        return message.checked(raw);
+    }
+    let body = utf8(body)?;
     // Windows tools often write a byte order mark.
     let content = body.strip_prefix('\u{feff}').unwrap_or(body);
     let message = match media {
         Some(Media::Json) => json::read(content)?,
         Some(Media::Form) => form::read(content)?,
-        Some(Media::Multipart { boundary }) => multipart::read(content, &boundary)?,
         None if content.trim_start().starts_with('{') => json::read(content)?,
-        Some(Media::Text) | None => text(content),
+        Some(Media::Text | Media::Multipart { .. }) | None => text(content),
     };
     message.checked(body)
+}
+
+fn utf8(body: &[u8]) -> Result<&str, Problem> {
+    std::str::from_utf8(body)
+        .map_err(|error| not_utf8(format!("the body is not UTF-8 at byte {}", error.valid_up_to() + 1)))
 }
 
 /// The accepted media types.
@@ -173,8 +186,20 @@ fn text(content: &str) -> HookMessage {
 }
 
 impl HookMessage {
-    /// Adds one field of a form.
-    fn add_field(&mut self, name: &str, value: String) -> Result<(), Problem> {
+    /// Adds a file of a form.
+    fn add_file(&mut self, name: &str, media_type: Option<&str>, content: &[u8]) -> Result<(), Problem> {
+        self.count_field()?;
+        let media_type = media_type.unwrap_or(OCTETS);
+        self.has_files = true;
+        self.attachments.get_or_insert_default().push(File {
+            name: Some(name.to_owned()),
+            media_type: Some(media_type.to_owned()),
+            ..File::at(data_url::of(media_type, content))
+        });
+        Ok(())
+    }
+
+    fn count_field(&mut self) -> Result<(), Problem> {
         self.fields += 1;
         if self.fields > MAX_FIELDS {
             return Err(Problem::new(
@@ -184,6 +209,12 @@ impl HookMessage {
                 format!("a form may have at most {MAX_FIELDS} fields"),
             ));
         }
+        Ok(())
+    }
+
+    /// Adds one field of a form.
+    fn add_field(&mut self, name: &str, value: String) -> Result<(), Problem> {
+        self.count_field()?;
         let slot = match name {
             "message" => &mut self.text,
             "sender" => &mut self.sender,
@@ -239,18 +270,27 @@ impl File {
 
     fn checked(self, at: usize) -> Result<Attachment, Problem> {
         let field = |name: &str| format!("attachments[{at}].{name}");
+        let media_type = name(self.media_type, &field("media_type"))?;
+        let given_name = name(self.name, &field("name"))?;
+        if let Some(content) = data_url::content(&self.url) {
+            content.ok_or_else(|| invalid("is a malformed data: URL", field("url")))?;
+            let own = || name(data_url::media_type(&self.url).map(ToOwned::to_owned), &field("url"));
+            return Ok(Attachment {
+                name: given_name.unwrap_or_else(|| UNNAMED.to_owned()),
+                media_type: media_type.map_or_else(own, |given| Ok(Some(given)))?.unwrap_or_else(|| OCTETS.to_owned()),
+                url: self.url,
+            });
+        }
         if self.url.len() > MAX_URL {
             return Err(invalid(format!("must have at most {MAX_URL} bytes"), field("url")));
         }
         let url = Url::parse(&self.url).map_err(|_| invalid("must be a full URL, such as https://…", field("url")))?;
-        let media_type = name(self.media_type, &field("media_type"))?;
-        let given_name = name(self.name, &field("name"))?;
         Ok(Attachment {
             name: given_name.unwrap_or_else(|| {
                 let last = url.path_segments().and_then(|mut segments| segments.next_back());
-                last.filter(|last| !last.is_empty()).unwrap_or("attachment").chars().take(MAX_NAME).collect()
+                last.filter(|last| !last.is_empty()).unwrap_or(UNNAMED).chars().take(MAX_NAME).collect()
             }),
-            media_type: media_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
+            media_type: media_type.unwrap_or_else(|| OCTETS.to_owned()),
             url: self.url,
         })
     }
@@ -276,8 +316,13 @@ impl CheckedMessage {
             Some(key) => key.external_id(context.channel),
             None => EventId::new(context.now).to_string(),
         };
-        let named = self.conversation.as_deref().or(self.sender.as_deref()).or(context.conversation);
-        let chat: Arc<str> = named.map_or_else(|| format!("once-{external_id}").into(), Arc::from);
+        // The prefixes keep a conversation apart from a sender of the same name.
+        let chat = match (&self.conversation, &self.sender, context.conversation) {
+            (Some(named), _, _) => format!("conversation:{named}"),
+            (None, Some(sender), _) => format!("sender:{sender}"),
+            (None, None, Some(own)) => format!("conversation:{own}"),
+            (None, None, None) => format!("once:{external_id}"),
+        };
         InboundEvent {
             directed: Directed::Asked,
             text: self.text,
@@ -285,7 +330,7 @@ impl CheckedMessage {
             patience: Some(context.wait).filter(|wait| !wait.is_zero()),
             raw: self.raw,
             ..InboundEvent::new(
-                ConversationRef { channel: context.channel.clone(), chat, thread: None },
+                ConversationRef { channel: context.channel.clone(), chat: chat.into(), thread: None },
                 ChatKind::Direct,
                 external_id,
                 Sender {

@@ -17,7 +17,9 @@
 //! # Decisions
 //!
 //! * **Conversation**: the one that the body names, else the sender's, else the hook's own, else a new one for this
-//!   turn alone.
+//!   turn alone. A named conversation and a sender of the same name are two conversations.
+//! * **Files** come in the body (parts of a form, `data:` URLs) or as URLs. The gateway stores and reads those in the
+//!   body; it never fetches a URL.
 //! * **Result URL**: absolute, based on `public_url`, else on the request's `Host` (with `https` if a proxy sends
 //!   `X-Forwarded-Proto: https`); only a path if neither is known. A caller with the token sends it again. For a
 //!   caller who signs, the URL carries a `key`, which opens this one result: an HMAC of the turn's id with a secret of
@@ -25,7 +27,7 @@
 //! * **Repeated requests** are recognised by `Idempotency-Key`. With a Standard Webhooks signature `webhook-id` is used
 //!   instead: it is signed, so a recorded request cannot be turned into a new one. A different text, sender,
 //!   conversation or list of attachments under the same key is 409.
-//! * **`undeliverable` and `cancelled`** respond 200, because the result is final. `accepted` and `deferred` respond
+//! * **`undeliverable` and `cancelled`** respond 200, because the result is final, with a template as the text. `accepted` and `deferred` respond
 //!   202, for POST and GET alike.
 //!
 //! # How to add …
@@ -39,6 +41,7 @@ mod auth;
 mod body;
 mod capabilities;
 mod counters;
+mod data_url;
 mod inbound;
 mod keyed;
 mod openapi;
@@ -55,8 +58,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use rejoinder_config::Size;
 use rejoinder_core::{
-    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
-    Intake, Receipt, SharedClock, Surface, Timestamp,
+    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
+    DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, Timestamp,
 };
 use rejoinder_kit::WhileRunning;
 use secrecy::SecretString;
@@ -65,6 +68,7 @@ use url::Url;
 
 use self::{auth::Auth, counters::Counters, outbound::Callback, result_url::ResultUrls};
 pub use self::{
+    answer::EndTexts,
     openapi::openapi,
     receive::{FormerHooks, router},
     result_key::ResultKeys,
@@ -83,8 +87,11 @@ pub struct WebhookSettings {
     pub result_keys: ResultKeys,
     /// The largest body in bytes, unless the section sets its own limit.
     pub body_limit: usize,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
     /// The gateway's public URL, for the URLs of results.
     pub public_url: Option<Url>,
+    pub texts: EndTexts,
     pub clock: SharedClock,
     /// Posts callbacks. It must not follow redirects (`redirect::Policy::none()`): an answer goes only to the URL
     /// that the operator configured.
@@ -112,8 +119,10 @@ pub struct WebhookAdapter {
     auth: Auth,
     wait: Duration,
     body_limit: usize,
+    body_timeout: Duration,
     conversation: Option<String>,
     urls: ResultUrls,
+    texts: EndTexts,
     callback: Option<Callback>,
     clock: SharedClock,
     stop_waiting: CancellationToken,
@@ -135,14 +144,17 @@ impl WebhookAdapter {
     pub fn new(settings: WebhookSettings) -> Result<Self, SettingsError> {
         let auth = Auth::new(&settings)?;
         let callback = Callback::of(&settings)?;
-        let WebhookSettings { name, section, body_limit, public_url, clock, stop_waiting, .. } = settings;
+        let WebhookSettings { name, section, body_limit, body_timeout, public_url, texts, clock, stop_waiting, .. } =
+            settings;
         Ok(Self {
             channel: ChannelId::new("webhook", &name),
             auth,
             wait: section.wait,
             body_limit: section.body_limit.map_or(body_limit, Size::bytes),
+            body_timeout,
             conversation: section.conversation,
             urls: ResultUrls::new(&name, public_url.as_ref()),
+            texts,
             callback,
             clock,
             stop_waiting,
@@ -160,8 +172,10 @@ impl WebhookAdapter {
             auth: Auth::by_result_key(former.keys.clone()),
             wait: Duration::ZERO,
             body_limit: 0,
+            body_timeout: Duration::ZERO,
             conversation: None,
             urls: ResultUrls::new(name, former.public_url.as_ref()),
+            texts: former.texts.clone(),
             callback: None,
             clock: Arc::clone(&former.clock),
             stop_waiting: CancellationToken::new(),
@@ -203,6 +217,14 @@ impl ChannelAdapter for WebhookAdapter {
         let _opened = self.hook_context.open(HookContext { intake, since: self.clock.now() });
         shutdown.cancelled().await;
         Ok(())
+    }
+
+    async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
+        let Some(content) = data_url::content(&attachment.url) else {
+            return Err(FetchError::NotOurs(attachment.name.clone()));
+        };
+        let bytes = content.ok_or_else(|| FetchError::Failed("its data: URL is malformed".to_owned()))?;
+        if bytes.len() > limit { Err(FetchError::TooLarge { limit }) } else { Ok(bytes) }
     }
 
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {

@@ -18,7 +18,7 @@ use url::{Url, form_urlencoded};
 
 use crate::{
     HookContext, ResultKeys, WebhookAdapter,
-    answer::{Answer, Format},
+    answer::{Answer, EndTexts, Format},
     auth::Caller,
     body,
     counters::REQUESTS,
@@ -53,6 +53,7 @@ pub struct FormerHooks {
     pub keys: ResultKeys,
     /// The gateway's public URL, for the URLs of results.
     pub public_url: Option<Url>,
+    pub texts: EndTexts,
     pub clock: SharedClock,
     /// Gives a channel's intake, through which its turns are read.
     pub intake: Box<dyn Fn(&ChannelId) -> Intake + Send + Sync>,
@@ -188,7 +189,7 @@ impl WebhookAdapter {
         let (parts, body) = request.into_parts();
         let by_token = self.auth.check_headers(&parts.headers)?;
         let idempotency_key = idempotency_key(&parts.headers)?;
-        let body = body::read(&parts.headers, body, self.body_limit).await?;
+        let body = body::read(&parts.headers, body, self.body_limit, self.body_timeout).await?;
         let now = self.clock.now();
         let caller = match by_token {
             Some(caller) => caller,
@@ -389,7 +390,7 @@ impl Responder<'_> {
 
     fn view(&self, view: &TurnView) -> Response {
         let url = (!view.status.is_final()).then(|| self.result_url(view.turn_id));
-        let answer = Answer::of(view, url.as_deref(), self.hook.clock.now());
+        let answer = Answer::of(view, url.as_deref(), self.hook.clock.now(), &self.hook.texts);
         if answer.is_final() {
             self.context.intake.fetched(view.turn_id);
         }

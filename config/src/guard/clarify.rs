@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rejoinder_core::Question;
+use rejoinder_core::{Question, is_blank};
 
 use crate::{
     check::Checks,
@@ -20,7 +20,7 @@ pub(super) fn check(name: &str, question: &Question, checks: &mut Checks<'_>) {
     }
     let mut seen = BTreeSet::new();
     for (index, choice) in question.choices.iter().enumerate() {
-        if choice.trim().is_empty() {
+        if is_blank(choice) {
             checks.wrong(key.index(index), "is empty");
         } else if !seen.insert(choice.trim()) {
             checks.wrong(key.index(index), "is listed twice: the choices must differ");

@@ -43,6 +43,17 @@ pub struct Rungs {
     pub unreadable: Option<Vec<Rung>>,
 }
 
+/// The template that a ladder ends with if it has no other last word.
+const fn words_for(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Silent => "silent",
+        Cause::Error => "failed",
+        Cause::Timeout => "late",
+        Cause::Refused => "refused",
+        Cause::Unreadable => "unreadable",
+    }
+}
+
 /// In the order of the manual.
 const CHATS: [ChatKind; 2] = [ChatKind::Direct, ChatKind::Group];
 
@@ -81,20 +92,43 @@ impl Rungs {
 }
 
 impl Ladders {
-    /// The rungs for `channel` (`webhook.siri`): from the channel's own ladder, else its platform's, else the default.
+    /// The configured rungs for `channel` (`webhook.siri`): from the channel's own ladder, else its platform's, else the
+    /// default.
     #[must_use]
     pub fn rungs(&self, channel: &str, chat: ChatKind, cause: Cause) -> &[Rung] {
-        scopes(channel)
-            .chain([EVERYWHERE])
-            .find_map(|scope| self.0.get(scope)?.rungs(chat).get(cause))
-            .unwrap_or_default()
+        self.chosen(channel, chat, cause).map(|(_, rungs)| rungs).unwrap_or_default()
     }
 
-    /// The rungs of `channel` for every cause.
+    /// The scope that decides for `channel`, and its rungs.
+    fn chosen<'a>(&self, channel: &'a str, chat: ChatKind, cause: Cause) -> Option<(&'a str, &[Rung])> {
+        let mut scopes = scopes(channel).chain([EVERYWHERE]);
+        scopes.find_map(|scope| Some((scope, self.0.get(scope)?.rungs(chat).get(cause)?)))
+    }
+
+    /// The rungs of `channel` for every cause, and after them the cause's own words, so that something is said when every
+    /// configured rung fails.
     pub(super) fn ladder(&self, channel: &str, chat: ChatKind) -> Ladder {
-        Cause::ALL
-            .into_iter()
-            .fold(Ladder::empty(), |ladder, cause| ladder.with(cause, self.rungs(channel, chat, cause).to_vec()))
+        Cause::ALL.into_iter().fold(Ladder::empty(), |ladder, cause| {
+            let mut rungs = self.rungs(channel, chat, cause).to_vec();
+            if !matches!(rungs.last(), Some(Rung::Say(_))) {
+                rungs.push(Rung::Say(words_for(cause).to_owned()));
+            }
+            ladder.with(cause, rungs)
+        })
+    }
+
+    /// A channel that routes to `agent` and has the rungs of `scope`.
+    fn channel_of<'a>(
+        &self,
+        agent: &str,
+        scope: &str,
+        chat: ChatKind,
+        cause: Cause,
+        checks: &Checks<'a>,
+    ) -> Option<&'a str> {
+        let of_agent = |routed: &&Option<String>| routed.as_deref() == Some(agent);
+        let channels = checks.names.channels.iter().filter(|(_, routed)| of_agent(routed)).map(|(name, _)| name.as_str());
+        channels.into_iter().find(|name| self.chosen(name, chat, cause).is_some_and(|(chosen, _)| chosen == scope))
     }
 
     fn all(&self) -> impl Iterator<Item = (&str, ChatKind, Cause, &[Rung])> {
@@ -127,7 +161,17 @@ impl Ladders {
                 let rung_key = list.index(index);
                 match rung {
                     Rung::Handoff(agent) => {
-                        checks.refers(rung_key.name("handoff"), "agent", agent, &checks.names.agents);
+                        let key = rung_key.name("handoff");
+                        checks.refers(key.clone(), "agent", agent, &checks.names.agents);
+                        if rungs[..index].contains(rung) {
+                            checks.wrong(key, format!("hands the turn to `{agent}` a second time"));
+                        } else if let Some(channel) = self.channel_of(agent, scope, chat, cause, checks) {
+                            let what = format!(
+                                "names `{agent}`, which is the agent of `{channel}` and has failed by then: name another \
+                                 agent, or give this channel a ladder of its own"
+                            );
+                            checks.wrong(key, what);
+                        }
                     }
                     Rung::Clarify(name) => checks.refers(rung_key.name("clarify"), "question", name, questions),
                     Rung::Say(name) => checks.refers(rung_key.name("say"), "template", name, templates),

@@ -100,9 +100,9 @@ impl Section for Guard {
 /// Reports `name`, the key of a table under `section`, if it is neither a platform nor a configured channel.
 fn check_scope(section: &str, name: &str, checks: &mut Checks<'_>) {
     let names = checks.names;
-    if names.platforms.contains(name) || names.channels.contains(name) {
+    if names.platforms.contains(name) || names.channels.contains_key(name) {
         return;
     }
-    let hint = hint(name, names.platforms.iter().chain(&names.channels).map(String::as_str));
+    let hint = hint(name, names.platforms.iter().chain(names.channels.keys()).map(String::as_str));
     checks.wrong(checks.key(&[section, name]), format!("names neither a platform nor a channel: {hint}"));
 }

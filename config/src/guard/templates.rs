@@ -5,6 +5,7 @@ use std::{
     fmt,
 };
 
+use rejoinder_core::is_blank;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
@@ -139,7 +140,7 @@ impl Templates {
 }
 
 fn check_not_blank(names: &[&str], text: &str, checks: &mut Checks<'_>) {
-    if text.trim().is_empty() {
+    if is_blank(text) {
         checks.wrong(checks.key(names), "is empty: people would see nothing");
     }
 }

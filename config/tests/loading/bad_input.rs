@@ -61,6 +61,22 @@ use crate::Machine;
     "[admin]\ntoken = { file = \"empty\" }",
     "`admin.token` is empty: the file `empty` holds nothing (rejoinder.toml:2)"
 )]
+#[case::a_token_that_no_caller_can_send(
+    "[channels.hook.siri]\ntoken = \"one\\ntwo\"",
+    "`channels.hook.siri.token` contains a line break or another control character, so no caller can send it (rejoinder.toml:2)"
+)]
+#[case::a_token_of_a_file_that_no_caller_can_send(
+    "[admin]\ntoken = { file = \"two-lines\" }",
+    "`admin.token` contains a line break or another control character, so no caller can send it (rejoinder.toml:2)"
+)]
+#[case::a_template_that_shows_nothing(
+    "[guard.templates]\nlate = \"\\u200b\"",
+    "`guard.templates.late` is empty: people would see nothing (rejoinder.toml:2)"
+)]
+#[case::a_choice_that_shows_nothing(
+    "[guard.clarify.one]\nquestion = \"?\"\nchoices = [\"a\", \"\\u2060\"]",
+    "`guard.clarify.one.choices[1]` is empty (rejoinder.toml:3)"
+)]
 #[case::an_api_key_cannot_be_made(
     "[agents.main]\nkind = \"robot\"\nbase_url = \"http://x\"\nmodel = \"x\"\napi_key = { generate = true }",
     "`agents.main.api_key` must be text in quotes, `{ env = \"NAME\" }` or `{ file = \"path\" }` (rejoinder.toml:5)"
@@ -158,7 +174,10 @@ use crate::Machine;
     "`guard.ladder.page.direct.slient` is unknown: did you mean `silent`? (rejoinder.toml:2)"
 )]
 fn a_mistake_is_named_with_its_key_file_and_line(#[case] toml: &str, #[case] said: &str) {
-    let machine = Machine::with_toml(toml).with_file("empty", "\n").with_environment(&[("SET_TO_NOTHING", "")]);
+    let machine = Machine::with_toml(toml)
+        .with_file("empty", "\n")
+        .with_file("two-lines", "one\ntwo\n")
+        .with_environment(&[("SET_TO_NOTHING", "")]);
 
     assert_eq!(machine.errors(), format!("config key {said}"));
 }
@@ -243,6 +262,40 @@ refused = ["say"]
       config key `guard.ladder.page.direct.error[0]` must be one of `handoff`, `clarify`, `say` or `react`, not `shout` (rejoinder.toml:3)
       config key `guard.ladder.page.direct.timeout` must be a list, not text (rejoinder.toml:4)
       config key `guard.ladder.page.direct.refused[0]` needs a value: write it as `{ name = "value" }` (rejoinder.toml:5)
+    "#);
+}
+
+#[test]
+fn a_handoff_to_the_agent_that_failed_is_named() {
+    let machine = Machine::with_toml(
+        r#"[agents.main]
+kind = "front-desk"
+[agents.boss]
+kind = "front-desk"
+[routing]
+default_agent = "main"
+[channels.hook.siri]
+token = "t"
+[channels.hook.office]
+token = "t"
+agent = "boss"
+[guard.ladder.default.direct]
+silent = [{ handoff = "boss" }]
+error = [{ handoff = "main" }]
+[guard.ladder."hook.siri".direct]
+error = [{ handoff = "boss" }, { say = "failed" }, { handoff = "boss" }]
+[channels.hook.door]
+token = "t"
+[guard.ladder."hook.door".direct]
+silent = [{ handoff = "boss" }]
+"#,
+    );
+
+    insta::assert_snapshot!(machine.errors(), @r#"
+    3 problems in the configuration:
+      config key `guard.ladder.default.direct.silent[0].handoff` names `boss`, which is the agent of `hook.office` and has failed by then: name another agent, or give this channel a ladder of its own (rejoinder.toml:13)
+      config key `guard.ladder.default.direct.error[0].handoff` names `main`, which is the agent of `hook.door` and has failed by then: name another agent, or give this channel a ladder of its own (rejoinder.toml:14)
+      config key `guard.ladder."hook.siri".direct.error[2].handoff` hands the turn to `boss` a second time (rejoinder.toml:16)
     "#);
 }
 

@@ -181,6 +181,38 @@ fn the_narrowest_ladder_holds_for_each_cause() {
     );
 }
 
+/// A5, P4: whichever rungs are configured, the person is told something.
+#[test]
+fn a_ladder_without_a_last_word_ends_with_the_words_of_its_cause() {
+    let guard = Machine::with_toml(
+        r#"
+        [agents.main]
+        kind = "front-desk"
+        [agents.boss]
+        kind = "front-desk"
+        [routing]
+        default_agent = "main"
+        [guard.ladder.default.direct]
+        silent = [{ handoff = "boss" }]
+        error = [{ handoff = "boss" }]
+        timeout = [{ handoff = "boss" }, { clarify = "what_next" }]
+        refused = [{ react = "👀" }]
+        unreadable = [{ handoff = "boss" }, { say = "calm" }]
+        [guard.templates]
+        calm = "All is well."
+        "#,
+    )
+    .config()
+    .guard;
+
+    let ladder = guard.policy("hook.default", ChatKind::Direct, None).ladder;
+
+    let last_words = Cause::ALL.map(|cause| ladder.rungs(cause).last().map(ToString::to_string).unwrap_or_default());
+    assert_eq!(last_words, ["say:silent", "say:failed", "say:late", "say:refused", "say:calm"]);
+    assert_eq!(ladder.rungs(Cause::Silent).len(), 2);
+    assert_eq!(ladder.rungs(Cause::Unreadable).len(), 2);
+}
+
 #[test]
 fn every_cause_has_a_rung_on_every_platform_by_default() {
     let guard = Machine::new().config().guard;

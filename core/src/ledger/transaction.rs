@@ -107,12 +107,12 @@ impl<'a> Transaction<'a> {
 
     /// Lets the guard decide on the events of one turn, and adds the rows of its effects.
     pub(super) fn decide(&mut self, input: &TurnEvents) -> TurnDecision {
-        let (event, mut turn) = (&input.turn.event, input.turn.clone());
-        let policy = self.context.settings.policies.of(&event.conversation.channel, event.chat);
+        let mut turn = input.turn.clone();
+        let policy = self.context.settings.policy(&input.turn);
         let (mut decided, mut consequences) = (Decided::default(), Consequences::default());
         let mut events: VecDeque<Event> = input.events.iter().cloned().collect();
         while let Some(event) = events.pop_front() {
-            for effect in turn.obligation.on(event, policy, self.now).effects {
+            for effect in turn.obligation.on(event, &policy, self.now).effects {
                 match effect {
                     Effect::Send(cleared) => {
                         decided.claimed = true;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     capabilities::Capabilities,
-    conversation::{ChatKind, ConversationRef},
+    conversation::{ChannelId, ChatKind, ConversationRef},
     event::Sender,
     ids::{SessionId, TurnId},
 };
@@ -35,7 +35,7 @@ pub struct HistoryLine {
     /// The person's name, in group chats, where the platform gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The text as it was shown; Markdown if the agent or the gateway wrote it.
+    /// The text as it was shown; Markdown if the agent or the gateway wrote it. A reaction is `[reacted with 👍]`.
     pub text: String,
     /// When the person's event was received, or the signal was claimed.
     pub at: Timestamp,
@@ -67,6 +67,14 @@ pub enum Surface {
     Chat(Cow<'static, str>),
     /// A voice assistant, which reads answers aloud.
     Voice,
+}
+
+impl Surface {
+    /// A chat named after the platform of `channel`.
+    #[must_use]
+    pub fn of(channel: &ChannelId) -> Self {
+        Self::Chat(channel.platform().to_owned().into())
+    }
 }
 
 /// A turn, as it is given to an agent.
@@ -101,6 +109,8 @@ pub struct AgentTurn {
     pub history: Vec<HistoryLine>,
     /// What the platform can do in this conversation.
     pub capabilities: Capabilities,
+    /// The text for the end of an answer that is too long to be kept whole.
+    pub cut_off: String,
     /// When the run started.
     pub now: Timestamp,
     /// When the gateway stops the run.

@@ -1,17 +1,19 @@
 //! The operator's settings, as the core needs them. The gateway builds them from the configuration.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     time::Duration,
 };
 
-use rejoinder_guard::Policy;
+use rejoinder_guard::{Cause, Ladder, Policy, Rung, is_blank};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use crate::model::{
     access::Access,
     agent::AgentName,
     conversation::{ChannelId, ChatKind},
+    turn::TurnRecord,
 };
 
 /// A guided question: the `clarify` rung of the ladder.
@@ -30,7 +32,7 @@ pub struct Question {
 
 fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
-    if text.trim().is_empty() { Err(D::Error::custom("is empty")) } else { Ok(text) }
+    if is_blank(&text) { Err(D::Error::custom("is empty")) } else { Ok(text) }
 }
 
 /// All settings of the core.
@@ -59,6 +61,19 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The policy for a turn. A command or a notice of the gateway's own is handed to no agent.
+    pub(crate) fn policy(&self, turn: &TurnRecord) -> Cow<'_, Policy> {
+        let policy = self.policies.of(&turn.event.conversation.channel, turn.event.chat);
+        if !turn.handler.is_gateway() {
+            return Cow::Borrowed(policy);
+        }
+        let ladder = Cause::ALL.into_iter().fold(Ladder::empty(), |ladder, cause| {
+            let rungs = policy.ladder.rungs(cause).iter().filter(|rung| !matches!(rung, Rung::Handoff(_)));
+            ladder.with(cause, rungs.cloned().collect())
+        });
+        Cow::Owned(Policy { ladder, ..policy.clone() })
+    }
+
     /// The agent that a channel's turns are routed to.
     #[must_use]
     pub fn agent(&self, channel: &ChannelId) -> &AgentName {

@@ -2,7 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
-use rejoinder_guard::{Body, Cleared, Draft, Signal, SignalKind, Timestamp, Via};
+use rejoinder_guard::{Body, Cleared, Draft, Rung, Signal, SignalKind, Timestamp, Via};
 
 use crate::{
     model::{
@@ -205,8 +205,9 @@ fn parts(channel: Option<&dyn ChannelAdapter>, text: &str) -> Vec<String> {
     split.filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text.to_owned()])
 }
 
-/// The capabilities assumed for a channel that is no longer configured; its deliveries wait for it as rows.
-const fn minimal_capabilities() -> Capabilities {
+/// The capabilities assumed for a channel that is no longer configured, whose deliveries wait for it as rows, or that cannot
+/// say what it can do.
+pub(crate) const fn minimal_capabilities() -> Capabilities {
     Capabilities {
         receipts: Receipts::Platform,
         resend: Resend::Ambiguous,
@@ -262,17 +263,22 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
         turn: turn.id,
         line: HistoryLine { speaker, name: None, text: text.to_owned(), at },
     };
-    let ours = match signal.kind() {
+    let speaker = match signal.kind() {
         SignalKind::Deferral if is_gateways_own(turn) => return Vec::new(),
-        SignalKind::Reaction => None,
-        SignalKind::Reply if is_ours(signal, turn) => Some(line(Speaker::Gateway, &shown.text, now)),
-        SignalKind::Deferral | SignalKind::Reply => Some(line(Speaker::Agent, &shown.text, now)),
+        SignalKind::Reply | SignalKind::Reaction if is_ours(signal, turn) => Speaker::Gateway,
+        SignalKind::Deferral | SignalKind::Reply | SignalKind::Reaction => Speaker::Agent,
     };
+    // Without a line, the agent would be given the message again as unanswered.
+    let text = match signal.kind() {
+        SignalKind::Reaction => format!("[reacted with {}]", shown.text),
+        SignalKind::Deferral | SignalKind::Reply => shown.text.clone(),
+    };
+    let ours = line(speaker, &text, now);
     let mut person = line(Speaker::Person, &event.text, event.received_at);
     person.line.name = event.sender.name.clone().filter(|_| event.chat == ChatKind::Group);
     // A picture or a reaction has no text.
     let has_text = !event.text.trim().is_empty();
-    has_text.then_some(person).into_iter().chain(ours).collect()
+    has_text.then_some(person).into_iter().chain([ours]).collect()
 }
 
 /// Whether the gateway made the deferral because there is no answer yet. The agent's own deferral ends its run.
@@ -280,10 +286,10 @@ fn is_gateways_own(turn: &TurnRecord) -> bool {
     turn.obligation.is_running() || turn.obligation.is_waiting()
 }
 
-/// Whether the text is the gateway's: a template of the ladder, or the answer to a command.
+/// Whether the signal is the gateway's: a rung of the ladder that is no agent's answer, or the answer to a command.
 fn is_ours(signal: &Signal, turn: &TurnRecord) -> bool {
-    let is_answer = matches!(signal.body, Body::Reply(_));
-    turn.handler.is_gateway() || (matches!(signal.via, Via::Fallback { .. }) && !is_answer)
+    let is_rungs = matches!(&signal.via, Via::Fallback { rung, .. } if !matches!(rung, Rung::Handoff(_)));
+    turn.handler.is_gateway() || is_rungs
 }
 
 /// Turns a stored delivery into the one that the adapter gets for the given attempt.

@@ -80,7 +80,7 @@ pub trait ChannelAdapter: Send + Sync + 'static {
 
     /// Where people get the agent's answers. The default is a chat named after the platform.
     fn surface(&self) -> Surface {
-        Surface::Chat(self.channel().platform().to_owned().into())
+        Surface::of(self.channel())
     }
 
     /// The current health of inbound. Pure data, no I/O.

@@ -1,22 +1,24 @@
 //! The input of a run.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
 
-use rejoinder_guard::{Attachment, SignalKind};
+use rejoinder_guard::SignalKind;
 use tracing::warn;
 
+use super::files::Files;
 use crate::{
     channels::Channels,
     ledger::trigger::Run,
     model::{
-        agent::{AgentFile, AgentName, AgentTurn, Deferred, HistoryLine},
+        agent::{AgentName, AgentTurn, Deferred, HistoryLine, Surface},
         event::EventKind,
         settings::Settings,
         turn::{Handler, TurnRecord},
     },
+    outbox::render,
     ports::{
         agent::{AgentError, AgentRuntime},
-        channel::{ChannelAdapter, FetchError},
+        channel::ChannelAdapter,
         clock::SharedClock,
         store::{Store, StoreError, record::RunRecord},
     },
@@ -25,8 +27,8 @@ use crate::{
 /// The `end` of a run that deferred its answer, in its record.
 pub(super) const DEFERRAL: &str = SignalKind::Deferral.as_str();
 
-/// The time limit for fetching one file.
-const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
+/// The template for the end of an answer that is too long.
+const CUT_OFF: &str = "cut_off";
 
 /// Prepares runs.
 pub(crate) struct Inputs {
@@ -68,15 +70,16 @@ impl Inputs {
         let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent)).cloned();
         let runtime = runtime.ok_or_else(|| gone("agent", &run.handler.to_string()))?;
         let channel = self.channels.get(&event.conversation.channel);
-        let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?;
+        let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
         let history = self.history(turn, runtime.as_ref()).await.map_err(|error| unread("the transcript", &error))?;
         let deferred = self.deferred(turn, run).await.map_err(|error| unread("the deferral", &error))?;
         let policy = self.settings.policies.of(&event.conversation.channel, event.chat);
+        let files = Files { channel, limit: self.settings.max_attachment, clock: &self.clock };
         let input = AgentTurn {
             turn: turn.id,
             conversation: event.conversation.clone(),
             chat: event.chat,
-            surface: channel.surface(),
+            surface: ask(channel, || channel.surface(), || Surface::of(channel.channel())),
             session: turn.session,
             attempt: run.attempt,
             deferred,
@@ -86,10 +89,11 @@ impl Inputs {
                 EventKind::Reaction { emoji, .. } => Some(emoji.clone()),
                 _ => None,
             },
-            attachments: self.files(&event.attachments, runtime.as_ref(), channel.as_ref()).await,
+            attachments: files.fetch(&event.attachments, runtime.as_ref()).await,
             quoted: event.quoted.clone(),
             history,
-            capabilities: channel.capabilities(&event.conversation),
+            capabilities: ask(channel, || channel.capabilities(&event.conversation), render::minimal_capabilities),
+            cut_off: self.settings.templates.template(&event.conversation.channel, CUT_OFF).to_owned(),
             now: run.started_at,
             deadline: run.started_at + policy.hard_deadline,
         };
@@ -117,38 +121,14 @@ impl Inputs {
         let deferral = runs.into_iter().rev().find(|other| other.end.as_deref() == Some(DEFERRAL) && is_ours(other));
         Ok(deferral.and_then(|run| Some(Deferred { note: run.detail, at: run.ended_at? })))
     }
+}
 
-    /// The files of a turn, with the bytes of those that the runtime reads and the platform stores.
-    async fn files(
-        &self,
-        attachments: &[Attachment],
-        runtime: &dyn AgentRuntime,
-        channel: &dyn ChannelAdapter,
-    ) -> Vec<AgentFile> {
-        let mut files = Vec::with_capacity(attachments.len());
-        for attachment in attachments {
-            let bytes =
-                if runtime.reads(&attachment.media_type) { self.fetch(attachment, channel).await } else { None };
-            files.push(AgentFile { attachment: attachment.clone(), bytes });
-        }
-        files
-    }
-
-    async fn fetch(&self, attachment: &Attachment, channel: &dyn ChannelAdapter) -> Option<Vec<u8>> {
-        let fetched = tokio::select! {
-            fetched = channel.fetch(attachment, self.settings.max_attachment) => fetched,
-            () = self.clock.sleep(FETCH_TIMEOUT) => Err(FetchError::Failed("timed out".to_owned())),
-        };
-        match fetched {
-            Ok(bytes) => Some(bytes),
-            Err(FetchError::NotOurs(_)) => None,
-            // The agent gets the text and the file's name nevertheless.
-            Err(error) => {
-                warn!(name = attachment.name, %error, "cannot fetch a file, the agent gets its name only");
-                None
-            }
-        }
-    }
+/// What an adapter says about a channel, or `otherwise` if it panics: that costs the detail and not the run.
+fn ask<T>(channel: &dyn ChannelAdapter, question: impl FnOnce() -> T, otherwise: impl FnOnce() -> T) -> T {
+    std::panic::catch_unwind(AssertUnwindSafe(question)).unwrap_or_else(|_| {
+        warn!(channel = %channel.channel(), "an adapter panicked while it described its channel");
+        otherwise()
+    })
 }
 
 fn unread(what: &str, error: &StoreError) -> AgentError {

@@ -3,6 +3,7 @@
 //! Deadlines are not handled here: they are rows, and the sweep keeps them for turns that run and turns
 //! that wait alike. When one passes, or the person cancels, the run is stopped through its slot.
 
+mod files;
 pub(crate) mod input;
 
 use std::{sync::Arc, time::Duration};

@@ -373,6 +373,35 @@ async fn the_next_turn_remembers_the_one_before() {
     gateway.at_rest().await;
 }
 
+/// A message that was answered with a reaction is not given to the agent again as unanswered.
+#[tokio::test]
+async fn the_next_turn_remembers_a_reaction() {
+    let ladder = policy().ladder.with(Cause::Error, vec![Rung::React("👎".to_owned())]);
+    let ladder = ladder.with(Cause::Silent, vec![Rung::Handoff("boss".to_owned())]);
+    let gateway = GatewaySetup::new()
+        .policy(rejoinder_core::Policy { ladder, ..policy() })
+        .agent("main", |turn| match &*turn.text {
+            "one" => Script::reacts("👍"),
+            "two" => Script::fails("out of order"),
+            "three" => Script::is_silent("no idea"),
+            _ => Script::replies("yes"),
+        })
+        .agent("boss", |_| Script::reacts("🎉"))
+        .start()
+        .await;
+
+    for text in ["one", "two", "three", "four"] {
+        gateway.receives(said(&chat("ada"), text)).await;
+    }
+
+    let runs = gateway.agent("main").runs();
+    let lines: Vec<_> = runs[3].turn.history.iter().map(|line| (line.speaker, line.text.as_str())).collect();
+    let (person, agent, ours) = (Speaker::Person, Speaker::Agent, Speaker::Gateway);
+    let first = [(person, "one"), (agent, "[reacted with 👍]"), (person, "two"), (ours, "[reacted with 👎]")];
+    assert_eq!(lines, [&first[..], &[(person, "three"), (agent, "[reacted with 🎉]")]].concat());
+    gateway.at_rest().await;
+}
+
 /// Without edits, the deferral and the answer are two messages.
 #[tokio::test]
 async fn a_slow_agent_defers_and_then_answers() {

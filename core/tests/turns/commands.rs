@@ -1,12 +1,12 @@
 //! The gateway's own commands.
 
 use rejoinder_core::{
-    AgentTurn, Speaker, TextLimit, TextUnit, Usage,
+    AgentTurn, Cause, Policy, Rung, Speaker, TextLimit, TextUnit, Usage,
     conformance::scripted::{Fault, Script},
     store::TurnStatus,
 };
 
-use crate::gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, ambient, chat, mention, said, secs};
+use crate::gateway::{FAILED, GatewaySetup, SOFT_DEADLINE, TestGateway, ambient, chat, mention, policy, said, secs};
 
 /// D18, B3.
 #[tokio::test]
@@ -152,6 +152,25 @@ async fn stop_ends_ambient_runs_too() {
     assert_eq!(gateway.status(running).await, TurnStatus::Cancelled);
     assert_eq!(gateway.status(waiting).await, TurnStatus::Cancelled);
     assert_eq!(gateway.dossier(running).await.runs[0].end.as_deref(), Some("stopped"));
+    gateway.at_rest().await;
+}
+
+/// A command whose answer the platform refuses is not handed to an agent as a message.
+#[tokio::test]
+async fn a_command_is_never_handed_to_an_agent() {
+    let ladder =
+        policy().ladder.with(Cause::Refused, vec![Rung::Handoff("boss".to_owned()), Rung::Say("failed".to_owned())]);
+    let gateway = GatewaySetup::new()
+        .policy(Policy { ladder, ..policy() })
+        .always(Script::replies("yes"))
+        .agent("boss", |_| Script::replies("I was told to help"))
+        .start()
+        .await;
+    gateway.platform.queue_fault(Fault::Refuse);
+
+    gateway.receives(said(&chat("ada"), "/help")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [FAILED]);
     gateway.at_rest().await;
 }
 

@@ -133,7 +133,7 @@ impl TurnsCommand {
                 if one.json {
                     output::print_json(&TurnExplanation::from(explanation))
                 } else {
-                    output::print(format!("Turn {}\n{explanation}", explanation.turn))
+                    output::print(output::printable(&format!("Turn {}\n{explanation}", explanation.turn)))
                 }
             }
         }
@@ -266,7 +266,9 @@ fn detail(turn: &TurnDetail) -> String {
     lines.push(format!("\nMessage from {sender}:"));
     lines.push(indented(&turn.event.text));
     for attachment in &turn.event.attachments {
-        lines.push(format!("  with {} ({}): {}", attachment.name, attachment.media_type, attachment.url));
+        // A `data:` URL contains the file.
+        let url = if attachment.url.starts_with("data:") { "in the message" } else { &attachment.url };
+        lines.push(format!("  with {} ({}): {url}", attachment.name, attachment.media_type));
     }
     lines.push("\nRuns:".to_owned());
     lines.extend(turn.runs.iter().map(run_line));

@@ -24,7 +24,8 @@ pub(crate) fn print(text: impl AsRef<str>) -> Result<(), Failure> {
 /// # Errors
 /// As [`print()`].
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    print(serde_json::to_string_pretty(value).context("cannot print this as JSON")?)
+    let json = serde_json::to_string_pretty(value).context("cannot print this as JSON")?;
+    print(escaped(&json))
 }
 
 /// Whether the reader closed our standard output, as in `| head`.
@@ -32,9 +33,24 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Makes untrusted text safe for a terminal: replaces control characters other than line breaks and tabs.
+/// Makes untrusted text safe for a terminal: replaces what controls the terminal or the direction of the text.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() && !matches!(char, '\n' | '\t') { '\u{fffd}' } else { char }).collect()
+    text.chars().map(|char| if is_unsafe(char) { '\u{fffd}' } else { char }).collect()
+}
+
+/// As [`printable`], for JSON: nothing is lost.
+fn escaped(json: &str) -> String {
+    let escape = |char: char| format!("\\u{:04x}", u32::from(char));
+    json.chars().fold(String::with_capacity(json.len()), |mut text, char| {
+        if is_unsafe(char) { text.push_str(&escape(char)) } else { text.push(char) }
+        text
+    })
+}
+
+/// Control characters other than line breaks and tabs, and the embeddings, overrides and isolates of bidirectional text.
+fn is_unsafe(char: char) -> bool {
+    (char.is_control() && !matches!(char, '\n' | '\t'))
+        || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Capitalises the first letter.
@@ -74,5 +90,15 @@ mod tests {
     #[test]
     fn what_controls_a_terminal_is_not_printed() {
         assert_eq!(printable("a\u{1b}[2Jb\nc\r"), "a\u{fffd}[2Jb\nc\u{fffd}");
+        assert_eq!(printable("\u{202e}exe.\u{2066}txt\u{200f}"), "\u{fffd}exe.\u{fffd}txt\u{200f}");
+    }
+
+    #[test]
+    fn in_json_it_is_escaped() {
+        let value = serde_json::json!({ "text": "\u{202e}\u{9b}a\n" });
+        let text = escaped(&serde_json::to_string_pretty(&value).unwrap());
+
+        assert_eq!(text, "{\n  \"text\": \"\\u202e\\u009ba\\n\"\n}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 }

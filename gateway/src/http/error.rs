@@ -21,6 +21,8 @@ pub(crate) enum ApiError {
     BadRequest(String),
     #[error("send the admin token as `Authorization: Bearer TOKEN`")]
     Unauthorized,
+    #[error("the request must have one Host header")]
+    NoHost,
     #[error("the Host header does not name this gateway")]
     ForeignHost,
     #[error("{0}")]
@@ -67,7 +69,7 @@ pub(crate) struct ProblemDocument {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, name, title) = match self {
-            Self::BadRequest(_) => (StatusCode::BAD_REQUEST, "bad-request", "Invalid request"),
+            Self::BadRequest(_) | Self::NoHost => (StatusCode::BAD_REQUEST, "bad-request", "Invalid request"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorised"),
             Self::ForeignHost => (StatusCode::FORBIDDEN, "foreign-host", "Foreign host"),
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "not-found", "Not found"),

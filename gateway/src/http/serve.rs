@@ -13,7 +13,7 @@ use std::{
 use axum::{
     Router,
     extract::ConnectInfo,
-    http::{Request, StatusCode, header},
+    http::{Request, StatusCode, Version, header},
     response::{IntoResponse, Response},
 };
 use futures_util::FutureExt;
@@ -76,6 +76,9 @@ pub(crate) async fn accept(
     let places = Places::new(bounds);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
+    // A caller may close its sending side after its request. Such a caller cannot be told from one that has gone, so a
+    // request of the latter goes on until its response: a hook's, for its wait at most.
+    http.half_close(true);
     loop {
         let next = async {
             let (stream, peer) = listener.accept().await?;
@@ -134,6 +137,9 @@ async fn answer(
     place: Arc<Place>,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
+    if !has_one_host(&request) {
+        return Ok(([(header::CONNECTION, "close")], ApiError::NoHost).into_response());
+    }
     let permit = match request.uri().path() {
         "/healthz" | "/readyz" => {
             place.restart_idle_time();
@@ -152,6 +158,12 @@ async fn answer(
         permit.keep_until_closed();
     }
     Ok(response)
+}
+
+/// Whether the request names one host, as HTTP/1.1 requires (RFC 9112, section 3.2). HTTP/1.0 knows no `Host`.
+fn has_one_host(request: &Request<Incoming>) -> bool {
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    hosts == 1 || (hosts == 0 && request.version() == Version::HTTP_10)
 }
 
 /// A connection with its place. It keeps the place when it becomes a WebSocket.
@@ -202,7 +214,11 @@ fn is_peer_error(error: &io::Error) -> bool {
 mod tests {
     use std::net::SocketAddr;
 
-    use axum::{extract::WebSocketUpgrade, routing::get};
+    use axum::{
+        body::Bytes,
+        extract::WebSocketUpgrade,
+        routing::{any, get},
+    };
     use rstest::rstest;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
@@ -215,6 +231,12 @@ mod tests {
         panic!("this handler always panics")
     }
 
+    /// Reads the body, and answers only after the caller has had the time to close its side.
+    async fn slow(_body: Bytes) -> &'static str {
+        sleep(Duration::from_millis(50)).await;
+        "at last"
+    }
+
     async fn echo(upgrade: WebSocketUpgrade) -> Response {
         upgrade.on_upgrade(async |mut socket| while socket.recv().await.is_some() {})
     }
@@ -224,6 +246,7 @@ mod tests {
         let router = Router::new()
             .route("/", get(async || "here"))
             .route("/healthz", get(async || "well"))
+            .route("/slow", any(slow))
             .route("/panics", get(handler_that_panics))
             .route("/socket", get(echo));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -268,6 +291,50 @@ mod tests {
         let answer = serving(8, async |address| ask(&mut connection(address).await, "/panics", CLOSE).await).await;
 
         assert!(answer.starts_with("HTTP/1.1 500 ") && answer.contains("urn:rejoinder:problem:internal"), "{answer}");
+    }
+
+    #[rstest]
+    #[case("GET / HTTP/1.1\r\nConnection: close\r\n\r\n", "HTTP/1.1 400 ")]
+    #[case("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n", "HTTP/1.1 400 ")]
+    #[case("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 ")]
+    #[case("GET / HTTP/1.0\r\n\r\n", "HTTP/1.0 200 ")]
+    #[tokio::test]
+    async fn a_request_names_one_host(#[case] request: &str, #[case] status: &str) {
+        let answer = serving(8, async |address| said(address, request).await).await;
+
+        assert!(answer.starts_with(status), "{answer}");
+    }
+
+    /// `nc -N` does this.
+    #[tokio::test]
+    async fn a_caller_that_closes_its_side_gets_its_response() {
+        let answer = serving(8, async |address| said(address, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await).await;
+
+        assert!(answer.ends_with("at last"), "{answer}");
+    }
+
+    #[rstest]
+    #[case::in_the_head("POST / HTTP/1.1\r\nHost: a\r\n")]
+    #[case::in_the_body("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab")]
+    #[tokio::test]
+    async fn a_caller_that_goes_before_its_request_is_complete_frees_its_place(#[case] request: &str) {
+        let answer = serving(2, async |address| {
+            said(address, request).await;
+            ask(&mut connection(address).await, "/", CLOSE).await
+        })
+        .await;
+
+        assert!(answer.ends_with("here"), "{answer}");
+    }
+
+    /// Sends this, closes the sending side, and reads until the end.
+    async fn said(address: SocketAddr, request: &str) -> String {
+        let mut stream = connection(address).await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use rejoinder_core::{
     store::{Dossier, TurnFilter, TurnListState},
 };
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     App, Shared,
@@ -35,10 +35,10 @@ const MAX_PAGE: u32 = 200;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Filter {
-    /// `open` (owed an answer and not settled), `settled`, `undeliverable`, `overdue`, or `absent` (its channel is not
-    /// configured).
-    #[param(max_length = 32)]
-    state: Option<String>,
+    /// Only turns in this state: `open` (owed an answer and not settled), `settled`, `undeliverable`, `overdue`, or `absent`
+    /// (its channel is not configured).
+    #[param(inline)]
+    state: Option<StateFilter>,
     /// Only turns of this channel, for example `webhook.siri`.
     #[param(max_length = 256)]
     channel: Option<String>,
@@ -59,6 +59,16 @@ pub(super) struct Filter {
     limit: Option<u32>,
 }
 
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum StateFilter {
+    Open,
+    Settled,
+    Undeliverable,
+    Overdue,
+    Absent,
+}
+
 impl Filter {
     fn read(self) -> Result<TurnFilter, ApiError> {
         let limit = self.limit.unwrap_or(PAGE);
@@ -70,7 +80,7 @@ impl Filter {
             text.map(read).transpose()
         };
         Ok(TurnFilter {
-            state: self.state.as_deref().map(state).transpose()?,
+            state: self.state.map(Into::into),
             channel: self.channel.as_deref().map(ChannelId::from_stored),
             conversation: self
                 .conversation
@@ -85,14 +95,15 @@ impl Filter {
     }
 }
 
-fn state(name: &str) -> Result<TurnListState, ApiError> {
-    match name {
-        "open" => Ok(TurnListState::Open),
-        "settled" => Ok(TurnListState::Settled),
-        "undeliverable" => Ok(TurnListState::Undeliverable),
-        "overdue" => Ok(TurnListState::Overdue),
-        "absent" => Ok(TurnListState::Absent),
-        _ => Err(bad("state", "open, settled, undeliverable, overdue or absent")),
+impl From<StateFilter> for TurnListState {
+    fn from(state: StateFilter) -> Self {
+        match state {
+            StateFilter::Open => Self::Open,
+            StateFilter::Settled => Self::Settled,
+            StateFilter::Undeliverable => Self::Undeliverable,
+            StateFilter::Overdue => Self::Overdue,
+            StateFilter::Absent => Self::Absent,
+        }
     }
 }
 

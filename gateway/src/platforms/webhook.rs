@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rejoinder_config::PlatformSection;
 use rejoinder_core::{ChannelAdapter, ChannelId};
-use rejoinder_webhook::{FormerHooks, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
+use rejoinder_webhook::{EndTexts, FormerHooks, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use utoipa::openapi::OpenApi;
 
 use super::{Built, ChannelNotice, Intakes, Platform};
@@ -24,6 +24,10 @@ impl Platform for Webhook {
     fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError> {
         let server = &materials.config.server;
         let keys = ResultKeys::new(&materials.generated_token("hook-result-key")?.token);
+        let texts = |channel: &str| {
+            let text = |name| materials.config.guard.templates.text(channel, name).unwrap_or_default().to_owned();
+            EndTexts { cancelled: text("cancelled"), undeliverable: text("failed") }
+        };
         let (mut hooks, mut built) = (Vec::new(), Built::default());
         for (name, section) in materials.config.channels.of::<WebhookSection>() {
             let token = section.token.as_ref();
@@ -35,7 +39,9 @@ impl Platform for Webhook {
                 token,
                 result_keys: keys.clone(),
                 body_limit: server.body_limit.bytes(),
+                body_timeout: server.request_timeout,
                 public_url: server.public_url.clone(),
+                texts: texts(ChannelId::new(self.section().name, name).as_str()),
                 clock: Arc::clone(materials.clock),
                 http: materials.http.clone(),
                 stop_waiting: materials.stop_waiting.clone(),
@@ -49,11 +55,12 @@ impl Platform for Webhook {
         }
         built.channels = hooks.iter().map(|hook| Arc::clone(hook) as Arc<dyn ChannelAdapter>).collect();
         let (public_url, clock) = (server.public_url.clone(), Arc::clone(materials.clock));
+        let texts = texts(self.section().name);
         // Served even when no hook is configured: callers of former hooks can still read their results.
         built.routes = Some(Box::new(move |intakes: &Intakes| {
             let intakes = Arc::clone(intakes);
             let intake = Box::new(move |channel: &ChannelId| intakes(channel));
-            rejoinder_webhook::router(hooks, FormerHooks { keys, public_url, clock, intake })
+            rejoinder_webhook::router(hooks, FormerHooks { keys, public_url, texts, clock, intake })
         }));
         Ok(built)
     }

@@ -41,7 +41,7 @@ fn a_ladder_is_the_channels_own_then_its_platforms_then_everyones() {
 
     let ladder = |channel: &ChannelId| policies.of(channel, ChatKind::Direct).ladder.clone();
     let (siri, door) = (ChannelId::new("webhook", "siri"), ChannelId::new("webhook", "door"));
-    assert_eq!(ladder(&siri).rungs(Cause::Error), [Rung::React("👎".to_owned())]);
+    assert_eq!(ladder(&siri).rungs(Cause::Error), [Rung::React("👎".to_owned()), Rung::Say("failed".to_owned())]);
     assert_eq!(ladder(&siri).rungs(Cause::Silent), [Rung::Say("silent".to_owned())]);
     assert_eq!(ladder(&door).rungs(Cause::Error), [Rung::Say("failed".to_owned())]);
     let page = ladder(&ChannelId::new("webchat", "main"));

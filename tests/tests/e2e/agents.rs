@@ -221,6 +221,28 @@ async fn a_silent_agent_hands_the_turn_to_the_orchestrator() {
     asked(&gateway, "hello", "I will take this one.", Some("silent"), "the ladder hands it to `orchestrator`").await;
 }
 
+/// A5, P4: the ladder has no last word, and the agents are silent, fail, or cannot be reached.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn when_every_agent_of_a_ladder_fails_the_person_is_told_so() {
+    let silent = ScriptedAgent::replying("").await;
+    let failing = ScriptedAgent::start(|_, _| Script::fails("out of order")).await;
+    let gateway = Gateway::builder()
+        .config(&hook("agent = \"main\""))
+        .config("[channels.webhook.broken]\ntoken = \"token\"\nagent = \"broken\"\n")
+        .config(&silent.section())
+        .config(&failing.section().replace("[agents.main]", "[agents.broken]"))
+        .config("[agents.absent]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"none\"\n")
+        .config("[routing]\ndefault_agent = \"main\"\n")
+        .config("[guard.ladder.default.direct]\nsilent = [{ handoff = \"absent\" }]\nerror = [{ handoff = \"absent\" }]\n")
+        .start()
+        .await;
+
+    asked(&gateway, "hello", SILENT, Some("silent"), "say:silent").await;
+    let reply = gateway.hook("broken", "token").ask("hello").await;
+
+    assert_eq!((reply.state(), reply.text()), ("answered", FAILED));
+}
+
 /// B1: a turn that waits for another one gets at most a deferral, and then its own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_turn_that_waits_in_line_is_deferred_and_then_answered() {

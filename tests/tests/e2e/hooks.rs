@@ -3,6 +3,10 @@
 use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent};
 use reqwest::StatusCode;
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::{TOKEN, hook};
 
@@ -123,6 +127,90 @@ async fn calls_with_one_key_at_once_are_one_turn() {
 
     assert!(replies.iter().all(|reply| reply.body == replies[0].body), "{replies:#?}");
     assert_eq!(agent.calls().len(), 1);
+}
+
+/// K3: a text file in a form or in a `data:` URL is read to the agent; a URL that the caller names is not fetched.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_text_files_of_a_call_are_read_to_the_agent() {
+    let agent = ScriptedAgent::echoing().await;
+    let gateway = gateway(&agent).await;
+    let hook = gateway.hook("test", TOKEN);
+    let form = "--b\r\nContent-Disposition: form-data; name=message\r\n\r\nread this\r\n\
+                --b\r\nContent-Disposition: form-data; name=f; filename=shopping.txt\r\n\
+                Content-Type: text/plain\r\n\r\nmilk and bread\r\n--b--\r\n";
+    let named = format!("{}/healthz", gateway.url());
+    let json = json!({ "message": "and this", "attachments": [
+        { "name": "list.csv", "url": "data:text/csv;base64,Y29mZmVl" },
+        { "name": "inside.txt", "media_type": "text/plain", "url": named },
+    ] });
+
+    let sent = Reply::of(hook.call().header("Content-Type", "multipart/form-data; boundary=b").body(form)).await;
+    let linked = Reply::of(hook.call().json(&json)).await;
+
+    assert_eq!(sent.text(), "echo read this\n\n[attached: shopping.txt, text/plain]\n```\nmilk and bread\n```");
+    assert_eq!(
+        linked.text(),
+        "echo and this\n\n[attached: list.csv, text/csv]\n```\ncoffee\n```\n[attached: inside.txt, text/plain]"
+    );
+}
+
+/// M2: a turn that is cancelled by another call ends with words for its own caller, whichever format it reads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_caller_whose_turn_is_cancelled_is_told_so() {
+    let (agent, _held) = ScriptedAgent::holding("never").await;
+    let gateway = gateway(&agent).await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let waiting = Reply::of(hook.message_in("kitchen", "think").header("Accept", "text/plain"));
+    let stop = async {
+        agent.until_called(1).await;
+        Reply::of(hook.message_in("kitchen", "/stop")).await
+    };
+    let (cancelled, _) = tokio::join!(waiting, stop);
+
+    assert_eq!((cancelled.status, &cancelled.body), (StatusCode::OK, &json!("Cancelled.")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_sender_and_a_conversation_of_one_name_are_two_conversations() {
+    let agent = ScriptedAgent::start(|call, _| {
+        let messages = call.body["messages"].as_array().map_or(0, Vec::len);
+        Script::replies(&format!("{messages} messages"))
+    })
+    .await;
+    let gateway = gateway(&agent).await;
+    let hook = gateway.hook("test", TOKEN);
+    let from = |sender: &str| Reply::of(hook.call().json(&json!({ "message": "hello", "sender": sender })));
+
+    let first = from("alice").await;
+    let other = Reply::of(hook.message_in("alice", "hello")).await;
+    let again = from("alice").await;
+
+    assert_eq!((first.text(), other.text(), again.text()), ("2 messages", "2 messages", "4 messages"));
+}
+
+/// A caller may close its sending side after the request (`nc -N`) and still gets the response.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_caller_that_has_said_everything_gets_its_answer() {
+    let (agent, release) = ScriptedAgent::holding("Here it is.").await;
+    let gateway = gateway(&agent).await;
+    let address = gateway.url().replace("http://", "");
+    let body = r#"{"message":"hello"}"#;
+    let request = format!(
+        "POST /hooks/test HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+
+    let mut connection = TcpStream::connect(&address).await.unwrap();
+    connection.write_all(request.as_bytes()).await.unwrap();
+    connection.shutdown().await.unwrap();
+    agent.until_called(1).await;
+    release.release_one();
+    let mut response = String::new();
+    connection.read_to_string(&mut response).await.unwrap();
+
+    assert!(response.starts_with("HTTP/1.1 200 OK") && response.contains("Here it is."), "{response}");
 }
 
 /// I3.

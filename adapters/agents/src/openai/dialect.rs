@@ -1,6 +1,15 @@
-//! Which parts of the API a server supports. Each is assumed to be supported until the server refuses it.
+//! Which parts of the API a server supports. Each is assumed to be supported until the server refuses it and then accepts
+//! the same request without it.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// How long a part is left out before it is tried again: the server may change, or its refusal may have been misread.
+const MEMORY: Duration = Duration::from_mins(30);
 
 /// The parts of the API that some servers refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +43,7 @@ impl Dialect {
     }
 
     /// The dialect without the part that the server refused with `message`. `None` if the message is about something else.
-    fn without_refused(self, message: &str) -> Option<Self> {
+    pub(super) fn without_refused(self, message: &str) -> Option<Self> {
         let message = message.to_ascii_lowercase();
         let left = if message.contains("stream_options") {
             Self { stream_options: false, ..self }
@@ -73,19 +82,39 @@ fn refuses_images(message: &str) -> bool {
 
 /// The dialect of a server, as learned so far.
 #[derive(Debug, Default)]
-pub(super) struct LearnedDialect(Mutex<Dialect>);
+pub(super) struct LearnedDialect(Mutex<Learned>);
+
+#[derive(Debug, Default)]
+struct Learned {
+    dialect: Dialect,
+    /// When it was last learned.
+    at: Option<Instant>,
+    /// Without every part that was ever refused.
+    least: Dialect,
+}
+
+impl Learned {
+    fn current(&self) -> Dialect {
+        if self.at.is_some_and(|at| at.elapsed() < MEMORY) { self.dialect } else { Dialect::default() }
+    }
+}
 
 impl LearnedDialect {
     pub(super) fn get(&self) -> Dialect {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock().current()
     }
 
-    /// Learns from the refusal of a request in dialect `spoken`. Returns the dialect for a retry, if that was the reason.
-    pub(super) fn refused(&self, spoken: Dialect, message: &str) -> Option<Dialect> {
-        let left = spoken.without_refused(message)?;
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = known.and(left);
-        Some(*known)
+    /// Learns that the server accepts `dialect` after it refused a part that is not in it. Returns whether that part was
+    /// never refused before.
+    pub(super) fn learn(&self, dialect: Dialect) -> bool {
+        let mut learned = self.lock();
+        let (least, before) = (learned.least.and(dialect), learned.least);
+        *learned = Learned { dialect: learned.current().and(dialect), at: Some(Instant::now()), least };
+        least != before
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Learned> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -114,11 +143,22 @@ mod tests {
     #[case("At most 0 image(s) may be provided in one prompt.", Dialect { images: false, ..ALL })]
     #[case("image input is not supported - hint: you may need to provide the mmproj", Dialect { images: false, ..ALL })]
     #[case("messages.1.content: Input should be a valid string", Dialect { images: false, ..ALL })]
-    fn what_a_server_refuses_is_left_out_from_then_on(#[case] message: &str, #[case] left: Dialect) {
+    fn a_refusal_names_the_part_to_leave_out(#[case] message: &str, #[case] left: Dialect) {
+        assert_eq!(ALL.without_refused(message), Some(left));
+        assert_eq!(left.without_refused(message), None, "it was already left out");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_learned_is_forgotten_some_time() {
         let learned = LearnedDialect::default();
-        assert_eq!(learned.refused(learned.get(), message), Some(left));
-        assert_eq!(learned.get(), left);
-        assert_eq!(learned.refused(left, message), None, "it was already left out");
+        let (no_tools, no_images) = (Dialect { tools: false, ..ALL }, Dialect { images: false, ..ALL });
+
+        assert!(learned.learn(no_tools) && learned.learn(no_images));
+        assert_eq!(learned.get(), Dialect { tools: false, images: false, ..ALL });
+        tokio::time::advance(MEMORY).await;
+        assert_eq!(learned.get(), ALL);
+        assert!(!learned.learn(no_tools), "it is not news");
+        assert_eq!(learned.get(), no_tools);
     }
 
     #[rstest]
@@ -126,9 +166,7 @@ mod tests {
     #[case("This model's maximum context length is 8192 tokens")]
     #[case("Invalid 'messages[3].tool_call_id'")]
     #[case("Invalid image data")]
-    fn another_refusal_teaches_nothing(#[case] message: &str) {
-        let learned = LearnedDialect::default();
-        assert_eq!(learned.refused(ALL, message), None);
-        assert_eq!(learned.get(), ALL);
+    fn another_refusal_names_no_part(#[case] message: &str) {
+        assert_eq!(ALL.without_refused(message), None);
     }
 }

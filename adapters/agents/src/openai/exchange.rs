@@ -16,8 +16,9 @@ use super::{
     stream::{Answer, AnswerError, AnswerUpdate, MAX_ANSWER, error_message},
 };
 
-/// The largest event of a stream, and the largest unstreamed answer, in bytes: room for a whole answer, JSON-escaped.
-const MAX_EVENT: usize = 2 * MAX_ANSWER;
+/// The largest event of a stream, and the largest unstreamed answer, in bytes: room for an answer that is too long and
+/// is cut, and for JSON's escapes.
+const MAX_EVENT: usize = 4 * MAX_ANSWER;
 
 /// How much of an error's body is read, in bytes, and for how long.
 const MAX_ERROR_BODY: usize = 16 * 1024;
@@ -63,7 +64,7 @@ impl<'a> Report<'a> {
         self.current = Usage { input_tokens: 0, output_tokens: 0 };
     }
 
-    async fn text(&mut self, text: String) {
+    pub(super) async fn text(&mut self, text: String) {
         if text.is_empty() {
             return;
         }
@@ -182,10 +183,20 @@ impl OpenAi {
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
         }
-        let read = if is_json(response.headers()) {
-            self.read_whole(response, sent, answer, report).await
-        } else {
-            self.read_stream(response, sent, answer, report).await
+        let media_type = media_type(response.headers());
+        let read = match media_type.as_str() {
+            "application/json" => self.read_whole(response, sent, answer, report).await,
+            // Some servers send a stream by another name, but never by this one.
+            "text/html" => Ok(()),
+            _ => self.read_stream(response, sent, answer, report).await,
+        };
+        let read = match read {
+            // A stream may say that it is over, and nothing else: that is silence.
+            Ok(()) if answer.is_empty() && !answer.is_done() => Err(ExchangeError::Broken(format!(
+                "the server answered with {} and no completion in it (is `base_url` right?)",
+                if media_type.is_empty() { "no content type" } else { &media_type }
+            ))),
+            read => read,
         };
         read.map_err(|error| match error {
             ExchangeError::Failed(why) => ExchangeError::Failed(self.error_detail(&why)),
@@ -314,12 +325,10 @@ impl OpenAi {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(';').next())
-        .is_some_and(|value| value.trim().eq_ignore_ascii_case("application/json"))
+/// The media type of a response, in lower case and without parameters; empty if it has none.
+fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Reads a body until it has `most` bytes or more, or ends.
@@ -388,8 +397,11 @@ impl Framing {
                 _ => self.at_line_start = false,
             }
             self.event += 1;
+            if self.event > MAX_EVENT {
+                return Err(TooLarge);
+            }
         }
-        if self.event > MAX_EVENT { Err(TooLarge) } else { Ok(skip) }
+        Ok(skip)
     }
 }
 
@@ -414,7 +426,9 @@ mod tests {
     fn an_event_without_an_end_is_too_large_and_many_small_ones_are_not() {
         let mut endless = Framing::default();
         let line = [vec![b'x'; 1023], vec![b'\n']].concat();
-        assert!((0..=2048).any(|_| endless.skip_mark(&line).is_err()));
+        assert!((0..=MAX_EVENT / 1024).any(|_| endless.skip_mark(&line).is_err()));
+        let ended = [vec![b'x'; MAX_EVENT + 1], b"\n\n".to_vec()].concat();
+        assert_eq!(Framing::default().skip_mark(&ended), Err(TooLarge), "its end is in the same chunk");
         let mut small = Framing::default();
         let event = [vec![b'x'; 1020], b"\r\n\r\n".to_vec()].concat();
         assert!((0..4096).all(|_| small.skip_mark(&event).is_ok()));

@@ -139,8 +139,14 @@ impl OpenAi {
                 // An earlier choice of the model stays valid.
                 Err(error) => return state.chosen.outcome(None).ok_or(error),
             };
-            let was_shown = answer.shown() > 0;
-            let (text, calls) = answer.into_parts();
+            let (was_shown, is_cut) = (answer.shown() > 0, answer.is_cut());
+            let (mut text, calls) = answer.into_parts();
+            if is_cut {
+                tracing::warn!(agent = &*self.name, turn_id = %turn.turn, "the answer is too long, its end is cut off");
+                let notice = format!("\n\n{}", turn.cut_off);
+                text.push_str(&notice);
+                report.text(notice).await;
+            }
             let results = state.perform(&calls, turn, events).await;
             let ends = state.sent || results.iter().all(|result| !result.needs_answer);
             if !ends {
@@ -164,7 +170,8 @@ impl OpenAi {
         state: &mut RunState,
         report: &mut Report<'_>,
     ) -> Result<Answer, AgentError> {
-        let mut dialect = self.learned.get();
+        let known = self.learned.get();
+        let mut dialect = known;
         loop {
             if !dialect.images {
                 request::remove_pictures(messages);
@@ -175,13 +182,16 @@ impl OpenAi {
             let result = self.exchange(body, turn, &mut answer, report).await;
             self.thinks_first.fetch_or(answer.thought_first(), Ordering::Relaxed);
             self.count(result.as_ref().map_or_else(ExchangeError::as_str, |()| "ok"));
-            let Err(error) = result else { return Ok(answer) };
-
+            let Err(error) = result else {
+                if dialect != known && self.learned.learn(dialect) {
+                    let agent = &*self.name;
+                    tracing::warn!(agent, ?dialect, "the server refuses a part of the API, which is left out for now");
+                }
+                return Ok(answer);
+            };
             if let ExchangeError::Refused { message, .. } = &error
-                && let Some(left) = self.learned.refused(dialect, message)
+                && let Some(left) = dialect.without_refused(message)
             {
-                let agent = &*self.name;
-                tracing::warn!(agent, ?left, "the server refused part of the request, retrying without it");
                 dialect = left;
                 continue;
             }

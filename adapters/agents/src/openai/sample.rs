@@ -49,6 +49,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
         quoted: None,
         history: Vec::new(),
         capabilities: capabilities(),
+        cut_off: "The rest is missing.".to_owned(),
         now,
         deadline: now + Duration::from_mins(10),
     }

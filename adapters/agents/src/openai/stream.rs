@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use rejoinder_core::{Shim, Usage};
 use serde::{Deserialize, Deserializer, de};
 
-/// The most bytes of text, reasoning and tool arguments in one answer.
+/// The most bytes of text, reasoning and tool arguments in one answer. Text that is longer is cut.
 pub(super) const MAX_ANSWER: usize = 1024 * 1024;
 
 /// The most tool calls in one answer.
@@ -141,7 +141,7 @@ pub(super) struct ToolCall {
 pub(super) enum AnswerError {
     /// The server reported a failure.
     Failed(String),
-    /// The answer violates the API's format, or is too large.
+    /// The answer violates the API's format, or its reasoning or tool calls are too large.
     Broken(String),
 }
 
@@ -160,6 +160,7 @@ pub(super) struct AnswerUpdate {
 
 /// The answer to one request, as received so far.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the facts are independent")]
 pub(super) struct Answer {
     text: String,
     shim: Shim,
@@ -170,10 +171,12 @@ pub(super) struct Answer {
     /// In characters.
     shown: usize,
     calls: Vec<Slot>,
-    events: usize,
+    /// Whether anything in it was a completion.
+    has_choices: bool,
     size: usize,
     finished: bool,
     done: bool,
+    cut: bool,
 }
 
 #[derive(Debug, Default)]
@@ -198,14 +201,12 @@ impl Answer {
         if data.is_empty() {
             return Ok(AnswerUpdate::default());
         }
-        self.events += 1;
         self.parse(data)
     }
 
     /// Reads an unstreamed answer.
     pub(super) fn whole(&mut self, body: &str) -> Result<AnswerUpdate, AnswerError> {
         self.finished = true;
-        self.events += 1;
         self.parse(body)
     }
 
@@ -232,9 +233,14 @@ impl Answer {
         self.finished || self.done
     }
 
-    /// Whether no event arrived.
+    /// Whether nothing that arrived was a completion.
     pub(super) const fn is_empty(&self) -> bool {
-        self.events == 0
+        !self.has_choices
+    }
+
+    /// Whether the text was too long, so that its end is missing. Nothing more of the answer is read.
+    pub(super) const fn is_cut(&self) -> bool {
+        self.cut
     }
 
     /// How many characters were shown and not withdrawn.
@@ -242,8 +248,11 @@ impl Answer {
         self.shown
     }
 
-    /// The raw text and the tool calls.
+    /// The raw text and the tool calls; of an answer that was cut, the text only.
     pub(super) fn into_parts(self) -> (String, Vec<ToolCall>) {
+        if self.cut {
+            return (self.text, Vec::new());
+        }
         let mut calls: Vec<_> = self.calls.into_iter().map(|slot| slot.call).collect();
         for (number, call) in calls.iter_mut().enumerate() {
             if call.id.is_empty() {
@@ -261,6 +270,7 @@ impl Answer {
         }
         let before = self.size;
         let mut update = AnswerUpdate::default();
+        self.has_choices |= completion.choices.is_some();
         for choice in completion.choices.unwrap_or_default() {
             // Only one choice was requested.
             if choice.index.is_some_and(|index| index > 0) {
@@ -271,9 +281,18 @@ impl Answer {
                 self.size += thought.0.len();
             }
             for text in [message.content, message.refusal].into_iter().flatten() {
-                self.size += text.0.len();
-                self.text.push_str(&text.0);
-                self.push_visible(&text.0, &mut update);
+                let room = MAX_ANSWER.saturating_sub(self.size);
+                let kept = &text.0[..text.0.floor_char_boundary(room)];
+                self.size += kept.len();
+                self.text.push_str(kept);
+                self.push_visible(kept, &mut update);
+                if kept.len() < text.0.len() {
+                    (self.cut, self.finished, self.done) = (true, true, true);
+                    break;
+                }
+            }
+            if self.cut {
+                break;
             }
             for delta in message.tool_calls.unwrap_or_default() {
                 self.call(delta)?;
@@ -492,11 +511,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_completion_or_too_large_is_broken() {
+    fn what_is_no_completion_or_thinks_too_much_is_broken() {
         assert!(matches!(Answer::default().event("{"), Err(AnswerError::Broken(_))));
         let mut answer = Answer::default();
-        let half = chunk(&json!({"content": "x".repeat(MAX_ANSWER / 2 + 1)}));
+        let half = chunk(&json!({"reasoning": "x".repeat(MAX_ANSWER / 2 + 1)}));
         assert!(answer.event(&half).is_ok());
         assert!(matches!(answer.event(&half), Err(AnswerError::Broken(_))));
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut_between_characters() {
+        let mut answer = Answer::default();
+        let half = chunk(&json!({"content": "ä".repeat(MAX_ANSWER / 4) + "x"}));
+        let shown: usize = (0..2).map(|_| answer.event(&half).expect("it is a chunk").show.len()).sum();
+
+        assert!(answer.is_cut() && answer.is_done());
+        assert_eq!((shown + answer.end().len(), answer.into_parts().0.len()), (MAX_ANSWER - 1, MAX_ANSWER - 1));
     }
 }

@@ -74,6 +74,11 @@ impl Answer {
         Self::json(status, &json!({"error": {"message": message, "type": "server_error"}}))
     }
 
+    /// A response with this body and content type.
+    pub(crate) fn page(content_type: &'static str, body: &str) -> Self {
+        Self { status: 200, headers: vec![("content-type", content_type)], pieces: vec![raw(body)] }
+    }
+
     pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Self {
         self.headers.push((name, value));
         self
@@ -313,6 +318,7 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
             conversation_rate: None,
             account_rate: None,
         },
+        cut_off: "The rest is missing.".into(),
         now,
         deadline: now + Duration::from_mins(10),
     }

@@ -84,7 +84,6 @@ async fn an_answer_in_one_piece_is_taken_too() {
 /// A1: the guard judges an empty answer.
 #[rstest]
 #[case(Answer::stream([done()]))]
-#[case(Answer::stream([]))]
 #[case(Answer::stream([text_chunk(""), finish("stop"), done()]))]
 #[case(Answer::stream([event(&json!({"choices": []})), done()]))]
 #[case(Answer::json(200, &json!({"choices": []})))]
@@ -409,13 +408,38 @@ async fn a_finished_answer_does_not_wait_for_the_usage() {
 #[rstest]
 #[case(vec![raw("data: {\"choices\": 7}\n\n")])]
 #[case(vec![raw(b"data: \xff\xfe\n\n".to_vec()), done()])]
-#[case(vec![text_chunk(&"x".repeat(700_000)), text_chunk(&"x".repeat(700_000)), finish("stop"), done()])]
-#[case(vec![raw("data: "), raw(vec![b'x'; 3_000_000])])]
+#[case(vec![raw("data: "), raw(vec![b'x'; 5_000_000])])]
 #[tokio::test]
 async fn what_is_no_answer_is_broken(#[case] pieces: Vec<Piece>) {
     let server = Server::answering([Answer::stream(pieces)]).await;
     assert!(matches!(server.run().await.outcome, Err(AgentError::Broken(_))));
     assert_eq!(server.requests().len(), 1);
+}
+
+/// A1, D10: what is no completion is an error that says what came instead, and not silence.
+#[rstest]
+#[case(Answer::page("text/html; charset=utf-8", "<!doctype html><p>Please log in.</p>"), "text/html")]
+#[case(Answer::page("text/plain", "It works!"), "text/plain")]
+#[case(Answer::page("application/json", ""), "application/json")]
+#[case(Answer::page("application/json", "{\"status\":\"ok\"}"), "application/json")]
+#[case(Answer::stream([]), "text/event-stream")]
+#[tokio::test]
+async fn a_page_in_place_of_an_answer_is_named(#[case] answer: Answer, #[case] named: &str) {
+    let server = Server::answering([answer]).await;
+    let said = message(server.run().await.outcome);
+    assert!(said.contains(named) && said.contains("base_url"), "{said}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[rstest]
+#[case::in_two_pieces(Answer::says(&[&"x".repeat(700_000), &"x".repeat(700_000), "never read"]))]
+#[case::in_one_piece(Answer::json(200, &json!({"choices": [{"message": {"content": "x".repeat(3_000_000)}}]})))]
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_cut_and_says_so(#[case] answer: Answer) {
+    let server = Server::answering([answer]).await;
+    let ran = server.run().await;
+    let expected = "x".repeat(1 << 20) + "\n\nThe rest is missing.";
+    assert!(ran.drafts == expected && ran.reply() == expected);
 }
 
 #[tokio::test]
@@ -428,7 +452,7 @@ async fn a_server_that_is_not_there_is_unreachable() {
 }
 
 #[tokio::test]
-async fn what_a_server_refuses_is_left_out_for_good() {
+async fn what_a_server_refuses_is_left_out_from_then_on() {
     let server = Server::answering([
         Answer::error(400, "Unrecognized request argument supplied: stream_options"),
         Answer::error(400, "test-model does not support tools"),
@@ -444,6 +468,24 @@ async fn what_a_server_refuses_is_left_out_for_good() {
     let had = |key: &str| requests.iter().map(|request| request.body.get(key).is_some()).collect::<Vec<_>>();
     assert_eq!(had("stream_options"), [true, false, false, false]);
     assert_eq!(had("tools"), [true, true, false, false]);
+}
+
+/// One refusal that sounds like it does not turn the tools off for everyone.
+#[tokio::test]
+async fn a_refusal_that_leaving_out_does_not_help_teaches_nothing() {
+    let refusal = "Content policy: instructions on burglary tools are not allowed";
+    let server = Server::answering([
+        Answer::error(400, refusal),
+        Answer::error(400, refusal),
+        Answer::says(&["Hello"]),
+    ])
+    .await;
+    let agent = server.agent();
+    assert!(message(run(&agent, turn("How?")).await.outcome).contains("burglary"));
+    assert_eq!(run(&agent, turn("Hi")).await.reply(), "Hello");
+
+    let tools: Vec<_> = server.requests().iter().map(|request| request.body.get("tools").is_some()).collect();
+    assert_eq!(tools, [true, false, true]);
 }
 
 #[tokio::test]

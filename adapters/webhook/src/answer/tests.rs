@@ -43,8 +43,12 @@ fn deferred() -> TurnView {
     view(TurnStatus::Deferred, Some(Shown { due, ..shown(SignalKind::Deferral, "Still working on this.") }))
 }
 
+fn texts() -> EndTexts {
+    EndTexts { cancelled: "Cancelled.".to_owned(), undeliverable: "Sorry.".to_owned() }
+}
+
 fn respond(view: &TurnView, format: Format) -> Response {
-    Answer::of(view, Some(URL), NOW).respond(format)
+    Answer::of(view, Some(URL), NOW, &texts()).respond(format)
 }
 
 async fn body_of(response: Response) -> String {
@@ -135,15 +139,25 @@ async fn a_turn_without_a_signal_says_where_the_answer_will_be() {
 }
 
 #[rstest]
-#[case(TurnStatus::Cancelled, "cancelled")]
-#[case(TurnStatus::Undeliverable, "undeliverable")]
+#[case(TurnStatus::Cancelled, None, "cancelled", "Cancelled.")]
+#[case(TurnStatus::Undeliverable, None, "undeliverable", "Sorry.")]
+#[case(TurnStatus::Cancelled, Some("It follows."), "cancelled", "Cancelled.")]
+#[case(TurnStatus::Undeliverable, Some("It follows."), "undeliverable", "Sorry.")]
 #[tokio::test]
-async fn a_turn_that_will_not_be_answered_says_so(#[case] status: TurnStatus, #[case] name: &str) {
-    let response = respond(&view(status, None), Format::Json);
+async fn a_turn_that_will_not_be_answered_says_so(
+    #[case] status: TurnStatus,
+    #[case] deferral: Option<&str>,
+    #[case] name: &str,
+    #[case] words: &str,
+) {
+    let view = view(status, deferral.map(|text| shown(SignalKind::Deferral, text)));
 
-    assert_eq!(response.status(), 200);
+    let (spoken, response) = (respond(&view, Format::Text), respond(&view, Format::Json));
+
+    assert_eq!((spoken.status(), response.status()), (StatusCode::OK, StatusCode::OK));
+    assert_eq!(body_of(spoken).await, words);
     let json: Value = serde_json::from_str(&body_of(response).await).unwrap();
-    assert_eq!(json, json!({"turn_id": TURN, "status": name}));
+    assert_eq!(json, json!({"turn_id": TURN, "status": name, "reply": words}));
 }
 
 #[tokio::test]
@@ -179,7 +193,7 @@ fn it_makes_sense_to_ask_again_soon(#[case] until_due_ms: i64, #[case] seconds: 
     let due = Some(Timestamp::from_millis(NOW.as_millis() + until_due_ms));
     let view = view(TurnStatus::Deferred, Some(Shown { due, ..shown(SignalKind::Deferral, "Later.") }));
 
-    assert_eq!(Answer::of(&view, Some(URL), NOW).retry_after, Some(seconds));
+    assert_eq!(Answer::of(&view, Some(URL), NOW, &texts()).retry_after, Some(seconds));
 }
 
 #[rstest]

@@ -193,9 +193,64 @@ fn a_form_may_hold_several_addresses_and_no_files() {
             .unwrap();
     let urls: Vec<_> = asked.attachments.iter().map(|attachment| attachment.url.as_str()).collect();
     assert_eq!(urls, ["https://a.example/x.png", "https://b.example"]);
+}
 
-    let file = "--b\r\nContent-Disposition: form-data; name=photo; filename=x.png\r\n\r\n...\r\n--b--";
-    assert_eq!(refused(MULTIPART, file).field(), Some("photo"));
+fn file_part(disposition: &str, content_type: &str, content: &[u8]) -> Vec<u8> {
+    let head = format!("--b\r\nContent-Disposition: form-data; {disposition}\r\n{content_type}\r\n");
+    [head.as_bytes(), content, b"\r\n"].concat()
+}
+
+/// K3.
+#[test]
+fn the_files_of_a_form_are_attachments() {
+    let form = [
+        &file_part("name=notes; filename=\"notes.txt\"", "Content-Type: text/plain\r\n", "Grüße\r\n--bb".as_bytes()),
+        &file_part("name=photo; filename=x.png", "", b"\xff\x00\r\n"),
+        &file_part("name=more; filename=\"\"", "Content-Type: application/octet-stream\r\n", b""),
+        &file_part("name=message", "", b"look"),
+        &b"--b--"[..],
+    ]
+    .concat();
+
+    let message = read(MULTIPART, &form).unwrap();
+
+    let files: Vec<_> = message
+        .attachments
+        .iter()
+        .map(|file| (&*file.name, &*file.media_type, data_url::content(&file.url).unwrap().unwrap()))
+        .collect();
+    let expected = [
+        ("notes.txt", "text/plain", "Grüße\r\n--bb".as_bytes().to_vec()),
+        ("x.png", "application/octet-stream", b"\xff\x00\r\n".to_vec()),
+    ];
+    assert_eq!((message.text.as_str(), files), ("look", expected.to_vec()));
+}
+
+#[test]
+fn the_files_of_a_form_are_bounded_and_named() {
+    let part = file_part("name=f; filename=a", "", b"x");
+    let many = |count| [part.repeat(count), b"--b--".to_vec()].concat();
+    let named = [file_part("name=f; filename=\"a\tb\"", "", b"x"), b"--b--".to_vec()].concat();
+
+    assert!(read(MULTIPART, &many(MAX_ATTACHMENTS)).is_ok());
+    let problem = |form: &[u8]| read(MULTIPART, form).unwrap_err().field().map(ToOwned::to_owned);
+    assert_eq!(problem(&many(MAX_ATTACHMENTS + 1)).as_deref(), Some("attachments"));
+    assert_eq!(problem(&named).as_deref(), Some("attachments[0].name"));
+}
+
+#[test]
+fn a_file_may_be_in_its_url() {
+    let long = "x".repeat(2 * MAX_URL);
+    let body = format!(
+        r#"{{"attachments":[{{"url":"data:text/csv,{long}"}},{{"url":"data:,x","name":"n","media_type":"a/b"}}]}}"#
+    );
+
+    let event = event(&body, |_| {});
+
+    let files: Vec<_> = event.attachments.iter().map(|file| (&*file.name, &*file.media_type)).collect();
+    assert_eq!(files, [("attachment", "text/csv"), ("n", "a/b")]);
+    let broken = r#"{"message":"hi","attachments":[{"url":"data:;base64,%%%"}]}"#;
+    assert_eq!(refused(JSON, broken).field(), Some("attachments[0].url"));
 }
 
 #[test]
@@ -280,11 +335,11 @@ fn attachments_are_bounded() {
 }
 
 #[rstest]
-#[case(r#"{"message":"hi","conversation":"trip","sender":"ann"}"#, "trip", "ann")]
-#[case(r#"{"message":"hi","sender":"ann"}"#, "ann", "ann")]
-#[case(r#"{"message":"hi","conversation":"","sender":"ann"}"#, "ann", "ann")]
-#[case(r#"{"message":"hi"}"#, "home", "caller")]
-#[case(r#"{"message":"hi","sender":" "}"#, "home", "caller")]
+#[case(r#"{"message":"hi","conversation":"trip","sender":"ann"}"#, "conversation:trip", "ann")]
+#[case(r#"{"message":"hi","sender":"ann"}"#, "sender:ann", "ann")]
+#[case(r#"{"message":"hi","conversation":"","sender":"ann"}"#, "sender:ann", "ann")]
+#[case(r#"{"message":"hi"}"#, "conversation:home", "caller")]
+#[case(r#"{"message":"hi","sender":" "}"#, "conversation:home", "caller")]
 fn a_turn_belongs_to_the_conversation_that_is_named(#[case] body: &str, #[case] chat: &str, #[case] sender: &str) {
     let event = event(body, |context| context.conversation = Some("home"));
 

@@ -19,7 +19,7 @@ use rejoinder_core::{
     },
 };
 use rejoinder_testkit::{Gateway, Setup, until};
-use rejoinder_webhook::{FormerHooks, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
+use rejoinder_webhook::{EndTexts, FormerHooks, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, redirect};
 use serde_json::Value;
 use sha2::Sha256;
@@ -63,7 +63,11 @@ pub(crate) struct Hook {
 
 fn former(gateway: &Gateway<WebhookAdapter>) -> FormerHooks {
     let clock: SharedClock = Arc::new(SystemClock);
-    FormerHooks { keys: keys(), public_url: None, clock, intake: Box::new(gateway.intakes()) }
+    FormerHooks { keys: keys(), public_url: None, texts: texts(), clock, intake: Box::new(gateway.intakes()) }
+}
+
+fn texts() -> EndTexts {
+    EndTexts { cancelled: "It was called off.".to_owned(), undeliverable: "It got lost.".to_owned() }
 }
 
 fn keys() -> ResultKeys {
@@ -100,7 +104,9 @@ impl Hook {
                 },
                 result_keys: keys(),
                 body_limit: BODY_LIMIT,
+                body_timeout: Duration::from_secs(30),
                 public_url: None,
+                texts: texts(),
                 clock: Arc::new(SystemClock),
                 http: client.clone(),
                 stop_waiting: stop_waiting.clone(),

@@ -74,8 +74,12 @@ static BLOCK: Statement = Statement::new(
     on conflict do update set until = max(until, excluded.until)",
 );
 
+/// What the client reads is the latest signal: neither an earlier one nor a copy.
 static FETCHED: Statement = Statement::new(
     "with r (turn_id, at) as ({rows})
     update deliveries set fetched_at = r.at from r
-    where deliveries.turn_id = r.turn_id and deliveries.state = 'delivered' and deliveries.fetched_at is null",
+    where deliveries.turn_id = r.turn_id and deliveries.state = 'delivered' and deliveries.fetched_at is null
+        and not deliveries.is_copy and deliveries.claim = (
+            select max(d.claim) from deliveries d where d.turn_id = r.turn_id and d.state = 'delivered' and not d.is_copy
+        )",
 );

@@ -1,0 +1,72 @@
+//! `data:` URLs (RFC 2397): files that a caller sent in the body. No I/O.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use percent_encoding::percent_decode_str;
+
+/// The media type of a `data:` URL without one.
+const DEFAULT_MEDIA_TYPE: &str = "text/plain";
+
+/// Puts a file into a URL.
+pub(crate) fn of(media_type: &str, content: &[u8]) -> String {
+    format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(content))
+}
+
+/// Whether the URL contains its file.
+pub(crate) fn is_data_url(url: &str) -> bool {
+    split(url).is_some()
+}
+
+/// The file in a URL. `None`: it is not a `data:` URL. `Some(None)`: it is malformed.
+pub(crate) fn content(url: &str) -> Option<Option<Vec<u8>>> {
+    let (header, data) = split(url)?;
+    Some(data.and_then(|data| {
+        let bytes = percent_decode_str(data).collect::<Vec<_>>();
+        match header.rsplit_once(';') {
+            Some((_, last)) if last.trim().eq_ignore_ascii_case("base64") => BASE64_STANDARD.decode(bytes).ok(),
+            _ => Some(bytes),
+        }
+    }))
+}
+
+/// The media type that a `data:` URL gives, without its parameters.
+pub(crate) fn media_type(url: &str) -> Option<&str> {
+    let (header, _) = split(url)?;
+    let essence = header.split(';').next().unwrap_or_default().trim();
+    Some(if essence.is_empty() { DEFAULT_MEDIA_TYPE } else { essence })
+}
+
+/// What stands before the comma, and after it.
+fn split(url: &str) -> Option<(&str, Option<&str>)> {
+    let (scheme, rest) = url.split_once(':').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("data"))?;
+    debug_assert!(scheme.len() == 4, "it is `data`");
+    Some(rest.split_once(',').map_or((rest, None), |(header, data)| (header, Some(data))))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("https://a.example/data:,x", None)]
+    #[case("data:text/plain;base64,SGkh", Some(Some("Hi!")))]
+    #[case("DATA:;BASE64,SGkh", Some(Some("Hi!")))]
+    #[case("data:text/plain;base64,SGk%3D", Some(Some("Hi")))]
+    #[case("data:,a%20b", Some(Some("a b")))]
+    #[case("data:text/plain;charset=utf-8,", Some(Some("")))]
+    #[case("data:text/plain;base64,S", Some(None))]
+    #[case("data:text/plain", Some(None))]
+    fn a_file_is_read_from_its_url(#[case] url: &str, #[case] expected: Option<Option<&str>>) {
+        assert_eq!(content(url), expected.map(|content| content.map(|content| content.as_bytes().to_vec())));
+    }
+
+    #[test]
+    fn a_file_comes_out_of_its_url_as_it_went_in() {
+        let file: Vec<u8> = (0..=255).collect();
+        let url = of("image/png", &file);
+
+        assert_eq!((media_type(&url), content(&url)), (Some("image/png"), Some(Some(file))));
+        assert_eq!(media_type("data:,x"), Some("text/plain"));
+    }
+}
