@@ -46,7 +46,7 @@ pub mod store {
     pub use crate::{
         model::{
             stored_delivery::{DeliveryRecord, DeliveryState},
-            turn::{Handler, TurnRecord, Version},
+            turn::{Handler, TurnRecord, TurnSeq, Version},
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },
         ports::store::{

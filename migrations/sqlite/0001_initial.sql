@@ -50,7 +50,9 @@ create table events (
 create unique index events_by_key on events (channel, external_id, revision);
 
 create table turns (
-    id blob not null primary key,
+    -- The order in which turns were accepted. Ids do not tell it: the clock may have been set back between two starts.
+    seq integer primary key,
+    id blob not null unique,
     event_id blob not null references events (id),
     conversation_id blob not null references conversations (id),
     session_id blob not null references sessions (id),
@@ -61,11 +63,12 @@ create table turns (
     check ((agent is null) <> (command is null))
 ) strict, without rowid;
 
-create index turns_of_conversation on turns (conversation_id, id);
+create index turns_of_conversation on turns (conversation_id, seq);
 
 -- What is owed for a turn. `body` is the guard's state machine; the other columns repeat parts of it for searches.
 create table obligations (
-    turn_id blob not null primary key references turns (id),
+    seq integer primary key,        -- as in turns
+    turn_id blob not null unique references turns (id),
     conversation_id blob not null,
     version integer not null,
     owed integer not null,          -- whether an answer is owed
@@ -78,15 +81,15 @@ create table obligations (
 ) strict, without rowid;
 
 -- An index whose rows are counted also contains the columns of its condition, so that only the index is read.
-create index obligations_live on obligations (conversation_id, turn_id, owed, ended_at) where ended_at is null;
+create index obligations_live on obligations (conversation_id, seq, owed, ended_at) where ended_at is null;
 -- The scheduler steps from one conversation with waiting turns to the next: a conversation with many waiting
 -- turns costs no more than any other.
-create index obligations_waiting on obligations (conversation_id, turn_id, work, absent)
+create index obligations_waiting on obligations (conversation_id, seq, work, absent)
     where work = 'waiting' and absent = 0;
 create index obligations_running on obligations (turn_id) where work = 'running' and absent = 0;
 create index obligations_wake on obligations (wake_at) where wake_at is not null and absent = 0;
-create index obligations_absent on obligations (turn_id, absent) where absent = 1;
-create index obligations_undeliverable on obligations (turn_id, state) where state = 'undeliverable';
+create index obligations_absent on obligations (seq, absent) where absent = 1;
+create index obligations_undeliverable on obligations (seq, state) where state = 'undeliverable';
 
 create table runs (
     turn_id blob not null references turns (id),
@@ -148,12 +151,13 @@ create index attempts_open on attempts (delivery_id) where ended_at is null;
 
 create table transcript (
     session_id blob not null references sessions (id),
+    seq integer not null,           -- as in turns
     turn_id blob not null references turns (id),
     speaker text not null,          -- person, agent, gateway
     name text,                      -- the sender's name, in chats of several people
     text text not null,
     at integer not null,
-    primary key (session_id, turn_id, speaker)
+    primary key (session_id, seq, speaker)
 ) strict, without rowid;
 
 create table audit (

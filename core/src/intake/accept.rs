@@ -206,7 +206,7 @@ impl Acceptor {
             None
         });
         match (stored, turn) {
-            (Stored::Turn { conversation, session, has_history }, Some(turn)) => {
+            (Stored::Turn { seq, conversation, session, has_history }, Some(turn)) => {
                 let id = turn.id;
                 if let Some(wake_at) = turn.obligation.wake_at() {
                     self.timer.wake_at(wake_at);
@@ -214,6 +214,7 @@ impl Acceptor {
                 let expected = turn.conversation;
                 let turn = TurnRecord {
                     id,
+                    seq,
                     version: 1,
                     obligation: turn.obligation,
                     conversation,

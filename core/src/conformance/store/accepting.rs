@@ -115,9 +115,16 @@ pub async fn turns_of_a_conversation_share_it_and_its_session(subject: &mut impl
     let store = subject.store();
     let events = ["1", "2"].iter().map(|key| new_turn(said(&chat("a"), key))).collect();
     let stored = store.accept(events, None).await.expect("events are accepted");
-    assert_eq!(stored[0], stored[1]);
-    assert_eq!(accept_one(&*store, new_turn(said(&chat("a"), "3"))).await, stored[0]);
-    assert_ne!(accept_one(&*store, new_turn(said(&chat("b"), "4"))).await, stored[0]);
+    let place = |stored: &Stored| match stored {
+        Stored::Turn { seq, conversation, session, has_history: false } => (*seq, (*conversation, *session)),
+        other => panic!("it should be a turn, and is {other:?}"),
+    };
+    let [(1, first), (2, second)] = [place(&stored[0]), place(&stored[1])] else { panic!("{stored:?}") };
+    assert_eq!(first, second);
+    let third = accept_one(&*store, new_turn(said(&chat("a"), "3"))).await;
+    assert_eq!(place(&third), (3, first));
+    let elsewhere = accept_one(&*store, new_turn(said(&chat("b"), "4"))).await;
+    assert_ne!(place(&elsewhere).1, first);
 }
 
 /// L2.

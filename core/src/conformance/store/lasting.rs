@@ -33,7 +33,12 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     let line = HistoryLine { speaker: Speaker::Person, name, text: "hello".to_owned(), at: at(1) };
     let along = Transition {
         attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(2) }],
-        transcript: vec![TranscriptLine { session: running.session, turn: running.id, line: line.clone() }],
+        transcript: vec![TranscriptLine {
+            session: running.session,
+            turn: running.id,
+            seq: running.seq,
+            line: line.clone(),
+        }],
         ..Transition::default()
     };
     done(&*store, along).await;

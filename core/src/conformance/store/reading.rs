@@ -9,6 +9,7 @@ use rejoinder_guard::{
 use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, gone, main, me, new_turn, policy, said};
 use crate::{
     model::{
+        agent::{HistoryLine, Speaker},
         conversation::{ChannelId, ConversationRef},
         delivery::{Action, Content},
         event::InboundEvent,
@@ -20,7 +21,7 @@ use crate::{
         Store,
         list::{TurnFilter, TurnListState},
         record::{AbsentChannel, AuditEntry, Backlog, BlockedScope, WaitingTurn},
-        transition::{AttemptStart, Transition},
+        transition::{AttemptStart, TranscriptLine, Transition},
     },
 };
 
@@ -108,6 +109,57 @@ pub async fn what_runs_is_found(subject: &mut impl Subject) {
     done(&*store, stopped).await;
     assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [second.id]);
     assert_eq!(store.waiting(None, 10).await.expect("turns are read").len(), 1, "{}", third.id);
+}
+
+/// The clock was set back between two starts: later turns have smaller ids. Their order is that of their acceptance.
+pub async fn the_order_is_that_of_acceptance_whatever_the_ids(subject: &mut impl Subject) {
+    let store = subject.store();
+    let accept = async |number: u128, key: &str| {
+        let mut event = new_turn(said(&chat("a"), key));
+        let turn = event.turn.as_mut().expect("it has a turn");
+        turn.id = TurnId::from(uuid::Uuid::from_u128(number));
+        turn.conversation = ConversationId::from(uuid::Uuid::from_u128(number));
+        let (id, session) = (turn.id, turn.session);
+        accept_one(store.as_ref(), event).await;
+        (id, store.turn(id).await.expect("turns are read").map_or(session, |turn| turn.session))
+    };
+    let (first, session) = accept(9, "1").await;
+    let (second, _) = accept(5, "2").await;
+    let (third, _) = accept(7, "3").await;
+    let expected = [first, second, third];
+
+    let first_record = store.turn(first).await.expect("turns are read").expect("it is there");
+    let conversation = first_record.conversation;
+    let next = store.next_waiting(conversation).await.expect("turns are read").map(|turn| turn.id);
+    assert_eq!(next, Some(first));
+    assert_eq!(store.open_turns(conversation).await.expect("turns are read"), expected);
+    let views = store.views(&chat("a"), None, 10).await.expect("views are read");
+    assert_eq!(views.iter().map(|view| view.turn_id).collect::<Vec<_>>(), expected);
+    let views = store.views(&chat("a"), Some(third), 1).await.expect("views are read");
+    assert_eq!(views.iter().map(|view| view.turn_id).collect::<Vec<_>>(), [second]);
+    for state in [None, Some(TurnListState::Open)] {
+        let filter = TurnFilter { state, limit: 10, ..TurnFilter::default() };
+        assert_eq!(list(&*store, filter.clone()).await, [third, second, first]);
+        assert_eq!(list(&*store, TurnFilter { before: Some(third), limit: 1, ..filter }).await, [second]);
+    }
+    let deadline = policy().soft_deadline.expect("there is a deferral");
+    assert_eq!(store.due(START + deadline, 10).await.expect("turns are read"), expected);
+
+    for turn in [third, first, second] {
+        let (at, seq) = (START, store.turn(turn).await.expect("turns are read").expect("it is there").seq);
+        let line = HistoryLine { speaker: Speaker::Agent, name: None, text: turn.to_string(), at };
+        let transcript = vec![TranscriptLine { session, turn, seq, line }];
+        done(&*store, Transition { transcript, ..Transition::default() }).await;
+    }
+    let expected = expected.map(|turn| turn.to_string());
+    let lines = async |store: &dyn Store| {
+        let lines = store.transcript(session, 10).await.expect("transcripts are read");
+        lines.into_iter().map(|line| line.text).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&*store).await, expected);
+    drop(store);
+    subject.reopen().await;
+    assert_eq!(lines(&*subject.store()).await, expected, "the same when it is read from disk");
 }
 
 /// The sweep reads the overdue turns, the most overdue first.

@@ -115,10 +115,10 @@ pub trait Turns: Send + Sync + 'static {
     async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError>;
 
     /// Turns whose run is in flight and belongs to an owner that is gone. `owner` is the process that asks, at its
-    /// start. Oldest first, newer than `after`.
+    /// start. In the order of their ids, after `after`.
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
-    /// Turns of a conversation that have not ended, owed or not, oldest first.
+    /// Turns of a conversation that have not ended, owed or not, in the order in which they were accepted.
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError>;
 
     /// Turns whose [`Obligation::wake_at`](crate::Obligation::wake_at) is at or before `now`, the most overdue first.
@@ -134,7 +134,7 @@ pub trait Turns: Send + Sync + 'static {
     /// A turn, as clients see it.
     async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError>;
 
-    /// The last `limit` turns of a conversation that are older than `before`, oldest first.
+    /// The last `limit` turns of a conversation that were accepted before `before`, oldest first.
     async fn views(
         &self,
         conversation: &ConversationRef,

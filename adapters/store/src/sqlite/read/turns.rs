@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rejoinder_core::{
     ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
-    store::{AttemptRecord, AuditEntry, Dossier, RunRecord, TurnRecord, WaitingTurn},
+    store::{AttemptRecord, AuditEntry, Dossier, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
@@ -18,7 +18,7 @@ use crate::sqlite::{error::store_error, stored::Details};
 macro_rules! select_turns {
     ($rest:literal) => {
         concat!(
-            "select t.id, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.accepted_at, ",
+            "select t.id, t.seq, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.accepted_at, ",
             "(select count(*) from runs as r where r.turn_id = t.id) as runs, ",
             "exists (select 1 from transcript as l where l.session_id = t.session_id) as has_history, ",
             "e.channel, e.chat, e.thread, e.external_id, e.revision, e.text, e.details, e.raw, e.received_at ",
@@ -43,7 +43,7 @@ pub(in crate::sqlite) async fn next_waiting(
 ) -> Result<Option<TurnRecord>, StoreError> {
     let sql = select_turns!(
         "where o.conversation_id = ? and o.ended_at is null and o.work = 'waiting' and o.absent = 0
-        order by o.turn_id limit 1"
+        order by o.seq limit 1"
     );
     let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
     row.as_ref().map(record).transpose()
@@ -71,7 +71,7 @@ pub(in crate::sqlite) async fn waiting(
         select line.conversation_id, (
             select o.turn_id from obligations as o indexed by obligations_waiting
             where o.work = 'waiting' and o.absent = 0 and o.conversation_id = line.conversation_id
-            order by o.turn_id limit 1) as turn_id
+            order by o.seq limit 1) as turn_id
         from line where line.conversation_id is not null
         order by line.conversation_id";
     let after = after.map_or(uuid::Uuid::nil(), ConversationId::as_uuid);
@@ -109,7 +109,7 @@ pub(in crate::sqlite) async fn open_turns(
         select turn_id from obligations
         where ended_at is null and conversation_id in (
             select ?1 union select id from conversations where succeeded_by = ?1)
-        order by turn_id";
+        order by seq";
     let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()
 }
@@ -117,7 +117,7 @@ pub(in crate::sqlite) async fn open_turns(
 pub(in crate::sqlite) async fn due(pool: &SqlitePool, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
     let sql = "
         select turn_id from obligations
-        where wake_at is not null and absent = 0 and wake_at <= ? order by wake_at limit ?";
+        where wake_at is not null and absent = 0 and wake_at <= ? order by wake_at, seq limit ?";
     let rows = sqlx::query(sql).bind(now.as_millis()).bind(limit).fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()
 }
@@ -144,19 +144,19 @@ pub(in crate::sqlite) async fn transcript(
     pool: &SqlitePool,
     session: SessionId,
     limit: u32,
-) -> Result<Vec<(TurnId, HistoryLine)>, StoreError> {
+) -> Result<Vec<(TurnSeq, HistoryLine)>, StoreError> {
     // One row for all lines: returning a row costs as much as reading it from the database.
     let sql = "
         select json_group_array(json_array(
-            hex(turn_id), json_object('speaker', speaker, 'name', name, 'text', text, 'at', at)
+            seq, json_object('speaker', speaker, 'name', name, 'text', text, 'at', at)
         )) from (
-            select turn_id, speaker, name, text, at from transcript where session_id = ?
-            order by turn_id desc, at desc, case speaker when 'person' then 0 when 'agent' then 1 else 2 end desc
+            select seq, speaker, name, text, at from transcript where session_id = ?
+            order by seq desc, at desc, case speaker when 'person' then 0 when 'agent' then 1 else 2 end desc
             limit ?
         )";
     let lines: String =
         sqlx::query_scalar(sql).bind(session.as_uuid()).bind(limit).fetch_one(pool).await.map_err(store_error)?;
-    let mut lines: Vec<(TurnId, HistoryLine)> =
+    let mut lines: Vec<(TurnSeq, HistoryLine)> =
         serde_json::from_str(&lines).map_err(|error| StoreError::Corrupt(format!("a transcript: {error}")))?;
     lines.reverse();
     Ok(lines)
@@ -228,6 +228,7 @@ fn id_after(after: Option<TurnId>) -> uuid::Uuid {
 fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
     Ok(TurnRecord {
         id: row.id("id")?,
+        seq: row.value("seq")?,
         version: row.value("version")?,
         obligation: row.json("body")?,
         conversation: row.id("conversation_id")?,

@@ -146,7 +146,7 @@ async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -
     runs::end(connection, &all_of(transitions, |transition| &transition.runs_ended)).await?;
     WRITE_TRANSCRIPT
         .on(connection, &all_of(transitions, |transition| &transition.transcript), |line, values| {
-            values.id(line.session.as_uuid()).id(line.turn.as_uuid());
+            values.id(line.session.as_uuid()).add(line.seq).id(line.turn.as_uuid());
             values.name(line.line.speaker).add(line.line.name.as_deref()).add(&*line.line.text).at(line.line.at);
         })
         .await?;
@@ -304,8 +304,9 @@ static END_ATTEMPTS: Statement = Statement::new(
 );
 
 static WRITE_TRANSCRIPT: Statement = Statement::new(
-    "with r (session_id, turn_id, speaker, name, text, at) as ({rows})
-    insert into transcript (session_id, turn_id, speaker, name, text, at) select * from r where session_id is not null
+    "with r (session_id, seq, turn_id, speaker, name, text, at) as ({rows})
+    insert into transcript (session_id, seq, turn_id, speaker, name, text, at)
+    select * from r where session_id is not null
     on conflict do update set name = excluded.name, text = excluded.text, at = excluded.at",
 );
 
