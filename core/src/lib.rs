@@ -54,7 +54,8 @@ pub mod store {
             accept::{CursorMove, NewEvent, NewTurn, Stored},
             list::{TurnFilter, TurnListState, TurnSummary},
             record::{
-                AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn,
+                AMBIENT_LAG, AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, Dossier, PERSON_STEP,
+                RunRecord, WaitingTurn,
             },
             transition::{
                 AttemptEnd, AttemptStart, Commit, DeliveryChange, NewDelivery, NewSession, RunEnd, RunStart,

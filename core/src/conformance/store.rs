@@ -100,6 +100,10 @@ macro_rules! store_conformance {
             fetching_is_remarked_once
             what_waits_is_found
             a_long_line_is_one_row
+            a_person_with_many_conversations_waits_longer
+            what_is_owed_is_first_in_the_line
+            each_channel_and_agent_has_a_line
+            a_turn_that_is_handed_over_waits_for_its_new_agent
             the_order_is_that_of_acceptance_whatever_the_ids
             what_runs_is_found
             what_is_due_is_found

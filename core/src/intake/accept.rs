@@ -150,7 +150,7 @@ impl Acceptor {
         let stored = match self.store_events(events, cursor, &mut routed).await {
             Ok(stored) => stored,
             Err(error) => {
-                routed.into_iter().filter_map(|routed| routed.slot).for_each(|slot| slot.release(false));
+                routed.into_iter().filter_map(|routed| routed.slot).for_each(Slot::release);
                 return Err(error.into());
             }
         };
@@ -202,7 +202,7 @@ impl Acceptor {
             if Some(slot.conversation()) == conversation {
                 return Some(slot);
             }
-            slot.release(false);
+            slot.release();
             None
         });
         match (stored, turn) {
@@ -263,7 +263,7 @@ impl Acceptor {
                     ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
                 });
             }
-            (None, None) => self.scheduler.slots.enqueue(turn.conversation),
+            (None, None) => self.scheduler.enqueue(&turn),
         }
     }
 }

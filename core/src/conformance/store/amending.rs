@@ -130,7 +130,7 @@ pub async fn an_edit_of_what_is_no_turn_is_kept(subject: &mut impl Subject) {
     let brings_a_turn = NewEvent { turn: new_turn(said(&chat("a"), "1")).turn, ..edit(1, "unseen") };
     assert_eq!(accept_one(&*store, brings_a_turn).await, Stored::Kept);
     assert_eq!(accept_one(&*store, edit(2, "again")).await, Stored::Kept);
-    assert!(store.waiting(None, 10).await.expect("turns are read").is_empty());
+    assert!(store.waiting(10).await.expect("turns are read").is_empty());
 }
 
 /// Only the sender can edit a message, and only in its chat.
@@ -268,7 +268,7 @@ pub async fn a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older
         assert_eq!((next.turn, next.conversation), (turn.id, new.clone()));
         assert_eq!(event(&*store, turn.id).await.conversation, new);
     }
-    let waiting = store.waiting(None, 10).await.expect("turns are read");
+    let waiting = store.waiting(10).await.expect("turns are read");
     assert_eq!(waiting.iter().map(|waiting| waiting.turn).collect::<Vec<_>>(), [first.id, second.id]);
     let open = store.open_turns(first.conversation).await.expect("turns are read");
     assert_eq!(open, [first.id, second.id], "a stop reaches both");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
+    ChannelId, ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
     store::{AttemptRecord, AuditEntry, Dossier, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
@@ -42,41 +42,49 @@ pub(in crate::sqlite) async fn next_waiting(
     conversation: ConversationId,
 ) -> Result<Option<TurnRecord>, StoreError> {
     let sql = select_turns!(
-        "where o.conversation_id = ? and o.ended_at is null and o.work = 'waiting' and o.absent = 0
-        order by o.seq limit 1"
+        "where o.conversation_id = ? and o.work = 'waiting' and o.absent = 0
+        order by o.rank limit 1"
     );
     let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
     row.as_ref().map(record).transpose()
 }
 
-pub(in crate::sqlite) async fn waiting(
-    pool: &SqlitePool,
-    after: Option<ConversationId>,
-    limit: u32,
-) -> Result<Vec<WaitingTurn>, StoreError> {
-    // Steps through the index from one conversation to the next, and reads only the first turn of each.
-    let sql = "
-        with recursive line (conversation_id) as (
-            select (
-                select conversation_id from obligations indexed by obligations_waiting
-                where work = 'waiting' and absent = 0 and conversation_id > ?1 order by conversation_id limit 1)
-            union all
-            select (
-                select o.conversation_id from obligations as o indexed by obligations_waiting
-                where o.work = 'waiting' and o.absent = 0 and o.conversation_id > line.conversation_id
-                order by o.conversation_id limit 1)
-            from line where line.conversation_id is not null
-            limit ?2
-        )
-        select line.conversation_id, (
-            select o.turn_id from obligations as o indexed by obligations_waiting
-            where o.work = 'waiting' and o.absent = 0 and o.conversation_id = line.conversation_id
-            order by o.seq limit 1) as turn_id
-        from line where line.conversation_id is not null
-        order by line.conversation_id";
-    let after = after.map_or(uuid::Uuid::nil(), ConversationId::as_uuid);
-    let rows = sqlx::query(sql).bind(after).bind(limit).fetch_all(pool).await.map_err(store_error)?;
-    let turn = |row: &SqliteRow| Ok(WaitingTurn { turn: row.id("turn_id")?, conversation: row.id("conversation_id")? });
+/// Steps through the lines, of each channel and agent one, and reads only the beginning of each.
+pub(in crate::sqlite) const WAITING: &str = "
+    with recursive lines (channel, agent) as (
+        select channel, agent from obligations where turn_id = (
+            select turn_id from obligations indexed by obligations_line
+            where place is not null and absent = 0 order by channel, agent limit 1)
+        union all
+        select o.channel, o.agent
+        from lines cross join obligations as o on o.turn_id = coalesce(
+            (select n.turn_id from obligations as n indexed by obligations_line
+            where n.place is not null and n.absent = 0 and n.channel = lines.channel and n.agent > lines.agent
+            order by n.agent limit 1),
+            (select n.turn_id from obligations as n indexed by obligations_line
+            where n.place is not null and n.absent = 0 and n.channel > lines.channel
+            order by n.channel, n.agent limit 1))
+    )
+    select o.turn_id, o.conversation_id, o.channel, o.agent, o.owed, o.rank, o.place
+    from lines cross join obligations as o on o.turn_id in (
+        select w.turn_id from obligations as w indexed by obligations_line
+        where w.place is not null and w.absent = 0 and w.channel = lines.channel and w.agent = lines.agent
+        order by w.place, w.rank limit ?)
+    order by o.place, o.rank";
+
+pub(in crate::sqlite) async fn waiting(pool: &SqlitePool, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+    let rows = sqlx::query(WAITING).bind(limit).fetch_all(pool).await.map_err(store_error)?;
+    let turn = |row: &SqliteRow| {
+        Ok(WaitingTurn {
+            turn: row.id("turn_id")?,
+            conversation: row.id("conversation_id")?,
+            channel: ChannelId::from_stored(&row.value::<String>("channel")?),
+            agent: row.value::<String>("agent")?.into(),
+            owed: row.value("owed")?,
+            rank: row.value("rank")?,
+            place: row.value("place")?,
+        })
+    };
     rows.iter().map(turn).collect()
 }
 
@@ -293,4 +301,38 @@ fn remark(row: &SqliteRow) -> Result<AuditEntry, StoreError> {
         kind: row.value("kind")?,
         detail: row.value("detail")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection, Row, SqliteConnection};
+
+    use super::WAITING;
+
+    /// However many conversations wait, and however many turns in each, only the beginnings of the lines are read.
+    #[tokio::test]
+    async fn what_waits_is_read_by_an_index_of_first_turns() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.expect("it opens");
+        let schema = include_str!("../../../../../migrations/sqlite/0001_initial.sql");
+        sqlx::raw_sql(schema).execute(&mut connection).await.expect("the schema is made");
+
+        let plan = sqlx::query(sqlx::AssertSqlSafe(format!("explain query plan {WAITING}"))).bind(10);
+        let plan = plan.fetch_all(&mut connection).await.expect("there is a plan");
+
+        let steps = plan.iter().map(|row| row.get::<String, _>("detail"));
+        let reads: Vec<String> = steps.filter(|step| step.contains("obligations") || step.contains(" USING ")).collect();
+        let line = "USING COVERING INDEX obligations_line";
+        let row = "USING PRIMARY KEY (turn_id=?)";
+        let expected = [
+            format!("SEARCH obligations {row}"),
+            // With a limit of one row.
+            format!("SCAN obligations {line}"),
+            format!("SEARCH o {row}"),
+            format!("SEARCH n {line} (channel=? AND agent>?)"),
+            format!("SEARCH n {line} (channel>?)"),
+            format!("SEARCH o {row}"),
+            format!("SEARCH w {line} (channel=? AND agent=? AND place>?)"),
+        ];
+        assert_eq!(reads, expected);
+    }
 }

@@ -9,7 +9,12 @@ use rejoinder_core::{
 use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
 use uuid::Uuid;
 
-use super::{rows::Statement, runs, sessions::INSERT_SESSIONS};
+use super::{
+    lines::{self, Touched},
+    rows::Statement,
+    runs,
+    sessions::INSERT_SESSIONS,
+};
 use crate::sqlite::{error::store_error, stored::ObligationColumns};
 
 /// Applies transitions. Those that share a turn, a delivery or a conversation are applied in order.
@@ -98,13 +103,25 @@ async fn swap(
                 .add(work)
                 .at_maybe(wake_at)
                 .at_maybe(ended.then_some(change.at))
+                .add(change.obligation.handoff())
                 .json(&change.obligation);
         })
         .await?;
+    let touched = swapped.iter().filter_map(|row| touched(row).transpose()).collect::<Result<Vec<_>, _>>();
+    lines::settle(connection, &touched.map_err(store_error)?).await?;
     let swapped = turns(&swapped)?;
     let is_swapped = |change: &TurnChange| swapped.contains(&change.turn.as_uuid());
     round.retain(|index| transitions[*index].turns.iter().all(is_swapped));
     Ok(round)
+}
+
+/// The conversation of a changed turn, unless the turn is still the first one that waits, or still does not wait.
+fn touched(row: &SqliteRow) -> Result<Option<Touched>, sqlx::Error> {
+    let (is_waiting, place): (bool, Option<i64>) = (row.try_get("is_waiting")?, row.try_get("place")?);
+    if is_waiting == place.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(Touched { conversation: row.try_get("conversation_id")?, place }))
 }
 
 fn turns(answers: &[SqliteRow]) -> Result<HashSet<Uuid>, StoreError> {
@@ -241,7 +258,7 @@ static SELECT_CURRENT: Statement = Statement::new(
 );
 
 static CHANGE_OBLIGATIONS: Statement = Statement::new(
-    "with r (turn_id, expected, owed, state, work, wake_at, ended_at, body) as ({rows})
+    "with r (turn_id, expected, owed, state, work, wake_at, ended_at, agent, body) as ({rows})
     update obligations set
         version = version + 1,
         owed = r.owed,
@@ -249,10 +266,11 @@ static CHANGE_OBLIGATIONS: Statement = Statement::new(
         work = r.work,
         wake_at = r.wake_at,
         ended_at = iif(r.ended_at is null, null, coalesce(obligations.ended_at, r.ended_at)),
+        agent = coalesce(r.agent, obligations.agent),
         body = r.body
     from r
     where obligations.turn_id = r.turn_id and obligations.version = r.expected
-    returning turn_id",
+    returning turn_id, conversation_id, place, work is 'waiting' as is_waiting",
 );
 
 static CHANGE_SESSIONS: Statement = Statement::new(

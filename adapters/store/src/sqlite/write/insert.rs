@@ -9,7 +9,12 @@ use rejoinder_core::{
 use sqlx::{Row, SqliteConnection};
 use uuid::Uuid;
 
-use super::{rows::Statement, runs, sessions::INSERT_SESSIONS};
+use super::{
+    lines::{self, Touched},
+    rows::Statement,
+    runs,
+    sessions::INSERT_SESSIONS,
+};
 use crate::sqlite::{
     error::store_error,
     stored::{Details, ObligationColumns},
@@ -189,6 +194,10 @@ async fn open(
                 .add(*seq)
                 .id(turn.id.as_uuid())
                 .id(current.conversation.as_uuid())
+                .add(event.event.conversation.channel.as_str())
+                .add(&*event.event.sender.id)
+                .add(turn.handler.agent().map_or("", AsRef::as_ref))
+                .add(lines::rank(*seq, owed))
                 .add(owed)
                 .add(state)
                 .add(work)
@@ -197,6 +206,12 @@ async fn open(
                 .json(&turn.obligation);
         })
         .await?;
+    let waiting = turns.iter().filter(|(_, turn)| turn.obligation.is_waiting());
+    let touched = waiting.map(|(event, _)| {
+        let conversation = sessions[&event.event.conversation].conversation.as_uuid();
+        Touched { conversation, place: None }
+    });
+    lines::settle(connection, &touched.collect::<Vec<_>>()).await?;
     let started: Vec<&RunStart> = turns.iter().filter_map(|(_, turn)| turn.run.as_ref()).collect();
     runs::start(connection, &started).await?;
     Ok((last + 1..).take(turns.len()))
@@ -240,9 +255,11 @@ static INSERT_TURNS: Statement = Statement::new(
 );
 
 static INSERT_OBLIGATIONS: Statement = Statement::new(
-    "with r (seq, turn_id, conversation_id, owed, state, work, wake_at, ended_at, body) as ({rows})
-    insert into obligations (seq, turn_id, conversation_id, version, owed, state, work, wake_at, ended_at, body)
-    select seq, turn_id, conversation_id, 1, owed, state, work, wake_at, ended_at, body from r where seq is not null",
+    "with r (seq, turn_id, conversation_id, channel, sender, agent, rank, owed, state, work, wake_at, ended_at, body)
+        as ({rows})
+    insert into obligations (seq, turn_id, conversation_id, channel, sender, agent, rank, owed, state, work, wake_at,
+        ended_at, body, version)
+    select *, 1 from r where seq is not null",
 );
 
 /// Inserts one event; see [`all`].
