@@ -24,6 +24,11 @@ pub trait AgentSection: Section + DeserializeOwned + Serialize + Send + Sync + '
 
     /// The kind's part of the manual: TOML with a comment above each key.
     const MANUAL: &'static str;
+
+    /// How many turns the agent works on at once; `None`: as many as the gateway.
+    fn max_concurrent(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// A kind of agent that a configuration may name.
@@ -33,14 +38,14 @@ pub struct AgentKind {
     pub name: &'static str,
     /// [`AgentSection::MANUAL`].
     pub manual: &'static str,
-    read: fn(&Node, &Key, &mut Reader<'_>) -> Option<Boxed>,
+    read: fn(&Node, &Key, &mut Reader<'_>) -> Option<Agent>,
 }
 
 impl AgentKind {
     /// The kind of agent whose section is `T`.
     #[must_use]
     pub const fn of<T: AgentSection>() -> Self {
-        let read = |node: &Node, key: &Key, reader: &mut Reader<'_>| reader.read::<T>(node, key).map(Boxed::new);
+        let read = |node: &Node, key: &Key, reader: &mut Reader<'_>| reader.read::<T>(node, key).map(Agent::new);
         Self { name: T::KIND, manual: T::MANUAL, read }
     }
 }
@@ -55,10 +60,21 @@ impl fmt::Debug for AgentKind {
 #[derive(Clone, Debug)]
 pub struct Agent {
     kind: &'static str,
+    max_concurrent: Option<u32>,
     section: Boxed,
 }
 
 impl Agent {
+    fn new<T: AgentSection>(section: T) -> Self {
+        Self { kind: T::KIND, max_concurrent: section.max_concurrent(), section: Boxed::new(section) }
+    }
+
+    /// How many turns the agent works on at once; `None`: as many as the gateway.
+    #[must_use]
+    pub const fn max_concurrent(&self) -> Option<u32> {
+        self.max_concurrent
+    }
+
     /// The value of `kind` in the configuration.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
@@ -99,7 +115,7 @@ impl Agent {
             return None;
         };
         if let Some(kind) = kinds.iter().find(|known| kind.text() == Some(known.name)) {
-            return (kind.read)(&rest, key, reader).map(|section| Self { kind: kind.name, section });
+            return (kind.read)(&rest, key, reader);
         }
         let hint = kind
             .text()

@@ -83,7 +83,9 @@ impl Engine {
         let lifecycle = Lifecycle::new(Arc::clone(&clock));
         let (settings, channels) = (Arc::new(settings), Arc::new(Channels::new(&adapters)));
         let (hub, timer, drafts) = (Arc::<Hub>::default(), Arc::new(Timer::new()), Arc::<Drafts>::default());
-        let slots = Arc::new(Slots::new(settings.max_concurrent_turns, lifecycle.stopping.clone(), Arc::clone(&clock)));
+        let bounds = settings.agents().chain(agents.keys()).map(|agent| (agent.clone(), settings.agent_turns(agent)));
+        let (total, stopping) = (settings.max_concurrent_turns, lifecycle.stopping.clone());
+        let slots = Arc::new(Slots::new(total, bounds, stopping, Arc::clone(&clock)));
         let (lanes, opened) = Lanes::new(lifecycle.clone());
         let lanes = Arc::new(lanes);
         let (leftovers, left) = Leftovers::new(lifecycle.clone());

@@ -46,7 +46,7 @@ pub mod store {
     pub use crate::{
         model::{
             stored_delivery::{DeliveryRecord, DeliveryState},
-            turn::{Handler, TurnRecord, Version},
+            turn::{Handler, TurnRecord, TurnSeq, Version},
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },
         ports::store::{
@@ -54,7 +54,8 @@ pub mod store {
             accept::{CursorMove, NewEvent, NewTurn, Stored},
             list::{TurnFilter, TurnListState, TurnSummary},
             record::{
-                AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn,
+                AMBIENT_LAG, AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, Dossier, PERSON_STEP,
+                RunRecord, WaitingTurn,
             },
             transition::{
                 AttemptEnd, AttemptStart, Commit, DeliveryChange, NewDelivery, NewSession, RunEnd, RunStart,

@@ -173,7 +173,7 @@ impl Sweep {
             }
         }
         let ticked = stream::iter(conversations.into_values()).map(|mut turns| async move {
-            turns.sort_unstable_by_key(|turn| turn.id);
+            turns.sort_unstable_by_key(|turn| turn.seq);
             let mut changed = Vec::with_capacity(turns.len());
             for turn in turns {
                 let id = turn.id;

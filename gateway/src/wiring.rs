@@ -147,7 +147,7 @@ impl Wiring<'_> {
     }
 
     fn settings(&self) -> Settings {
-        let Config { channels, routing, outbox, .. } = self.0.config;
+        let Config { channels, agents, routing, outbox, .. } = self.0.config;
         let commons = || channels.iter().map(|(id, channel)| (id, &channel.common));
         let telling = commons().filter(|(_, common)| common.notify_reactions);
         Settings {
@@ -165,6 +165,10 @@ impl Wiring<'_> {
             policies: self.policies(),
             templates: self.templates(),
             max_concurrent_turns: routing.max_concurrent_turns as usize,
+            agent_turns: agents
+                .iter()
+                .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.max_concurrent()? as usize)))
+                .collect(),
             delivery_lifetime: outbox.lifetime,
             min_attempts: outbox.min_attempts,
         }

@@ -51,6 +51,8 @@ create unique index events_by_key on events (channel, external_id, revision);
 
 create table turns (
     id blob not null primary key,
+    -- The order in which turns were accepted. Ids do not tell it: the clock may have been set back between two starts.
+    seq integer not null,
     event_id blob not null references events (id),
     conversation_id blob not null references conversations (id),
     session_id blob not null references sessions (id),
@@ -61,12 +63,17 @@ create table turns (
     check ((agent is null) <> (command is null))
 ) strict, without rowid;
 
-create index turns_of_conversation on turns (conversation_id, id);
+create unique index turns_in_order on turns (seq);
+create index turns_of_conversation on turns (conversation_id, seq);
 
 -- What is owed for a turn. `body` is the guard's state machine; the other columns repeat parts of it for searches.
 create table obligations (
     turn_id blob not null primary key references turns (id),
+    seq integer not null,           -- as in turns
     conversation_id blob not null,
+    channel text not null,
+    sender text not null,           -- the platform's id of the person
+    agent text not null,            -- the agent that its next run is for; '' for a command of the gateway
     version integer not null,
     owed integer not null,          -- whether an answer is owed
     state text not null,
@@ -75,20 +82,23 @@ create table obligations (
     overdue_at integer,             -- from when on it counts as overdue, while it is open
     ended_at integer,               -- when it was settled or became undeliverable
     absent integer not null default 0,  -- 1 while its channel is not configured: the turn waits for the channel
+    rank integer not null,          -- the order within the conversation while it waits: seq, later if nothing is owed
+    place integer,                  -- the conversation's place in the channel's line, in the row that runs next in it
     body text not null              -- JSON: Obligation
 ) strict, without rowid;
 
 -- An index whose rows are counted also contains the columns of its condition, so that only the index is read.
-create index obligations_live on obligations (conversation_id, turn_id, owed, overdue_at, absent, ended_at)
+create index obligations_live on obligations (conversation_id, seq, owed, overdue_at, absent, ended_at)
     where ended_at is null;
--- The scheduler steps from one conversation with waiting turns to the next: a conversation with many waiting
--- turns costs no more than any other.
-create index obligations_waiting on obligations (conversation_id, turn_id, work, absent)
-    where work = 'waiting' and absent = 0;
+create index obligations_waiting on obligations (conversation_id, rank, work, absent) where work = 'waiting';
+-- One row for each conversation with waiting turns, so that one with many of them costs no more than any other.
+create unique index obligations_first on obligations (conversation_id) where place is not null;
+create index obligations_line on obligations (channel, agent, place, rank, absent) where place is not null and absent = 0;
+create index obligations_of_person on obligations (channel, sender, owed, place) where work = 'waiting';
 create index obligations_running on obligations (turn_id) where work = 'running' and absent = 0;
-create index obligations_wake on obligations (wake_at) where wake_at is not null and absent = 0;
-create index obligations_absent on obligations (turn_id, absent) where absent = 1;
-create index obligations_undeliverable on obligations (turn_id, state) where state = 'undeliverable';
+create index obligations_wake on obligations (wake_at, seq) where wake_at is not null and absent = 0;
+create index obligations_absent on obligations (seq, absent) where absent = 1;
+create index obligations_undeliverable on obligations (seq, state) where state = 'undeliverable';
 
 create table runs (
     turn_id blob not null references turns (id),
@@ -150,12 +160,13 @@ create index attempts_open on attempts (delivery_id) where ended_at is null;
 
 create table transcript (
     session_id blob not null references sessions (id),
+    seq integer not null,           -- as in turns
     turn_id blob not null references turns (id),
     speaker text not null,          -- person, agent, gateway
     name text,                      -- the sender's name, in chats of several people
     text text not null,
     at integer not null,
-    primary key (session_id, turn_id, speaker)
+    primary key (session_id, seq, speaker)
 ) strict, without rowid;
 
 create table audit (

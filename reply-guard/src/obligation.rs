@@ -179,6 +179,12 @@ impl Obligation {
         matches!(self.work, Work::Running | Work::Late)
     }
 
+    /// The agent that the ladder handed the turn to; `None` for the one that it was routed to.
+    #[must_use]
+    pub fn handoff(&self) -> Option<&str> {
+        self.handoff.as_deref()
+    }
+
     /// How many runs the current agent was given, the one in flight included.
     #[must_use]
     pub const fn runs(&self) -> u32 {

@@ -39,6 +39,7 @@ async fn gateway(rejection: Rejection) -> (Engine, Arc<dyn Store>, TempDir) {
             policies: Policies::default(),
             templates: Templates::default(),
             max_concurrent_turns: 1,
+            agent_turns: HashMap::new(),
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
         },

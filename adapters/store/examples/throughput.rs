@@ -101,7 +101,9 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         }),
     };
     let stored = store.accept(vec![new], None).await.expect("the event is accepted");
-    let [Stored::Turn { conversation: conversation_id, session, .. }] = stored[..] else { panic!("the event is new") };
+    let [Stored::Turn { seq, conversation: conversation_id, session, .. }] = stored[..] else {
+        panic!("the event is new")
+    };
 
     let answer = "It is sunny, with a light wind from the west.";
     let _ = obligation.on(Event::Outcome(Outcome::Reply(Reply::text(answer))), &policy, now);
@@ -109,6 +111,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
     let line = |speaker, text: &str| TranscriptLine {
         session,
         turn: id,
+        seq,
         line: HistoryLine { speaker, name: None, text: text.to_owned(), at: now },
     };
     let transition = Transition {

@@ -79,8 +79,8 @@ impl Call<'_> {
     pub(super) async fn open_before(&self) -> Result<Vec<TurnRecord>, StoreError> {
         let mut open = Vec::new();
         for id in self.store.open_turns(self.turn.conversation).await? {
-            if id < self.turn.id
-                && let Some(turn) = self.store.turn(id).await?
+            if let Some(turn) = self.store.turn(id).await?
+                && turn.seq < self.turn.seq
                 && !turn.handler.is_gateway()
             {
                 open.push(turn);

@@ -116,9 +116,9 @@ impl<L: Layer> Turns for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.next_waiting(conversation)).await
     }
-    async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+    async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
         let pass = self.layer.before_read().await;
-        self.layer.finish(pass, self.store.waiting(after, limit)).await
+        self.layer.finish(pass, self.store.waiting(limit)).await
     }
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -252,7 +252,7 @@ impl Turns for NullStore {
     async fn next_waiting(&self, _conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
         Ok(None)
     }
-    async fn waiting(&self, _after: Option<ConversationId>, _limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+    async fn waiting(&self, _limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
         Ok(Vec::new())
     }
     async fn runs_left(&self, _owner: OwnerId, _after: Option<TurnId>, _limit: u32) -> Result<Vec<TurnId>, StoreError> {

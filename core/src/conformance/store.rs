@@ -26,7 +26,7 @@ use crate::{
         event::{Directed, InboundEvent, Sender, SenderKind},
         ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
-        turn::{Handler, Version},
+        turn::{Handler, TurnSeq, Version},
     },
     ports::store::{
         Store,
@@ -100,6 +100,11 @@ macro_rules! store_conformance {
             fetching_is_remarked_once
             what_waits_is_found
             a_long_line_is_one_row
+            a_person_with_many_conversations_waits_longer
+            what_is_owed_is_first_in_the_line
+            each_channel_and_agent_has_a_line
+            a_turn_that_is_handed_over_waits_for_its_new_agent
+            the_order_is_that_of_acceptance_whatever_the_ids
             what_runs_is_found
             what_is_due_is_found
             what_is_open_is_found
@@ -202,6 +207,7 @@ async fn accept_one(store: &dyn Store, event: NewEvent) -> Stored {
 #[derive(Clone, Debug)]
 struct Turn {
     id: TurnId,
+    seq: TurnSeq,
     version: Version,
     obligation: Obligation,
     place: ConversationRef,
@@ -216,8 +222,8 @@ impl Turn {
         let new = new_turn(event);
         let NewTurn { id, obligation, .. } = new.turn.clone().expect("it has a turn");
         match accept_one(store, new).await {
-            Stored::Turn { conversation, session, .. } => {
-                Self { id, version: 1, obligation, place, conversation, session }
+            Stored::Turn { seq, conversation, session, .. } => {
+                Self { id, seq, version: 1, obligation, place, conversation, session }
             }
             other => panic!("the event should be a turn, and is {other:?}"),
         }

@@ -57,6 +57,7 @@ impl Life {
             )
         };
         let turn = TurnRecord {
+            seq: 1,
             id: uuid(1).into(),
             version: 1,
             obligation: Obligation::open(owed, &policy, None, now),

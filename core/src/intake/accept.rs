@@ -150,7 +150,7 @@ impl Acceptor {
         let stored = match self.store_events(events, cursor, &mut routed).await {
             Ok(stored) => stored,
             Err(error) => {
-                routed.into_iter().filter_map(|routed| routed.slot).for_each(|slot| slot.release(false));
+                routed.into_iter().filter_map(|routed| routed.slot).for_each(Slot::release);
                 return Err(error.into());
             }
         };
@@ -202,11 +202,11 @@ impl Acceptor {
             if Some(slot.conversation()) == conversation {
                 return Some(slot);
             }
-            slot.release(false);
+            slot.release();
             None
         });
         match (stored, turn) {
-            (Stored::Turn { conversation, session, has_history }, Some(turn)) => {
+            (Stored::Turn { seq, conversation, session, has_history }, Some(turn)) => {
                 let id = turn.id;
                 if let Some(wake_at) = turn.obligation.wake_at() {
                     self.timer.wake_at(wake_at);
@@ -214,6 +214,7 @@ impl Acceptor {
                 let expected = turn.conversation;
                 let turn = TurnRecord {
                     id,
+                    seq,
                     version: 1,
                     obligation: turn.obligation,
                     conversation,
@@ -262,7 +263,7 @@ impl Acceptor {
                     ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
                 });
             }
-            (None, None) => self.scheduler.slots.enqueue(turn.conversation),
+            (None, None) => self.scheduler.enqueue(&turn),
         }
     }
 }

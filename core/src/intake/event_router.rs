@@ -24,7 +24,7 @@ use crate::{
         },
     },
     router::{self, Route},
-    scheduler::slots::{Slot, Slots},
+    scheduler::slots::{Permit, Slot, Slots},
 };
 
 /// Decides what events become.
@@ -76,14 +76,13 @@ impl EventRouter {
         };
         let conversation = self.addresses.resolve(&event.conversation).await?;
         // A command does not wait: it acts on the turns that run and wait in its conversation.
-        let may_wait = !handler.is_gateway();
-        let slot = if !(may_wait && may_begin) {
-            None
-        } else if event.more_within.is_some() {
-            self.slots.try_reserve(conversation, id)
-        } else {
-            self.slots.try_take(conversation, id)
-        };
+        let slot = handler.agent().filter(|_| may_begin).and_then(|agent| {
+            if event.more_within.is_some() {
+                return self.slots.try_reserve(conversation, id, agent);
+            }
+            let permit = Permit { agent: agent.clone(), channel: event.conversation.channel.clone() };
+            self.slots.try_take(conversation, id, &permit)
+        });
         Ok(self.open(id, Arc::new(event), handler, expectation, conversation, slot))
     }
 

@@ -9,6 +9,7 @@ use crate::{
     hub::Hub,
     lifecycle::Lifecycle,
     model::{
+        agent::AgentName,
         turn::TurnRecord,
         view::{Shown, TurnStatus, TurnView},
     },
@@ -28,8 +29,8 @@ pub(super) struct Consequences {
     pub(super) shown: Option<Shown>,
     /// There are deliveries to send.
     pub(super) has_deliveries: bool,
-    /// The turn waits for another run.
-    pub(super) runs_again: bool,
+    /// The turn waits for another run, of this agent.
+    pub(super) runs_again: Option<AgentName>,
     /// The number of the run that goes on past its deadline.
     pub(super) run_goes_on: Option<u32>,
     /// The number of the run to stop.
@@ -64,8 +65,8 @@ impl ConsequenceExecutor {
         if let Some(run) = stop_run {
             self.slots.stop_run(after.conversation, after.id, run);
         }
-        if runs_again {
-            self.slots.enqueue(after.conversation);
+        if let Some(agent) = runs_again {
+            self.slots.enqueue(after.conversation, &agent);
         }
         if has_deliveries {
             self.lanes.open(after.conversation);

@@ -16,6 +16,7 @@ use crate::{
     model::{
         agent::AgentName,
         capabilities::Receipts,
+        conversation::ChannelId,
         ids::{OwnerId, TurnId},
         settings::Settings,
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -45,11 +46,19 @@ impl DecisionContext {
     /// The handler of a turn: the one that it was routed to, or, if that agent is no longer configured, its channel's
     /// current agent.
     fn handler_of(&self, turn: &TurnRecord) -> Handler {
-        let is_known = turn.handler.agent().is_none_or(|agent| self.agents.contains(agent));
-        if is_known {
-            return turn.handler.clone();
-        }
-        Handler::Agent(self.settings.agent(&turn.event.conversation.channel).clone())
+        let current = |agent| self.agent_or_current(agent, &turn.event.conversation.channel).clone();
+        turn.handler.agent().map_or_else(|| turn.handler.clone(), |agent| Handler::Agent(current(agent)))
+    }
+
+    /// The agent that the next run of a turn is for, in whose place it waits.
+    pub(crate) fn next_agent(&self, turn: &TurnRecord) -> &AgentName {
+        let agent = turn.obligation.handoff().or(turn.handler.agent().map(AsRef::as_ref));
+        self.agent_or_current(agent.unwrap_or_default(), &turn.event.conversation.channel)
+    }
+
+    /// The agent with this name, or, if it is not configured, the current agent of `channel`.
+    pub(crate) fn agent_or_current(&self, name: &str, channel: &ChannelId) -> &AgentName {
+        self.agents.get(name).unwrap_or_else(|| self.settings.agent(channel))
     }
 }
 
@@ -126,7 +135,7 @@ impl<'a> Transaction<'a> {
                     }
                     Effect::Withdraw { claim } => self.withdraw(turn.id, claim),
                     Effect::Run { agent, attempt } => decided.run = Some(self.start_run(&mut turn, agent, attempt)),
-                    Effect::RunAgain => consequences.runs_again = true,
+                    Effect::RunAgain => consequences.runs_again = Some(self.context.next_agent(&turn).clone()),
                     Effect::RunGoesOn => consequences.run_goes_on = Some(turn.runs),
                     Effect::StopRun => consequences.stop_run = Some(turn.runs),
                     Effect::Resend { labelled, .. } => self.resend(labelled),

@@ -54,6 +54,8 @@ pub struct Settings {
     pub templates: Templates,
     /// The number of turns that run at once; the others wait as rows.
     pub max_concurrent_turns: usize,
+    /// How many of them may be turns of each agent. An agent without an entry has no bound of its own.
+    pub agent_turns: HashMap<AgentName, usize>,
     /// The minimum age at which a failing delivery becomes a dead letter; it also needs `min_attempts`.
     pub delivery_lifetime: Duration,
     /// The minimum number of attempts before a failing delivery becomes a dead letter.
@@ -78,6 +80,16 @@ impl Settings {
     #[must_use]
     pub fn agent(&self, channel: &ChannelId) -> &AgentName {
         self.channel_agents.get(channel).unwrap_or(&self.default_agent)
+    }
+
+    /// The agents that turns are routed to; some come more than once.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = &AgentName> {
+        self.channel_agents.values().chain([&self.default_agent])
+    }
+
+    /// How many turns of an agent run at once.
+    pub(crate) fn agent_turns(&self, agent: &AgentName) -> usize {
+        self.agent_turns.get(agent).copied().unwrap_or(self.max_concurrent_turns)
     }
 }
 

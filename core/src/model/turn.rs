@@ -50,11 +50,17 @@ impl fmt::Display for Handler {
 /// The version of a turn's obligation: 1 when opened, one more with each change. Compare-and-swap compares it.
 pub type Version = i64;
 
+/// The place of a turn in the order in which the store accepted turns. Ids do not tell this order: the clock may have
+/// been set back between two starts.
+pub type TurnSeq = i64;
+
 /// A turn with everything that the guard's decision on it needs.
 #[derive(Clone, Debug)]
 pub struct TurnRecord {
     /// The turn's id.
     pub id: TurnId,
+    /// When it was accepted, compared to other turns.
+    pub seq: TurnSeq,
     /// The version of `obligation` that was read.
     pub version: Version,
     /// The guard's state for the turn.

@@ -261,6 +261,7 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
     let line = |speaker, text: &str, at| TranscriptLine {
         session: turn.session,
         turn: turn.id,
+        seq: turn.seq,
         line: HistoryLine { speaker, name: None, text: text.to_owned(), at },
     };
     let speaker = match signal.kind() {

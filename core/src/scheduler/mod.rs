@@ -1,13 +1,34 @@
-//! Decides which conversation runs next. Each runs one turn at a time; the other turns wait as rows.
+//! Decides which turn runs next. A conversation runs one turn at a time; the other turns wait as rows.
 //!
 //! Memory holds a slot for each conversation that has a turn running, and nothing of the turns that wait. Permits
-//! bound how many turns run at once. When all are taken, the scheduler goes through the conversations with waiting
-//! rows in rounds: as permits become free, each conversation gets a slot once per round, the longest waiting of a
-//! page first.
+//! bound how many turns run at once, in all and of each agent. While permits are left, a turn runs as soon as it is
+//! accepted. When turns wait, the permits that become free are given out by these rules, the first of which counts
+//! most:
+//!
+//! 1. A turn waits for its own agent's permits only: an agent that hangs keeps no turn of another agent waiting.
+//! 2. A turn that is owed an answer goes before talk that is not. Talk lets [`AMBIENT_LAG`] later turns pass, and then
+//!    takes part like any other: it is run in the end.
+//! 3. The channel with the fewest running turns is next; of several, the one that was given a permit the longest ago.
+//! 4. Within a channel, the conversation is next whose first waiting turn came first. A person's next conversation, and
+//!    the next turn of the same one, takes its place [`PERSON_STEP`] turns later: of `n` turns that a person has waiting,
+//!    no more than the first, and one for every [`PERSON_STEP`] turns that were accepted since, run before the first
+//!    turn of somebody else.
+//!
+//! So a new conversation overtakes nobody's first turn, and every turn is overtaken by a bounded number of others.
+//!
+//! Within a conversation turns run in the order in which they came, those that are owed an answer first.
+//!
+//! [`AMBIENT_LAG`]: crate::ports::store::record::AMBIENT_LAG
+//! [`PERSON_STEP`]: crate::ports::store::record::PERSON_STEP
 
 pub(crate) mod slots;
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use rejoinder_guard::{CancelledBy, Event};
@@ -19,18 +40,15 @@ use crate::{
         trigger::{Run, Trigger},
     },
     lifecycle::Lifecycle,
-    model::{ids::TurnId, turn::TurnRecord},
+    model::{agent::AgentName, ids::TurnId, turn::TurnRecord},
     pauses,
     ports::{
         clock::SharedClock,
         store::{Store, StoreError, record::WaitingTurn},
     },
-    scheduler::slots::{Slot, Slots},
+    scheduler::slots::{Line, Permit, Slot, Slots},
     worker::Worker,
 };
-
-/// The number of conversations with waiting rows read at once.
-const PAGE: u32 = 1024;
 
 /// Gives slots to conversations with waiting turns, and runs these turns.
 pub(crate) struct Scheduler {
@@ -51,7 +69,7 @@ impl Scheduler {
             if slot.take_more() {
                 scheduler.run_waiting_turns(slot).await;
             } else {
-                slot.release(false);
+                slot.release();
             }
         });
     }
@@ -59,6 +77,11 @@ impl Scheduler {
     /// Runs the turns that wait in the conversation of a slot.
     pub(crate) fn run_waiting(self: &Arc<Self>, slot: Slot) {
         self.spawn(move |scheduler| scheduler.run_waiting_turns(slot));
+    }
+
+    /// Notes that a turn waits for its run.
+    pub(crate) fn enqueue(&self, turn: &TurnRecord) {
+        self.slots.enqueue(turn.conversation, self.ledger.context.next_agent(turn));
     }
 
     /// Spawns a task that holds a slot. If it panics, dropping the slot makes the scheduler look for waiting rows.
@@ -74,8 +97,7 @@ impl Scheduler {
         });
     }
 
-    /// Runs the turns that wait in the conversation of `slot`, oldest first, until none is left or other conversations
-    /// wait for a slot.
+    /// Runs the turns that wait in the conversation of `slot`, in their order, until none is left or others are next.
     async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot) {
         let mut waited_for = None;
         while !self.lifecycle.stopping.is_cancelled() {
@@ -91,7 +113,7 @@ impl Scheduler {
                 if slot.take_more() {
                     continue;
                 }
-                return slot.release(false);
+                return slot.release();
             };
             if let Some(pause) = self.time_to_grow(&turn).filter(|_| waited_for != Some(turn.id)) {
                 // Only once per turn: a time given by an adapter must not block the conversation forever.
@@ -100,30 +122,27 @@ impl Scheduler {
                 self.lifecycle.pause_unless_stopping(pause).await;
                 continue;
             }
-            if !slot.acquire().await {
-                break;
+            let agent = self.ledger.context.next_agent(&turn).clone();
+            let permit = Permit { agent, channel: turn.event.conversation.channel.clone() };
+            if !slot.acquire(&permit) {
+                return slot.leave_to(permit.agent);
             }
             let id = turn.id;
             if !self.begin(turn, &mut slot).await {
                 warn!(turn = %id, "a waiting turn did not begin, retrying");
                 self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
             }
-            if self.slots.is_behind() {
-                // Turns of other conversations have waited longer than the next one here.
-                return slot.release(true);
-            }
         }
-        slot.release(true);
     }
 
     /// Runs a turn until it ends, or goes on past its deadline without the slot.
     async fn run_turn(&self, slot: &mut Slot, turn: TurnRecord, run: Run) {
-        let (id, worker, stop) = (turn.id, Arc::clone(&self.worker), slot.stop().clone());
+        let (worker, stop) = (Arc::clone(&self.worker), slot.stop().clone());
         let mut running = Box::pin(async move { worker.run(turn, run, &stop).await });
         tokio::select! {
             () = &mut running => {}
             () = slot.late().cancelled() => {
-                let late = slot.leave_run(id);
+                let late = slot.leave_run();
                 self.lifecycle.work.spawn(async move {
                     running.await;
                     drop(late);
@@ -174,47 +193,37 @@ impl Scheduler {
         self.ledger.decide_until_stored(turn, deleted, Trigger::Event).await.is_some()
     }
 
-    /// Gives free slots to conversations with waiting turns, until the gateway stops.
+    /// Gives free permits to conversations with waiting turns, until the gateway stops.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
-            while let Some(mark) = self.slots.mark() {
-                if let Err(error) = self.schedule_waiting().await {
-                    warn!(%error, "cannot read waiting turns, retrying");
-                    self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
-                } else if self.slots.caught_up(mark) {
-                    break;
-                }
-                if self.lifecycle.stopping.is_cancelled() {
-                    return;
-                }
-            }
             tokio::select! {
-                () = self.slots.fallen_behind() => {}
+                () = self.slots.someone_is_next() => {}
                 () = self.lifecycle.stopping.cancelled() => return,
+            }
+            if let Err(error) = self.schedule_waiting().await {
+                warn!(%error, "cannot read waiting turns, retrying");
+                self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
             }
         }
     }
 
-    /// Goes once through the conversations with waiting rows, and takes a slot for each that holds none, waiting for
-    /// permits.
+    /// Reads the conversations with waiting turns, and gives slots to those that are next.
     async fn schedule_waiting(self: &Arc<Self>) -> Result<(), StoreError> {
-        let mut after = None;
-        loop {
-            let mut page = self.store.waiting(after, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.conversation);
-            page.sort_unstable_by_key(|waiting| waiting.turn);
-            for WaitingTurn { turn, conversation } in page {
-                if self.slots.note_more(conversation) {
-                    continue;
-                }
-                let Some(permit) = self.slots.acquire().await else { return Ok(()) };
-                match self.slots.take_with(conversation, turn, permit) {
-                    Some(slot) => self.run_waiting(slot),
-                    // Another task took the slot meanwhile and may not know of the waiting rows.
-                    None => self.slots.enqueue(conversation),
-                }
-            }
+        let round = self.slots.begin_round();
+        let waiting = self.store.waiting(round.limit).await?;
+        let context = &self.ledger.context;
+        let agent_of = |waiting: &WaitingTurn| context.agent_or_current(&waiting.agent, &waiting.channel).clone();
+        let mut lines: Vec<Line> =
+            waiting.into_iter().map(|waiting| Line { agent: agent_of(&waiting), waiting }).collect();
+        let mut found: HashMap<AgentName, u32> = HashMap::new();
+        lines.iter().for_each(|line| *found.entry(line.agent.clone()).or_default() += 1);
+        while let Some(slot) = self.slots.take_next(&mut lines) {
+            self.run_waiting(slot);
         }
+        // What is left waits for a permit, and there may be more than was read.
+        let unread = found.into_iter().filter(|(_, count)| *count >= round.limit).map(|(agent, _)| agent);
+        let waiting: HashSet<AgentName> = lines.into_iter().map(|line| line.agent).chain(unread).collect();
+        self.slots.end_round(&round, &waiting);
+        Ok(())
     }
 }

@@ -1,35 +1,59 @@
-//! Slots, the right to run turns: one per conversation, with a bound on how many run at once.
+//! Slots, the right to run turns: one per conversation, within the bounds of the gateway and of each agent.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use dashmap::{DashMap, Entry};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    model::ids::{ConversationId, TurnId},
-    ports::clock::SharedClock,
+    model::{
+        agent::AgentName,
+        conversation::ChannelId,
+        ids::{ConversationId, TurnId},
+    },
+    ports::{clock::SharedClock, store::record::WaitingTurn},
 };
 
-/// The conversations that hold a slot. Memory holds nothing of the turns that wait.
+/// The conversations that hold a slot, and the permits that bound how many of them run a turn. Memory holds nothing of
+/// the turns that wait.
 pub(crate) struct Slots {
-    held: DashMap<ConversationId, Held>,
-    /// Runs that go on past their deadline, without a slot: the turns behind them do not wait for them.
-    late: DashMap<TurnId, HeldRun>,
-    free: Arc<Semaphore>,
-    /// 0: every conversation with waiting rows holds a slot. Otherwise the scheduler must go through the rows, and no
-    /// new turn may take a slot before those that wait. It counts up, so that the scheduler notices rows that came
-    /// during its round.
-    behind: AtomicU64,
+    state: Mutex<State>,
     wake: Notify,
     stopping: CancellationToken,
     clock: SharedClock,
+}
+
+struct State {
+    held: HashMap<ConversationId, Held>,
+    /// Runs that go on past their deadline, without a slot: the turns behind them do not wait for them.
+    late: HashMap<TurnId, HeldRun>,
+    /// The permits of the gateway that are left.
+    free: usize,
+    agents: HashMap<AgentName, AgentPermits>,
+    channels: HashMap<ChannelId, ChannelPermits>,
+    /// How many permits were given so far.
+    given: u64,
+}
+
+struct AgentPermits {
+    /// The permits of the agent that are left.
+    free: usize,
+    /// 0: every conversation whose next turn is for this agent holds a slot. Otherwise the scheduler must look for
+    /// rows, and no new turn may run before those that wait. It counts up, so that the scheduler notices rows that
+    /// came during its round.
+    behind: u64,
+}
+
+#[derive(Default)]
+struct ChannelPermits {
+    /// How many of its turns run.
+    running: usize,
+    /// The number of the last permit that it was given.
+    last: u64,
 }
 
 /// A run that can be stopped.
@@ -48,12 +72,21 @@ struct HeldRun {
 /// The state of a slot that is held.
 struct Held {
     run: HeldRun,
-    /// Whether more rows of this conversation wait.
-    more: bool,
+    /// The agents of further rows of this conversation that came since the holder looked.
+    more: HashSet<AgentName>,
+    /// `None` while the slot is only reserved: a slot without a permit does not count against the bounds.
+    permit: Option<Permit>,
 }
 
-/// A conversation's slot. [`release`](Self::release) gives it back; if it is dropped without, as in a panic, the
-/// scheduler looks for waiting rows.
+/// The right to run one turn of an agent.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Permit {
+    pub(crate) agent: AgentName,
+    pub(crate) channel: ChannelId,
+}
+
+/// A conversation's slot. It is given back with [`release`](Self::release) or [`leave_to`](Self::leave_to); if it is
+/// dropped without, as in a panic, the scheduler looks for waiting rows of every agent.
 pub(crate) struct Slot {
     slots: Arc<Slots>,
     conversation: ConversationId,
@@ -61,69 +94,103 @@ pub(crate) struct Slot {
     /// affect it.
     stop: CancellationToken,
     late: CancellationToken,
-    /// `None` while the slot is only reserved: a slot without a permit does not count against the bound.
-    permit: Option<OwnedSemaphorePermit>,
-    /// Whether rows may wait when the slot is given back. True until [`release`](Self::release) says otherwise.
-    leaves_rows: bool,
+    /// Whether no turn began since the permit was given.
+    is_fresh: bool,
+    left: Left,
+}
+
+/// The rows of its conversation that wait when a slot is given back, as far as its holder knows.
+enum Left {
+    Unknown,
+    Nothing,
+    For(AgentName),
+}
+
+/// A conversation whose next turn waits for a run of `agent`.
+pub(crate) struct Line {
+    pub(crate) waiting: WaitingTurn,
+    pub(crate) agent: AgentName,
+}
+
+/// A round of the scheduler: what it must look for, and how much.
+pub(crate) struct Round {
+    /// The agents with waiting rows, each with its mark.
+    agents: Vec<(AgentName, u64)>,
+    /// How many conversations of each channel and agent to read: more than can hold a slot.
+    pub(crate) limit: u32,
 }
 
 impl Slots {
-    /// `count`: the number of turns that run at once.
-    pub(crate) fn new(count: usize, stopping: CancellationToken, clock: SharedClock) -> Self {
-        Self {
-            held: DashMap::new(),
-            late: DashMap::new(),
-            free: Arc::new(Semaphore::new(count)),
-            // Not 0: the scheduler first looks for rows of an earlier process.
-            behind: AtomicU64::new(1),
-            wake: Notify::new(),
-            stopping,
-            clock,
-        }
+    /// `total`: the number of turns that run at once. `agents`: how many of them may be turns of each agent.
+    pub(crate) fn new(
+        total: usize,
+        agents: impl IntoIterator<Item = (AgentName, usize)>,
+        stopping: CancellationToken,
+        clock: SharedClock,
+    ) -> Self {
+        // Not 0: the scheduler first looks for rows of an earlier process.
+        let agents = agents.into_iter().map(|(agent, free)| (agent, AgentPermits { free, behind: 1 }));
+        let state = State {
+            held: HashMap::new(),
+            late: HashMap::new(),
+            free: total,
+            agents: agents.collect(),
+            channels: HashMap::new(),
+            given: 0,
+        };
+        Self { state: Mutex::new(state), wake: Notify::new(), stopping, clock }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the slot of `conversation` for the first run of `turn`, if it is free, a permit is left, and no other
     /// conversation waits for one.
-    pub(crate) fn try_take(self: &Arc<Self>, conversation: ConversationId, turn: TurnId) -> Option<Slot> {
-        if self.is_behind() {
-            return None;
-        }
-        self.take(conversation, turn, || Arc::clone(&self.free).try_acquire_owned().ok().map(Some))
-    }
-
-    /// As [`try_take`](Self::try_take), but without a permit: [`Slot::acquire`] gets it later.
-    pub(crate) fn try_reserve(self: &Arc<Self>, conversation: ConversationId, turn: TurnId) -> Option<Slot> {
-        if self.is_behind() {
-            return None;
-        }
-        self.take(conversation, turn, || Some(None))
-    }
-
-    /// Takes the slot of `conversation` with a permit from [`acquire`](Self::acquire). `None` if it is held.
-    pub(crate) fn take_with(
+    pub(crate) fn try_take(
         self: &Arc<Self>,
         conversation: ConversationId,
         turn: TurnId,
-        permit: OwnedSemaphorePermit,
+        permit: &Permit,
     ) -> Option<Slot> {
-        self.take(conversation, turn, || Some(Some(permit)))
+        let mut state = self.state();
+        if !state.may_take(&permit.agent) {
+            return None;
+        }
+        self.take(&mut state, conversation, turn, Some(permit))
+    }
+
+    /// As [`try_take`](Self::try_take), but without a permit: [`Slot::acquire`] gets it later.
+    pub(crate) fn try_reserve(
+        self: &Arc<Self>,
+        conversation: ConversationId,
+        turn: TurnId,
+        agent: &AgentName,
+    ) -> Option<Slot> {
+        let mut state = self.state();
+        if !state.may_take(agent) {
+            return None;
+        }
+        self.take(&mut state, conversation, turn, None)
     }
 
     fn take(
         self: &Arc<Self>,
+        state: &mut State,
         conversation: ConversationId,
         turn: TurnId,
-        permit: impl FnOnce() -> Option<Option<OwnedSemaphorePermit>>,
+        permit: Option<&Permit>,
     ) -> Option<Slot> {
-        if self.stopping.is_cancelled() {
+        if self.stopping.is_cancelled() || state.held.contains_key(&conversation) {
             return None;
         }
-        let Entry::Vacant(vacant) = self.held.entry(conversation) else { return None };
-        let permit = permit()?;
+        if let Some(permit) = permit {
+            state.give(permit);
+        }
         let run = self.run(turn, 1);
         let (stop, late) = (run.stop.clone(), run.late.clone());
-        vacant.insert(Held { run, more: false });
-        Some(Slot { slots: Arc::clone(self), conversation, stop, late, permit, leaves_rows: true })
+        state.held.insert(conversation, Held { run, more: HashSet::new(), permit: permit.cloned() });
+        Some(Slot { slots: Arc::clone(self), conversation, stop, late, is_fresh: true, left: Left::Unknown })
     }
 
     fn run(&self, turn: TurnId, number: u32) -> HeldRun {
@@ -131,76 +198,167 @@ impl Slots {
         HeldRun { turn, number, began, stop: CancellationToken::new(), late: CancellationToken::new() }
     }
 
-    /// Waits for a permit. `None` if the gateway is stopping.
-    pub(crate) async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
-        tokio::select! {
-            permit = Arc::clone(&self.free).acquire_owned() => permit.ok(),
-            () = self.stopping.cancelled() => None,
+    /// Notes that a row of `conversation` waits for a run of `agent`: the holder of its slot runs it, or the scheduler
+    /// finds it.
+    pub(crate) fn enqueue(&self, conversation: ConversationId, agent: &AgentName) {
+        let mut state = self.state();
+        if let Some(held) = state.held.get_mut(&conversation) {
+            held.more.insert(agent.clone());
+            return;
         }
+        state.fall_behind(agent);
+        self.wake_if_someone_is_next(&state);
     }
 
-    /// Notes that rows of `conversation` wait for a run: the holder of its slot runs them, or the scheduler finds them.
-    pub(crate) fn enqueue(&self, conversation: ConversationId) {
-        if !self.note_more(conversation) {
-            self.fall_behind();
-        }
-    }
-
-    /// Notifies the holder of the slot of `conversation` that more rows wait; `false` if the slot is free.
-    pub(crate) fn note_more(&self, conversation: ConversationId) -> bool {
-        self.held.get_mut(&conversation).is_some_and(|mut held| {
-            held.more = true;
-            true
-        })
-    }
-
-    /// Notes that rows wait which no holder of a slot knows of.
+    /// Notes that rows of any agent may wait which no holder of a slot knows of.
     pub(crate) fn fall_behind(&self) {
-        self.behind.fetch_add(1, Ordering::SeqCst);
-        self.wake.notify_one();
+        let mut state = self.state();
+        state.agents.values_mut().for_each(|agent| agent.behind += 1);
+        self.wake_if_someone_is_next(&state);
     }
 
-    pub(crate) fn is_behind(&self) -> bool {
-        self.behind.load(Ordering::SeqCst) != 0
+    fn wake_if_someone_is_next(&self, state: &State) {
+        if state.is_someone_next() {
+            self.wake.notify_one();
+        }
     }
 
-    /// Returns after [`fall_behind`](Self::fall_behind) was called.
-    pub(crate) async fn fallen_behind(&self) {
-        self.wake.notified().await;
+    /// Returns when a turn waits that may run.
+    pub(crate) async fn someone_is_next(&self) {
+        while !self.state().is_someone_next() {
+            self.wake.notified().await;
+        }
     }
 
-    /// The mark to pass to [`caught_up`](Self::caught_up) after a round; `None`: there is nothing to do.
-    pub(crate) fn mark(&self) -> Option<u64> {
-        Some(self.behind.load(Ordering::SeqCst)).filter(|behind| *behind != 0)
+    /// Begins a round of the scheduler.
+    pub(crate) fn begin_round(&self) -> Round {
+        let state = self.state();
+        let behind = state.agents.iter().filter(|(_, permits)| permits.behind != 0);
+        Round {
+            agents: behind.map(|(agent, permits)| (agent.clone(), permits.behind)).collect(),
+            limit: u32::try_from(state.held.len() + state.free + 1).unwrap_or(u32::MAX),
+        }
     }
 
-    /// Ends a round that began at `mark`; `false` if more rows came meanwhile.
-    pub(crate) fn caught_up(&self, mark: u64) -> bool {
-        self.behind.compare_exchange(mark, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    /// Takes the slot of the conversation that is next, and removes it from `lines`, as well as those before it that
+    /// hold a slot already. `None` if no conversation of `lines` may run a turn.
+    pub(crate) fn take_next(self: &Arc<Self>, lines: &mut Vec<Line>) -> Option<Slot> {
+        let mut state = self.state();
+        loop {
+            let next = state.next(lines)?;
+            let Line { waiting, agent } = lines.swap_remove(next);
+            if let Some(held) = state.held.get_mut(&waiting.conversation) {
+                // It may not know of the row.
+                held.more.insert(agent);
+                continue;
+            }
+            let permit = Permit { agent, channel: waiting.channel };
+            return self.take(&mut state, waiting.conversation, waiting.turn, Some(&permit));
+        }
+    }
+
+    /// Ends a round. Agents that are not among `waiting` have no more rows, unless some came meanwhile.
+    pub(crate) fn end_round(&self, round: &Round, waiting: &HashSet<AgentName>) {
+        let mut state = self.state();
+        for (agent, mark) in &round.agents {
+            if let Some(permits) = state.agents.get_mut(agent)
+                && permits.behind == *mark
+                && !waiting.contains(agent)
+            {
+                permits.behind = 0;
+            }
+        }
     }
 
     /// Stops run `run` of `turn`, if it holds the slot of `conversation` or goes on without one.
     pub(crate) fn stop_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
-        if let Some(found) = self.find(conversation, turn).filter(|found| found.number == run) {
+        if let Some(found) = self.state().find(conversation, turn).filter(|found| found.number == run) {
             found.stop.cancel();
         }
     }
 
     /// Lets run `run` of `turn` go on without the slot of `conversation`.
     pub(crate) fn let_go_on(&self, conversation: ConversationId, turn: TurnId, run: u32) {
-        if let Some(found) = self.find(conversation, turn).filter(|found| found.number == run) {
+        if let Some(found) = self.state().find(conversation, turn).filter(|found| found.number == run) {
             found.late.cancel();
         }
     }
 
     /// How long the run of `turn` has taken, if one is in flight.
     pub(crate) fn ran(&self, conversation: ConversationId, turn: TurnId) -> Option<Duration> {
-        self.find(conversation, turn).map(|run| self.clock.uptime().saturating_sub(run.began))
+        let uptime = self.clock.uptime();
+        self.state().find(conversation, turn).map(|run| uptime.saturating_sub(run.began))
+    }
+}
+
+impl State {
+    /// The run of `turn` that holds the slot of `conversation`, or goes on without one.
+    fn find(&self, conversation: ConversationId, turn: TurnId) -> Option<&HeldRun> {
+        let held = self.held.get(&conversation).map(|held| &held.run).filter(|run| run.turn == turn);
+        held.or_else(|| self.late.get(&turn))
     }
 
-    fn find(&self, conversation: ConversationId, turn: TurnId) -> Option<HeldRun> {
-        let held = self.held.get(&conversation).map(|held| held.run.clone()).filter(|run| run.turn == turn);
-        held.or_else(|| self.late.get(&turn).map(|run| run.clone()))
+    /// Whether turns wait that may run now. New turns do not run before them.
+    fn is_someone_next(&self) -> bool {
+        self.free > 0 && self.agents.values().any(|agent| agent.behind > 0 && agent.free > 0)
+    }
+
+    fn has_permit(&self, agent: &AgentName) -> bool {
+        self.free > 0 && self.agents.get(agent).is_some_and(|agent| agent.free > 0)
+    }
+
+    /// Whether a new turn of `agent` may run now.
+    fn may_take(&self, agent: &AgentName) -> bool {
+        self.has_permit(agent) && !self.is_someone_next()
+    }
+
+    /// Whether a turn waits that could run with a permit of `agent`.
+    fn is_contended(&self, agent: &AgentName) -> bool {
+        let waits = |(name, permits): (&AgentName, &AgentPermits)| {
+            permits.behind > 0 && (name == agent || (self.free == 0 && permits.free > 0))
+        };
+        self.agents.iter().any(waits)
+    }
+
+    fn fall_behind(&mut self, agent: &AgentName) {
+        if let Some(permits) = self.agents.get_mut(agent) {
+            permits.behind += 1;
+        }
+    }
+
+    fn give(&mut self, permit: &Permit) {
+        self.free -= 1;
+        if let Some(agent) = self.agents.get_mut(&permit.agent) {
+            agent.free -= 1;
+        }
+        self.given += 1;
+        let channel = self.channels.entry(permit.channel.clone()).or_default();
+        channel.running += 1;
+        channel.last = self.given;
+    }
+
+    fn take_back(&mut self, permit: &Permit) {
+        self.free += 1;
+        if let Some(agent) = self.agents.get_mut(&permit.agent) {
+            agent.free += 1;
+        }
+        if let Some(channel) = self.channels.get_mut(&permit.channel) {
+            channel.running -= 1;
+        }
+    }
+
+    /// The line that is next, by the rules of the [scheduler](super).
+    fn next(&self, lines: &[Line]) -> Option<usize> {
+        let may_run = || lines.iter().enumerate().filter(|(_, line)| self.has_permit(&line.agent));
+        let owed = may_run().filter(|(_, line)| line.waiting.owed).map(|(_, line)| line.waiting.rank).min();
+        let key = |line: &Line| {
+            let waiting = &line.waiting;
+            let yields = !waiting.owed && owed.is_some_and(|owed| owed < waiting.rank);
+            let channel = self.channels.get(&waiting.channel);
+            let share = channel.map_or((0, 0), |channel| (channel.running, channel.last));
+            (yields, share, waiting.place, waiting.rank)
+        };
+        may_run().min_by_key(|(_, line)| key(line)).map(|(index, _)| index)
     }
 }
 
@@ -215,12 +373,14 @@ impl Slot {
         &self.late
     }
 
-    /// The late run of `turn`, with the permit that it needs; the slot is free for the next turn.
-    pub(crate) fn leave_run(&mut self, turn: TurnId) -> LateRun {
-        if let Some(held) = self.slots.held.get(&self.conversation).filter(|held| held.run.turn == turn) {
-            self.slots.late.insert(turn, held.run.clone());
-        }
-        LateRun { slots: Arc::clone(&self.slots), turn, _permit: self.permit.take() }
+    /// Takes the late run out of the slot, with its permit: the slot is free for the next turn.
+    pub(crate) fn leave_run(&mut self) -> Option<LateRun> {
+        let mut state = self.slots.state();
+        let held = state.held.get_mut(&self.conversation)?;
+        let (run, permit) = (held.run.clone(), held.permit.take());
+        let turn = run.turn;
+        state.late.insert(turn, run);
+        Some(LateRun { slots: Arc::clone(&self.slots), turn, permit })
     }
 
     pub(crate) const fn conversation(&self) -> ConversationId {
@@ -230,33 +390,58 @@ impl Slot {
     /// Makes `run` of `turn` the run that holds the slot, with a new token.
     pub(crate) fn begin(&mut self, turn: TurnId, run: u32) {
         let run = self.slots.run(turn, run);
-        (self.stop, self.late) = (run.stop.clone(), run.late.clone());
-        if let Some(mut held) = self.slots.held.get_mut(&self.conversation) {
+        (self.stop, self.late, self.is_fresh) = (run.stop.clone(), run.late.clone(), false);
+        if let Some(held) = self.slots.state().held.get_mut(&self.conversation) {
             held.run = run;
         }
     }
 
-    /// Whether more rows of the conversation wait; clears the flag.
+    /// Whether more rows of the conversation came; clears the flag.
     pub(crate) fn take_more(&self) -> bool {
-        self.slots.held.get_mut(&self.conversation).is_some_and(|mut held| std::mem::take(&mut held.more))
+        let mut state = self.slots.state();
+        state.held.get_mut(&self.conversation).is_some_and(|held| !std::mem::take(&mut held.more).is_empty())
     }
 
     /// Gives up the permit, so that others can run meanwhile; [`acquire`](Self::acquire) gets a new one.
     pub(crate) fn release_permit(&mut self) {
-        self.permit = None;
-    }
-
-    /// Waits for a permit if it has none; `false` if the gateway is stopping.
-    pub(crate) async fn acquire(&mut self) -> bool {
-        if self.permit.is_none() {
-            self.permit = self.slots.acquire().await;
+        let mut state = self.slots.state();
+        let permit = state.held.get_mut(&self.conversation).and_then(|held| held.permit.take());
+        if let Some(permit) = permit {
+            state.take_back(&permit);
         }
-        self.permit.is_some()
+        self.slots.wake_if_someone_is_next(&state);
     }
 
-    /// Gives the slot back. The scheduler looks for rows that are `left` or that came meanwhile.
-    pub(crate) fn release(mut self, left: bool) {
-        self.leaves_rows = left;
+    /// Makes sure that the slot has `permit` for its next turn. `false` if it must be given back: none is left, or
+    /// others are next.
+    pub(crate) fn acquire(&mut self, permit: &Permit) -> bool {
+        let mut state = self.slots.state();
+        let current = state.held.get_mut(&self.conversation).and_then(|held| held.permit.take());
+        let keeps = current.as_ref() == Some(permit) && (self.is_fresh || !state.is_contended(&permit.agent));
+        if !keeps && let Some(current) = current {
+            state.take_back(&current);
+        }
+        let takes = !keeps && state.may_take(&permit.agent);
+        if takes {
+            state.give(permit);
+        }
+        if (keeps || takes)
+            && let Some(held) = state.held.get_mut(&self.conversation)
+        {
+            held.permit = Some(permit.clone());
+        }
+        self.slots.wake_if_someone_is_next(&state);
+        keeps || takes
+    }
+
+    /// Gives the slot back. The scheduler looks for rows that came meanwhile.
+    pub(crate) fn release(mut self) {
+        self.left = Left::Nothing;
+    }
+
+    /// Gives the slot back; a row of the conversation waits for a run of `agent`.
+    pub(crate) fn leave_to(mut self, agent: AgentName) {
+        self.left = Left::For(agent);
     }
 }
 
@@ -264,24 +449,33 @@ impl Slot {
 pub(crate) struct LateRun {
     slots: Arc<Slots>,
     turn: TurnId,
-    _permit: Option<OwnedSemaphorePermit>,
+    permit: Option<Permit>,
 }
 
 impl Drop for LateRun {
     fn drop(&mut self) {
-        self.slots.late.remove(&self.turn);
+        let mut state = self.slots.state();
+        state.late.remove(&self.turn);
+        if let Some(permit) = &self.permit {
+            state.take_back(permit);
+        }
+        self.slots.wake_if_someone_is_next(&state);
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let Self { slots, conversation, leaves_rows, .. } = self;
-        slots.held.remove_if(conversation, |_, held| {
-            // Before the slot is free, so that no new turn takes it before those that wait.
-            if held.more || *leaves_rows {
-                slots.fall_behind();
-            }
-            true
-        });
+        let mut state = self.slots.state();
+        let Some(Held { more, permit, .. }) = state.held.remove(&self.conversation) else { return };
+        if let Some(permit) = permit {
+            state.take_back(&permit);
+        }
+        match &self.left {
+            Left::Unknown => state.agents.values_mut().for_each(|agent| agent.behind += 1),
+            Left::Nothing => {}
+            Left::For(agent) => state.fall_behind(agent),
+        }
+        more.iter().for_each(|agent| state.fall_behind(agent));
+        self.slots.wake_if_someone_is_next(&state);
     }
 }

@@ -1,10 +1,14 @@
 //! The gateway's own commands.
 
+use std::sync::Arc;
+
 use rejoinder_core::{
-    AgentTurn, Cause, Policy, Rung, Speaker, TextLimit, TextUnit, Usage,
+    AgentTurn, Cause, Clock, ConversationId, EventId, Expectation, Handler, Obligation, Policy, Rung, SessionId,
+    Speaker, TextLimit, TextUnit, TurnId, Usage,
     conformance::scripted::{Fault, Script},
-    store::TurnStatus,
+    store::{NewEvent, NewTurn, TurnStatus},
 };
+use uuid::Uuid;
 
 use crate::gateway::{FAILED, GatewaySetup, SOFT_DEADLINE, TestGateway, ambient, chat, mention, policy, said, secs};
 
@@ -241,5 +245,33 @@ async fn stop_ends_an_answer_between_its_parts() {
     assert_eq!(seen.len(), 2);
     assert_eq!(gateway.visible(&chat("ada"))[2..], ["Stopped."]);
     assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    gateway.at_rest().await;
+}
+
+/// The machine's clock was set back between two starts, so that a later turn has a smaller id.
+#[tokio::test]
+async fn a_stop_reaches_turns_of_a_start_whose_clock_was_ahead() {
+    let mut gateway = TestGateway::with(Script::hangs()).await;
+    gateway.stop(secs(0)).await;
+    let event = said(&chat("ada"), "one");
+    let ahead = TurnId::from(Uuid::max());
+    let now = gateway.clock.now();
+    let turn = NewTurn {
+        id: ahead,
+        handler: Handler::Agent("main".into()),
+        obligation: Obligation::open(Expectation::Answer, &policy(), None, now),
+        run: None,
+        conversation: ConversationId::new(now),
+        session: SessionId::new(now),
+    };
+    let new = NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn) };
+    gateway.store.accept(vec![new], None).await.expect("it is accepted");
+    gateway.begin_life().await;
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+
+    gateway.receives(said(&chat("ada"), "/stop")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Stopped."]);
+    assert_eq!(gateway.status(ahead).await, TurnStatus::Cancelled);
     gateway.at_rest().await;
 }

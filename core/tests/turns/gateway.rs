@@ -156,6 +156,10 @@ pub(crate) struct GatewaySetup {
     pub(crate) reaction_channels: HashSet<ChannelId>,
     pub(crate) policies: Policies,
     pub(crate) slots: usize,
+    /// The agents of channels that do not use `main`.
+    pub(crate) channel_agents: HashMap<ChannelId, AgentName>,
+    /// The bounds of single agents.
+    pub(crate) agent_slots: HashMap<AgentName, usize>,
     pub(crate) delivery_lifetime: Duration,
     /// How the store rejects the first message.
     pub(crate) rejection: Option<Rejection>,
@@ -171,6 +175,8 @@ impl GatewaySetup {
             reaction_channels: HashSet::new(),
             policies: Policies::new(policy()),
             slots: 64,
+            channel_agents: HashMap::new(),
+            agent_slots: HashMap::new(),
             delivery_lifetime: secs(24 * 3600),
             rejection: None,
             agents: Vec::new(),
@@ -255,13 +261,14 @@ impl TestGateway {
         channels.push((main_channel(), setup.capabilities));
         let settings = Settings {
             default_agent: AgentName::from("main"),
-            channel_agents: HashMap::new(),
+            channel_agents: setup.channel_agents,
             access: setup.access,
             reaction_channels: setup.reaction_channels,
             max_attachment: 1 << 20,
             policies: setup.policies,
             templates: templates(),
             max_concurrent_turns: setup.slots,
+            agent_turns: setup.agent_slots,
             delivery_lifetime: setup.delivery_lifetime,
             min_attempts: 3,
         };

@@ -25,4 +25,5 @@ mod moves;
 mod poison;
 mod restarts;
 mod rows;
+mod shares;
 mod store;

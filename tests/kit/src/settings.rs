@@ -58,6 +58,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         policies: Policies::new(direct).with(channel.platform(), ChatKind::Group, group),
         templates: templates.with_question("what_next", question),
         max_concurrent_turns: 64,
+        agent_turns: HashMap::new(),
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,
     }

@@ -213,3 +213,32 @@ async fn an_answer_after_the_fallback_is_delivered_where_the_operator_wants_it()
     assert_eq!((next.state(), next.text()), ("answered", "the next one"));
     assert!(gateway.explain(&asked.turn()).contains("late answer"), "{}", gateway.explain(&asked.turn()));
 }
+
+/// D3: 80 turns of an agent that hangs keep no turn of another agent waiting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_hook_whose_agent_hangs_holds_up_no_other() {
+    let release = Gate::default();
+    let stuck = {
+        let release = release.clone();
+        ScriptedAgent::start(move |_, _| Script::replies("at last").waiting(&release)).await
+    };
+    let agent = ScriptedAgent::echoing().await;
+    let gateway = with(&agent)
+        .config(&stuck.section().replace("[agents.main]", "[agents.stuck]"))
+        .config(&format!("[channels.webhook.stuck]\ntoken = \"{TOKEN}\"\nagent = \"stuck\"\n"))
+        .config("[routing]\ndefault_agent = \"main\"\n")
+        .start()
+        .await;
+    let hooks = (gateway.hook("test", TOKEN), gateway.hook("stuck", TOKEN));
+    let asks = (0..80).map(|_| async { Reply::of(hooks.1.message("hello").header("Prefer", "wait=0")).await.turn() });
+    let turns = futures_util::future::join_all(asks).await;
+    stuck.until_called(32).await;
+
+    assert_eq!(hooks.0.ask("hello").await.text(), "echo hello");
+
+    assert_eq!(stuck.calls().len(), 32, "more turns of one agent run than `max_concurrent` allows");
+    release.open();
+    for turn in turns {
+        assert_eq!(hooks.1.until_settled(&turn).await.text(), "at last");
+    }
+}

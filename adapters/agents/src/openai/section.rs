@@ -47,6 +47,9 @@ pub struct OpenAiSection {
     /// The most characters of earlier messages that the model gets; the oldest messages are left out.
     #[serde(deserialize_with = "number::between::<_, 0, 10_000_000>")]
     pub history_chars: u32,
+    /// How many turns the agent works on at once; the others wait.
+    #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
+    pub max_concurrent: u32,
     /// How long the server may take until the first part of an answer; it may have to load the model.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
     pub first_token_timeout: Duration,
@@ -69,6 +72,7 @@ impl Default for OpenAiSection {
             thinks_first: false,
             history_messages: 40,
             history_chars: 16_000,
+            max_concurrent: 32,
             first_token_timeout: Duration::from_mins(2),
             idle_timeout: Duration::from_mins(1),
         }
@@ -82,6 +86,10 @@ impl Section for OpenAiSection {
 impl AgentSection for OpenAiSection {
     const KIND: &'static str = "openai";
     const MANUAL: &'static str = include_str!("../../openai.toml");
+
+    fn max_concurrent(&self) -> Option<u32> {
+        Some(self.max_concurrent)
+    }
 }
 
 fn read_temperature<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f32>, D::Error> {

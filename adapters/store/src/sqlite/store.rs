@@ -88,8 +88,8 @@ impl Turns for SqliteStore {
         read::next_waiting(&self.readers, conversation).await
     }
 
-    async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
-        read::waiting(&self.readers, after, limit).await
+    async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+        read::waiting(&self.readers, limit).await
     }
 
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quick_cache::sync::Cache;
 use rejoinder_core::{
-    HistoryLine, SessionId, Speaker, TurnId,
-    store::{TranscriptLine, Transition},
+    HistoryLine, SessionId, Speaker,
+    store::{TranscriptLine, Transition, TurnSeq},
 };
 
 /// How many sessions are cached. With fewer than are active at once, every turn would read its lines again.
@@ -24,13 +24,13 @@ const BYTES: usize = 16 * 1024;
 /// A line with its turn, by which it is found and ordered.
 #[derive(Clone, Debug)]
 struct CachedLine {
-    turn: TurnId,
+    turn: TurnSeq,
     line: HistoryLine,
 }
 
 impl CachedLine {
     /// The order in the database: by turn, then by time, then by speaker.
-    fn order(&self) -> (TurnId, i64, u8) {
+    fn order(&self) -> (TurnSeq, i64, u8) {
         let speaker = match self.line.speaker {
             Speaker::Person => 0,
             Speaker::Agent => 1,
@@ -115,7 +115,7 @@ impl Transcripts {
     pub(super) fn writing(&self, transition: &Transition) -> Writing {
         let cached = |line: &TranscriptLine| {
             let session = self.0.get(&line.session)?;
-            Some((session, CachedLine { turn: line.turn, line: line.line.clone() }))
+            Some((session, CachedLine { turn: line.seq, line: line.line.clone() }))
         };
         Writing(transition.transcript.iter().filter_map(cached).collect())
     }
@@ -127,7 +127,7 @@ pub(super) struct Reading(Session);
 
 impl Reading {
     /// Caches the last lines, as read with `limit`, oldest first. Fewer than `limit` are all there are.
-    pub(super) fn fill(self, read: &[(TurnId, HistoryLine)], limit: usize) {
+    pub(super) fn fill(self, read: &[(TurnSeq, HistoryLine)], limit: usize) {
         let mut session = lock(&self.0);
         let since = std::mem::take(&mut session.since);
         session.is_all = read.len() < limit;
@@ -164,13 +164,9 @@ impl Drop for Writing {
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::Timestamp;
+    use rejoinder_core::{Timestamp, TurnId};
 
     use super::*;
-
-    fn turn(number: i64) -> TurnId {
-        TurnId::new(Timestamp::from_millis(1_000 * number))
-    }
 
     fn line(text: &str, speaker: Speaker, at: i64) -> HistoryLine {
         HistoryLine { speaker, name: None, text: text.to_owned(), at: Timestamp::from_millis(at) }
@@ -180,15 +176,16 @@ mod tests {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 
-    fn written(transcripts: &Transcripts, session: SessionId, turn: TurnId, line: HistoryLine) {
-        let transcript = vec![TranscriptLine { session, turn, line }];
+    fn written(transcripts: &Transcripts, session: SessionId, seq: TurnSeq, line: HistoryLine) {
+        let turn = TurnId::new(Timestamp::from_millis(0));
+        let transcript = vec![TranscriptLine { session, turn, seq, line }];
         transcripts.writing(&Transition { transcript, ..Transition::default() }).done(true);
     }
 
     #[test]
     fn what_was_read_and_what_is_written_later_is_in_order() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        let (first, second) = (turn(1), turn(2));
+        let (first, second) = (1, 2);
         let reading = transcripts.last(session, 3).expect_err("nothing is known yet");
 
         written(&transcripts, session, second, line("c", Speaker::Person, 2_000));
@@ -202,7 +199,7 @@ mod tests {
     #[test]
     fn a_line_that_is_written_again_takes_the_place_of_the_first() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        let first = turn(1);
+        let first = 1;
         transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
 
         written(&transcripts, session, first, line("no", Speaker::Agent, 1_500));
@@ -214,7 +211,7 @@ mod tests {
     #[test]
     fn more_than_what_is_known_is_read() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        let read = [(turn(1), line("a", Speaker::Person, 1_000))];
+        let read = [(1, line("a", Speaker::Person, 1_000))];
         transcripts.last(session, 1).expect_err("nothing is known yet").fill(&read, 1);
 
         assert!(transcripts.last(session, 1).is_ok());
@@ -225,7 +222,8 @@ mod tests {
     fn a_session_whose_writing_ended_in_an_unknown_way_is_read_anew() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
-        let transcript = vec![TranscriptLine { session, turn: turn(1), line: line("a", Speaker::Person, 1_000) }];
+        let turn = TurnId::new(Timestamp::from_millis(0));
+        let transcript = vec![TranscriptLine { session, turn, seq: 1, line: line("a", Speaker::Person, 1_000) }];
 
         drop(transcripts.writing(&Transition { transcript, ..Transition::default() }));
 
@@ -237,7 +235,7 @@ mod tests {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
 
-        written(&transcripts, session, turn(1), line(&"a".repeat(BYTES + 1), Speaker::Agent, 1_000));
+        written(&transcripts, session, 1, line(&"a".repeat(BYTES + 1), Speaker::Agent, 1_000));
 
         assert!(transcripts.last(session, 3).is_err());
     }

@@ -45,6 +45,7 @@ pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) 
             policies: Policies::default(),
             templates: Templates::default(),
             max_concurrent_turns: 1,
+            agent_turns: HashMap::new(),
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
         },

@@ -130,7 +130,7 @@ pub async fn an_edit_of_what_is_no_turn_is_kept(subject: &mut impl Subject) {
     let brings_a_turn = NewEvent { turn: new_turn(said(&chat("a"), "1")).turn, ..edit(1, "unseen") };
     assert_eq!(accept_one(&*store, brings_a_turn).await, Stored::Kept);
     assert_eq!(accept_one(&*store, edit(2, "again")).await, Stored::Kept);
-    assert!(store.waiting(None, 10).await.expect("turns are read").is_empty());
+    assert!(store.waiting(10).await.expect("turns are read").is_empty());
 }
 
 /// Only the sender can edit a message, and only in its chat.
@@ -202,7 +202,7 @@ fn moved(from: &ConversationRef, to: &str, key: &str) -> NewEvent {
 
 fn line(turn: &Turn, text: &str) -> TranscriptLine {
     let line = HistoryLine { speaker: Speaker::Person, name: None, text: text.to_owned(), at: at(1) };
-    TranscriptLine { session: turn.session, turn: turn.id, line }
+    TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }
 }
 
 /// All conversations of a chat, one for each thread, continue under its new id.
@@ -244,8 +244,8 @@ pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject
     assert!(store.views(&old, None, 10).await.expect("views are read").is_empty());
 
     let later = accept_one(&*store, new_turn(said(&new, "4"))).await;
-    let (conversation, session) = (waiting.conversation, waiting.session);
-    assert_eq!(later, Stored::Turn { conversation, session, has_history: true });
+    let Stored::Turn { conversation, session, has_history, .. } = later else { panic!("{later:?}") };
+    assert_eq!((conversation, session, has_history), (waiting.conversation, waiting.session, true));
     let again = accept_one(&*store, new_turn(said(&old, "1"))).await;
     assert!(matches!(again, Stored::Duplicate { turn: Some(turn), .. } if turn == waiting.id), "{again:?}");
 }
@@ -268,15 +268,15 @@ pub async fn a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older
         assert_eq!((next.turn, next.conversation), (turn.id, new.clone()));
         assert_eq!(event(&*store, turn.id).await.conversation, new);
     }
-    let waiting = store.waiting(None, 10).await.expect("turns are read");
+    let waiting = store.waiting(10).await.expect("turns are read");
     assert_eq!(waiting.iter().map(|waiting| waiting.turn).collect::<Vec<_>>(), [first.id, second.id]);
     let open = store.open_turns(first.conversation).await.expect("turns are read");
     assert_eq!(open, [first.id, second.id], "a stop reaches both");
     let begin = second.on(rejoinder_guard::Event::Begin, 1);
     assert_eq!(store.commit(begin).await.expect("the store answers"), Commit::Done);
     let later = accept_one(&*store, new_turn(said(&new, "3"))).await;
-    let conversation = first.conversation;
-    assert_eq!(later, Stored::Turn { conversation, session: first.session, has_history: true });
+    let Stored::Turn { conversation, session, has_history, .. } = later else { panic!("{later:?}") };
+    assert_eq!((conversation, session, has_history), (first.conversation, first.session, true));
 
     // The old id is free. If the move is reported again, it applies to the conversation that has begun there since.
     let third = Turn::accept(&*store, said(&old, "4")).await;

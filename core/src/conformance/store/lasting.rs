@@ -33,7 +33,12 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     let line = HistoryLine { speaker: Speaker::Person, name, text: "hello".to_owned(), at: at(1) };
     let along = Transition {
         attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(2) }],
-        transcript: vec![TranscriptLine { session: running.session, turn: running.id, line: line.clone() }],
+        transcript: vec![TranscriptLine {
+            session: running.session,
+            turn: running.id,
+            seq: running.seq,
+            line: line.clone(),
+        }],
         ..Transition::default()
     };
     done(&*store, along).await;
@@ -43,7 +48,7 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     let store = subject.store();
     assert_eq!(store.cursor(&channel, "updates").await.expect("cursors are read").as_deref(), Some("5"));
     assert_eq!(store.blocked(at(0)).await.expect("scopes are read"), [blocked]);
-    assert_eq!(store.waiting(None, 10).await.expect("turns are read")[0].turn, waiting.id);
+    assert_eq!(store.waiting(10).await.expect("turns are read")[0].turn, waiting.id);
     assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [running.id]);
     assert_eq!(store.attempts_left(me()).await.expect("deliveries are read")[0].id, delivery);
     assert_eq!(store.transcript(running.session, 10).await.expect("transcripts are read"), [line]);

@@ -3,24 +3,27 @@
 use std::time::Duration;
 
 use rejoinder_guard::{
-    Attachment, CancelledBy, Cause, Event, Expectation, Obligation, Outcome, Reply, Rung, SignalKind, Via,
+    Attachment, CancelledBy, Cause, Event, Expectation, Ladder, Obligation, Outcome, Policy, Reply, Rung, SignalKind,
+    Via,
 };
 
 use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, gone, main, me, new_turn, policy, said};
 use crate::{
     model::{
+        agent::{HistoryLine, Speaker},
         conversation::{ChannelId, ConversationRef},
         delivery::{Action, Content},
-        event::InboundEvent,
+        event::{InboundEvent, Sender},
         ids::{ConversationId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::Handler,
         view::{FallbackView, TurnStatus},
     },
     ports::store::{
         Store,
         list::{TurnFilter, TurnListState},
         record::{AbsentChannel, AuditEntry, Backlog, BlockedScope, WaitingTurn},
-        transition::{AttemptStart, Transition},
+        transition::{AttemptStart, TranscriptLine, Transition, TurnChange},
     },
 };
 
@@ -43,30 +46,31 @@ async fn ambient(store: &dyn Store, conversation: &ConversationRef, key: &str) -
     id
 }
 
-/// D1, D9: waiting turns are found in pages of conversations, as a restart reads them.
+/// The first turns of the conversations that wait, in their order.
+async fn first_turns(store: &dyn Store, limit: u32) -> Vec<TurnId> {
+    let found = store.waiting(limit).await.expect("turns are read");
+    found.iter().map(|found| found.turn).collect()
+}
+
+/// D1, D9: a conversation that waits is found with its first turn.
 pub async fn what_waits_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     let [mut a1, a2] = turns(&*store, "a").await;
     let [b1, _b2, _b3] = turns(&*store, "b").await;
     let ambient = ambient(&*store, &chat("c"), "ambient").await;
-    let waiting = async |after, limit| {
-        let mut found = store.waiting(after, limit).await.expect("turns are read");
-        assert!(found.is_sorted_by_key(|found| found.conversation));
-        found.sort_by_key(|found| found.turn);
-        found
-    };
-    let oldest = async || waiting(None, 10).await.iter().map(|found| found.turn).collect::<Vec<_>>();
+    let oldest = async || first_turns(&*store, 10).await;
     assert_eq!(oldest().await, [a1.id, b1.id, ambient]);
-    assert!(waiting(None, 10).await.contains(&WaitingTurn { turn: b1.id, conversation: b1.conversation }));
-    let (mut paged, mut after) = (Vec::new(), None);
-    loop {
-        let page = waiting(after, 1).await;
-        let [one] = &page[..] else { break assert!(page.is_empty(), "{page:?}") };
-        after = Some(one.conversation);
-        paged.push(one.turn);
-    }
-    paged.sort();
-    assert_eq!(paged, [a1.id, b1.id, ambient]);
+    assert_eq!(first_turns(&*store, 2).await, [a1.id, b1.id]);
+    let expected = WaitingTurn {
+        turn: a1.id,
+        conversation: a1.conversation,
+        channel: ChannelId::new("test", "main"),
+        agent: "main".into(),
+        owed: true,
+        rank: a1.seq,
+        place: a1.seq,
+    };
+    assert_eq!(store.waiting(1).await.expect("turns are read"), [expected]);
 
     let next = async |conversation: ConversationId| {
         store.next_waiting(conversation).await.expect("turns are read").map(|turn| turn.id)
@@ -74,7 +78,7 @@ pub async fn what_waits_is_found(subject: &mut impl Subject) {
     assert_eq!(next(a1.conversation).await, Some(a1.id));
     a1.begin(&*store).await;
     assert_eq!(next(a1.conversation).await, Some(a2.id));
-    assert_eq!(oldest().await, [a2.id, b1.id, ambient]);
+    assert_eq!(oldest().await, [b1.id, a2.id, ambient], "a conversation takes its place again after each turn");
     assert_eq!(next(ConversationId::new(START)).await, None);
 }
 
@@ -83,10 +87,95 @@ pub async fn a_long_line_is_one_row(subject: &mut impl Subject) {
     let store = subject.store();
     let flood: [Turn; 300] = turns(&*store, "flood").await;
     let [other] = turns(&*store, "other").await;
-    let found = store.waiting(None, 2).await.expect("turns are read");
-    let mut found: Vec<TurnId> = found.iter().map(|found| found.turn).collect();
-    found.sort();
-    assert_eq!(found, [flood[0].id, other.id]);
+    assert_eq!(first_turns(&*store, 2).await, [flood[0].id, other.id]);
+}
+
+/// A turn of the person `sender` that waits.
+async fn turn_by(store: &dyn Store, sender: &str, name: &str, key: &str) -> Turn {
+    let event = said(&chat(name), &format!("{name} {key}"));
+    let sender = Sender { id: sender.to_owned(), ..event.sender.clone() };
+    Turn::accept(store, InboundEvent { sender, ..event }).await
+}
+
+/// A person's second conversation takes a later place, so that the first one of somebody else comes before.
+pub async fn a_person_with_many_conversations_waits_longer(subject: &mut impl Subject) {
+    let store = subject.store();
+    let first = turn_by(&*store, "flood", "a", "1").await;
+    let mut more = Vec::new();
+    for number in 0..50 {
+        more.push(turn_by(&*store, "flood", &format!("b{number}"), "1").await.id);
+    }
+    let mut other = turn_by(&*store, "other", "c", "1").await;
+    let other_again = turn_by(&*store, "other", "d", "1").await;
+
+    let line = async || first_turns(&*store, 100).await;
+    let order = line().await;
+    let place = |turn: TurnId| order.iter().position(|found| *found == turn).expect("it waits");
+    assert_eq!((place(first.id), place(more[0]), place(other.id)), (0, 1, 2), "place 33 is before place 52");
+    assert_eq!(place(other_again.id), 4, "place 84 is after place 65");
+    assert_eq!(order.len(), 53);
+
+    // The line is kept while turns begin, end and wait again.
+    other.begin(&*store).await;
+    assert!(!line().await.contains(&other.id));
+    let again = other.on(Event::Recovered, 3);
+    done(&*store, again).await;
+    assert!(line().await.contains(&other.id));
+    drop(store);
+    subject.reopen().await;
+    assert_eq!(first_turns(&*subject.store(), 100).await.len(), 53);
+}
+
+/// What is owed an answer goes before what is not, within a conversation and between several.
+pub async fn what_is_owed_is_first_in_the_line(subject: &mut impl Subject) {
+    let store = subject.store();
+    let talk = ambient(&*store, &chat("a"), "talk").await;
+    let elsewhere = ambient(&*store, &chat("b"), "talk elsewhere").await;
+    assert_eq!(first_turns(&*store, 10).await, [talk, elsewhere]);
+    let mut owed = Turn::accept(&*store, said(&chat("a"), "owed")).await;
+
+    assert_eq!(first_turns(&*store, 10).await, [owed.id, elsewhere]);
+    let next = store.next_waiting(owed.conversation).await.expect("turns are read").map(|turn| turn.id);
+    assert_eq!(next, Some(owed.id));
+    let stopped = owed.on(Event::Cancelled { by: CancelledBy::Deletion }, 1);
+    done(&*store, stopped).await;
+    assert_eq!(first_turns(&*store, 10).await, [elsewhere, talk]);
+}
+
+/// The lines of channels and agents are read apart, so that none hides another.
+pub async fn each_channel_and_agent_has_a_line(subject: &mut impl Subject) {
+    let store = subject.store();
+    let first = Turn::accept(&*store, said(&chat("1"), "1")).await;
+    Turn::accept(&*store, said(&chat("2"), "2")).await;
+    let elsewhere = ConversationRef::new(ChannelId::new("test", "other"), "a");
+    let elsewhere = Turn::accept(&*store, said(&elsewhere, "1")).await;
+    let mut another = new_turn(said(&chat("4"), "4"));
+    let turn = another.turn.as_mut().expect("it has a turn");
+    turn.handler = Handler::Agent("another".into());
+    let another_id = turn.id;
+    accept_one(&*store, another).await;
+
+    let mut found = first_turns(&*store, 1).await;
+    found.sort_unstable();
+    let mut expected = [first.id, elsewhere.id, another_id];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+/// A turn that was handed over waits in the line of its new agent.
+pub async fn a_turn_that_is_handed_over_waits_for_its_new_agent(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    turn.begin(&*store).await;
+    let expected = turn.version;
+    let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::Handoff("second".to_owned())]);
+    let policy = Policy { ladder, ..policy() };
+    let _ = turn.obligation.on(Event::Outcome(Outcome::Silent("no words".to_owned())), &policy, at(2));
+    let change = TurnChange { turn: turn.id, expected, obligation: turn.obligation.clone(), at: at(2) };
+    done(&*store, Transition { turns: vec![change], ..Transition::default() }).await;
+
+    let waiting = store.waiting(10).await.expect("turns are read");
+    assert_eq!(waiting.iter().map(|line| (line.turn, &*line.agent)).collect::<Vec<_>>(), [(turn.id, "second")]);
 }
 
 /// D1: the runs that another owner left in flight are found.
@@ -107,7 +196,58 @@ pub async fn what_runs_is_found(subject: &mut impl Subject) {
     let stopped = first.on(Event::Failed("no".to_owned()), 2);
     done(&*store, stopped).await;
     assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [second.id]);
-    assert_eq!(store.waiting(None, 10).await.expect("turns are read").len(), 1, "{}", third.id);
+    assert_eq!(store.waiting(10).await.expect("turns are read").len(), 1, "{}", third.id);
+}
+
+/// The clock was set back between two starts: later turns have smaller ids. Their order is that of their acceptance.
+pub async fn the_order_is_that_of_acceptance_whatever_the_ids(subject: &mut impl Subject) {
+    let store = subject.store();
+    let accept = async |number: u128, key: &str| {
+        let mut event = new_turn(said(&chat("a"), key));
+        let turn = event.turn.as_mut().expect("it has a turn");
+        turn.id = TurnId::from(uuid::Uuid::from_u128(number));
+        turn.conversation = ConversationId::from(uuid::Uuid::from_u128(number));
+        let (id, session) = (turn.id, turn.session);
+        accept_one(store.as_ref(), event).await;
+        (id, store.turn(id).await.expect("turns are read").map_or(session, |turn| turn.session))
+    };
+    let (first, session) = accept(9, "1").await;
+    let (second, _) = accept(5, "2").await;
+    let (third, _) = accept(7, "3").await;
+    let expected = [first, second, third];
+
+    let first_record = store.turn(first).await.expect("turns are read").expect("it is there");
+    let conversation = first_record.conversation;
+    let next = store.next_waiting(conversation).await.expect("turns are read").map(|turn| turn.id);
+    assert_eq!(next, Some(first));
+    assert_eq!(store.open_turns(conversation).await.expect("turns are read"), expected);
+    let views = store.views(&chat("a"), None, 10).await.expect("views are read");
+    assert_eq!(views.iter().map(|view| view.turn_id).collect::<Vec<_>>(), expected);
+    let views = store.views(&chat("a"), Some(third), 1).await.expect("views are read");
+    assert_eq!(views.iter().map(|view| view.turn_id).collect::<Vec<_>>(), [second]);
+    for state in [None, Some(TurnListState::Open)] {
+        let filter = TurnFilter { state, limit: 10, ..TurnFilter::default() };
+        assert_eq!(list(&*store, filter.clone()).await, [third, second, first]);
+        assert_eq!(list(&*store, TurnFilter { before: Some(third), limit: 1, ..filter }).await, [second]);
+    }
+    let deadline = policy().soft_deadline.expect("there is a deferral");
+    assert_eq!(store.due(START + deadline, 10).await.expect("turns are read"), expected);
+
+    for turn in [third, first, second] {
+        let (at, seq) = (START, store.turn(turn).await.expect("turns are read").expect("it is there").seq);
+        let line = HistoryLine { speaker: Speaker::Agent, name: None, text: turn.to_string(), at };
+        let transcript = vec![TranscriptLine { session, turn, seq, line }];
+        done(&*store, Transition { transcript, ..Transition::default() }).await;
+    }
+    let expected = expected.map(|turn| turn.to_string());
+    let lines = async |store: &dyn Store| {
+        let lines = store.transcript(session, 10).await.expect("transcripts are read");
+        lines.into_iter().map(|line| line.text).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&*store).await, expected);
+    drop(store);
+    subject.reopen().await;
+    assert_eq!(lines(&*subject.store()).await, expected, "the same when it is read from disk");
 }
 
 /// The sweep reads the overdue turns, the most overdue first.
@@ -163,7 +303,7 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
         absent,
         "a repeated call gives the same result"
     );
-    let found = store.waiting(None, 10).await.expect("turns are read");
+    let found = store.waiting(10).await.expect("turns are read");
     assert_eq!(found.iter().map(|found| found.turn).collect::<Vec<_>>(), [there.id]);
     assert!(store.next_waiting(waiting.conversation).await.expect("turns are read").is_none());
     assert!(store.runs_left(me(), None, 10).await.expect("turns are read").is_empty());
@@ -185,7 +325,7 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     assert!(absent(waiting.id).await && absent(claimed.id).await && absent(ended.id).await && !absent(there.id).await);
 
     assert_eq!(store.set_channels(&[here, gone]).await.expect("written"), []);
-    assert_eq!(store.waiting(None, 10).await.expect("turns are read").len(), 2);
+    assert_eq!(store.waiting(10).await.expect("turns are read").len(), 2);
     assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [running.id]);
     assert_eq!(store.deliverable(at(100_000), None, 10).await.expect("deliveries are read").len(), 3);
     let interrupted = store.attempts_left(me()).await.expect("deliveries are read");

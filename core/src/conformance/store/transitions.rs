@@ -207,7 +207,7 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
 
 fn line(turn: &Turn, speaker: Speaker, text: &str, seconds: u64) -> TranscriptLine {
     let line = HistoryLine { speaker, name: None, text: text.to_owned(), at: at(seconds) };
-    TranscriptLine { session: turn.session, turn: turn.id, line }
+    TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }
 }
 
 fn remark(turn: &Turn, detail: &str) -> AuditEntry {
@@ -294,7 +294,8 @@ pub async fn a_new_session_is_the_current_one(subject: &mut impl Subject) {
     done(&*store, Transition { sessions, ..Transition::default() }).await;
 
     let stored = accept_one(&*store, new_turn(said(&chat("a"), "2"))).await;
-    assert_eq!(stored, Stored::Turn { conversation: turn.conversation, session, has_history: false });
+    let Stored::Turn { conversation, session: current, has_history, .. } = stored else { panic!("{stored:?}") };
+    assert_eq!((conversation, current, has_history), (turn.conversation, session, false));
     let before = store.turn(turn.id).await.expect("turns are read").expect("the turn is there");
     assert_eq!(before.session, turn.session);
 }

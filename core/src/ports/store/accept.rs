@@ -9,7 +9,7 @@ use crate::{
         conversation::ChannelId,
         event::InboundEvent,
         ids::{ConversationId, EventId, SessionId, TurnId},
-        turn::Handler,
+        turn::{Handler, TurnSeq},
     },
     ports::store::transition::RunStart,
 };
@@ -47,6 +47,8 @@ pub struct NewTurn {
 pub enum Stored {
     /// It opened the turn.
     Turn {
+        /// The turn's place in the order of acceptance.
+        seq: TurnSeq,
         /// The turn's conversation, new or existing.
         conversation: ConversationId,
         /// The conversation's current session.

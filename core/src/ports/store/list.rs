@@ -23,7 +23,7 @@ pub struct TurnFilter {
     pub since: Option<Timestamp>,
     /// Only turns accepted before this time.
     pub until: Option<Timestamp>,
-    /// Only turns older than this one: the cursor for the next page.
+    /// Only turns accepted before this one: the cursor for the next page.
     pub before: Option<TurnId>,
     /// The maximum number of turns.
     pub limit: u32,

@@ -107,18 +107,21 @@ pub trait Turns: Send + Sync + 'static {
     /// A turn's runs, in order.
     async fn runs(&self, turn: TurnId) -> Result<Vec<RunRecord>, StoreError>;
 
-    /// The oldest turn of a conversation that waits for a run.
+    /// The turn of a conversation that runs next: of those that wait, the one with the lowest
+    /// [rank](WaitingTurn::rank).
     async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError>;
 
-    /// The conversations with turns that wait for a run, each with its oldest waiting turn: those after `after`, in the
-    /// order of the conversations' ids. The duration must not depend on how many turns wait in a conversation.
-    async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError>;
+    /// The conversations with turns that wait for a run, each with its first waiting turn: for each channel and agent
+    /// the `limit` conversations with the lowest [places](WaitingTurn::place). The duration must not depend on how many
+    /// conversations wait, or how many turns in each.
+    async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError>;
 
     /// Turns whose run is in flight and belongs to an owner that is gone. `owner` is the process that asks, at its
-    /// start. Oldest first, newer than `after`.
+    /// start. In the order of their ids, after `after`.
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
-    /// Turns of a conversation that have not ended, owed or not, and those with a late run in flight; oldest first.
+    /// Turns of a conversation that have not ended, owed or not, and those with a late run in flight, in the order in which
+    /// they were accepted.
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError>;
 
     /// Turns whose [`Obligation::wake_at`](crate::Obligation::wake_at) is at or before `now`, the most overdue first.
@@ -134,7 +137,7 @@ pub trait Turns: Send + Sync + 'static {
     /// A turn, as clients see it.
     async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError>;
 
-    /// The last `limit` turns of a conversation that are older than `before`, oldest first.
+    /// The last `limit` turns of a conversation that were accepted before `before`, oldest first.
     async fn views(
         &self,
         conversation: &ConversationRef,

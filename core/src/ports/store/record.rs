@@ -4,7 +4,7 @@ use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    agent::Usage,
+    agent::{AgentName, Usage},
     conversation::{ChannelId, ConversationRef},
     delivery::Scope,
     ids::{ConversationId, DeliveryId, TurnId},
@@ -12,13 +12,33 @@ use crate::model::{
     turn::{Handler, TurnRecord},
 };
 
-/// A conversation with turns that wait for a run.
+/// How many turns that are owed an answer pass one that is not, when they come after it.
+pub const AMBIENT_LAG: i64 = 1000;
+
+/// How many turns later than its last one a person's next conversation, or the next turn of the same one, takes its
+/// place.
+pub const PERSON_STEP: i64 = 32;
+
+/// A conversation with turns that wait for a run, and the first of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingTurn {
-    /// The oldest waiting turn.
+    /// The turn that runs next in the conversation: the one with the lowest rank.
     pub turn: TurnId,
     /// The conversation it waits in.
     pub conversation: ConversationId,
+    /// The channel of the conversation.
+    pub channel: ChannelId,
+    /// The agent that the turn waits for, as it was routed or handed over; empty for a command.
+    pub agent: AgentName,
+    /// Whether an answer is owed.
+    pub owed: bool,
+    /// Its place among the turns of the conversation: that in the order of acceptance, and [`AMBIENT_LAG`] later if no
+    /// answer is owed.
+    pub rank: i64,
+    /// The place of the conversation among those of its channel. It is set when the turn becomes the first one: to its
+    /// rank, but at least [`PERSON_STEP`] after the place that the conversation had, and after the last conversation
+    /// that waits with a turn of the same person.
+    pub place: i64,
 }
 
 /// A run, as it is stored.

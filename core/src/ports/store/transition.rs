@@ -8,7 +8,7 @@ use crate::{
         delivery::Action,
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
-        turn::{Handler, Version},
+        turn::{Handler, TurnSeq, Version},
     },
     ports::store::record::AuditEntry,
 };
@@ -208,6 +208,8 @@ pub struct TranscriptLine {
     pub session: SessionId,
     /// The turn it belongs to.
     pub turn: TurnId,
+    /// The turn's place in the order of acceptance, which is that of the lines.
+    pub seq: TurnSeq,
     /// The speaker, the text and the time.
     pub line: HistoryLine,
 }

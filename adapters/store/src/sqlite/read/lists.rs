@@ -1,7 +1,7 @@
 //! Lists and counts for the operator.
 
 use rejoinder_core::{
-    FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnId, TurnStatus, Via,
+    FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnStatus, Via,
     store::{Backlog, TurnFilter, TurnListState, TurnSummary},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
@@ -32,8 +32,10 @@ pub(in crate::sqlite) async fn list(
         "select t.id, t.conversation_id, c.channel, c.chat, c.thread, t.accepted_at, t.agent, t.command, o.owed, o.state, o.wake_at,
         o.ended_at, o.body from ",
     );
-    sql.push(from).push(" cross join conversations as c on c.id = t.conversation_id where t.id < ");
-    sql.push_bind(filter.before.map_or(uuid::Uuid::max(), TurnId::as_uuid));
+    sql.push(from).push(" cross join conversations as c on c.id = t.conversation_id where true");
+    if let Some(before) = filter.before {
+        sql.push(" and t.seq < (select seq from turns where id = ").push_bind(before.as_uuid()).push(")");
+    }
     match filter.state {
         None => {}
         Some(TurnListState::Open) => {
@@ -65,7 +67,7 @@ pub(in crate::sqlite) async fn list(
     if let Some(until) = filter.until {
         sql.push(" and t.accepted_at < ").push_bind(until.as_millis());
     }
-    sql.push(" order by t.id desc limit ").push_bind(filter.limit);
+    sql.push(" order by t.seq desc limit ").push_bind(filter.limit);
     let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(summary).collect()
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
-    store::{AttemptRecord, AuditEntry, Dossier, RunRecord, TurnRecord, WaitingTurn},
+    ChannelId, ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
+    store::{AttemptRecord, AuditEntry, Dossier, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
@@ -18,7 +18,7 @@ use crate::sqlite::{error::store_error, stored::Details};
 macro_rules! select_turns {
     ($rest:literal) => {
         concat!(
-            "select t.id, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.accepted_at, ",
+            "select t.id, t.seq, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.accepted_at, ",
             "(select count(*) from runs as r where r.turn_id = t.id) as runs, ",
             "exists (select 1 from transcript as l where l.session_id = t.session_id) as has_history, ",
             "e.channel, e.chat, e.thread, e.external_id, e.revision, e.text, e.details, e.raw, e.received_at ",
@@ -42,41 +42,49 @@ pub(in crate::sqlite) async fn next_waiting(
     conversation: ConversationId,
 ) -> Result<Option<TurnRecord>, StoreError> {
     let sql = select_turns!(
-        "where o.conversation_id = ? and o.ended_at is null and o.work = 'waiting' and o.absent = 0
-        order by o.turn_id limit 1"
+        "where o.conversation_id = ? and o.work = 'waiting' and o.absent = 0
+        order by o.rank limit 1"
     );
     let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
     row.as_ref().map(record).transpose()
 }
 
-pub(in crate::sqlite) async fn waiting(
-    pool: &SqlitePool,
-    after: Option<ConversationId>,
-    limit: u32,
-) -> Result<Vec<WaitingTurn>, StoreError> {
-    // Steps through the index from one conversation to the next, and reads only the first turn of each.
-    let sql = "
-        with recursive line (conversation_id) as (
-            select (
-                select conversation_id from obligations indexed by obligations_waiting
-                where work = 'waiting' and absent = 0 and conversation_id > ?1 order by conversation_id limit 1)
-            union all
-            select (
-                select o.conversation_id from obligations as o indexed by obligations_waiting
-                where o.work = 'waiting' and o.absent = 0 and o.conversation_id > line.conversation_id
-                order by o.conversation_id limit 1)
-            from line where line.conversation_id is not null
-            limit ?2
-        )
-        select line.conversation_id, (
-            select o.turn_id from obligations as o indexed by obligations_waiting
-            where o.work = 'waiting' and o.absent = 0 and o.conversation_id = line.conversation_id
-            order by o.turn_id limit 1) as turn_id
-        from line where line.conversation_id is not null
-        order by line.conversation_id";
-    let after = after.map_or(uuid::Uuid::nil(), ConversationId::as_uuid);
-    let rows = sqlx::query(sql).bind(after).bind(limit).fetch_all(pool).await.map_err(store_error)?;
-    let turn = |row: &SqliteRow| Ok(WaitingTurn { turn: row.id("turn_id")?, conversation: row.id("conversation_id")? });
+/// Steps through the lines, of each channel and agent one, and reads only the beginning of each.
+pub(in crate::sqlite) const WAITING: &str = "
+    with recursive lines (channel, agent) as (
+        select channel, agent from obligations where turn_id = (
+            select turn_id from obligations indexed by obligations_line
+            where place is not null and absent = 0 order by channel, agent limit 1)
+        union all
+        select o.channel, o.agent
+        from lines cross join obligations as o on o.turn_id = coalesce(
+            (select n.turn_id from obligations as n indexed by obligations_line
+            where n.place is not null and n.absent = 0 and n.channel = lines.channel and n.agent > lines.agent
+            order by n.agent limit 1),
+            (select n.turn_id from obligations as n indexed by obligations_line
+            where n.place is not null and n.absent = 0 and n.channel > lines.channel
+            order by n.channel, n.agent limit 1))
+    )
+    select o.turn_id, o.conversation_id, o.channel, o.agent, o.owed, o.rank, o.place
+    from lines cross join obligations as o on o.turn_id in (
+        select w.turn_id from obligations as w indexed by obligations_line
+        where w.place is not null and w.absent = 0 and w.channel = lines.channel and w.agent = lines.agent
+        order by w.place, w.rank limit ?)
+    order by o.place, o.rank";
+
+pub(in crate::sqlite) async fn waiting(pool: &SqlitePool, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+    let rows = sqlx::query(WAITING).bind(limit).fetch_all(pool).await.map_err(store_error)?;
+    let turn = |row: &SqliteRow| {
+        Ok(WaitingTurn {
+            turn: row.id("turn_id")?,
+            conversation: row.id("conversation_id")?,
+            channel: ChannelId::from_stored(&row.value::<String>("channel")?),
+            agent: row.value::<String>("agent")?.into(),
+            owed: row.value("owed")?,
+            rank: row.value("rank")?,
+            place: row.value("place")?,
+        })
+    };
     rows.iter().map(turn).collect()
 }
 
@@ -107,11 +115,12 @@ pub(in crate::sqlite) async fn open_turns(
 ) -> Result<Vec<TurnId>, StoreError> {
     let sql = "
         with here (id) as (select ?1 union select id from conversations where succeeded_by = ?1)
-        select turn_id from obligations where ended_at is null and conversation_id in here
-        union
-        select turn_id from obligations indexed by obligations_running
-        where work = 'running' and absent = 0 and conversation_id in here
-        order by turn_id";
+        select turn_id from (
+            select turn_id, seq from obligations where ended_at is null and conversation_id in here
+            union
+            select turn_id, seq from obligations indexed by obligations_running
+            where work = 'running' and absent = 0 and conversation_id in here)
+        order by seq";
     let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()
 }
@@ -119,7 +128,7 @@ pub(in crate::sqlite) async fn open_turns(
 pub(in crate::sqlite) async fn due(pool: &SqlitePool, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
     let sql = "
         select turn_id from obligations
-        where wake_at is not null and absent = 0 and wake_at <= ? order by wake_at limit ?";
+        where wake_at is not null and absent = 0 and wake_at <= ? order by wake_at, seq limit ?";
     let rows = sqlx::query(sql).bind(now.as_millis()).bind(limit).fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()
 }
@@ -146,19 +155,19 @@ pub(in crate::sqlite) async fn transcript(
     pool: &SqlitePool,
     session: SessionId,
     limit: u32,
-) -> Result<Vec<(TurnId, HistoryLine)>, StoreError> {
+) -> Result<Vec<(TurnSeq, HistoryLine)>, StoreError> {
     // One row for all lines: returning a row costs as much as reading it from the database.
     let sql = "
         select json_group_array(json_array(
-            hex(turn_id), json_object('speaker', speaker, 'name', name, 'text', text, 'at', at)
+            seq, json_object('speaker', speaker, 'name', name, 'text', text, 'at', at)
         )) from (
-            select turn_id, speaker, name, text, at from transcript where session_id = ?
-            order by turn_id desc, at desc, case speaker when 'person' then 0 when 'agent' then 1 else 2 end desc
+            select seq, speaker, name, text, at from transcript where session_id = ?
+            order by seq desc, at desc, case speaker when 'person' then 0 when 'agent' then 1 else 2 end desc
             limit ?
         )";
     let lines: String =
         sqlx::query_scalar(sql).bind(session.as_uuid()).bind(limit).fetch_one(pool).await.map_err(store_error)?;
-    let mut lines: Vec<(TurnId, HistoryLine)> =
+    let mut lines: Vec<(TurnSeq, HistoryLine)> =
         serde_json::from_str(&lines).map_err(|error| StoreError::Corrupt(format!("a transcript: {error}")))?;
     lines.reverse();
     Ok(lines)
@@ -230,6 +239,7 @@ fn id_after(after: Option<TurnId>) -> uuid::Uuid {
 fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
     Ok(TurnRecord {
         id: row.id("id")?,
+        seq: row.value("seq")?,
         version: row.value("version")?,
         obligation: row.json("body")?,
         conversation: row.id("conversation_id")?,
@@ -294,4 +304,39 @@ fn remark(row: &SqliteRow) -> Result<AuditEntry, StoreError> {
         kind: row.value("kind")?,
         detail: row.value("detail")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection, Row, SqliteConnection};
+
+    use super::WAITING;
+
+    /// However many conversations wait, and however many turns in each, only the beginnings of the lines are read.
+    #[tokio::test]
+    async fn what_waits_is_read_by_an_index_of_first_turns() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.expect("it opens");
+        let schema = include_str!("../../../../../migrations/sqlite/0001_initial.sql");
+        sqlx::raw_sql(schema).execute(&mut connection).await.expect("the schema is made");
+
+        let plan = sqlx::query(sqlx::AssertSqlSafe(format!("explain query plan {WAITING}"))).bind(10);
+        let plan = plan.fetch_all(&mut connection).await.expect("there is a plan");
+
+        let steps = plan.iter().map(|row| row.get::<String, _>("detail"));
+        let reads: Vec<String> =
+            steps.filter(|step| step.contains("obligations") || step.contains(" USING ")).collect();
+        let line = "USING COVERING INDEX obligations_line";
+        let row = "USING PRIMARY KEY (turn_id=?)";
+        let expected = [
+            format!("SEARCH obligations {row}"),
+            // With a limit of one row.
+            format!("SCAN obligations {line}"),
+            format!("SEARCH o {row}"),
+            format!("SEARCH n {line} (channel=? AND agent>?)"),
+            format!("SEARCH n {line} (channel>?)"),
+            format!("SEARCH o {row}"),
+            format!("SEARCH w {line} (channel=? AND agent=? AND place>?)"),
+        ];
+        assert_eq!(reads, expected);
+    }
 }

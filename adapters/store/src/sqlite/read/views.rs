@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use rejoinder_core::{
-    ConversationRef, Obligation, Shown, SignalKind, StoreError, TurnId, TurnStatus, TurnView, store::DeliveryRecord,
+    ConversationRef, Obligation, Shown, SignalKind, StoreError, TurnId, TurnStatus, TurnView,
+    store::{DeliveryRecord, TurnSeq},
 };
 use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteRow};
 
@@ -49,15 +50,17 @@ pub(in crate::sqlite) async fn views(
         cross join turns as t on t.conversation_id = c.id
         cross join obligations as o on o.turn_id = t.id
         cross join events as e on e.id = t.event_id
-        where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null and t.id < ?
-        order by t.id desc
+        where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null
+            and t.seq < coalesce((select seq from turns where id = ?), ?)
+        order by t.seq desc
         limit ?"
     );
     let mut rows = sqlx::query(sql)
         .bind(conversation.channel.as_str())
         .bind(&*conversation.chat)
         .bind(thread(conversation))
-        .bind(before.map_or(uuid::Uuid::max(), TurnId::as_uuid))
+        .bind(before.map(TurnId::as_uuid))
+        .bind(if before.is_some() { 0 } else { TurnSeq::MAX })
         .bind(limit)
         .fetch_all(&mut *reading)
         .await

@@ -76,7 +76,7 @@ async fn find(connection: &mut SqliteConnection, event: &InboundEvent) -> Result
         from events as f cross join turns as t on t.id = f.turn_id cross join obligations as o on o.turn_id = t.id
             cross join events as e on e.id = t.event_id
         where f.channel = ? and f.external_id = ? and f.turn_id is not null
-        order by t.id desc limit 1";
+        order by t.seq desc limit 1";
     let query = sqlx::query(sql).bind(event.conversation.channel.as_str()).bind(&*event.external_id);
     let Some(row) = query.fetch_optional(connection).await.map_err(store_error)? else { return Ok(None) };
     Ok(Some(Earlier {

@@ -9,7 +9,12 @@ use rejoinder_core::{
 use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
 use uuid::Uuid;
 
-use super::{rows::Statement, runs, sessions::INSERT_SESSIONS};
+use super::{
+    lines::{self, Touched},
+    rows::Statement,
+    runs,
+    sessions::INSERT_SESSIONS,
+};
 use crate::sqlite::{error::store_error, stored::ObligationColumns};
 
 /// Applies transitions. Those that share a turn, a delivery or a conversation are applied in order.
@@ -100,13 +105,25 @@ async fn swap(
                 .at_maybe(wake_at)
                 .at_maybe(overdue_at)
                 .at_maybe(ended.then_some(change.at))
+                .add(change.obligation.handoff())
                 .json(&change.obligation);
         })
         .await?;
+    let touched = swapped.iter().filter_map(|row| touched(row).transpose()).collect::<Result<Vec<_>, _>>();
+    lines::settle(connection, &touched.map_err(store_error)?).await?;
     let swapped = turns(&swapped)?;
     let is_swapped = |change: &TurnChange| swapped.contains(&change.turn.as_uuid());
     round.retain(|index| transitions[*index].turns.iter().all(is_swapped));
     Ok(round)
+}
+
+/// The conversation of a changed turn, unless the turn is still the first one that waits, or still does not wait.
+fn touched(row: &SqliteRow) -> Result<Option<Touched>, sqlx::Error> {
+    let (is_waiting, place): (bool, Option<i64>) = (row.try_get("is_waiting")?, row.try_get("place")?);
+    if is_waiting == place.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(Touched { conversation: row.try_get("conversation_id")?, place }))
 }
 
 fn turns(answers: &[SqliteRow]) -> Result<HashSet<Uuid>, StoreError> {
@@ -148,7 +165,7 @@ async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -
     runs::end(connection, &all_of(transitions, |transition| &transition.runs_ended)).await?;
     WRITE_TRANSCRIPT
         .on(connection, &all_of(transitions, |transition| &transition.transcript), |line, values| {
-            values.id(line.session.as_uuid()).id(line.turn.as_uuid());
+            values.id(line.session.as_uuid()).add(line.seq).id(line.turn.as_uuid());
             values.name(line.line.speaker).add(line.line.name.as_deref()).add(&*line.line.text).at(line.line.at);
         })
         .await?;
@@ -243,7 +260,7 @@ static SELECT_CURRENT: Statement = Statement::new(
 );
 
 static CHANGE_OBLIGATIONS: Statement = Statement::new(
-    "with r (turn_id, expected, owed, state, work, wake_at, overdue_at, ended_at, body) as ({rows})
+    "with r (turn_id, expected, owed, state, work, wake_at, overdue_at, ended_at, agent, body) as ({rows})
     update obligations set
         version = version + 1,
         owed = r.owed,
@@ -252,10 +269,11 @@ static CHANGE_OBLIGATIONS: Statement = Statement::new(
         wake_at = r.wake_at,
         overdue_at = r.overdue_at,
         ended_at = iif(r.ended_at is null, null, coalesce(obligations.ended_at, r.ended_at)),
+        agent = coalesce(r.agent, obligations.agent),
         body = r.body
     from r
     where obligations.turn_id = r.turn_id and obligations.version = r.expected
-    returning turn_id",
+    returning turn_id, conversation_id, place, work is 'waiting' as is_waiting",
 );
 
 static CHANGE_SESSIONS: Statement = Statement::new(
@@ -307,8 +325,9 @@ static END_ATTEMPTS: Statement = Statement::new(
 );
 
 static WRITE_TRANSCRIPT: Statement = Statement::new(
-    "with r (session_id, turn_id, speaker, name, text, at) as ({rows})
-    insert into transcript (session_id, turn_id, speaker, name, text, at) select * from r where session_id is not null
+    "with r (session_id, seq, turn_id, speaker, name, text, at) as ({rows})
+    insert into transcript (session_id, seq, turn_id, speaker, name, text, at)
+    select * from r where session_id is not null
     on conflict do update set name = excluded.name, text = excluded.text, at = excluded.at",
 );
 

@@ -4,12 +4,17 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use rejoinder_core::{
     ConversationId, ConversationRef, SessionId, StoreError, Timestamp, TurnId,
-    store::{NewEvent, NewTurn, RunStart, Stored},
+    store::{NewEvent, NewTurn, RunStart, Stored, TurnSeq},
 };
 use sqlx::{Row, SqliteConnection};
 use uuid::Uuid;
 
-use super::{rows::Statement, runs, sessions::INSERT_SESSIONS};
+use super::{
+    lines::{self, Touched},
+    rows::Statement,
+    runs,
+    sessions::INSERT_SESSIONS,
+};
 use crate::sqlite::{
     error::store_error,
     stored::{Details, ObligationColumns},
@@ -23,7 +28,7 @@ pub(super) async fn all(connection: &mut SqliteConnection, events: &[&NewEvent])
     let turns: Vec<(&NewEvent, &NewTurn)> =
         new.filter_map(|event| event.turn.as_ref().map(|turn| (event, turn))).collect();
     let sessions = sessions(connection, &turns).await?;
-    open(connection, &turns, &sessions).await?;
+    let mut seqs = open(connection, &turns, &sessions).await?;
 
     let known = events.iter().zip(&is_new).filter(|(_, is_new)| !**is_new).map(|(event, _)| *event);
     let mut duplicates = duplicates(connection, &known.collect::<Vec<_>>()).await?;
@@ -34,6 +39,7 @@ pub(super) async fn all(connection: &mut SqliteConnection, events: &[&NewEvent])
         Some(_) => {
             let current = &sessions[&event.event.conversation];
             Stored::Turn {
+                seq: seqs.next().expect("every turn has its place"),
                 conversation: current.conversation,
                 session: current.session,
                 has_history: current.has_history,
@@ -152,16 +158,26 @@ async fn sessions<'a>(
     Ok(sessions)
 }
 
-/// Inserts the turns, their obligations and the runs that start at once.
+/// Inserts the turns, their obligations and the runs that start at once. Returns the places of the turns in the order
+/// of acceptance.
 async fn open(
     connection: &mut SqliteConnection,
     turns: &[(&NewEvent, &NewTurn)],
     sessions: &HashMap<&ConversationRef, CurrentSession>,
-) -> Result<(), StoreError> {
+) -> Result<impl Iterator<Item = TurnSeq> + use<>, StoreError> {
+    let last: TurnSeq = if turns.is_empty() {
+        0
+    } else {
+        let last = sqlx::query_scalar("select coalesce(max(seq), 0) from turns");
+        last.fetch_one(&mut *connection).await.map_err(store_error)?
+    };
+    let placed: Vec<(TurnSeq, &NewEvent, &NewTurn)> =
+        (last + 1..).zip(turns).map(|(seq, (event, turn))| (seq, *event, *turn)).collect();
     INSERT_TURNS
-        .on_each(connection, "turns", turns, |(event, turn), values| {
+        .on_each(connection, "turns", &placed, |(seq, event, turn), values| {
             let current = &sessions[&event.event.conversation];
             values
+                .add(*seq)
                 .id(turn.id.as_uuid())
                 .id(event.id.as_uuid())
                 .id(current.conversation.as_uuid())
@@ -171,13 +187,18 @@ async fn open(
         })
         .await?;
     INSERT_OBLIGATIONS
-        .on_each(connection, "obligations", turns, |(event, turn), values| {
+        .on_each(connection, "obligations", &placed, |(seq, event, turn), values| {
             let current = &sessions[&event.event.conversation];
             let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } =
                 ObligationColumns::of(&turn.obligation);
             values
+                .add(*seq)
                 .id(turn.id.as_uuid())
                 .id(current.conversation.as_uuid())
+                .add(event.event.conversation.channel.as_str())
+                .add(&*event.event.sender.id)
+                .add(turn.handler.agent().map_or("", AsRef::as_ref))
+                .add(lines::rank(*seq, owed))
                 .add(owed)
                 .add(state)
                 .add(work)
@@ -187,8 +208,15 @@ async fn open(
                 .json(&turn.obligation);
         })
         .await?;
+    let waiting = turns.iter().filter(|(_, turn)| turn.obligation.is_waiting());
+    let touched = waiting.map(|(event, _)| {
+        let conversation = sessions[&event.event.conversation].conversation.as_uuid();
+        Touched { conversation, place: None }
+    });
+    lines::settle(connection, &touched.collect::<Vec<_>>()).await?;
     let started: Vec<&RunStart> = turns.iter().filter_map(|(_, turn)| turn.run.as_ref()).collect();
-    runs::start(connection, &started).await
+    runs::start(connection, &started).await?;
+    Ok((last + 1..).take(turns.len()))
 }
 
 static INSERT_EVENTS: Statement = Statement::new(
@@ -223,15 +251,17 @@ static OPEN_CONVERSATIONS: Statement = Statement::new(
 );
 
 static INSERT_TURNS: Statement = Statement::new(
-    "with r (id, event_id, conversation_id, session_id, agent, command, accepted_at) as ({rows})
-    insert into turns (id, event_id, conversation_id, session_id, agent, command, accepted_at)
-    select * from r where id is not null",
+    "with r (seq, id, event_id, conversation_id, session_id, agent, command, accepted_at) as ({rows})
+    insert into turns (seq, id, event_id, conversation_id, session_id, agent, command, accepted_at)
+    select * from r where seq is not null",
 );
 
 static INSERT_OBLIGATIONS: Statement = Statement::new(
-    "with r (turn_id, conversation_id, owed, state, work, wake_at, overdue_at, ended_at, body) as ({rows})
-    insert into obligations (turn_id, conversation_id, version, owed, state, work, wake_at, overdue_at, ended_at, body)
-    select turn_id, conversation_id, 1, owed, state, work, wake_at, overdue_at, ended_at, body from r where turn_id is not null",
+    "with r (seq, turn_id, conversation_id, channel, sender, agent, rank, owed, state, work, wake_at, overdue_at, ended_at,
+        body) as ({rows})
+    insert into obligations (seq, turn_id, conversation_id, channel, sender, agent, rank, owed, state, work, wake_at,
+        overdue_at, ended_at, body, version)
+    select *, 1 from r where seq is not null",
 );
 
 /// Inserts one event; see [`all`].

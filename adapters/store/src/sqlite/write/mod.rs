@@ -8,6 +8,7 @@ mod amend;
 mod channels;
 mod commit;
 mod insert;
+mod lines;
 mod pick;
 mod rows;
 mod runs;
