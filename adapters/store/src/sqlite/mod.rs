@@ -1,6 +1,7 @@
 //! The store on SQLite: one writer, a few readers.
 
 mod error;
+mod lock;
 mod open;
 mod read;
 mod request;
@@ -11,6 +12,7 @@ mod write;
 mod writer;
 
 pub use self::{
-    open::{OpenError, OpenOptions, is_in_use, schema_version},
+    lock::is_in_use,
+    open::{OpenError, OpenOptions, schema_version},
     store::SqliteStore,
 };

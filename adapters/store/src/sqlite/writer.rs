@@ -4,9 +4,7 @@
 //! requests queue while it commits. A request is written even when its caller is gone.
 
 use std::{
-    fs::File,
     io,
-    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -16,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     error::{self, store_error},
+    lock::Lock,
     request::{WriteRequest, WriteResult},
     write,
 };
@@ -41,17 +40,12 @@ pub(super) struct Writer(mpsc::Sender<WriterCommand>);
 
 impl Writer {
     /// Starts the thread; `lock` is held until it has closed the database.
-    pub(super) fn start(
-        connection: SqliteConnection,
-        options: SqliteConnectOptions,
-        path: PathBuf,
-        lock: File,
-    ) -> io::Result<Self> {
+    pub(super) fn start(connection: SqliteConnection, options: SqliteConnectOptions, lock: Lock) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(WAITING);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            let database = Database { connection: Some(connection), options, path, unsaved: false, must_reopen: false };
-            runtime.block_on(run(receiver, database, lock));
+            let database = Database { connection: Some(connection), options, lock, unsaved: false, must_reopen: false };
+            runtime.block_on(run(receiver, database));
         })?;
         Ok(Self(sender))
     }
@@ -79,7 +73,7 @@ impl Writer {
     }
 }
 
-async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database, lock: File) {
+async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database) {
     let mut commands = Vec::with_capacity(BATCH);
     let mut closing = Vec::new();
     while closing.is_empty() {
@@ -126,7 +120,7 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database
     // From here on new requests fail. Queued ones fail when the receiver is dropped, after the database is closed.
     receiver.close();
     database.close().await;
-    drop(lock);
+    drop(database);
     drop(receiver);
     drop(closing);
 }
@@ -138,7 +132,8 @@ struct Database {
     /// Whether the file failed, so that the connection must be reopened.
     must_reopen: bool,
     options: SqliteConnectOptions,
-    path: PathBuf,
+    /// Released once the connection is closed.
+    lock: Lock,
     /// Whether something was written since the last checkpoint.
     unsaved: bool,
 }
@@ -201,10 +196,8 @@ impl Database {
     /// Replaces a connection whose file failed. The old one is closed after the new one is open: the last
     /// connection to close removes the index of the log, which readers need.
     async fn reopen(&mut self) -> Result<(), StoreError> {
-        // A missing file is not created again: an empty database would forget what is owed.
-        let options = self.options.clone().create_if_missing(false);
-        let connection = options.connect().await.map_err(store_error)?;
-        tracing::debug!(path = %self.path.display(), "database reopened");
+        let connection = self.options.connect().await.map_err(store_error)?;
+        tracing::debug!(path = %self.lock.path().display(), "database reopened");
         if let Some(old) = self.connection.replace(connection) {
             // Its errors are expected: they are why it is replaced.
             let _ = old.close().await;

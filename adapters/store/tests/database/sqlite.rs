@@ -52,12 +52,63 @@ async fn a_second_process_is_kept_out_until_the_first_has_closed() {
     let database = Database::new().await;
     let error = SqliteStore::open(OpenOptions::new(&database.path)).await.expect_err("it is in use");
     assert!(matches!(error, OpenError::InUse { .. }));
-    let lock = format!("{}.lock", database.path.display());
-    assert!(error.to_string().contains(&lock), "{error}");
+    assert!(error.to_string().contains(&database.path.display().to_string()), "{error}");
 
     database.store.close().await;
     let store = SqliteStore::open(OpenOptions::new(&database.path)).await.expect("it is free again");
     store.probe().await.expect("it writes");
+}
+
+/// Set in the child processes of the next test: the name under which the database is opened.
+const OTHER_NAME: &str = "REJOINDER_TEST_OTHER_NAME";
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_second_process_is_kept_out_under_any_name_of_the_file() {
+    if let Some(path) = std::env::var_os(OTHER_NAME) {
+        let opened = SqliteStore::open(OpenOptions::new(path)).await;
+        assert!(matches!(opened, Err(OpenError::InUse { .. })), "{opened:?}");
+        return;
+    }
+    let database = Database::new().await;
+    let folder = database.path.parent().expect("it is in a folder");
+    let elsewhere = tempfile::tempdir_in(folder).expect("a directory is made");
+    let other = |name| elsewhere.path().join(name);
+    std::os::unix::fs::symlink(&database.path, other("link.db")).expect("a link is made");
+    std::os::unix::fs::symlink(folder, other("folder")).expect("a link is made");
+    std::fs::hard_link(&database.path, other("hard.db")).expect("a link is made");
+    // A person who tidies up.
+    for file in folder.read_dir().expect("it is read").flatten().map(|file| file.path()) {
+        if file.extension().is_some_and(|extension| extension == "lock") {
+            std::fs::remove_file(file).expect("it is removed");
+        }
+    }
+
+    for path in [database.path.clone(), other("link.db"), other("folder/rejoinder.db"), other("hard.db")] {
+        let child = Command::new(std::env::current_exe().expect("a test knows its file"))
+            .args(["--exact", "sqlite::a_second_process_is_kept_out_under_any_name_of_the_file", "--nocapture"])
+            .env(OTHER_NAME, &path)
+            .output()
+            .expect("the test starts");
+        assert!(child.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&child.stderr));
+        assert!(is_in_use(&path).expect("it is seen"), "{}", path.display());
+        database.store.probe().await.expect("it writes");
+    }
+}
+
+#[tokio::test]
+async fn a_database_with_two_names_is_refused() {
+    let database = Database::new().await;
+    database.store.close().await;
+    let other = database.path.with_extension("other");
+    std::fs::hard_link(&database.path, &other).expect("a link is made");
+
+    let error = SqliteStore::open(OpenOptions::new(&database.path)).await.expect_err("it has two names");
+    std::fs::remove_file(&other).expect("it is removed");
+    let opened = SqliteStore::open(OpenOptions::new(&database.path)).await;
+
+    assert!(matches!(error, OpenError::HardLinked { names: 2, .. }), "{error:?}");
+    opened.expect("it has one name again");
 }
 
 #[tokio::test]

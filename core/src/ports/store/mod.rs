@@ -5,7 +5,7 @@
 //! with the turn it opens, or it is a duplicate and changes nothing.
 //!
 //! Runs and attempts carry the process that began them, their owner. When an owner is gone, another one recovers the
-//! runs and attempts it left in flight. With a database that only one process can open, as SQLite's lock file ensures,
+//! runs and attempts it left in flight. With a database that only one process can open, as SQLite's lock ensures,
 //! every earlier owner is gone.
 //!
 //! The port has three parts, by user: [`Turns`] (intake, ledger, scheduler, worker), [`Outbox`] (dispatcher, sweep) and
