@@ -81,6 +81,12 @@ impl Lock {
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Whether the path still leads to the locked file. If not, the file was deleted, moved or replaced: what is written to
+    /// it is lost when it is closed.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.path.metadata().is_ok_and(|metadata| FileId::of(&metadata) == self.id)
+    }
 }
 
 impl Drop for Lock {

@@ -8,6 +8,7 @@ mod request;
 mod store;
 mod stored;
 mod transcripts;
+mod trouble;
 mod write;
 mod writer;
 

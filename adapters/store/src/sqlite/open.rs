@@ -9,7 +9,7 @@ use std::{
 
 use rejoinder_core::{SharedClock, SystemClock};
 use sqlx::{
-    ConnectOptions, Connection, SqlSafeStr, SqliteConnection, SqlitePool,
+    ConnectOptions, SqlSafeStr, SqliteConnection, SqlitePool,
     migrate::{Migration, MigrationType, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -19,7 +19,7 @@ use super::{
     lock::{Lock, beside, is_in_use},
     store::SqliteStore,
     transcripts::Transcripts,
-    writer::Writer,
+    writer::{Database, Writer},
 };
 
 /// Not `sqlx::migrate!`, which alone would need SQLx's macros: a second SQLx, Tokio and SQLite, for the compiler.
@@ -106,7 +106,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    fn database(path: &Path, source: sqlx::Error) -> Self {
+    pub(super) fn database(path: &Path, source: sqlx::Error) -> Self {
         let path = path.to_owned();
         if error::is_unreadable(&source) {
             Self::Unreadable { path, reason: source.to_string() }
@@ -135,15 +135,7 @@ impl SqliteStore {
             result => result?,
         };
         let path = lock.path().to_owned();
-
-        let options = writer_options(&path, busy_timeout);
-        let mut connection = options.connect().await.map_err(|source| OpenError::database(&path, source))?;
-        if let Err(error) = migrate(&mut connection, &path).await {
-            // The error of the migration is the one to report.
-            let _ = connection.close().await;
-            return Err(error);
-        }
-        let writer = Writer::start(connection, options, lock).map_err(OpenError::Thread)?;
+        let writer = Writer::start(Database::open(lock, busy_timeout).await?).map_err(OpenError::Thread)?;
         Ok(Self {
             readers: readers(&path, busy_timeout, false),
             writer: Some(writer),
@@ -176,7 +168,7 @@ impl SqliteStore {
 }
 
 /// The connection options of the writer.
-fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
+pub(super) fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         // The lock is on the file that exists. If it is missing later, an empty database would forget what is owed.
@@ -234,7 +226,7 @@ async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> 
     sqlx::query_scalar("select coalesce(max(version), 0) from _sqlx_migrations").fetch_one(connection).await
 }
 
-async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+pub(super) async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let found = version(connection).await.map_err(|source| OpenError::database(path, source))?;
     if found > schema_version() {
         return Err(OpenError::Newer { path: path.to_owned(), found, known: schema_version() });

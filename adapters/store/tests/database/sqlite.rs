@@ -4,9 +4,14 @@ use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use rejoinder_core::{
-    ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, InboundEvent,
-    Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Store, StoreError, SystemClock, TurnId,
-    store::{Backlog, Commit, NewEvent, NewTurn, Operator, RunStart, Stored, Transition, TurnChange, Turns},
+    Action, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
+    Expectation, Handler, HistoryLine, InboundEvent, Obligation, OwnerId, Policy, Sender, SenderKind, SessionId,
+    SignalKind, Speaker, Store, StoreError, SystemClock, TurnId, Via,
+    conformance::new_delivery,
+    store::{
+        AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, Operator, Outbox, RunStart,
+        Stored, TranscriptLine, Transition, TurnChange, TurnFilter, Turns,
+    },
 };
 use rejoinder_guard::Event;
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore, is_in_use};
@@ -366,6 +371,39 @@ async fn fill_the_disk() {
     limit_files("unlimited");
     store.probe().await.expect("it writes again");
     accept(store, "a", "during 1", large()).await.expect("there is room again");
+    assert_eq!(store.backlog().await.expect("the backlog is read").open, 2);
+    until_no_trouble(store).await;
+}
+
+async fn until_no_trouble(store: &SqliteStore) {
+    while store.trouble().is_some() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_would_be_lost_is_not_accepted() {
+    let database = Database::new().await;
+    let (store, path) = (&database.store, &database.path);
+    accept(store, "a", "1", String::new()).await.expect("it is accepted");
+    let other = path.with_extension("other");
+    std::fs::write(&other, "something else").expect("it is written");
+    let refused = async |key: &str| {
+        let refused = accept(store, "a", key, String::new()).await;
+        let Err(StoreError::Unavailable(why)) = refused else { panic!("it was accepted: {refused:?}") };
+        assert!(why.contains(&path.display().to_string()), "{why}");
+        assert!(store.trouble().is_some() && store.probe().await.is_err());
+    };
+
+    let moved = path.with_extension("moved");
+    std::fs::rename(path, &moved).expect("it is moved");
+    refused("while it is gone").await;
+    std::fs::rename(&other, path).expect("it is moved");
+    refused("while there is another").await;
+    std::fs::rename(&moved, path).expect("it is moved");
+
+    until_no_trouble(store).await;
+    accept(store, "a", "2", String::new()).await.expect("the file is back");
     assert_eq!(store.backlog().await.expect("the backlog is read").open, 2);
 }
 

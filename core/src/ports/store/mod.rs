@@ -19,6 +19,7 @@ pub(crate) mod transition;
 
 use async_trait::async_trait;
 use rejoinder_guard::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     model::{
@@ -201,6 +202,13 @@ pub trait Operator: Send + Sync + 'static {
 /// A complete store.
 #[async_trait]
 pub trait Store: Turns + Outbox + Operator {
+    /// Why the store cannot write, as its last writes tell: set by the first write that fails, and unset when there is
+    /// room for further ones. Costs nothing.
+    fn trouble(&self) -> Option<StoreError>;
+
+    /// Cancelled when an internal error has ended the store: every later write fails, until the process is restarted.
+    fn broken(&self) -> CancellationToken;
+
     /// Finishes pending writes and closes the database. Every later call fails.
     async fn close(&self);
 }
