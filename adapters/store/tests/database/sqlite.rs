@@ -436,3 +436,74 @@ async fn many_waiting_turns_are_read_by_their_conversations_page_by_page() {
     assert_eq!(seen, 25);
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 10 * EACH as u64);
 }
+
+/// For example one that a newer version wrote.
+#[tokio::test]
+async fn a_row_that_cannot_be_read_costs_itself() {
+    let database = Database::new().await;
+    let store = &database.store;
+    let now = SystemClock.now();
+    let mut turns = Vec::new();
+    for key in ["1", "2"] {
+        let event = new_turn("a", key, key.to_owned());
+        let (id, conversation) = (event.turn.as_ref().expect("it has a turn").id, event.event.conversation.clone());
+        let stored = store.accept(vec![event], None).await.expect("it is accepted").remove(0);
+        let Stored::Turn { conversation: conversation_id, session, .. } = stored else { panic!("{stored:?}") };
+        let delivery = DeliveryRecord {
+            id: DeliveryId::new(now),
+            turn: id,
+            claim: 1,
+            part: 1,
+            parts: 1,
+            conversation_id,
+            conversation,
+            class: Class::Final,
+            signal: SignalKind::Reply,
+            via: Via::Answer,
+            is_copy: false,
+            action: Action::Send { content: Content::default(), reply_to: None },
+            state: DeliveryState::Sending,
+            attempts: 1,
+            next_attempt_at: now,
+            labelled: false,
+            message_ids: Vec::new(),
+            error: None,
+            created_at: now,
+            delivered_at: None,
+            fetched_at: None,
+        };
+        let attempt = AttemptStart { delivery: delivery.id, number: 1, owner: OwnerId::new(now), at: now };
+        let line = HistoryLine { speaker: Speaker::Person, name: None, text: key.to_owned(), at: now };
+        let transition = Transition {
+            deliveries: vec![new_delivery(delivery)],
+            transcript: vec![TranscriptLine { session, turn: id, line }],
+            ..Transition::default()
+        };
+        store.commit(transition).await.expect("it is written");
+        let begins = Transition { attempts_started: vec![attempt], ..Transition::default() };
+        store.commit(begins).await.expect("it is written");
+        turns.push((id, session));
+    }
+    let [(bad, session), (good, _)] = turns[..] else { panic!("two turns were accepted") };
+    let mut other = elsewhere(&database.path).await;
+    for change in [
+        "update obligations set body = '{}' where turn_id = ?",
+        "update deliveries set action = '{}' where turn_id = ?",
+        "update transcript set speaker = 'somebody new' where turn_id = ?",
+    ] {
+        sqlx::query(change).bind(bad.as_uuid()).execute(&mut other).await.expect("the row is changed");
+    }
+
+    let left = store.attempts_left(OwnerId::new(now)).await.expect("deliveries are read");
+    let filter = TurnFilter { limit: 10, ..TurnFilter::default() };
+    let listed = store.list_turns(&filter).await.expect("turns are listed");
+    let chat = ConversationRef::new(ChannelId::new("test", "main"), "a");
+    let views = store.views(&chat, None, 10).await.expect("views are read");
+    let lines = store.transcript(session, 10).await.expect("transcripts are read");
+
+    assert_eq!(left.iter().map(|left| left.turn).collect::<Vec<_>>(), [good]);
+    let listed: Vec<_> = listed.iter().map(|turn| (turn.turn_id, turn.is_unreadable)).collect();
+    assert_eq!(listed, [(good, false), (bad, true)]);
+    assert_eq!(views.iter().map(|view| view.turn_id).collect::<Vec<_>>(), [good]);
+    assert_eq!(lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["2"]);
+}
