@@ -1,9 +1,10 @@
 //! Crash points: named steps of a turn at which a test can end the process.
 
-/// Aborts the process, like `kill -9`, when this crash point is passed for the n-th time and
-/// `REJOINDER_CRASH_AT` is `name:n`. Exists only with the feature `crash-points`.
+/// Whether this crash point is passed for the n-th time and `REJOINDER_CRASH_AT` is `name:n`. Exists only with the
+/// feature `crash-points`.
 #[cfg(feature = "crash-points")]
-pub(crate) fn pass(name: &str) {
+#[must_use]
+pub fn crash_point_is_reached(name: &str) -> bool {
     use std::sync::{
         OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -17,10 +18,14 @@ pub(crate) fn pass(name: &str) {
         let (name, count) = plan.rsplit_once(':')?;
         Some((name.to_owned(), count.parse().ok()?))
     });
-    if let Some((planned, count)) = plan
-        && planned == name
-        && PASSED.fetch_add(1, Ordering::Relaxed) + 1 == *count
-    {
+    plan.as_ref()
+        .is_some_and(|(planned, count)| planned == name && PASSED.fetch_add(1, Ordering::Relaxed) + 1 == *count)
+}
+
+/// Aborts the process, like `kill -9`, when this crash point [is reached](crash_point_is_reached).
+#[cfg(feature = "crash-points")]
+pub(crate) fn pass(name: &str) {
+    if crash_point_is_reached(name) {
         std::process::abort();
     }
 }

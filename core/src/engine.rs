@@ -194,6 +194,7 @@ impl Engine {
             clock: Arc::clone(&clock),
             owner,
             lifecycle: lifecycle.clone(),
+            skipped: std::sync::Mutex::default(),
         });
         let router = EventRouter {
             settings,

@@ -66,6 +66,8 @@ pub mod store {
 }
 
 pub use commands::{COMMANDS, CommandHelp};
+#[cfg(feature = "crash-points")]
+pub use crash::crash_point_is_reached;
 pub use engine::{Engine, Parts};
 pub use hub::Watch;
 pub use markdown::{read_markdown, shows_anything, split_markdown};

@@ -3,11 +3,15 @@
 //! Deadlines and retries are rows with a time. The sweep sleeps until the earliest of them, and is
 //! woken when an earlier one is stored; it does not poll.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures_util::{StreamExt, stream};
 use rejoinder_guard::Event;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::{
     commands::Commands,
@@ -48,6 +52,8 @@ pub(crate) struct Sweep {
     pub(crate) clock: SharedClock,
     pub(crate) owner: OwnerId,
     pub(crate) lifecycle: Lifecycle,
+    /// The turns that were skipped, to report each once.
+    pub(crate) skipped: Mutex<HashSet<TurnId>>,
 }
 
 impl Sweep {
@@ -60,24 +66,17 @@ impl Sweep {
             let Some(last) = page.last() else { break };
             after = Some(*last);
             runs += page.len();
-            for result in stream::iter(page)
-                .map(|turn| self.recover_run(turn))
-                .buffer_unordered(AT_ONCE)
-                .collect::<Vec<_>>()
-                .await
-            {
-                result?;
+            let recovered = stream::iter(page).map(|turn| async move { (turn, self.recover_run(turn).await) });
+            for (turn, result) in recovered.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+                self.or_skip(turn, result)?;
             }
         }
         let attempts = self.store.attempts_left(self.owner).await?;
         let interrupted = attempts.len();
         for delivery in attempts {
             let turn = delivery.turn;
-            match self.attempts.end_as_unknown(delivery, "the gateway stopped before the platform answered").await {
-                // One turn that cannot be read must not prevent the start.
-                Err(StoreError::Corrupt(error)) => warn!(%turn, error, "cannot recover an attempt that was in flight"),
-                result => result?,
-            }
+            let why = "the gateway stopped before the platform answered";
+            self.or_skip(turn, self.attempts.end_as_unknown(delivery, why).await)?;
         }
         if runs + interrupted > 0 {
             info!(runs, attempts = interrupted, "recovered runs and attempts of an earlier process");
@@ -86,16 +85,7 @@ impl Sweep {
     }
 
     async fn recover_run(&self, id: TurnId) -> Result<(), StoreError> {
-        let mut turn = match self.store.turn(id).await {
-            Ok(Some(turn)) => turn,
-            Ok(None) => return Ok(()),
-            Err(StoreError::Corrupt(error)) => {
-                // One turn that cannot be read must not prevent the start.
-                warn!(turn = %id, error, "cannot recover a turn that was running");
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
+        let Some(mut turn) = self.store.turn(id).await? else { return Ok(()) };
         if turn.handler.is_gateway() {
             return self.commands.try_to_perform(id).await;
         }
@@ -140,7 +130,9 @@ impl Sweep {
             }
             let changed = self.tick_all(due).await?;
             if !changed.contains(&true) {
-                warn!(turns = changed.len(), "due turns did not change");
+                if !changed.is_empty() {
+                    warn!(turns = changed.len(), "due turns did not change");
+                }
                 is_stuck = true;
                 break;
             }
@@ -159,28 +151,24 @@ impl Sweep {
         Ok(())
     }
 
-    /// Reports to the guard that time has passed for turns; returns for each whether it changed. Turns of one
-    /// conversation are handled one after the other, so that their signals keep their order.
+    /// Reports to the guard that time has passed for turns; returns for each that was not skipped whether it changed. Turns
+    /// of one conversation are handled one after the other, so that their signals keep their order.
     async fn tick_all(&self, due: Vec<TurnId>) -> Result<Vec<bool>, StoreError> {
         let read = stream::iter(due).map(|id| async move { (id, self.store.turn(id).await) });
         let mut conversations: HashMap<ConversationId, Vec<TurnRecord>> = HashMap::new();
         let mut changed = Vec::new();
         for (id, turn) in read.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
-            match turn {
-                Ok(Some(turn)) => conversations.entry(turn.conversation).or_default().push(turn),
-                Ok(None) => changed.push(false),
-                Err(error) => changed.push(not_ticked(id, error)?),
+            match self.or_skip(id, turn)? {
+                Some(Some(turn)) => conversations.entry(turn.conversation).or_default().push(turn),
+                Some(None) => changed.push(false),
+                None => {}
             }
         }
         let ticked = stream::iter(conversations.into_values()).map(|mut turns| async move {
             turns.sort_unstable_by_key(|turn| turn.seq);
             let mut changed = Vec::with_capacity(turns.len());
             for turn in turns {
-                let id = turn.id;
-                changed.push(match self.tick(turn).await {
-                    Ok(changed) => changed,
-                    Err(error) => not_ticked(id, error)?,
-                });
+                changed.extend(self.or_skip(turn.id, self.tick(turn).await)?);
             }
             Ok::<_, StoreError>(changed)
         });
@@ -197,13 +185,19 @@ impl Sweep {
         self.ledger.decide(&mut turn, Event::Tick { ran }, Trigger::Event).await?;
         Ok(turn.version != before)
     }
-}
 
-/// Skips a turn that cannot be decided on, so that it does not delay others; an unavailable store stays an error.
-fn not_ticked(id: TurnId, error: StoreError) -> Result<bool, StoreError> {
-    if matches!(error, StoreError::Unavailable(_)) {
-        return Err(error);
+    /// The value of `result`; `None` for a turn that cannot be read or decided on, so that it stops no other. The operator
+    /// hears of it once. A store that is unavailable stays an error.
+    fn or_skip<T>(&self, turn: TurnId, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(error @ StoreError::Unavailable(_)) => Err(error),
+            Err(error) => {
+                if self.skipped.lock().unwrap_or_else(PoisonError::into_inner).insert(turn) {
+                    error!(%turn, %error, "a turn cannot be read or decided on, and is skipped");
+                }
+                Ok(None)
+            }
+        }
     }
-    warn!(turn = %id, %error, "cannot decide on a due turn");
-    Ok(false)
 }

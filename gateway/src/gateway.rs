@@ -7,7 +7,7 @@ use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreE
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::{
     http::{self, App, Bounds},
@@ -80,6 +80,9 @@ pub enum RunError {
     Recovery(#[source] StoreError),
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
+    /// The process must be restarted: nothing can be stored any more, and nothing that is not stored may be promised.
+    #[error("the store has ended by an internal error, see the log; start the gateway again to continue")]
+    StoreBroken,
 }
 
 impl From<WiringError> for RunError {
@@ -97,11 +100,10 @@ impl From<WiringError> for RunError {
 /// configured time (`server.drain`) to end; the other turns remain stored.
 ///
 /// # Errors
-/// When it does not start.
+/// When it does not start, or its store ends by an internal error.
 pub async fn run(setup: Setup, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
     let address = listener.local_addr().map_err(RunError::Listener)?;
-    Gateway::start(setup, address).await?.serve(listener, shutdown).await;
-    Ok(())
+    Gateway::start(setup, address).await?.serve(listener, shutdown).await
 }
 
 /// A started gateway: it works on open turns of earlier runs, and does not serve HTTP yet.
@@ -201,11 +203,29 @@ impl Gateway {
 
     /// Serves HTTP on `listener` until `shutdown` is cancelled. Then stops accepting, lets running turns end, answers
     /// callers that still wait, and closes the store.
-    pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
+    ///
+    /// # Errors
+    /// When its store has ended by an internal error. Then it stops at once.
+    pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
         let Self { engine, store, router, stop_waiting, drain, connections_per_peer, .. } = self;
         let bounds = Bounds::new(open_files::most(), connections_per_peer);
-        let connections = http::accept(listener, router, bounds, &shutdown).await;
-        info!(drain_ms = drain.as_millis(), "stopping: waiting for running turns, accepting nothing new");
+        let (broken, stopping) = (store.broken(), shutdown.child_token());
+        let watching = tokio::spawn({
+            let (broken, stopping) = (broken.clone(), stopping.clone());
+            async move {
+                broken.cancelled().await;
+                stopping.cancel();
+            }
+        });
+        let connections = http::accept(listener, router, bounds, &stopping).await;
+        watching.abort();
+        let drain = if broken.is_cancelled() {
+            error!("stopping: the store has ended by an internal error");
+            Duration::ZERO
+        } else {
+            info!(drain_ms = drain.as_millis(), "stopping: waiting for running turns, accepting nothing new");
+            drain
+        };
         let closing = tokio::spawn(connections.close());
         engine.stop(drain).await;
         stop_waiting.cancel();
@@ -214,6 +234,7 @@ impl Gateway {
         }
         store.close().await;
         info!("stopped");
+        if broken.is_cancelled() { Err(RunError::StoreBroken) } else { Ok(()) }
     }
 }
 

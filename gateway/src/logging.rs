@@ -45,7 +45,7 @@ pub(crate) fn start(log: Log) {
     }
     panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);
-        error!(location, message = panic.payload_as_str(), "panic caught, the gateway continues");
+        error!(location, what = panic.payload_as_str(), "a panic");
     }));
 }
 

@@ -47,6 +47,9 @@ pub(crate) struct TurnItem {
     /// `undeliverable`.
     #[schema(value_type = String)]
     pub(crate) status: TurnStatus,
+    /// True if the stored obligation cannot be read, for example because a newer version wrote it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unreadable: bool,
     /// The signal that settled it: `reply` or `reaction`.
     pub(crate) signal: Option<&'static str>,
     /// The rung of the ladder that was used, and why, if one was.
@@ -111,6 +114,7 @@ impl From<TurnSummary> for TurnItem {
             owed: turn.owed,
             state: turn.state,
             status: turn.status,
+            unreadable: turn.is_unreadable,
             signal: turn.signal.map(SignalKind::as_str),
             fallback: turn
                 .fallback

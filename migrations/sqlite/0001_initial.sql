@@ -191,7 +191,8 @@ create table blocked (
 -- One row, updated to check that writing works.
 create table probe (
     id integer primary key check (id = 1),
-    count integer not null
+    count integer not null,
+    room blob not null default x''    -- zeros: whether there is room for more than a page
 ) strict;
 
 insert into probe (id, count) values (1, 0);

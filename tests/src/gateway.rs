@@ -5,7 +5,7 @@ use std::{
     io::{PipeReader, Write},
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Command, ExitStatus, Output, Stdio},
     time::Instant,
 };
 
@@ -343,7 +343,7 @@ impl Gateway {
     ///
     /// # Panics
     /// If it is not running.
-    pub async fn stop(&mut self) -> std::process::ExitStatus {
+    pub async fn stop(&mut self) -> ExitStatus {
         let process = self.process.as_mut().expect("the gateway runs");
         let signalled = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
         assert!(signalled.is_ok_and(|status| status.success()), "the gateway gets a SIGTERM");
@@ -353,17 +353,18 @@ impl Gateway {
         status
     }
 
-    /// Waits until the process has ended by itself (a crash point).
+    /// Waits until the process has ended by itself (a crash point), and returns how.
     ///
     /// # Panics
     /// If it does not crash in time.
-    pub async fn until_crashed(&mut self) {
+    pub async fn until_crashed(&mut self) -> ExitStatus {
         // The process stays in `self` until it is gone: one that does not crash is killed on drop.
         let process = self.process.as_mut().expect("the gateway runs");
         let status =
             eventually("the gateway crashes", async || process.try_wait().expect("the process is waited for")).await;
         self.process = None;
         assert!(!status.success(), "the gateway ended by itself, without a crash");
+        status
     }
 
     /// From now on no file of the process may grow: it sees a full disk.
@@ -374,7 +375,15 @@ impl Gateway {
         self.limit_file_size("1");
     }
 
-    /// Undoes [`fill_disk`](Self::fill_disk).
+    /// From now on no file of the process may grow beyond so many bytes: it sees a disk with little room.
+    ///
+    /// # Panics
+    /// If the limit cannot be set.
+    pub fn fill_disk_up_to(&self, bytes: u32) {
+        self.limit_file_size(&bytes.to_string());
+    }
+
+    /// Undoes [`fill_disk`](Self::fill_disk) and [`fill_disk_up_to`](Self::fill_disk_up_to).
     ///
     /// # Panics
     /// If the limit cannot be set.
@@ -494,11 +503,10 @@ impl Gateway {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        // The trap makes a write beyond the file size limit an error instead of the end of the process.
         let mut command = Command::new("sh");
         let limit = self.open_files.map(|most| format!("ulimit -n {most}; ")).unwrap_or_default();
         command
-            .args(["-c", &format!("trap '' XFSZ; {limit}exec \"$0\" \"$@\"")])
+            .args(["-c", &format!("{limit}exec \"$0\" \"$@\"")])
             .arg(binary())
             .arg("--config")
             .arg(self.folder.path().join("rejoinder.toml"))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rejoinder_guard::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     model::{
@@ -65,7 +66,7 @@ pub trait Layer: Send + Sync + 'static {
 
 /// A store with a layer in front of it.
 pub struct Layered<L> {
-    /// Is called before the store, except for `mark_fetched` and `close`.
+    /// Is called before the store, except for `mark_fetched`, `trouble`, `broken` and `close`.
     pub layer: L,
     /// Receives the calls that the layer lets through.
     pub store: Arc<dyn Store>,
@@ -210,6 +211,12 @@ impl<L: Layer> Operator for Layered<L> {
 
 #[async_trait]
 impl<L: Layer> Store for Layered<L> {
+    fn trouble(&self) -> Option<StoreError> {
+        self.store.trouble()
+    }
+    fn broken(&self) -> CancellationToken {
+        self.store.broken()
+    }
     async fn close(&self) {
         self.store.close().await;
     }
@@ -328,5 +335,11 @@ impl Operator for NullStore {
 
 #[async_trait]
 impl Store for NullStore {
+    fn trouble(&self) -> Option<StoreError> {
+        None
+    }
+    fn broken(&self) -> CancellationToken {
+        CancellationToken::new()
+    }
     async fn close(&self) {}
 }

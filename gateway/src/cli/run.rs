@@ -63,8 +63,7 @@ fn serve(config: Config, source: &ConfigSource, data_dir: PathBuf) -> Result<(),
         for remark in &gateway.notes().remarks {
             warn!("{remark}");
         }
-        gateway.serve(listener, shutdown).await;
-        Ok(())
+        Ok(gateway.serve(listener, shutdown).await.map_err(anyhow::Error::new)?)
     })
 }
 
@@ -90,6 +89,10 @@ pub(super) const fn why_not_listen(kind: io::ErrorKind) -> &'static str {
 fn listen_to_signals(shutdown: CancellationToken) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen to SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen to SIGTERM")?;
+    // By default this signal ends the process when a file reaches its size limit. Once it is handled, the write fails, and
+    // the limit is a full disk.
+    let file_size = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    signal(file_size).context("cannot listen to SIGXFSZ")?;
     tokio::spawn(async move {
         let mut next = async || {
             tokio::select! {

@@ -174,15 +174,13 @@ fn lines(list: &TurnList) -> String {
             (None, Some(signal)) => signal.to_owned(),
             (None, None) => String::new(),
         };
+        let status = || Some(serde_json::to_value(turn.status).ok()?.as_str()?.to_owned());
         [
             turn.turn_id.clone(),
             turn.accepted_at.clone(),
             turn.channel.clone(),
             turn.handler.to_string(),
-            serde_json::to_value(turn.status)
-                .ok()
-                .and_then(|status| Some(status.as_str()?.to_owned()))
-                .unwrap_or_default(),
+            if turn.unreadable { "unreadable".to_owned() } else { status().unwrap_or_default() },
             how,
         ]
     };

@@ -29,10 +29,13 @@ const PROBE_LIFETIME: Duration = Duration::from_secs(1);
 /// How long the store may take to answer a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
+const NO_RESPONSE: &str = "the store does not respond";
+
 /// The body of `/healthz`.
 pub(crate) const ALIVE: &str = "ok\n";
 
-/// Asks the store whether it can write, at most once a second, however many requests come.
+/// Whether the store can write: as its last writes tell, or else a probe, at most once a second, however many requests
+/// come.
 pub(crate) struct StoreProbe {
     store: Arc<dyn Store>,
     last: Mutex<Option<(Instant, Result<(), String>)>>,
@@ -44,6 +47,10 @@ impl StoreProbe {
     }
 
     async fn store_writes(&self) -> Result<(), String> {
+        // What its last writes tell is not older than what its callers see.
+        if let Some(trouble) = self.store.trouble() {
+            return Err(trouble.to_string());
+        }
         let mut last = self.last.lock().await;
         if let Some((at, result)) = &*last
             && at.elapsed() < PROBE_LIFETIME
@@ -53,14 +60,14 @@ impl StoreProbe {
         let store = Arc::clone(&self.store);
         let answer = tokio::spawn(async move { store.probe().await });
         let result = match tokio::time::timeout(PROBE_TIMEOUT, answer).await {
-            Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(error))) => Err(error.to_string()),
-            Ok(Err(_)) | Err(_) => Err("the store does not respond".to_owned()),
+            Ok(Ok(result)) => result.map_err(|error| error.to_string()),
+            Ok(Err(_)) | Err(_) => Err(NO_RESPONSE.to_owned()),
         };
-        let could_write = last.as_ref().is_none_or(|(_, result)| result.is_ok());
-        match &result {
-            Err(error) if could_write => warn!(error, "not ready: the store cannot write"),
-            Ok(()) if !could_write => info!("the store can write again"),
+        // The store itself logs why it cannot write.
+        let is_silent = |result: &Result<(), String>| result.as_ref().is_err_and(|error| error == NO_RESPONSE);
+        match (last.as_ref().is_some_and(|(_, last)| is_silent(last)), is_silent(&result)) {
+            (false, true) => warn!("not ready: {NO_RESPONSE}"),
+            (true, false) => info!("the store responds again"),
             _ => {}
         }
         *last = Some((Instant::now(), result.clone()));

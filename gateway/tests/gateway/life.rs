@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use reqwest::StatusCode;
 use serde_json::Value;
+use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 
 use crate::support::{Echo, HOOK_TOKEN, PATIENCE, TestGateway, json_of};
 
@@ -78,4 +79,30 @@ async fn the_database_is_whole_after_the_end() {
     let (_, turns) = gateway.admin("turns").await;
     assert_eq!(turns["items"].as_array().map(Vec::len), Some(1), "{turns}");
     assert_eq!(turns["next"], Value::Null);
+}
+
+/// For example after a newer version has written to the database.
+#[tokio::test]
+async fn rows_that_cannot_be_read_stop_neither_the_start_nor_the_list() {
+    let gateway = TestGateway::start().await;
+    let turn = gateway.ask_for_answer("test", "hello").await;
+    let data = gateway.stop().await;
+    let options = SqliteConnectOptions::new().filename(data.path().join("rejoinder.db"));
+    let mut connection = options.connect().await.unwrap();
+    for change in [
+        "update obligations set body = '{}'",
+        "update deliveries set action = '{}'",
+        "insert into attempts (delivery_id, number, owner, started_at) select id, 9, zeroblob(16), 0 from deliveries",
+    ] {
+        sqlx::query(change).execute(&mut connection).await.unwrap();
+    }
+    connection.close().await.unwrap();
+
+    let gateway = TestGateway::start_in(data, Echo::at_once(), "").await;
+    gateway.ask_for_answer("test", "and now?").await;
+    let (_, turns) = gateway.admin("turns").await;
+
+    let items = turns["items"].as_array().unwrap();
+    assert_eq!((items.len(), &items[0]["unreadable"]), (2, &Value::Null), "{turns}");
+    assert_eq!((&items[1]["turn_id"], &items[1]["unreadable"]), (&turn.into(), &true.into()), "{turns}");
 }

@@ -146,3 +146,25 @@ async fn killed_again_and_again_under_load_every_turn_is_answered_once() {
 
     assert_eq!(answers.len(), turns.len());
 }
+
+/// A gateway that cannot store anything any more makes room for one that can.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_gateway_whose_store_has_panicked_ends_and_a_new_one_answers() {
+    let agent = ScriptedAgent::replying("here").await;
+    let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
+    let hook = gateway.hook("test", TOKEN);
+    let ask = || hook.message("hello").header("Idempotency-Key", "the same");
+
+    gateway.spawn(&[("REJOINDER_CRASH_AT", "writing_events:1")]);
+    gateway.until_ready().await;
+    let refused = ask().send().await;
+    let ended = gateway.until_crashed().await;
+    let log = gateway.log();
+    gateway.restart().await;
+
+    assert!(!refused.is_ok_and(|response| response.status().is_success()));
+    assert_eq!(ended.code(), Some(1), "{ended}");
+    assert!(log.contains("stopping: the store has ended by an internal error"), "{log}");
+    assert!(log.contains("error: the store has ended by an internal error"), "{log}");
+    assert_eq!(Reply::of(ask()).await.text(), "here");
+}

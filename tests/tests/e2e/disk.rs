@@ -1,7 +1,11 @@
-//! The disk is full: new turns are refused, accepted ones are kept, and the gateway recovers without a restart.
+//! The disk is full, or the database file is gone: new turns are refused, `/readyz` tells, accepted turns are kept, and the
+//! gateway recovers without a restart.
+
+use std::{fs, path::Path};
 
 use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
+use rstest::rstest;
 
 use crate::{TOKEN, hook};
 
@@ -36,4 +40,68 @@ async fn a_full_disk_refuses_new_turns_and_loses_no_accepted_one() {
     assert_eq!(not_ready, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(hook.until_settled(&accepted.turn()).await.text(), "kept safe");
     assert_eq!((retried.status, retried.text()), (StatusCode::OK, "room again"));
+}
+
+/// How often a line with this text and of this level is in the log.
+fn lines(gateway: &Gateway, level: &str, text: &str) -> usize {
+    let level = format!("\"level\":\"{level}\"");
+    gateway.log().lines().filter(|line| line.contains(&level) && line.contains(text)).count()
+}
+
+/// There is room for small messages and for a probe, and not for a large message.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_nearly_full_disk_that_refuses_a_caller_is_told_at_once() {
+    let agent = ScriptedAgent::replying("done").await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    hook.ask("hello").await;
+
+    gateway.fill_disk_up_to(1_000_000);
+    let refused = Reply::of(hook.message(&"x".repeat(700_000))).await;
+    let (is_ready, problem) = gateway.readiness().await;
+    let small = hook.ask("is there room for me?").await;
+    let (is_ready_later, _) = gateway.readiness().await;
+    let store_up = gateway.metrics().await.contains("rejoinder_store_up 1\n");
+    gateway.free_disk();
+    eventually("the gateway is ready again", async || gateway.readiness().await.0.then_some(())).await;
+
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");
+    assert!(!is_ready && problem.contains("the store cannot write"), "{problem}");
+    assert_eq!(small.text(), "done");
+    assert!(!is_ready_later && !store_up);
+    let told = (lines(&gateway, "WARN", "not ready"), lines(&gateway, "INFO", "the store can write again"));
+    assert_eq!(told, (1, 1), "{}", gateway.log());
+}
+
+fn delete(database: &Path) {
+    fs::remove_file(database).unwrap();
+}
+
+/// As a restored backup does.
+fn replace(database: &Path) {
+    let copy = database.with_extension("copy");
+    fs::copy(database, &copy).unwrap();
+    fs::rename(copy, database).unwrap();
+}
+
+#[rstest]
+#[case::deleted(delete)]
+#[case::replaced(replace)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_gateway_whose_database_is_gone_promises_nothing_more(#[case] lose: fn(&Path)) {
+    let agent = ScriptedAgent::replying("done").await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).allow_open_turns().start().await;
+    let hook = gateway.hook("test", TOKEN);
+    hook.ask("hello").await;
+    let database = gateway.data().join("rejoinder.db");
+
+    lose(&database);
+    let refused = Reply::of(hook.message("and now?")).await;
+    let (is_ready, problem) = gateway.readiness().await;
+    let refused_later = Reply::of(hook.message("and later?")).await;
+
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");
+    assert_eq!(refused_later.status, StatusCode::SERVICE_UNAVAILABLE, "{refused_later:?}");
+    assert!(!is_ready && problem.contains(database.to_str().unwrap()), "{problem}");
+    assert_eq!(lines(&gateway, "ERROR", "rejoinder.db was deleted, moved or replaced"), 1, "{}", gateway.log());
 }

@@ -1,16 +1,19 @@
 //! The store on SQLite: one writer, a few readers.
 
 mod error;
+mod lock;
 mod open;
 mod read;
 mod request;
 mod store;
 mod stored;
 mod transcripts;
+mod trouble;
 mod write;
 mod writer;
 
 pub use self::{
-    open::{OpenError, OpenOptions, is_in_use, schema_version},
+    lock::is_in_use,
+    open::{OpenError, OpenOptions, schema_version},
     store::SqliteStore,
 };

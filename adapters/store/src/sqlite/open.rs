@@ -1,7 +1,6 @@
 //! Opens a database: its directory, its lock, its schema.
 
 use std::{
-    fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock},
@@ -10,12 +9,18 @@ use std::{
 
 use rejoinder_core::{SharedClock, SystemClock};
 use sqlx::{
-    ConnectOptions, Connection, SqlSafeStr, SqliteConnection, SqlitePool,
+    ConnectOptions, SqlSafeStr, SqliteConnection, SqlitePool,
     migrate::{Migration, MigrationType, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{error, store::SqliteStore, transcripts::Transcripts, writer::Writer};
+use super::{
+    error,
+    lock::{Lock, beside, is_in_use},
+    store::SqliteStore,
+    transcripts::Transcripts,
+    writer::{Database, Writer},
+};
 
 /// Not `sqlx::migrate!`, which alone would need SQLx's macros: a second SQLx, Tokio and SQLite, for the compiler.
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -63,14 +68,20 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
-    #[error("the database {path} is in use by another process, which holds the lock {lock}")]
-    InUse { path: PathBuf, lock: PathBuf },
-    #[error("cannot lock {lock}")]
+    #[error("the database {path} is in use by another process")]
+    InUse { path: PathBuf },
+    #[error("cannot open and lock the database {path}")]
     Lock {
-        lock: PathBuf,
+        path: PathBuf,
         #[source]
         source: io::Error,
     },
+    /// SQLite keeps the log beside the name that it is given: under another name, what the log holds is missing.
+    #[error(
+        "the database {path} has {names} names (hard links), and opened under another one it would be damaged: remove \
+         the others"
+    )]
+    HardLinked { path: PathBuf, names: u64 },
     /// Only when opened for reading.
     #[error("there is no database at {path} yet: the gateway creates it when it first runs")]
     Missing { path: PathBuf },
@@ -95,7 +106,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    fn database(path: &Path, source: sqlx::Error) -> Self {
+    pub(super) fn database(path: &Path, source: sqlx::Error) -> Self {
         let path = path.to_owned();
         if error::is_unreadable(&source) {
             Self::Unreadable { path, reason: source.to_string() }
@@ -116,22 +127,15 @@ impl SqliteStore {
             std::fs::create_dir_all(directory)
                 .map_err(|source| OpenError::Directory { path: directory.to_owned(), source })?;
         }
-        let lock = match lock(&path) {
+        let lock = match Lock::take(&path) {
             Err(OpenError::InUse { .. }) => {
                 tokio::time::sleep(LOCK_RETRY_PAUSE).await;
-                lock(&path)?
+                Lock::take(&path)?
             }
             result => result?,
         };
-
-        let options = writer_options(&path, busy_timeout);
-        let mut connection = options.connect().await.map_err(|source| OpenError::database(&path, source))?;
-        if let Err(error) = migrate(&mut connection, &path).await {
-            // The error of the migration is the one to report.
-            let _ = connection.close().await;
-            return Err(error);
-        }
-        let writer = Writer::start(connection, options, path.clone(), lock).map_err(OpenError::Thread)?;
+        let path = lock.path().to_owned();
+        let writer = Writer::start(Database::open(lock, busy_timeout).await?).map_err(OpenError::Thread)?;
         Ok(Self {
             readers: readers(&path, busy_timeout, false),
             writer: Some(writer),
@@ -163,54 +167,12 @@ impl SqliteStore {
     }
 }
 
-/// Whether a process has the database open for writing. It creates and changes no file.
-///
-/// # Errors
-/// When its lock file exists and cannot be checked.
-pub fn is_in_use(path: &Path) -> io::Result<bool> {
-    let lock = match File::open(lock_file(path)) {
-        Ok(lock) => lock,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    match lock.try_lock_shared() {
-        Ok(()) => lock.unlock().map(|()| false),
-        Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
-}
-
-fn lock_file(path: &Path) -> PathBuf {
-    beside(path, ".lock")
-}
-
-/// The database's path with `ending` appended to its file name.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut path = path.as_os_str().to_owned();
-    path.push(ending);
-    PathBuf::from(path)
-}
-
-/// Takes the lock that keeps a second process out. It is held while the file stays open.
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let lock = lock_file(path);
-    let opened = File::options().create(true).truncate(false).write(true).open(&lock);
-    let file = match opened {
-        Ok(file) => file,
-        Err(source) => return Err(OpenError::Lock { lock, source }),
-    };
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned(), lock }),
-        Err(TryLockError::Error(source)) => Err(OpenError::Lock { lock, source }),
-    }
-}
-
 /// The connection options of the writer.
-fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
+pub(super) fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
-        .create_if_missing(true)
+        // The lock is on the file that exists. If it is missing later, an empty database would forget what is owed.
+        .create_if_missing(false)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
@@ -264,7 +226,7 @@ async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> 
     sqlx::query_scalar("select coalesce(max(version), 0) from _sqlx_migrations").fetch_one(connection).await
 }
 
-async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+pub(super) async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let found = version(connection).await.map_err(|source| OpenError::database(path, source))?;
     if found > schema_version() {
         return Err(OpenError::Newer { path: path.to_owned(), found, known: schema_version() });

@@ -8,12 +8,21 @@ use rejoinder_core::{
 /// A request to the writer.
 #[derive(Debug)]
 pub(super) enum WriteRequest {
-    Accept { events: Vec<NewEvent>, cursor: Option<CursorMove> },
+    Accept {
+        events: Vec<NewEvent>,
+        cursor: Option<CursorMove>,
+    },
     Commit(Box<Transition>),
     Channels(Vec<ChannelId>),
     Block(BlockedScope),
-    Fetched { turn: TurnId, at: Timestamp },
-    Probe,
+    Fetched {
+        turn: TurnId,
+        at: Timestamp,
+    },
+    /// Writes this many bytes, and one page more.
+    Probe {
+        room: u32,
+    },
 }
 
 /// The result of a [`WriteRequest`].

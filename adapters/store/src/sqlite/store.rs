@@ -10,6 +10,7 @@ use rejoinder_core::{
     },
 };
 use sqlx::SqlitePool;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     read,
@@ -73,7 +74,7 @@ impl Turns for SqliteStore {
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
-        self.write(WriteRequest::Probe).await.map(drop)
+        self.write(WriteRequest::Probe { room: 0 }).await.map(drop)
     }
 
     async fn cursor(&self, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
@@ -199,6 +200,14 @@ impl Operator for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
+    fn trouble(&self) -> Option<StoreError> {
+        self.writer.as_ref()?.trouble.error()
+    }
+
+    fn broken(&self) -> CancellationToken {
+        self.writer.as_ref().map_or_else(CancellationToken::new, |writer| writer.panicked.clone())
+    }
+
     /// Also writes the log back into the database.
     async fn close(&self) {
         self.readers.close().await;

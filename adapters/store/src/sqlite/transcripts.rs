@@ -49,22 +49,33 @@ struct CachedSession {
     is_all: bool,
     /// Lines that are committed while `lines` is `None`.
     since: Vec<CachedLine>,
+    /// Counts how often the session was read or forgotten. A reading that began before says nothing any more.
+    epoch: u64,
 }
 
 impl CachedSession {
     fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self { epoch: self.epoch + 1, ..Self::default() };
     }
 
     fn add(&mut self, line: CachedLine) {
         let Some(lines) = &mut self.lines else {
             // The session may never be read: its new lines must not pile up.
             if self.since.len() == LINES {
-                self.since.clear();
+                self.forget();
             }
             return self.since.push(line);
         };
+        // Before the first known line there may be unknown ones.
+        if !self.is_all && lines.first().is_none_or(|first| line.order() < first.order()) {
+            return;
+        }
         put(lines, line);
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        let Some(lines) = &mut self.lines else { return };
         while lines.len() > LINES || lines.iter().map(|cached| cached.line.text.len()).sum::<usize>() > BYTES {
             lines.remove(0);
             self.is_all = false;
@@ -107,33 +118,38 @@ impl Transcripts {
     pub(super) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<HistoryLine>, Reading> {
         let session = self.0.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Session::default()));
         let Ok(session) = session;
-        let lines = lock(&session).last(limit);
-        lines.ok_or(Reading(session))
+        let known = lock(&session);
+        let (lines, epoch) = (known.last(limit), known.epoch);
+        drop(known);
+        lines.ok_or(Reading { session, epoch })
     }
 
     /// Announces the lines that `transition` is about to write.
-    pub(super) fn writing(&self, transition: &Transition) -> Writing {
-        let cached = |line: &TranscriptLine| {
-            let session = self.0.get(&line.session)?;
-            Some((session, CachedLine { turn: line.seq, line: line.line.clone() }))
-        };
-        Writing(transition.transcript.iter().filter_map(cached).collect())
+    pub(super) fn writing(&self, transition: &Transition) -> Writing<'_> {
+        Writing { transcripts: self, lines: transition.transcript.clone() }
     }
 }
 
 /// A session whose lines are being read.
 #[derive(Debug)]
-pub(super) struct Reading(Session);
+pub(super) struct Reading {
+    session: Session,
+    epoch: u64,
+}
 
 impl Reading {
     /// Caches the last lines, as read with `limit`, oldest first. Fewer than `limit` are all there are.
     pub(super) fn fill(self, read: &[(TurnSeq, HistoryLine)], limit: usize) {
-        let mut session = lock(&self.0);
+        let mut session = lock(&self.session);
+        if session.epoch != self.epoch {
+            return;
+        }
+        session.epoch += 1;
         let since = std::mem::take(&mut session.since);
         session.is_all = read.len() < limit;
-        session.lines = Some(Vec::with_capacity(read.len() + since.len()));
-        let read = read.iter().map(|(turn, line)| CachedLine { turn: *turn, line: line.clone() });
-        for line in read.chain(since) {
+        session.lines = Some(read.iter().map(|(turn, line)| CachedLine { turn: *turn, line: line.clone() }).collect());
+        session.trim();
+        for line in since {
             session.add(line);
         }
     }
@@ -141,23 +157,29 @@ impl Reading {
 
 /// Lines that are being written. When it is dropped without a known result, their sessions are read again.
 #[derive(Debug)]
-pub(super) struct Writing(Vec<(Session, CachedLine)>);
+pub(super) struct Writing<'a> {
+    transcripts: &'a Transcripts,
+    lines: Vec<TranscriptLine>,
+}
 
-impl Writing {
+impl Writing<'_> {
     /// Reports the result: the lines were written, or certainly not.
     pub(super) fn done(mut self, are_written: bool) {
-        for (session, line) in self.0.drain(..) {
-            if are_written {
-                lock(&session).add(line);
+        for TranscriptLine { session, seq: turn, line, .. } in self.lines.drain(..) {
+            // It may be cached only since the writing began.
+            if are_written && let Some(session) = self.transcripts.0.get(&session) {
+                lock(&session).add(CachedLine { turn, line });
             }
         }
     }
 }
 
-impl Drop for Writing {
+impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        for (session, _) in &self.0 {
-            lock(session).forget();
+        for line in &self.lines {
+            if let Some(session) = self.transcripts.0.get(&line.session) {
+                lock(&session).forget();
+            }
         }
     }
 }
@@ -238,5 +260,80 @@ mod tests {
         written(&transcripts, session, 1, line(&"a".repeat(BYTES + 1), Speaker::Agent, 1_000));
 
         assert!(transcripts.last(session, 3).is_err());
+    }
+
+    #[test]
+    fn what_is_written_while_a_session_is_read_is_not_missed() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        let reading = transcripts.last(session, 3).expect_err("nothing is known yet");
+        for number in 1..=66 {
+            written(&transcripts, session, number, line(&number.to_string(), Speaker::Person, 1_000 * number));
+        }
+
+        reading.fill(&[], 3);
+
+        let known = transcripts.last(session, 3);
+        assert!(known.as_ref().is_err() || texts(known.as_ref().unwrap()) == ["64", "65", "66"], "{known:?}");
+    }
+
+    #[test]
+    fn of_two_who_read_a_session_at_once_the_later_one_takes_nothing_away() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        let first = transcripts.last(session, 3).expect_err("nothing is known yet");
+        let second = transcripts.last(session, 3).expect_err("nothing is known yet");
+        first.fill(&[], 3);
+        written(&transcripts, session, 1, line("a", Speaker::Person, 1_000));
+
+        second.fill(&[], 3);
+
+        assert_eq!(texts(&transcripts.last(session, 3).expect("all is known")), ["a"]);
+    }
+
+    #[test]
+    fn what_was_read_before_a_writing_with_an_unknown_end_is_not_kept() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        let reading = transcripts.last(session, 3).expect_err("nothing is known yet");
+        let transcript = vec![TranscriptLine {
+            session,
+            turn: TurnId::new(Timestamp::from_millis(0)),
+            seq: 1,
+            line: line("a", Speaker::Person, 1_000),
+        }];
+
+        drop(transcripts.writing(&Transition { transcript, ..Transition::default() }));
+        reading.fill(&[], 3);
+
+        assert!(transcripts.last(session, 3).is_err());
+    }
+
+    #[test]
+    fn a_line_whose_writing_began_before_its_session_was_read_is_not_missed() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        let transcript = vec![TranscriptLine {
+            session,
+            turn: TurnId::new(Timestamp::from_millis(0)),
+            seq: 1,
+            line: line("a", Speaker::Person, 1_000),
+        }];
+        let writing = transcripts.writing(&Transition { transcript, ..Transition::default() });
+        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+
+        writing.done(true);
+
+        assert_eq!(texts(&transcripts.last(session, 3).expect("all is known")), ["a"]);
+    }
+
+    /// The answer of an older turn may be written after many younger lines.
+    #[test]
+    fn a_late_line_before_the_known_ones_leaves_no_gap() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        let late = 2;
+        let read: Vec<_> = (8..=10).map(|it| (it, line("young", Speaker::Person, 1_000 * it))).collect();
+        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&read, 3);
+
+        written(&transcripts, session, late, line("old", Speaker::Agent, 20_000));
+
+        assert_eq!(texts(&transcripts.last(session, 3).expect("three are known")), ["young"; 3]);
+        assert!(transcripts.last(session, 4).is_err(), "what is between is not known");
     }
 }

@@ -3,20 +3,22 @@
 //! It takes all waiting requests, writes them in one transaction, commits once, and answers every caller. New
 //! requests queue while it commits. A request is written even when its caller is gone.
 
-use std::{
-    fs::File,
-    io,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{io, panic::AssertUnwindSafe, time::Duration};
 
 use rejoinder_core::StoreError;
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     error::{self, store_error},
+    lock::Lock,
+    open::{OpenError, migrate, writer_options},
     request::{WriteRequest, WriteResult},
+    trouble::Trouble,
     write,
 };
 
@@ -29,6 +31,12 @@ const WAITING: usize = 1024;
 /// How long the writer is idle before it writes the log back.
 const IDLE: Duration = Duration::from_millis(500);
 
+/// How often the writer checks, after a write has failed, whether there is room again.
+const RECHECK: Duration = Duration::from_secs(1);
+
+/// How much room there must be again, in bytes: a large message. On a nearly full disk a single page can often be written.
+const ROOM: u32 = 1 << 20;
+
 #[derive(Debug)]
 enum WriterCommand {
     Write(WriteRequest, Option<oneshot::Sender<Result<WriteResult, StoreError>>>),
@@ -37,66 +45,70 @@ enum WriterCommand {
 
 /// The handle of the writer's thread.
 #[derive(Debug)]
-pub(super) struct Writer(mpsc::Sender<WriterCommand>);
+pub(super) struct Writer {
+    commands: mpsc::Sender<WriterCommand>,
+    /// Why writes fail now, if they do.
+    pub(super) trouble: Trouble,
+    /// Cancelled when the thread has panicked.
+    pub(super) panicked: CancellationToken,
+}
 
 impl Writer {
-    /// Starts the thread; `lock` is held until it has closed the database.
-    pub(super) fn start(
-        connection: SqliteConnection,
-        options: SqliteConnectOptions,
-        path: PathBuf,
-        lock: File,
-    ) -> io::Result<Self> {
-        let (sender, receiver) = mpsc::channel(WAITING);
+    /// Starts the thread.
+    pub(super) fn start(database: Database) -> io::Result<Self> {
+        let (commands, receiver) = mpsc::channel(WAITING);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let panicked = CancellationToken::new();
+        let writer = Self { commands, trouble: database.trouble.clone(), panicked: panicked.clone() };
         std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            let database = Database { connection: Some(connection), options, path, unsaved: false, must_reopen: false };
-            runtime.block_on(run(receiver, database, lock));
+            let run = AssertUnwindSafe(|| runtime.block_on(run(receiver, database)));
+            if std::panic::catch_unwind(run).is_err() {
+                panicked.cancel();
+            }
         })?;
-        Ok(Self(sender))
+        Ok(writer)
     }
 
     /// Writes `request`, in one transaction with other callers' requests.
     pub(super) async fn write(&self, request: WriteRequest) -> Result<WriteResult, StoreError> {
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
-        self.0.send(WriterCommand::Write(request, Some(answer))).await.map_err(|_| closed())?;
+        self.commands.send(WriterCommand::Write(request, Some(answer))).await.map_err(|_| closed())?;
         answered.await.map_err(|_| closed())?
     }
 
     /// Queues `request` without waiting for it. It is dropped when the queue is full or closed.
     pub(super) fn write_later(&self, request: WriteRequest) {
-        let _ = self.0.try_send(WriterCommand::Write(request, None));
+        let _ = self.commands.try_send(WriterCommand::Write(request, None));
     }
 
     /// Ends the thread after the requests that are queued before; returns when the database is closed.
     pub(super) async fn close(&self) {
         let (answer, answered) = oneshot::channel();
-        if self.0.send(WriterCommand::Close(answer)).await.is_ok() {
+        if self.commands.send(WriterCommand::Close(answer)).await.is_ok() {
             // An error means that the thread has ended already.
             let _ = answered.await;
         }
     }
 }
 
-async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database, lock: File) {
+async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database) {
     let mut commands = Vec::with_capacity(BATCH);
     let mut closing = Vec::new();
     while closing.is_empty() {
-        if database.unsaved {
-            match tokio::time::timeout(IDLE, receiver.recv()).await {
-                Ok(Some(command)) => commands.push(command),
-                Ok(None) => break,
-                Err(_) => {
-                    database.checkpoint().await;
-                    continue;
-                }
-            }
-        } else {
-            match receiver.recv().await {
-                Some(command) => commands.push(command),
-                None => break,
-            }
+        let upkeep_at = database.upkeep_at();
+        if upkeep_at.is_some_and(|at| at <= Instant::now()) {
+            database.keep_up().await;
+            continue;
+        }
+        let received = match upkeep_at {
+            Some(at) => timeout_at(at, receiver.recv()).await,
+            None => Ok(receiver.recv().await),
+        };
+        match received {
+            Ok(Some(command)) => commands.push(command),
+            Ok(None) => break,
+            Err(_) => continue,
         }
         while commands.len() < BATCH
             && let Ok(command) = receiver.try_recv()
@@ -126,29 +138,58 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database
     // From here on new requests fail. Queued ones fail when the receiver is dropped, after the database is closed.
     receiver.close();
     database.close().await;
-    drop(lock);
+    drop(database);
     drop(receiver);
     drop(closing);
 }
 
 /// The writing connection. It is reopened after its file failed.
-struct Database {
+pub(super) struct Database {
     /// `None` once it is closed.
     connection: Option<SqliteConnection>,
     /// Whether the file failed, so that the connection must be reopened.
     must_reopen: bool,
     options: SqliteConnectOptions,
-    path: PathBuf,
-    /// Whether something was written since the last checkpoint.
-    unsaved: bool,
+    /// Released once the connection is closed.
+    lock: Lock,
+    trouble: Trouble,
+    /// When the log is written back, unless something is written before; `None` if nothing was written since.
+    checkpoint_at: Option<Instant>,
+    /// While writes fail: when to check whether there is room again.
+    recheck_at: Option<Instant>,
 }
 
 impl Database {
+    /// Connects to the locked database and updates its schema.
+    pub(super) async fn open(lock: Lock, busy_timeout: Duration) -> Result<Self, OpenError> {
+        let path = lock.path();
+        let options = writer_options(path, busy_timeout);
+        let mut connection = options.connect().await.map_err(|source| OpenError::database(path, source))?;
+        if let Err(error) = migrate(&mut connection, path).await {
+            // The error of the migration is the one to report.
+            let _ = connection.close().await;
+            return Err(error);
+        }
+        Ok(Self {
+            connection: Some(connection),
+            must_reopen: false,
+            options,
+            lock,
+            trouble: Trouble::default(),
+            checkpoint_at: None,
+            recheck_at: None,
+        })
+    }
+
     /// Writes all of `requests` in one transaction. If that fails although the database is available, writes each
     /// in its own. The outcomes are in the order of the requests.
     async fn write(&mut self, requests: &[WriteRequest]) -> Vec<Result<WriteResult, StoreError>> {
         if requests.is_empty() {
             return Vec::new();
+        }
+        #[cfg(feature = "crash-points")]
+        if requests.iter().any(|request| matches!(request, WriteRequest::Accept { events, .. } if !events.is_empty())) {
+            assert!(!rejoinder_core::crash_point_is_reached("writing_events"), "a crash point of a test");
         }
         let started = Instant::now();
         let outcomes = match self.transaction(requests).await {
@@ -176,24 +217,59 @@ impl Database {
     }
 
     async fn transaction(&mut self, requests: &[WriteRequest]) -> Result<Vec<WriteResult>, StoreError> {
+        let is_file_gone = !self.lock.is_in_place();
+        let result = if is_file_gone {
+            let path = self.lock.path().display();
+            let what = "was deleted, moved or replaced while the gateway runs; what it wrote now would be lost";
+            Err(StoreError::Unavailable(format!("the database {path} {what}")))
+        } else {
+            self.transact(requests).await
+        };
+        match &result {
+            Ok(_) => self.checkpoint_at = Some(Instant::now() + IDLE),
+            Err(error @ StoreError::Unavailable(_)) => {
+                self.trouble.begin(error, is_file_gone);
+                self.recheck_at.get_or_insert_with(|| Instant::now() + RECHECK);
+            }
+            Err(_) => {}
+        }
+        result
+    }
+
+    async fn transact(&mut self, requests: &[WriteRequest]) -> Result<Vec<WriteResult>, StoreError> {
         if self.must_reopen {
             self.reopen().await?;
         }
         let Some(connection) = &mut self.connection else {
             return Err(StoreError::Unavailable("the store is closed".to_owned()));
         };
-        match committed(connection, requests).await {
-            Ok(outcomes) => {
-                self.unsaved = true;
-                Ok(outcomes)
+        let result = committed(connection, requests).await;
+        if let Err(error) = &result {
+            self.must_reopen = matches!(error, StoreError::Unavailable(_));
+            // It is a plain error when SQLite has already rolled back by itself.
+            if let Err(failed) = execute(connection, "rollback").await {
+                self.must_reopen |= !error::is_plain(&failed);
             }
-            Err(error) => {
-                self.must_reopen = matches!(error, StoreError::Unavailable(_));
-                // It is a plain error when SQLite has already rolled back by itself.
-                if let Err(failed) = execute(connection, "rollback").await {
-                    self.must_reopen |= !error::is_plain(&failed);
-                }
-                Err(error)
+        }
+        result
+    }
+
+    /// When [`keep_up`](Self::keep_up) has something to do.
+    fn upkeep_at(&self) -> Option<Instant> {
+        [self.checkpoint_at, self.recheck_at].into_iter().flatten().min()
+    }
+
+    /// Does what is due: a checkpoint, or a check whether there is room again.
+    async fn keep_up(&mut self) {
+        let now = Instant::now();
+        if self.checkpoint_at.take_if(|at| *at <= now).is_some() {
+            self.checkpoint().await;
+        }
+        if self.recheck_at.is_some_and(|at| at <= now) {
+            self.recheck_at = Some(now + RECHECK);
+            if self.transaction(&[WriteRequest::Probe { room: ROOM }]).await.is_ok() {
+                self.recheck_at = None;
+                self.trouble.end();
             }
         }
     }
@@ -201,10 +277,8 @@ impl Database {
     /// Replaces a connection whose file failed. The old one is closed after the new one is open: the last
     /// connection to close removes the index of the log, which readers need.
     async fn reopen(&mut self) -> Result<(), StoreError> {
-        // A missing file is not created again: an empty database would forget what is owed.
-        let options = self.options.clone().create_if_missing(false);
-        let connection = options.connect().await.map_err(store_error)?;
-        tracing::debug!(path = %self.path.display(), "database reopened");
+        let connection = self.options.connect().await.map_err(store_error)?;
+        tracing::debug!(path = %self.lock.path().display(), "database reopened");
         if let Some(old) = self.connection.replace(connection) {
             // Its errors are expected: they are why it is replaced.
             let _ = old.close().await;
@@ -216,7 +290,6 @@ impl Database {
     /// Writes the log back into the database, as far as readers allow. No other connection does so: SQLite before
     /// 3.51.3 has a bug when two connections checkpoint at once.
     async fn checkpoint(&mut self) {
-        self.unsaved = false;
         if let Some(connection) = &mut self.connection
             && let Err(error) = execute(connection, "pragma wal_checkpoint(passive)").await
         {
@@ -248,4 +321,40 @@ async fn committed(
 
 async fn execute(connection: &mut SqliteConnection, sql: &'static str) -> Result<(), sqlx::Error> {
     sqlx::query(sql).execute(connection).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waits for nothing: the check is due now.
+    async fn recheck(database: &mut Database) {
+        database.recheck_at = database.recheck_at.map(|_| Instant::now());
+        database.keep_up().await;
+    }
+
+    #[tokio::test]
+    async fn trouble_lasts_until_there_is_room_for_more_than_a_page() {
+        let directory = tempfile::tempdir().expect("a directory is made");
+        let lock = Lock::take(&directory.path().join("rejoinder.db")).expect("it is locked");
+        let mut database = Database::open(lock, Duration::ZERO).await.expect("it opens");
+        let unlimited = database.options.clone();
+        let write = async |database: &mut Database, room| database.write_one(&WriteRequest::Probe { room }).await;
+        // In pages of 4 KiB, of which the schema has less than half.
+        database.options = unlimited.clone().pragma("max_page_count", "150");
+        database.must_reopen = true;
+
+        let large = write(&mut database, 4 << 20).await;
+        assert!(matches!(large, Err(StoreError::Unavailable(_))), "{large:?}");
+        write(&mut database, 0).await.expect("there is room for a page");
+        recheck(&mut database).await;
+        assert!(database.trouble.error().is_some());
+
+        database.options = unlimited;
+        database.must_reopen = true;
+        recheck(&mut database).await;
+        assert!(database.trouble.error().is_none());
+        assert!(database.recheck_at.is_none());
+        write(&mut database, 4 << 20).await.expect("there is room again");
+    }
 }

@@ -4,9 +4,14 @@ use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use rejoinder_core::{
-    ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, InboundEvent,
-    Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Store, StoreError, SystemClock, TurnId,
-    store::{Backlog, Commit, NewEvent, NewTurn, Operator, RunStart, Stored, Transition, TurnChange, Turns},
+    Action, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
+    Expectation, Handler, HistoryLine, InboundEvent, Obligation, OwnerId, Policy, Sender, SenderKind, SessionId,
+    SignalKind, Speaker, Store, StoreError, SystemClock, TurnId, Via,
+    conformance::new_delivery,
+    store::{
+        AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, Operator, Outbox, RunStart,
+        Stored, TranscriptLine, Transition, TurnChange, TurnFilter, Turns,
+    },
 };
 use rejoinder_guard::Event;
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore, is_in_use};
@@ -52,12 +57,63 @@ async fn a_second_process_is_kept_out_until_the_first_has_closed() {
     let database = Database::new().await;
     let error = SqliteStore::open(OpenOptions::new(&database.path)).await.expect_err("it is in use");
     assert!(matches!(error, OpenError::InUse { .. }));
-    let lock = format!("{}.lock", database.path.display());
-    assert!(error.to_string().contains(&lock), "{error}");
+    assert!(error.to_string().contains(&database.path.display().to_string()), "{error}");
 
     database.store.close().await;
     let store = SqliteStore::open(OpenOptions::new(&database.path)).await.expect("it is free again");
     store.probe().await.expect("it writes");
+}
+
+/// Set in the child processes of the next test: the name under which the database is opened.
+const OTHER_NAME: &str = "REJOINDER_TEST_OTHER_NAME";
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_second_process_is_kept_out_under_any_name_of_the_file() {
+    if let Some(path) = std::env::var_os(OTHER_NAME) {
+        let opened = SqliteStore::open(OpenOptions::new(path)).await;
+        assert!(matches!(opened, Err(OpenError::InUse { .. })), "{opened:?}");
+        return;
+    }
+    let database = Database::new().await;
+    let folder = database.path.parent().expect("it is in a folder");
+    let elsewhere = tempfile::tempdir_in(folder).expect("a directory is made");
+    let other = |name| elsewhere.path().join(name);
+    std::os::unix::fs::symlink(&database.path, other("link.db")).expect("a link is made");
+    std::os::unix::fs::symlink(folder, other("folder")).expect("a link is made");
+    std::fs::hard_link(&database.path, other("hard.db")).expect("a link is made");
+    // A person who tidies up.
+    for file in folder.read_dir().expect("it is read").flatten().map(|file| file.path()) {
+        if file.extension().is_some_and(|extension| extension == "lock") {
+            std::fs::remove_file(file).expect("it is removed");
+        }
+    }
+
+    for path in [database.path.clone(), other("link.db"), other("folder/rejoinder.db"), other("hard.db")] {
+        let child = Command::new(std::env::current_exe().expect("a test knows its file"))
+            .args(["--exact", "sqlite::a_second_process_is_kept_out_under_any_name_of_the_file", "--nocapture"])
+            .env(OTHER_NAME, &path)
+            .output()
+            .expect("the test starts");
+        assert!(child.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&child.stderr));
+        assert!(is_in_use(&path).expect("it is seen"), "{}", path.display());
+        database.store.probe().await.expect("it writes");
+    }
+}
+
+#[tokio::test]
+async fn a_database_with_two_names_is_refused() {
+    let database = Database::new().await;
+    database.store.close().await;
+    let other = database.path.with_extension("other");
+    std::fs::hard_link(&database.path, &other).expect("a link is made");
+
+    let error = SqliteStore::open(OpenOptions::new(&database.path)).await.expect_err("it has two names");
+    std::fs::remove_file(&other).expect("it is removed");
+    let opened = SqliteStore::open(OpenOptions::new(&database.path)).await;
+
+    assert!(matches!(error, OpenError::HardLinked { names: 2, .. }), "{error:?}");
+    opened.expect("it has one name again");
 }
 
 #[tokio::test]
@@ -316,6 +372,39 @@ async fn fill_the_disk() {
     store.probe().await.expect("it writes again");
     accept(store, "a", "during 1", large()).await.expect("there is room again");
     assert_eq!(store.backlog().await.expect("the backlog is read").open, 2);
+    until_no_trouble(store).await;
+}
+
+async fn until_no_trouble(store: &SqliteStore) {
+    while store.trouble().is_some() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_would_be_lost_is_not_accepted() {
+    let database = Database::new().await;
+    let (store, path) = (&database.store, &database.path);
+    accept(store, "a", "1", String::new()).await.expect("it is accepted");
+    let other = path.with_extension("other");
+    std::fs::write(&other, "something else").expect("it is written");
+    let refused = async |key: &str| {
+        let refused = accept(store, "a", key, String::new()).await;
+        let Err(StoreError::Unavailable(why)) = refused else { panic!("it was accepted: {refused:?}") };
+        assert!(why.contains(&path.display().to_string()), "{why}");
+        assert!(store.trouble().is_some() && store.probe().await.is_err());
+    };
+
+    let moved = path.with_extension("moved");
+    std::fs::rename(path, &moved).expect("it is moved");
+    refused("while it is gone").await;
+    std::fs::rename(&other, path).expect("it is moved");
+    refused("while there is another").await;
+    std::fs::rename(&moved, path).expect("it is moved");
+
+    until_no_trouble(store).await;
+    accept(store, "a", "2", String::new()).await.expect("the file is back");
+    assert_eq!(store.backlog().await.expect("the backlog is read").open, 2);
 }
 
 #[cfg(target_os = "linux")]
@@ -341,4 +430,75 @@ async fn many_waiting_turns_are_read_by_their_conversations() {
     assert_eq!(store.waiting(7).await.expect("turns are read").len(), 7);
     assert_eq!(store.waiting(1_000_000).await.expect("turns are read").len(), 25);
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 10 * EACH as u64);
+}
+
+/// For example one that a newer version wrote.
+#[tokio::test]
+async fn a_row_that_cannot_be_read_costs_itself() {
+    let database = Database::new().await;
+    let store = &database.store;
+    let now = SystemClock.now();
+    let mut turns = Vec::new();
+    for key in ["1", "2"] {
+        let event = new_turn("a", key, key.to_owned());
+        let (id, conversation) = (event.turn.as_ref().expect("it has a turn").id, event.event.conversation.clone());
+        let stored = store.accept(vec![event], None).await.expect("it is accepted").remove(0);
+        let Stored::Turn { conversation: conversation_id, session, .. } = stored else { panic!("{stored:?}") };
+        let delivery = DeliveryRecord {
+            id: DeliveryId::new(now),
+            turn: id,
+            claim: 1,
+            part: 1,
+            parts: 1,
+            conversation_id,
+            conversation,
+            class: Class::Final,
+            signal: SignalKind::Reply,
+            via: Via::Answer,
+            is_copy: false,
+            action: Action::Send { content: Content::default(), reply_to: None },
+            state: DeliveryState::Sending,
+            attempts: 1,
+            next_attempt_at: now,
+            labelled: false,
+            message_ids: Vec::new(),
+            error: None,
+            created_at: now,
+            delivered_at: None,
+            fetched_at: None,
+        };
+        let attempt = AttemptStart { delivery: delivery.id, number: 1, owner: OwnerId::new(now), at: now };
+        let line = HistoryLine { speaker: Speaker::Person, name: None, text: key.to_owned(), at: now };
+        let transition = Transition {
+            deliveries: vec![new_delivery(delivery)],
+            transcript: vec![TranscriptLine { session, turn: id, line }],
+            ..Transition::default()
+        };
+        store.commit(transition).await.expect("it is written");
+        let begins = Transition { attempts_started: vec![attempt], ..Transition::default() };
+        store.commit(begins).await.expect("it is written");
+        turns.push((id, session));
+    }
+    let [(bad, session), (good, _)] = turns[..] else { panic!("two turns were accepted") };
+    let mut other = elsewhere(&database.path).await;
+    for change in [
+        "update obligations set body = '{}' where turn_id = ?",
+        "update deliveries set action = '{}' where turn_id = ?",
+        "update transcript set speaker = 'somebody new' where turn_id = ?",
+    ] {
+        sqlx::query(change).bind(bad.as_uuid()).execute(&mut other).await.expect("the row is changed");
+    }
+
+    let left = store.attempts_left(OwnerId::new(now)).await.expect("deliveries are read");
+    let filter = TurnFilter { limit: 10, ..TurnFilter::default() };
+    let listed = store.list_turns(&filter).await.expect("turns are listed");
+    let chat = ConversationRef::new(ChannelId::new("test", "main"), "a");
+    let views = store.views(&chat, None, 10).await.expect("views are read");
+    let lines = store.transcript(session, 10).await.expect("transcripts are read");
+
+    assert_eq!(left.iter().map(|left| left.turn).collect::<Vec<_>>(), [good]);
+    let listed: Vec<_> = listed.iter().map(|turn| (turn.turn_id, turn.is_unreadable)).collect();
+    assert_eq!(listed, [(good, false), (bad, true)]);
+    assert_eq!(views.iter().map(|view| view.turn_id).collect::<Vec<_>>(), [good]);
+    assert_eq!(lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["2"]);
 }

@@ -67,6 +67,9 @@ pub struct TurnSummary {
     pub state: String,
     /// The status, as its sender sees it.
     pub status: TurnStatus,
+    /// Whether its obligation cannot be read, for example because a newer version wrote it. `status` is only what `state`
+    /// tells then.
+    pub is_unreadable: bool,
     /// The signal that settled it, if one did.
     pub signal: Option<SignalKind>,
     /// The rung that answered, if the ladder did.

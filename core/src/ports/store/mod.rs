@@ -5,7 +5,7 @@
 //! with the turn it opens, or it is a duplicate and changes nothing.
 //!
 //! Runs and attempts carry the process that began them, their owner. When an owner is gone, another one recovers the
-//! runs and attempts it left in flight. With a database that only one process can open, as SQLite's lock file ensures,
+//! runs and attempts it left in flight. With a database that only one process can open, as SQLite's lock ensures,
 //! every earlier owner is gone.
 //!
 //! The port has three parts, by user: [`Turns`] (intake, ledger, scheduler, worker), [`Outbox`] (dispatcher, sweep) and
@@ -19,6 +19,7 @@ pub(crate) mod transition;
 
 use async_trait::async_trait;
 use rejoinder_guard::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     model::{
@@ -204,6 +205,13 @@ pub trait Operator: Send + Sync + 'static {
 /// A complete store.
 #[async_trait]
 pub trait Store: Turns + Outbox + Operator {
+    /// Why the store cannot write, as its last writes tell: set by the first write that fails, and unset when there is
+    /// room for further ones. Costs nothing.
+    fn trouble(&self) -> Option<StoreError>;
+
+    /// Cancelled when an internal error has ended the store: every later write fails, until the process is restarted.
+    fn broken(&self) -> CancellationToken;
+
     /// Finishes pending writes and closes the database. Every later call fails.
     async fn close(&self);
 }

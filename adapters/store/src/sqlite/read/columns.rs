@@ -1,6 +1,6 @@
 //! Reads columns as values of the core.
 
-use rejoinder_core::{AgentName, ChannelId, ConversationRef, Handler, StoreError, Timestamp};
+use rejoinder_core::{AgentName, ChannelId, ConversationRef, Handler, StoreError, Timestamp, TurnId};
 use serde::de::DeserializeOwned;
 use sqlx::{Decode, Row, Sqlite, Type, sqlite::SqliteRow};
 use uuid::Uuid;
@@ -61,6 +61,24 @@ impl Columns for SqliteRow {
     fn value<T: for<'r> Decode<'r, Sqlite> + Type<Sqlite>>(&self, column: &str) -> Result<T, StoreError> {
         self.try_get(column).map_err(store_error)
     }
+}
+
+/// The rows that can be read, as `read` does it. Of any other the operator hears; `turn` is the column with the turn that it
+/// belongs to.
+pub(super) fn readable<T>(
+    rows: &[SqliteRow],
+    turn: &str,
+    read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
+) -> Vec<T> {
+    let read = |row| match read(row) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            let turn = row.id::<TurnId>(turn).ok().map(tracing::field::display);
+            tracing::error!(turn, %error, "a stored row cannot be read, and is left out");
+            None
+        }
+    };
+    rows.iter().filter_map(read).collect()
 }
 
 fn parse<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError> {

@@ -6,7 +6,7 @@ use rejoinder_core::{
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
-use super::columns::Columns;
+use super::columns::{Columns, readable};
 use crate::sqlite::error::store_error;
 
 /// `select` of whole delivery records: `d` joined with its conversation `c`.
@@ -65,7 +65,7 @@ pub(in crate::sqlite) async fn attempts_left(
         order by d.conversation_id, d.seq"
     );
     let rows = sqlx::query(sql).bind(owner.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(delivery).collect()
+    Ok(readable(&rows, "turn_id", delivery))
 }
 
 pub(in crate::sqlite) async fn deliveries(pool: &SqlitePool, turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {

@@ -94,9 +94,12 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
 }
 
 fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
-    let obligation: Obligation = row.json("body")?;
-    let (signal, fallback) = match obligation.state() {
-        ObligationState::Settled(Settlement::Signal { signal, via, .. }) => (Some(*signal), fallback(via)),
+    let state: String = row.value("state")?;
+    // The operator sees also what cannot be read, as far as the columns tell.
+    let obligation = row.json::<Obligation>("body").ok();
+    let status = obligation.as_ref().map_or_else(|| status_of(&state), TurnStatus::of);
+    let (signal, fallback) = match obligation.as_ref().map(Obligation::state) {
+        Some(ObligationState::Settled(Settlement::Signal { signal, via, .. })) => (Some(*signal), fallback(via)),
         _ => (None, None),
     };
     Ok(TurnSummary {
@@ -106,13 +109,24 @@ fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
         accepted_at: row.at("accepted_at")?,
         handler: row.handler()?,
         owed: row.value("owed")?,
-        state: row.value("state")?,
-        status: TurnStatus::of(&obligation),
+        state,
+        status,
+        is_unreadable: obligation.is_none(),
         signal,
         fallback,
         wake_at: row.at_maybe("wake_at")?,
         ended_at: row.at_maybe("ended_at")?,
     })
+}
+
+/// The status by the column `state`.
+fn status_of(state: &str) -> TurnStatus {
+    match state {
+        "settled" => TurnStatus::Answered,
+        "undeliverable" => TurnStatus::Undeliverable,
+        "deferred" => TurnStatus::Deferred,
+        _ => TurnStatus::Accepted,
+    }
 }
 
 fn fallback(via: &Via) -> Option<FallbackView> {

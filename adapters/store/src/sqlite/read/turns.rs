@@ -167,10 +167,26 @@ pub(in crate::sqlite) async fn transcript(
         )";
     let lines: String =
         sqlx::query_scalar(sql).bind(session.as_uuid()).bind(limit).fetch_one(pool).await.map_err(store_error)?;
-    let mut lines: Vec<(TurnSeq, HistoryLine)> =
-        serde_json::from_str(&lines).map_err(|error| StoreError::Corrupt(format!("a transcript: {error}")))?;
+    let mut lines = parse_lines(session, &lines)?;
     lines.reverse();
     Ok(lines)
+}
+
+/// The lines that can be read. Only if there is another one is each read by itself.
+fn parse_lines(session: SessionId, text: &str) -> Result<Vec<(TurnSeq, HistoryLine)>, StoreError> {
+    if let Ok(lines) = serde_json::from_str(text) {
+        return Ok(lines);
+    }
+    let lines: Vec<serde_json::Value> =
+        serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("a transcript: {error}")))?;
+    let read = |line| match serde_json::from_value(line) {
+        Ok(line) => Some(line),
+        Err(error) => {
+            tracing::error!(%session, %error, "a line of a transcript cannot be read, and is left out");
+            None
+        }
+    };
+    Ok(lines.into_iter().filter_map(read).collect())
 }
 
 pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Result<Option<Dossier>, StoreError> {

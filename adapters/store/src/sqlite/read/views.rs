@@ -9,7 +9,7 @@ use rejoinder_core::{
 use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    columns::{Columns, thread},
+    columns::{Columns, readable, thread},
     deliveries::{delivery, select_deliveries},
 };
 use crate::sqlite::{error::store_error, stored::Details};
@@ -88,11 +88,11 @@ async fn with_signals(connection: &mut SqliteConnection, rows: &[SqliteRow]) -> 
         order by d.turn_id, d.part"
     );
     let mut parts: HashMap<TurnId, Vec<DeliveryRecord>> = HashMap::with_capacity(rows.len());
-    for row in sqlx::query(sql).bind(turns).fetch_all(connection).await.map_err(store_error)? {
-        let delivery = delivery(&row)?;
+    let deliveries = sqlx::query(sql).bind(turns).fetch_all(connection).await.map_err(store_error)?;
+    for delivery in readable(&deliveries, "turn_id", delivery) {
         parts.entry(delivery.turn).or_default().push(delivery);
     }
-    rows.iter().map(|row| view_of(row, &parts)).collect()
+    Ok(readable(rows, "id", |row| view_of(row, &parts)))
 }
 
 fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Result<TurnView, StoreError> {

@@ -29,7 +29,7 @@ pub(super) async fn all(
     requests: &[WriteRequest],
 ) -> Result<Vec<WriteResult>, StoreError> {
     let (mut accepts, mut transitions) = (Vec::new(), Vec::new());
-    let (mut blocked, mut fetched, mut probed, mut configured) = (Vec::new(), Vec::new(), false, None);
+    let (mut blocked, mut fetched, mut probed, mut configured) = (Vec::new(), Vec::new(), None, None);
     for request in requests {
         match request {
             WriteRequest::Accept { events, cursor } => accepts.push((events.as_slice(), cursor.as_ref())),
@@ -37,7 +37,7 @@ pub(super) async fn all(
             WriteRequest::Channels(channels) => configured = Some(channels.as_slice()),
             WriteRequest::Block(scope) => blocked.push(scope),
             WriteRequest::Fetched { turn, at } => fetched.push((*turn, *at)),
-            WriteRequest::Probe => probed = true,
+            WriteRequest::Probe { room } => probed = probed.max(Some(*room)),
         }
     }
     let mut accepted = accept::all(connection, &accepts).await?.into_iter();
@@ -52,8 +52,9 @@ pub(super) async fn all(
             values.id(turn.as_uuid()).at(*at);
         })
         .await?;
-    if probed {
-        sqlx::query("update probe set count = count + 1").execute(&mut *connection).await.map_err(store_error)?;
+    if let Some(room) = probed {
+        let probe = sqlx::query("update probe set count = count + 1, room = zeroblob(?)").bind(room);
+        probe.execute(&mut *connection).await.map_err(store_error)?;
     }
     let absent = match configured {
         Some(channels) => channels::set(connection, channels).await?,
@@ -63,7 +64,7 @@ pub(super) async fn all(
         WriteRequest::Accept { .. } => accepted.next().map(WriteResult::Accepted),
         WriteRequest::Commit(_) => committed.next().map(WriteResult::Committed),
         WriteRequest::Channels(_) => Some(WriteResult::Absent(absent.clone())),
-        WriteRequest::Block(_) | WriteRequest::Fetched { .. } | WriteRequest::Probe => Some(WriteResult::Done),
+        WriteRequest::Block(_) | WriteRequest::Fetched { .. } | WriteRequest::Probe { .. } => Some(WriteResult::Done),
     });
     Ok(outcomes.map(|outcome| outcome.expect("every request has an outcome of its kind")).collect())
 }

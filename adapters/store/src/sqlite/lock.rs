@@ -1,0 +1,128 @@
+//! The lock that admits one writing process to a database, whatever name each uses for it.
+
+use std::{
+    collections::BTreeSet,
+    fs::{File, Metadata, TryLockError},
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::open::OpenError;
+
+/// Whether the database file itself is locked. Elsewhere than on Linux this lock (`flock`) and SQLite's own (`fcntl`)
+/// exclude each other, even in one process: there a file beside the database is locked.
+const LOCKS_DATABASE: bool = cfg!(target_os = "linux");
+
+/// The databases that this process has locked. It must not open such a file a second time: closing any descriptor of a
+/// file releases SQLite's locks on it, which belong to the process.
+static HELD: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
+
+fn held() -> MutexGuard<'static, BTreeSet<FileId>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The identity of a file, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    fn of(metadata: &Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+/// The lock on a database. It is taken before SQLite opens the file, and released after SQLite has closed it.
+#[derive(Debug)]
+pub(super) struct Lock {
+    path: PathBuf,
+    id: FileId,
+    _file: File,
+}
+
+impl Lock {
+    /// Locks the database at `path`, and creates an empty one if there is none.
+    pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
+        let in_use = || OpenError::InUse { path: path.to_owned() };
+        let cannot_lock = |source| OpenError::Lock { path: path.to_owned(), source };
+        let mut held = held();
+        if path.metadata().is_ok_and(|metadata| held.contains(&FileId::of(&metadata))) {
+            return Err(in_use());
+        }
+        let database =
+            File::options().create(true).truncate(false).read(true).write(true).open(path).map_err(cannot_lock)?;
+        let metadata = database.metadata().map_err(cannot_lock)?;
+        // SQLite finds the log by the name of the database: every process must use the same name.
+        let resolved = path.canonicalize().map_err(cannot_lock)?;
+        let file = if LOCKS_DATABASE {
+            database
+        } else {
+            let beside = beside(&resolved, ".lock");
+            File::options().create(true).truncate(false).write(true).open(beside).map_err(cannot_lock)?
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use()),
+            Err(TryLockError::Error(source)) => return Err(cannot_lock(source)),
+        }
+        if metadata.nlink() > 1 {
+            return Err(OpenError::HardLinked { path: resolved, names: metadata.nlink() });
+        }
+        let id = FileId::of(&metadata);
+        held.insert(id);
+        Ok(Self { path: resolved, id, _file: file })
+    }
+
+    /// The database's path, without symbolic links.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the path still leads to the locked file. If not, the file was deleted, moved or replaced: what is written to
+    /// it is lost when it is closed.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.path.metadata().is_ok_and(|metadata| FileId::of(&metadata) == self.id)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        held().remove(&self.id);
+    }
+}
+
+/// Whether a process has the database open for writing. It creates and changes no file.
+///
+/// # Errors
+/// When its lock cannot be checked.
+pub fn is_in_use(path: &Path) -> io::Result<bool> {
+    match is_locked(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        result => result,
+    }
+}
+
+fn is_locked(path: &Path) -> io::Result<bool> {
+    let held = held();
+    let path = path.canonicalize()?;
+    if held.contains(&FileId::of(&path.metadata()?)) {
+        return Ok(true);
+    }
+    let file = File::open(if LOCKS_DATABASE { path } else { beside(&path, ".lock") })?;
+    match file.try_lock_shared() {
+        Ok(()) => file.unlock().map(|()| false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// The database's path with `ending` appended to its file name.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(ending);
+    PathBuf::from(path)
+}
