@@ -73,6 +73,7 @@ impl Sweep {
             let turn = delivery.turn;
             match self.attempts.end_as_unknown(delivery, "the gateway stopped before the platform answered").await {
                 // One turn that cannot be read must not prevent the start.
+                Err(StoreError::CorruptTurn { turn, reason }) => self.ledger.set_aside(turn, &reason).await?,
                 Err(StoreError::Corrupt(error)) => warn!(%turn, error, "cannot recover an attempt that was in flight"),
                 result => result?,
             }
@@ -87,11 +88,8 @@ impl Sweep {
         let mut turn = match self.store.turn(id).await {
             Ok(Some(turn)) => turn,
             Ok(None) => return Ok(()),
-            Err(StoreError::Corrupt(error)) => {
-                // One turn that cannot be read must not prevent the start.
-                warn!(turn = %id, error, "cannot recover a turn that was running");
-                return Ok(());
-            }
+            // One turn that cannot be read must not prevent the start.
+            Err(StoreError::CorruptTurn { turn, reason }) => return self.ledger.set_aside(turn, &reason).await,
             Err(error) => return Err(error),
         };
         if turn.handler.is_gateway() {
@@ -167,6 +165,10 @@ impl Sweep {
             match turn {
                 Ok(Some(turn)) => conversations.entry(turn.conversation).or_default().push(turn),
                 Ok(None) => changed.push(false),
+                Err(StoreError::CorruptTurn { turn, reason }) => {
+                    self.ledger.set_aside(turn, &reason).await?;
+                    changed.push(true);
+                }
                 Err(error) => changed.push(not_ticked(id, error)?),
             }
         }

@@ -26,3 +26,4 @@ mod restarts;
 mod rows;
 mod shares;
 mod store;
+mod unreadable;

@@ -1,7 +1,7 @@
 //! Requests to the writer, and their results.
 
 use rejoinder_core::{
-    ChannelId, Timestamp, TurnId,
+    ChannelId, Obligation, Timestamp, TurnId,
     store::{AbsentChannel, BlockedScope, Commit, CursorMove, NewEvent, Stored, Transition},
 };
 
@@ -10,6 +10,7 @@ use rejoinder_core::{
 pub(super) enum WriteRequest {
     Accept { events: Vec<NewEvent>, cursor: Option<CursorMove> },
     Commit(Box<Transition>),
+    SetAside { turn: TurnId, obligation: Box<Obligation>, reason: String, at: Timestamp },
     Channels(Vec<ChannelId>),
     Block(BlockedScope),
     Fetched { turn: TurnId, at: Timestamp },
