@@ -68,7 +68,7 @@ impl Sweep {
             runs += page.len();
             let recovered = stream::iter(page).map(|turn| async move { (turn, self.recover_run(turn).await) });
             for (turn, result) in recovered.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
-                self.or_skip(turn, result)?;
+                self.or_skip(turn, result).await?;
             }
         }
         let attempts = self.store.attempts_left(self.owner).await?;
@@ -76,7 +76,7 @@ impl Sweep {
         for delivery in attempts {
             let turn = delivery.turn;
             let why = "the gateway stopped before the platform answered";
-            self.or_skip(turn, self.attempts.end_as_unknown(delivery, why).await)?;
+            self.or_skip(turn, self.attempts.end_as_unknown(delivery, why).await).await?;
         }
         if runs + interrupted > 0 {
             info!(runs, attempts = interrupted, "recovered runs and attempts of an earlier process");
@@ -158,7 +158,7 @@ impl Sweep {
         let mut conversations: HashMap<ConversationId, Vec<TurnRecord>> = HashMap::new();
         let mut changed = Vec::new();
         for (id, turn) in read.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
-            match self.or_skip(id, turn)? {
+            match self.or_skip(id, turn).await? {
                 Some(Some(turn)) => conversations.entry(turn.conversation).or_default().push(turn),
                 Some(None) => changed.push(false),
                 None => {}
@@ -168,7 +168,9 @@ impl Sweep {
             turns.sort_unstable_by_key(|turn| turn.seq);
             let mut changed = Vec::with_capacity(turns.len());
             for turn in turns {
-                changed.extend(self.or_skip(turn.id, self.tick(turn).await)?);
+                let id = turn.id;
+                let ticked = self.tick(turn).await;
+                changed.extend(self.or_skip(id, ticked).await?);
             }
             Ok::<_, StoreError>(changed)
         });
@@ -186,15 +188,19 @@ impl Sweep {
         Ok(turn.version != before)
     }
 
-    /// The value of `result`; `None` for a turn that cannot be read or decided on, so that it stops no other. The operator
-    /// hears of it once. A store that is unavailable stays an error.
-    fn or_skip<T>(&self, turn: TurnId, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    /// The value of `result`; `None` for a turn that cannot be read or decided on, so that it stops no other. One that
+    /// cannot be read is set aside; of any other the operator hears once. A store that is unavailable stays an error.
+    async fn or_skip<T>(&self, turn: TurnId, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         match result {
             Ok(value) => Ok(Some(value)),
             Err(error @ StoreError::Unavailable(_)) => Err(error),
+            Err(StoreError::CorruptTurn { turn, reason }) => {
+                self.ledger.set_aside(turn, &reason).await?;
+                Ok(None)
+            }
             Err(error) => {
                 if self.skipped.lock().unwrap_or_else(PoisonError::into_inner).insert(turn) {
-                    error!(%turn, %error, "a turn cannot be read or decided on, and is skipped");
+                    error!(%turn, %error, "a turn cannot be decided on, and is skipped");
                 }
                 Ok(None)
             }

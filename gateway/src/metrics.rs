@@ -60,6 +60,11 @@ fn describe() {
         "Time to the first token of an agent's answer, by agent"
     );
     describe_counter!("rejoinder_agent_requests_total", Unit::Count, "Requests to agents, by agent and result");
+    describe_counter!(
+        "rejoinder_unreadable_turns_total",
+        Unit::Count,
+        "Turns that could not be read and are set aside as undeliverable"
+    );
     describe_counter!("rejoinder_channel_restarts_total", Unit::Count, "Restarts of channels that failed");
     describe_counter!("rejoinder_webchat_resyncs_total", Unit::Count, "Chat pages that fell behind and reloaded");
     describe_counter!(

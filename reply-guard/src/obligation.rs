@@ -155,6 +155,13 @@ impl Obligation {
         }
     }
 
+    /// The obligation of a turn whose stored obligation cannot be read: a dead letter.
+    #[must_use]
+    pub fn set_aside(reason: String, now: Timestamp) -> Self {
+        let opened = Self::open(Expectation::Answer, &Policy::default(), None, now);
+        Self { state: ObligationState::Undeliverable { reason }, work: Work::Idle, soft_at: None, ..opened }
+    }
+
     /// The current state.
     #[must_use]
     pub const fn state(&self) -> &ObligationState {

@@ -79,11 +79,11 @@ impl Call<'_> {
     pub(super) async fn open_before(&self) -> Result<Vec<TurnRecord>, StoreError> {
         let mut open = Vec::new();
         for id in self.store.open_turns(self.turn.conversation).await? {
-            if let Some(turn) = self.store.turn(id).await?
-                && turn.seq < self.turn.seq
-                && !turn.handler.is_gateway()
-            {
-                open.push(turn);
+            match self.store.turn(id).await {
+                Ok(Some(turn)) if turn.seq < self.turn.seq && !turn.handler.is_gateway() => open.push(turn),
+                // One that cannot be read is set aside when it is next.
+                Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(open)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rejoinder_guard::Timestamp;
+use rejoinder_guard::{Obligation, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -81,6 +81,16 @@ impl<L: Layer> Turns for Layered<L> {
     async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
         let pass = self.layer.before_write().await?;
         self.layer.finish(pass, self.store.commit(transition)).await
+    }
+    async fn set_aside(
+        &self,
+        turn: TurnId,
+        obligation: Obligation,
+        reason: &str,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let pass = self.layer.before_write().await?;
+        self.layer.finish(pass, self.store.set_aside(turn, obligation, reason, at)).await
     }
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
         let pass = self.layer.before_write().await?;
@@ -233,6 +243,15 @@ impl Turns for NullStore {
     }
     async fn commit(&self, _transition: Transition) -> Result<Commit, StoreError> {
         Ok(Commit::Done)
+    }
+    async fn set_aside(
+        &self,
+        _turn: TurnId,
+        _obligation: Obligation,
+        _reason: &str,
+        _at: Timestamp,
+    ) -> Result<(), StoreError> {
+        Ok(())
     }
     async fn set_channels(&self, _channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
         Ok(Vec::new())

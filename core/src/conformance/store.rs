@@ -90,6 +90,7 @@ macro_rules! store_conformance {
             a_line_keeps_the_name_of_who_said_it
             a_transcript_ends_with_the_latest_lines
             a_new_session_is_the_current_one
+            a_turn_can_be_set_aside
             remarks_keep_their_order
             deliveries_go_out_in_the_order_they_were_claimed
             what_is_on_its_way_is_not_withdrawn

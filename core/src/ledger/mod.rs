@@ -11,7 +11,8 @@ pub(crate) mod trigger;
 
 use std::sync::Arc;
 
-use rejoinder_guard::Event;
+use rejoinder_guard::{Event, Obligation};
+use tracing::error;
 
 use self::{
     consequences::ConsequenceExecutor,
@@ -137,6 +138,16 @@ impl Ledger {
     pub(crate) async fn change_delivery(&self, change: DeliveryChange) -> Result<(), StoreError> {
         let transition = Transition { delivery_changes: vec![change], ..Transition::default() };
         self.store.commit(transition).await.map(drop)
+    }
+
+    /// Ends a turn that cannot be read as a dead letter, so that it costs nobody else anything.
+    pub(crate) async fn set_aside(&self, turn: TurnId, reason: &str) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let why = format!("its record cannot be read: {reason}");
+        self.store.set_aside(turn, Obligation::set_aside(why, now), reason, now).await?;
+        error!(%turn, reason, "a turn cannot be read, it is set aside as undeliverable");
+        metrics::counter!("rejoinder_unreadable_turns_total").increment(1);
+        Ok(())
     }
 
     /// Reads a turn that must exist.

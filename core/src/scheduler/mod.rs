@@ -103,6 +103,13 @@ impl Scheduler {
         while !self.lifecycle.stopping.is_cancelled() {
             let next = match self.store.next_waiting(slot.conversation()).await {
                 Ok(next) => next,
+                Err(StoreError::CorruptTurn { turn, reason }) => {
+                    if let Err(error) = self.ledger.set_aside(turn, &reason).await {
+                        warn!(%turn, %error, "cannot set a turn aside, retrying");
+                        self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
+                    }
+                    continue;
+                }
                 Err(error) => {
                     warn!(conversation = %slot.conversation(), %error, "cannot read waiting turns, retrying");
                     self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;

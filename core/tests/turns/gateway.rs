@@ -23,6 +23,7 @@ use rejoinder_core::{
     store::{Dossier, TurnFilter, TurnStatus, TurnSummary},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
+use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
 use crate::life::{Life, LifeAgent, LifeChannel, LifeStore};
@@ -230,7 +231,7 @@ pub(crate) struct TestGateway {
     channels: Vec<(ChannelId, Capabilities)>,
     settings: Settings,
     engine: Option<Engine>,
-    _directory: TempDir,
+    directory: TempDir,
     was_at_rest: bool,
     partial_answers: bool,
 }
@@ -283,7 +284,7 @@ impl TestGateway {
             channels,
             settings,
             engine: None,
-            _directory: directory,
+            directory,
             was_at_rest: false,
             partial_answers: false,
         };
@@ -354,6 +355,17 @@ impl TestGateway {
     /// The explanation of a turn, as the operator reads it.
     pub(crate) async fn explained(&self, turn: TurnId) -> String {
         explain(&self.dossier(turn).await, self.clock.now()).to_string()
+    }
+
+    /// Makes the stored obligation of a turn unreadable, as a damaged file or another version may.
+    pub(crate) async fn damage(&self, turn: TurnId) {
+        let file = self.directory.path().join("rejoinder.db");
+        let mut connection =
+            SqliteConnectOptions::new().filename(file).connect().await.expect("the database opens once more");
+        let damage = sqlx::query("update obligations set body = '{\"owed\":7}' where turn_id = unhex(?, '-')");
+        let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
+        assert_eq!(damaged.rows_affected(), 1);
+        connection.close().await.expect("it closes");
     }
 
     /// Removes a channel from the next start on, and returns its capabilities.

@@ -27,3 +27,4 @@ mod restarts;
 mod rows;
 mod shares;
 mod store;
+mod unreadable;

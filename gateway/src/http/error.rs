@@ -44,7 +44,7 @@ impl From<StoreError> for ApiError {
         error!(%error, "request failed: cannot read the store");
         match error {
             StoreError::Unavailable(_) => Self::Store,
-            StoreError::Corrupt(_) | StoreError::Failed(_) => Self::Internal,
+            StoreError::Corrupt(_) | StoreError::CorruptTurn { .. } | StoreError::Failed(_) => Self::Internal,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Requests to the writer, and their results.
 
 use rejoinder_core::{
-    ChannelId, Timestamp, TurnId,
+    ChannelId, Obligation, Timestamp, TurnId,
     store::{AbsentChannel, BlockedScope, Commit, CursorMove, NewEvent, Stored, Transition},
 };
 
@@ -13,6 +13,12 @@ pub(super) enum WriteRequest {
         cursor: Option<CursorMove>,
     },
     Commit(Box<Transition>),
+    SetAside {
+        turn: TurnId,
+        obligation: Box<Obligation>,
+        reason: String,
+        at: Timestamp,
+    },
     Channels(Vec<ChannelId>),
     Block(BlockedScope),
     Fetched {

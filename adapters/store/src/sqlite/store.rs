@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, OwnerId, SessionId, SharedClock, StoreError,
-    Timestamp, TurnId, TurnView,
+    ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Obligation, OwnerId, SessionId, SharedClock,
+    StoreError, Timestamp, TurnId, TurnView,
     store::{
         AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Operator, Outbox,
         RunRecord, Store, Stored, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
@@ -58,6 +58,17 @@ impl Turns for SqliteStore {
             }
             other => unreachable!("`Commit` ended with {other:?}"),
         }
+    }
+
+    async fn set_aside(
+        &self,
+        turn: TurnId,
+        obligation: Obligation,
+        reason: &str,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (obligation, reason) = (Box::new(obligation), reason.to_owned());
+        self.write(WriteRequest::SetAside { turn, obligation, reason, at }).await.map(drop)
     }
 
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {

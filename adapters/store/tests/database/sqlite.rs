@@ -443,7 +443,7 @@ async fn a_row_that_cannot_be_read_costs_itself() {
         let event = new_turn("a", key, key.to_owned());
         let (id, conversation) = (event.turn.as_ref().expect("it has a turn").id, event.event.conversation.clone());
         let stored = store.accept(vec![event], None).await.expect("it is accepted").remove(0);
-        let Stored::Turn { conversation: conversation_id, session, .. } = stored else { panic!("{stored:?}") };
+        let Stored::Turn { seq, conversation: conversation_id, session, .. } = stored else { panic!("{stored:?}") };
         let delivery = DeliveryRecord {
             id: DeliveryId::new(now),
             turn: id,
@@ -471,7 +471,7 @@ async fn a_row_that_cannot_be_read_costs_itself() {
         let line = HistoryLine { speaker: Speaker::Person, name: None, text: key.to_owned(), at: now };
         let transition = Transition {
             deliveries: vec![new_delivery(delivery)],
-            transcript: vec![TranscriptLine { session, turn: id, line }],
+            transcript: vec![TranscriptLine { session, turn: id, seq, line }],
             ..Transition::default()
         };
         store.commit(transition).await.expect("it is written");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use rejoinder_guard::{Event, Outcome, Reply};
+use rejoinder_guard::{Event, Obligation, Outcome, Reply};
 
 use super::{Subject, Turn, accept_one, at, chat, commit, deliveries, done, new_turn, said};
 use crate::{
@@ -298,6 +298,35 @@ pub async fn a_new_session_is_the_current_one(subject: &mut impl Subject) {
     assert_eq!((conversation, current, has_history), (turn.conversation, session, false));
     let before = store.turn(turn.id).await.expect("turns are read").expect("the turn is there");
     assert_eq!(before.session, turn.session);
+}
+
+/// A turn is ended whatever is stored of it, and the next one of its conversation is first in the line.
+pub async fn a_turn_can_be_set_aside(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let next = Turn::accept(&*store, said(&chat("a"), "2")).await;
+    done(&*store, deliveries([turn.delivery(1, "half an answer")])).await;
+    done(&*store, Transition { runs_started: vec![turn.run(1)], ..Transition::default() }).await;
+    let aside = || Obligation::set_aside("damaged".to_owned(), at(5));
+    for _ in 0..2 {
+        store.set_aside(turn.id, aside(), "no such field", at(5)).await.expect("it is written");
+    }
+
+    let waiting = store.waiting(10).await.expect("turns are read");
+    assert_eq!(waiting.iter().map(|line| line.turn).collect::<Vec<_>>(), [next.id]);
+    assert_eq!(store.open_turns(turn.conversation).await.expect("turns are read"), [next.id]);
+    let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
+    assert_eq!((&dossier.turn.obligation, dossier.ended_at), (&aside(), Some(at(5))));
+    assert_eq!(dossier.deliveries[0].state.as_str(), "dead");
+    assert_eq!(dossier.runs[0].end.as_deref(), Some("crashed"));
+    let [remark] = &dossier.audit[..] else { panic!("it is set aside once: {:?}", dossier.audit) };
+    assert_eq!(remark.kind, "set_aside");
+    assert!(remark.detail.starts_with("no such field: {"), "the old obligation is kept: {}", remark.detail);
+    let mut known = turn.clone();
+    let begin = known.on(Event::Begin, 6);
+    assert_eq!(commit(&*store, begin).await, Commit::Conflict, "who read it before cannot change it");
+    let again = accept_one(&*store, new_turn(said(&chat("a"), "1"))).await;
+    assert!(matches!(again, Stored::Duplicate { turn: Some(known), .. } if known == turn.id), "{again:?}");
 }
 
 /// Remarks are read in the order in which they were stored.

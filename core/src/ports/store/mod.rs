@@ -18,7 +18,7 @@ pub(crate) mod record;
 pub(crate) mod transition;
 
 use async_trait::async_trait;
-use rejoinder_guard::Timestamp;
+use rejoinder_guard::{Obligation, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -47,6 +47,14 @@ pub enum StoreError {
     /// A stored value cannot be decoded.
     #[error("the store holds a value that cannot be read: {0}")]
     Corrupt(String),
+    /// A stored value of a turn cannot be decoded. [`Turns::set_aside`] ends the turn.
+    #[error("turn {turn} cannot be read: {reason}")]
+    CorruptTurn {
+        /// The turn that the value belongs to.
+        turn: TurnId,
+        /// Which value it is, and what is wrong with it.
+        reason: String,
+    },
     /// Any other error of the database.
     #[error("the store failed: {0}")]
     Failed(String),
@@ -69,6 +77,20 @@ pub trait Turns: Send + Sync + 'static {
     /// # Errors
     /// If so, nothing was changed. A conflict is not an error.
     async fn commit(&self, transition: Transition) -> Result<Commit, StoreError>;
+
+    /// Ends a turn that cannot be read, whatever is stored of it: `obligation`, which has ended, takes the place of the
+    /// stored one, its open runs end as `crashed`, its unfinished deliveries are dead, and a remark keeps `reason` and the
+    /// obligation that was replaced. Does nothing if the turn has ended.
+    ///
+    /// # Errors
+    /// If so, nothing was changed.
+    async fn set_aside(
+        &self,
+        turn: TurnId,
+        obligation: Obligation,
+        reason: &str,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
 
     /// Sets the configured channels. Unfinished turns and deliveries of any other channel wait until it is configured
     /// again: [`waiting`](Self::waiting), [`next_waiting`](Self::next_waiting), [`due`](Self::due),
@@ -102,14 +124,14 @@ pub trait Turns: Send + Sync + 'static {
     /// The current address of a conversation, which changes when its chat gets a new id.
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError>;
 
-    /// A turn with its obligation and event.
+    /// A turn with its obligation and event. If it cannot be read, the error is [`StoreError::CorruptTurn`].
     async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError>;
 
     /// A turn's runs, in order.
     async fn runs(&self, turn: TurnId) -> Result<Vec<RunRecord>, StoreError>;
 
     /// The turn of a conversation that runs next: of those that wait, the one with the lowest
-    /// [rank](WaitingTurn::rank).
+    /// [rank](WaitingTurn::rank). If it cannot be read, the error is [`StoreError::CorruptTurn`].
     async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError>;
 
     /// The conversations with turns that wait for a run, each with its first waiting turn: for each channel and agent

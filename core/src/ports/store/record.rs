@@ -85,7 +85,7 @@ pub struct AuditEntry {
     pub turn: TurnId,
     /// When it was made.
     pub at: Timestamp,
-    /// The kind of remark: `suppressed`, `dead_letter`, `recovered`, `rerouted`.
+    /// The kind of remark: `suppressed`, `dead_letter`, `recovered`, `rerouted`, `set_aside`.
     pub kind: String,
     /// The text, for the operator.
     pub detail: String,

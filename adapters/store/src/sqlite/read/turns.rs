@@ -34,7 +34,7 @@ pub(in crate::sqlite) async fn turn(pool: &SqlitePool, turn: TurnId) -> Result<O
         .fetch_optional(pool)
         .await
         .map_err(store_error)?;
-    row.as_ref().map(record).transpose()
+    row.as_ref().map(record_or_its_turn).transpose()
 }
 
 pub(in crate::sqlite) async fn next_waiting(
@@ -46,7 +46,7 @@ pub(in crate::sqlite) async fn next_waiting(
         order by o.rank limit 1"
     );
     let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
-    row.as_ref().map(record).transpose()
+    row.as_ref().map(record_or_its_turn).transpose()
 }
 
 /// Steps through the lines, of each channel and agent one, and reads only the beginning of each.
@@ -249,6 +249,14 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
 /// The id to start after; for `None` the nil id, which is below all others.
 fn id_after(after: Option<TurnId>) -> uuid::Uuid {
     after.map_or(uuid::Uuid::nil(), TurnId::as_uuid)
+}
+
+/// As [`record`]; the error names the turn that cannot be read.
+fn record_or_its_turn(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
+    record(row).map_err(|error| match (error, row.id("id")) {
+        (StoreError::Corrupt(reason), Ok(turn)) => StoreError::CorruptTurn { turn, reason },
+        (error, _) => error,
+    })
 }
 
 /// A turn from a row of `select_turns!`.

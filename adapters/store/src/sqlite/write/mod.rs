@@ -5,6 +5,7 @@
 
 mod accept;
 mod amend;
+mod aside;
 mod channels;
 mod commit;
 mod insert;
@@ -30,10 +31,14 @@ pub(super) async fn all(
 ) -> Result<Vec<WriteResult>, StoreError> {
     let (mut accepts, mut transitions) = (Vec::new(), Vec::new());
     let (mut blocked, mut fetched, mut probed, mut configured) = (Vec::new(), Vec::new(), None, None);
+    let mut set_aside = Vec::new();
     for request in requests {
         match request {
             WriteRequest::Accept { events, cursor } => accepts.push((events.as_slice(), cursor.as_ref())),
             WriteRequest::Commit(transition) => transitions.push(&**transition),
+            WriteRequest::SetAside { turn, obligation, reason, at } => {
+                set_aside.push((*turn, &**obligation, &**reason, *at))
+            }
             WriteRequest::Channels(channels) => configured = Some(channels.as_slice()),
             WriteRequest::Block(scope) => blocked.push(scope),
             WriteRequest::Fetched { turn, at } => fetched.push((*turn, *at)),
@@ -42,6 +47,9 @@ pub(super) async fn all(
     }
     let mut accepted = accept::all(connection, &accepts).await?.into_iter();
     let mut committed = commit::all(connection, &transitions).await?.into_iter();
+    for (turn, obligation, reason, at) in set_aside {
+        aside::set(connection, turn, obligation, reason, at).await?;
+    }
     let block = |scope: &&rejoinder_core::store::BlockedScope, values: &mut Values| {
         let chat = scope.chat.as_deref().unwrap_or("");
         values.add(scope.channel.as_str()).add(scope.chat.is_none()).add(chat).at(scope.until);
@@ -64,7 +72,10 @@ pub(super) async fn all(
         WriteRequest::Accept { .. } => accepted.next().map(WriteResult::Accepted),
         WriteRequest::Commit(_) => committed.next().map(WriteResult::Committed),
         WriteRequest::Channels(_) => Some(WriteResult::Absent(absent.clone())),
-        WriteRequest::Block(_) | WriteRequest::Fetched { .. } | WriteRequest::Probe { .. } => Some(WriteResult::Done),
+        WriteRequest::SetAside { .. }
+        | WriteRequest::Block(_)
+        | WriteRequest::Fetched { .. }
+        | WriteRequest::Probe { .. } => Some(WriteResult::Done),
     });
     Ok(outcomes.map(|outcome| outcome.expect("every request has an outcome of its kind")).collect())
 }

@@ -1,0 +1,70 @@
+//! Rows that cannot be read. Each costs its own turn, which becomes a dead letter, and nothing else.
+
+use rejoinder_core::{
+    AgentTurn, TurnId,
+    conformance::scripted::Script,
+    store::{TurnFilter, TurnListState},
+};
+
+use crate::gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
+
+async fn with_one_slot() -> TestGateway {
+    let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(1));
+    GatewaySetup::new().slots(1).agent("main", echo).start().await
+}
+
+async fn dead_letters(gateway: &TestGateway) -> Vec<TurnId> {
+    let filter = TurnFilter { state: Some(TurnListState::Undeliverable), limit: 10, ..TurnFilter::default() };
+    let turns = gateway.store.list_turns(&filter).await.expect("readable");
+    turns.into_iter().map(|turn| turn.turn_id).collect()
+}
+
+#[tokio::test]
+async fn a_waiting_turn_that_cannot_be_read_holds_up_nobody() {
+    let gateway = with_one_slot().await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    let damaged = gateway.accepts(said(&chat("ada"), "two")).await;
+    gateway.accepts(said(&chat("ada"), "three")).await;
+    gateway.accepts(said(&chat("bob"), "four")).await;
+    gateway.damage(damaged).await;
+
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "three"]);
+    assert_eq!(gateway.visible(&chat("bob")), ["four"]);
+    assert_eq!(dead_letters(&gateway).await, [damaged]);
+    let explained = gateway.explained(damaged).await;
+    assert!(explained.contains("its record cannot be read"), "{explained}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_due_turn_that_cannot_be_read_is_set_aside() {
+    let gateway = TestGateway::with(Script::replies("done").taking(SOFT_DEADLINE * 2)).await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    let damaged = gateway.receives(said(&chat("ada"), "two")).await;
+    gateway.damage(damaged).await;
+
+    gateway.advance(SOFT_DEADLINE).await;
+
+    assert_eq!(dead_letters(&gateway).await, [damaged]);
+    gateway.advance(SOFT_DEADLINE * 2).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_running_turn_that_cannot_be_read_after_a_crash_is_set_aside() {
+    let mut gateway = with_one_slot().await;
+    let damaged = gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.accepts(said(&chat("ada"), "two")).await;
+    gateway.life.kill();
+    gateway.damage(damaged).await;
+
+    gateway.restart().await;
+    gateway.advance(secs(5)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["two"]);
+    assert_eq!(dead_letters(&gateway).await, [damaged]);
+    gateway.at_rest().await;
+}
