@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rejoinder_core::{
     AgentTurn, Cause, Clock, ConversationId, EventId, Expectation, Handler, Obligation, Policy, Rung, SessionId,
-    Speaker, TextLimit, TextUnit, TurnId, Usage,
-    conformance::scripted::{Fault, Script},
+    Speaker, TurnId, Usage,
+    conformance::scripted::{Fault, Script, ScriptedChannel},
     store::{NewEvent, NewTurn, TurnStatus},
 };
 use uuid::Uuid;
@@ -228,12 +228,8 @@ async fn an_agent_may_be_called_gateway() {
 /// A10, D18. The parts that were not sent yet are not sent.
 #[tokio::test]
 async fn stop_ends_an_answer_between_its_parts() {
-    let limit = TextLimit { max: 10, unit: TextUnit::Chars };
-    let gateway = GatewaySetup::new()
-        .capable(|it| it.text_limit = Some(limit))
-        .always(Script::replies("one two three four five six seven eight"))
-        .start()
-        .await;
+    let parts = ["one", "two", "three", "four"].join(ScriptedChannel::CUT);
+    let gateway = TestGateway::with(Script::replies(&parts)).await;
 
     gateway.platform.choose_faults(|delivery| (delivery.part().0 == 3).then_some(Fault::NotSent));
     let turn = gateway.receives(said(&chat("ada"), "count")).await;
