@@ -186,6 +186,7 @@ impl Engine {
             ledger: Arc::clone(&ledger),
             commands: Arc::clone(&commands),
             attempts,
+            channels: Arc::clone(&channels),
             lanes,
             timer: Arc::clone(&timer),
             clock: Arc::clone(&clock),

@@ -1,7 +1,7 @@
 //! Sends the stored deliveries.
 //!
-//! A conversation with deliveries to send has a lane: a task that sends them one at a time, in order,
-//! and ends when none is due. Lanes take turns, one delivery each, so that a busy conversation does not
+//! A conversation with deliveries to send has a lane: a task that sends them one at a time, in order (see
+//! [`Round`]), and ends when none is due. Lanes take turns, one delivery each, so that a busy conversation does not
 //! starve others. A delivery that must wait longer keeps no task: its row has a time, and the sweep
 //! opens the lane again.
 
@@ -18,6 +18,7 @@ use super::{
     ephemerals::show::TIMEOUT,
     lanes::{Lanes, Opened},
     render, retry,
+    round::Round,
 };
 use crate::{
     channels::Channels,
@@ -100,9 +101,10 @@ impl Dispatcher {
     }
 
     async fn run_lane(&self, conversation: ConversationId) {
+        let mut round = Round::default();
         loop {
             // A panic in an adapter's pure method must not leave the conversation without a lane.
-            let result = AssertUnwindSafe(self.send_next(conversation)).catch_unwind().await;
+            let result = AssertUnwindSafe(self.send_next(conversation, &mut round)).catch_unwind().await;
             let pause = match result {
                 Ok(Ok(Next::Wait(pause))) => pause,
                 // `close` fails if the lane was opened again meanwhile; after it, `open` starts a new one.
@@ -124,28 +126,29 @@ impl Dispatcher {
     }
 
     /// Sends the next delivery of a conversation, if it is due.
-    async fn send_next(&self, conversation: ConversationId) -> Result<Next, StoreError> {
-        let is_hurried = self.lanes.take_hurry(conversation);
+    async fn send_next(&self, conversation: ConversationId, round: &mut Round) -> Result<Next, StoreError> {
+        if self.lanes.take_hurry(conversation) {
+            round.hurry();
+        }
         let mut permit = None;
         loop {
             if self.lifecycle.ended.is_cancelled() {
                 return Ok(Next::End);
             }
-            let Some(delivery) = self.store.next_delivery(conversation).await? else { return Ok(Next::End) };
-            let now = self.clock.now();
-            if delivery.state == DeliveryState::Sending {
+            let mut candidates = self.store.next_deliveries(conversation).await?;
+            if let Some(index) = candidates.iter().position(|one| one.state == DeliveryState::Sending) {
                 // An earlier attempt of this process did not finish: it is handled as after a crash.
-                self.attempts.end_as_unknown(delivery, "the attempt did not finish").await?;
+                let unfinished = candidates.swap_remove(index);
+                self.attempts.end_as_unknown(unfinished, "the attempt did not finish").await?;
                 return Ok(Next::Again);
             }
-            if delivery.next_attempt_at > now && !is_hurried {
-                if self.attempts.is_stale(&delivery).await? {
-                    self.attempts.withdraw(&delivery).await?;
-                    return Ok(Next::Again);
+            let now = self.clock.now();
+            for one in &mut candidates {
+                if one.next_attempt_at > now && self.attempts.is_overtaken_edit(one).await? {
+                    one.next_attempt_at = now;
                 }
-                self.timer.wake_at(delivery.next_attempt_at);
-                return Ok(Next::End);
             }
+            let Some(delivery) = round.next(&candidates, now).cloned() else { return self.wait(&candidates).await };
             let _permit = match (permit.take(), self.in_flight.get(&delivery.conversation.channel)) {
                 (None, Some(limit)) => {
                     if let Ok(permit) = limit.try_acquire() {
@@ -158,11 +161,25 @@ impl Dispatcher {
                 }
                 (permit, _) => permit,
             };
-            return self.send(delivery, now).await;
+            return self.send(delivery, now, round).await;
         }
     }
 
-    async fn send(&self, delivery: DeliveryRecord, now: Timestamp) -> Result<Next, StoreError> {
+    /// Ends a lane whose candidates are not due.
+    async fn wait(&self, candidates: &[DeliveryRecord]) -> Result<Next, StoreError> {
+        if let Some(last) = candidates.last()
+            && self.attempts.is_stale(last).await?
+        {
+            self.attempts.withdraw(last).await?;
+            return Ok(Next::Again);
+        }
+        if let Some(at) = candidates.iter().map(|one| one.next_attempt_at).min() {
+            self.timer.wake_at(at);
+        }
+        Ok(Next::End)
+    }
+
+    async fn send(&self, delivery: DeliveryRecord, now: Timestamp, round: &mut Round) -> Result<Next, StoreError> {
         let address = delivery.conversation.clone();
         let Some(channel) = self.channels.get(&address.channel) else {
             // It waits until its channel is configured again, at any age.
@@ -184,7 +201,7 @@ impl Dispatcher {
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
-        let attempted = render::delivery(&begun.delivery, begun.number, &self.settings.templates);
+        let attempted = render::delivery(&begun, &self.settings.templates);
         let Some(result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
             // The gateway ended: the next start finds an attempt without a result.
             return Ok(Next::End);
@@ -195,6 +212,11 @@ impl Dispatcher {
         self.log(&attempted, &result, now);
         if !is_draft || result.is_ok() {
             self.caller.health.note(&address.channel, &result);
+        }
+        match &result {
+            Ok(_) => round.note_success(&begun.delivery),
+            Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_)) => round.note_failure(begun.delivery.id),
+            Err(_) => {}
         }
         self.attempts.end_until_stored(&begun, &result).await;
         crash_point!("draft_noted" if is_draft);

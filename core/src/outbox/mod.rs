@@ -12,3 +12,4 @@ pub(crate) mod health;
 pub(crate) mod lanes;
 pub(crate) mod render;
 pub(crate) mod retry;
+pub(crate) mod round;

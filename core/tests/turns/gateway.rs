@@ -83,6 +83,7 @@ fn templates() -> Templates {
         ("status_idle", "Nothing is going on."),
         ("status_busy", "I am working on it."),
         ("resent", "Perhaps you have seen this already."),
+        ("overtaken", "This is about something earlier."),
     ]
     .into_iter()
     .fold(Templates::default(), |templates, (name, text)| templates.with_template("", name, text))
@@ -502,7 +503,7 @@ impl TestGateway {
         let is_answer = |seen: &&SeenDelivery| matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction));
         let copies: HashSet<_> = seen
             .iter()
-            .filter(|seen| seen.turn == turn.turn_id && seen.labelled)
+            .filter(|seen| seen.turn == turn.turn_id && seen.labelled && seen.part.0 == 1)
             .filter(is_answer)
             .map(|seen| seen.delivery)
             .collect();

@@ -69,6 +69,7 @@ impl Ephemerals {
             signal: None,
             action,
             attempt: 1,
+            is_overtaken: false,
             label: None,
         };
         let result = self.caller.call(channel.deliver(&delivery), TIMEOUT).await?;
