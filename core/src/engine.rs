@@ -24,6 +24,7 @@ use crate::{
         gate::RateGate,
         health::Health,
         lanes::Lanes,
+        late_edits::LateEdits,
     },
     pauses,
     ports::{
@@ -93,6 +94,7 @@ impl Engine {
             Arc::new(Health::new(Arc::clone(&store), Arc::clone(&lanes), Arc::clone(&clock), lifecycle.clone()));
         let caller = Arc::new(Caller {
             calls: Calls::default(),
+            late_edits: LateEdits::new(Arc::clone(&clock)),
             gate: RateGate::new(Arc::clone(&clock), blocked),
             health: Arc::clone(&health),
             clock: Arc::clone(&clock),

@@ -91,6 +91,13 @@ impl Attempts {
             if !delivery.is_copy && waiting.attempts == 0 {
                 self.replace_draft(&mut delivery, &turn);
             }
+            if let Action::Edit { message, .. } = &delivery.action
+                && self.caller.late_edits.may_change(delivery.conversation_id, message)
+                && let Some(action) = as_send(&delivery.action)
+            {
+                // The tidier removes the message.
+                delivery.action = action;
+            }
             if is_overtaken || (waiting.parked && waiting.attempts >= EDITS) {
                 self.send_instead_of_edit(&mut delivery, &turn);
             }

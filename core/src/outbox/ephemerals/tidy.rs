@@ -45,7 +45,7 @@ impl Tidier {
 
     /// Removes the draft and the deferral of a turn that was cancelled or settled by silence. Of any other turn it
     /// removes the draft if no delivery replaces it, as a reaction does not, and the deferral if the answer was sent as a
-    /// new message because the edit got nowhere.
+    /// new message because the edit got nowhere or a draft's edit is late.
     async fn tidy_up(&self, turn: &TurnRecord) {
         let obligation = &turn.obligation;
         let is_answered = !matches!(
@@ -63,7 +63,9 @@ impl Tidier {
         };
         let is_beside = !is_answered || deliveries.iter().any(was_sent_instead);
         for message in obligation.unfinished_messages() {
-            let may_be_removed = is_beside || Some(message) == obligation.draft_message();
+            let may_be_removed = is_beside
+                || Some(message) == obligation.draft_message()
+                || self.ephemerals.caller.late_edits.may_change(turn.conversation, message);
             if may_be_removed && !deliveries.iter().any(|delivery| replaces(message, delivery)) {
                 self.remove(turn, message).await;
             }
