@@ -3,6 +3,7 @@
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
+use rejoinder_guard::Timestamp;
 use tokio::sync::Mutex;
 use tracing::{error, warn};
 
@@ -62,6 +63,7 @@ pub struct Engine {
     channels: Arc<Channels>,
     inlet: Arc<dyn Inlet>,
     hub: Arc<Hub>,
+    caller: Arc<Caller>,
     lifecycle: Lifecycle,
 }
 
@@ -167,7 +169,7 @@ impl Engine {
         let dispatcher = Arc::new(Dispatcher {
             store: Arc::clone(&store),
             attempts: Arc::clone(&attempts),
-            caller,
+            caller: Arc::clone(&caller),
             channels: Arc::clone(&channels),
             lanes: Arc::clone(&lanes),
             opened: Mutex::new(opened),
@@ -213,7 +215,7 @@ impl Engine {
             health,
             lifecycle: lifecycle.clone(),
         });
-        let engine = Self { store, clock, channels, inlet, hub, lifecycle };
+        let engine = Self { store, clock, channels, inlet, hub, caller, lifecycle };
 
         engine.keep("dispatcher", move || Arc::clone(&dispatcher).run());
         engine.keep("tidier", move || Arc::clone(&tidier).run());
@@ -253,6 +255,12 @@ impl Engine {
     #[must_use]
     pub fn channels(&self) -> Vec<(ChannelId, ChannelHealth)> {
         self.channels.health()
+    }
+
+    /// When the platform's rate limit of a channel's whole account ends, if it is limited.
+    #[must_use]
+    pub fn limited_until(&self, channel: &ChannelId) -> Option<Timestamp> {
+        self.caller.gate.account_blocked_until(channel)
     }
 
     /// The intake of a channel, and its view of its own turns.

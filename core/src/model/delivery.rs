@@ -210,6 +210,9 @@ pub enum Scope {
     Account,
 }
 
+/// The longest wait for which a platform's rate limit is obeyed; then it is asked again.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
+
 /// Why a delivery has no receipt, named by what the caller does next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {

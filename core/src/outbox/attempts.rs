@@ -15,7 +15,7 @@ use crate::{
     model::{
         capabilities::Resend,
         conversation::{ChatKind, ConversationRef},
-        delivery::{Action, DeliveryError, Receipt},
+        delivery::{Action, DeliveryError, MAX_RETRY_AFTER, Receipt},
         event::{EventKind, InboundEvent, Sender, SenderKind},
         ids::{EventId, OwnerId},
         settings::Settings,
@@ -214,7 +214,11 @@ impl Attempts {
             Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_)) => self.gets_nowhere(begun, at).await?,
             _ => false,
         };
-        let is_spent = retry::is_spent(delivery, &self.settings, at) || (gets_nowhere && delivery.is_draft());
+        // An attempt that a limit ended is none, unless there is nothing but limits.
+        let attempts =
+            if matches!(result, Err(DeliveryError::Limited { .. })) { begun.number } else { delivery.attempts };
+        let is_spent =
+            retry::is_spent(delivery, attempts, &self.settings, at) || (gets_nowhere && delivery.is_draft());
         let delivery = &DeliveryRecord { parked: delivery.parked || gets_nowhere, ..delivery.clone() };
         let AttemptResult { events, change } = match result {
             Ok(receipt) => AttemptResult {
@@ -279,10 +283,14 @@ impl Attempts {
                 let events = Vec::from_iter(self.receipt_event(delivery, None).await?);
                 (events, DeliveryChange { delivered_at: Some(at), ..in_state(DeliveryState::Delivered) })
             }
-            DeliveryError::Limited { retry_after, scope, .. } => {
-                let pause = retry_after.max(MIN_LIMIT_PAUSE);
-                self.block(BlockedScope::of(&delivery.conversation, &scope, at + pause)).await?;
-                (not_sent, DeliveryChange { attempts, ..again(pause) })
+            DeliveryError::Limited { retry_after, ref scope, .. } => {
+                let pause = retry_after.clamp(MIN_LIMIT_PAUSE, MAX_RETRY_AFTER);
+                self.block(BlockedScope::of(&delivery.conversation, scope, at + pause)).await?;
+                if is_spent {
+                    (expired(error.to_string()), in_state(given_up))
+                } else {
+                    (not_sent, DeliveryChange { attempts, ..again(pause) })
+                }
             }
             DeliveryError::Unauthorized(reason) => {
                 self.caller.health.refuse_credentials(&delivery.conversation.channel);
@@ -298,7 +306,8 @@ impl Attempts {
             }
             DeliveryError::NotSent { detail, .. } if is_spent => (expired(detail), in_state(given_up)),
             DeliveryError::NotSent { retry_after, .. } => {
-                (not_sent, again(retry::pause(delivery.attempts).max(retry_after.unwrap_or_default())))
+                let stated = retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
+                (not_sent, again(retry::pause(delivery.attempts).max(stated)))
             }
             DeliveryError::Unknown(_) if delivery.is_copy && !is_spent => {
                 (Vec::new(), again(retry::pause(delivery.attempts)))

@@ -16,7 +16,9 @@ use super::{
     attempts::{Attempts, StartedAttempt},
     caller::Caller,
     ephemerals::show::TIMEOUT,
+    gate::Refill,
     lanes::{Lanes, Opened},
+    line::Place,
     render, retry,
     round::Round,
 };
@@ -32,6 +34,7 @@ use crate::{
         stored_delivery::{DeliveryRecord, DeliveryState},
     },
     ports::{
+        channel::ChannelAdapter,
         clock::SharedClock,
         store::{Store, StoreError},
     },
@@ -44,8 +47,11 @@ const AT_ONCE: usize = 64;
 /// The time limit for one adapter call, in addition to the adapter's own timeouts.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The longest wait for which the lane stays open.
-const SHORT_WAIT: Duration = Duration::from_millis(250);
+/// The longest wait for a budget that a lane spends in memory; it needs no write. A longer one is stored.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The same for a first draft, which is dropped after it.
+const DRAFT_PATIENCE: Duration = Duration::from_millis(250);
 
 /// The pause of a lane after a store error.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
@@ -130,7 +136,7 @@ impl Dispatcher {
         if self.lanes.take_hurry(conversation) {
             round.hurry();
         }
-        let mut permit = None;
+        let (mut place, mut permit) = (None::<Place>, None);
         loop {
             if self.lifecycle.ended.is_cancelled() {
                 return Ok(Next::End);
@@ -149,19 +155,59 @@ impl Dispatcher {
                 }
             }
             let Some(delivery) = round.next(&candidates, now).cloned() else { return self.wait(&candidates).await };
-            let _permit = match (permit.take(), self.in_flight.get(&delivery.conversation.channel)) {
-                (None, Some(limit)) => {
-                    if let Ok(permit) = limit.try_acquire() {
-                        Some(permit)
-                    } else {
-                        permit = limit.acquire().await.ok();
-                        // Another delivery may be next by now.
-                        continue;
-                    }
-                }
-                (permit, _) => permit,
+            let address = delivery.conversation.clone();
+            let Some(channel) = self.channels.get(&address.channel) else {
+                // It waits until its channel is configured again, at any age.
+                return self.reschedule(&delivery, now + retry::pause(u32::MAX)).await;
             };
-            return self.send(delivery, now, round).await;
+            if let Some(until) = self.caller.blocked_until(&address) {
+                return self.reschedule(&delivery, until).await;
+            }
+            let is_first_draft = delivery.is_draft() && delivery.attempts == 0;
+            // The answer waits for an attempted draft: it must not wait behind other drafts.
+            let class = if delivery.is_draft() && !is_first_draft { Class::Final } else { delivery.class };
+            let capabilities = channel.capabilities(&address);
+            if capabilities.account_rate.is_some() {
+                let place = match place.take() {
+                    Some(taken) if taken.class() == class => place.insert(taken),
+                    _ => place.insert(self.caller.gate.line(&address.channel).enter(class)),
+                };
+                if !place.is_first() {
+                    if is_first_draft {
+                        return self.reschedule(&delivery, now).await;
+                    }
+                    tokio::select! {
+                        () = place.first() => {}
+                        () = self.lifecycle.ended.cancelled() => {}
+                    }
+                    // Another delivery may be next by now.
+                    continue;
+                }
+            }
+            if permit.is_none()
+                && let Some(limit) = self.in_flight.get(&address.channel)
+            {
+                permit = limit.try_acquire().ok();
+                if permit.is_none() {
+                    permit = limit.acquire().await.ok();
+                    continue;
+                }
+            }
+            let patience = if is_first_draft { DRAFT_PATIENCE } else { PATIENCE };
+            match self.caller.gate.take(&address, &capabilities, class) {
+                Ok(()) => {
+                    drop(place);
+                    return Box::pin(self.send(delivery, &**channel, now, round)).await;
+                }
+                Err(Refill::Account(refill)) if refill <= patience => {
+                    // The others in line wait behind this place.
+                    self.lifecycle.pause(refill).await;
+                }
+                Err(Refill::Chat(refill)) if refill <= patience => return Ok(Next::Wait(refill)),
+                Err(Refill::Chat(refill) | Refill::Account(refill)) => {
+                    return self.reschedule(&delivery, now + refill).await;
+                }
+            }
         }
     }
 
@@ -179,23 +225,14 @@ impl Dispatcher {
         Ok(Next::End)
     }
 
-    async fn send(&self, delivery: DeliveryRecord, now: Timestamp, round: &mut Round) -> Result<Next, StoreError> {
-        let address = delivery.conversation.clone();
-        let Some(channel) = self.channels.get(&address.channel) else {
-            // It waits until its channel is configured again, at any age.
-            return self.reschedule(&delivery, now + retry::pause(u32::MAX)).await;
-        };
-        if let Some(until) = self.caller.blocked_until(&address) {
-            return self.reschedule(&delivery, until).await;
-        }
-        // The answer waits for an attempted draft: it must not wait behind other drafts.
-        let class = if delivery.is_draft() && delivery.attempts > 0 { Class::Final } else { delivery.class };
-        if let Err(wait) = self.caller.gate.take(&address, &channel.capabilities(&address), class) {
-            if wait <= SHORT_WAIT {
-                return Ok(Next::Wait(wait));
-            }
-            return self.reschedule(&delivery, now + wait).await;
-        }
+    /// Makes one attempt. Boxed by its caller, so that a lane that waits is small.
+    async fn send(
+        &self,
+        delivery: DeliveryRecord,
+        channel: &dyn ChannelAdapter,
+        now: Timestamp,
+        round: &mut Round,
+    ) -> Result<Next, StoreError> {
         let call = self.caller.calls.begin(delivery.conversation_id).await;
         let Some(begun) = self.attempts.begin(delivery).await? else { return Ok(Next::Again) };
         let is_draft = begun.delivery.is_draft();
@@ -211,7 +248,7 @@ impl Dispatcher {
         crash_point!("draft_attempt_ended" if is_draft);
         self.log(&attempted, &result, now);
         if !is_draft || result.is_ok() {
-            self.caller.health.note(&address.channel, &result);
+            self.caller.health.note(channel.channel(), &result);
         }
         match &result {
             Ok(_) => round.note_success(&begun.delivery),

@@ -51,8 +51,8 @@ pub(crate) fn gets_nowhere(delivery: &DeliveryRecord, since: Timestamp, now: Tim
 }
 
 /// Whether a delivery is out of attempts *and* age: an outage shorter than its lifetime never makes it a dead letter.
-pub(crate) fn is_spent(delivery: &DeliveryRecord, settings: &Settings, now: Timestamp) -> bool {
-    delivery.attempts >= settings.min_attempts && now.since(delivery.created_at) >= settings.delivery_lifetime
+pub(crate) fn is_spent(delivery: &DeliveryRecord, attempts: u32, settings: &Settings, now: Timestamp) -> bool {
+    attempts >= settings.min_attempts && now.since(delivery.created_at) >= settings.delivery_lifetime
 }
 
 #[cfg(test)]

@@ -438,6 +438,11 @@ impl TestGateway {
         self.store.view(turn).await.expect("readable").expect("it is there").status
     }
 
+    /// Whether the account of [`main_channel`] is limited.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.engine.as_ref().expect("it runs").limited_until(&main_channel()).is_some()
+    }
+
     pub(crate) async fn turns(&self) -> Vec<TurnSummary> {
         self.store.list_turns(&TurnFilter { limit: 10_000, ..TurnFilter::default() }).await.expect("readable")
     }

@@ -60,6 +60,7 @@ impl Ephemerals {
         };
         if stop.is_some_and(CancellationToken::is_cancelled)
             || self.caller.blocked_until(&address).is_some()
+            || !self.caller.gate.line(&address.channel).is_empty()
             || self.caller.gate.take(&address, &channel.capabilities(&address), class).is_err()
         {
             return None;
