@@ -269,8 +269,7 @@ fn entities(entities: Vec<MessageEntity>) -> Option<Vec<MessageEntity>> {
 
 /// The reply link of a message. A private chat needs none, except for a late answer.
 fn reply(address: &Address, message: Option<&str>, delivery: &Delivery) -> Option<ReplyParameters> {
-    let is_linked =
-        !address.is_private || delivery.is_overtaken() || matches!(delivery.via(), Some(Via::LateAnswer));
+    let is_linked = !address.is_private || delivery.is_overtaken() || matches!(delivery.via(), Some(Via::LateAnswer));
     let id = address::message_id(message.filter(|_| is_linked)?).ok()?;
     Some(ReplyParameters::new(id).allow_sending_without_reply())
 }

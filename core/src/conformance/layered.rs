@@ -161,11 +161,7 @@ impl<L: Layer> Outbox for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.next_deliveries(conversation)).await
     }
-    async fn upcoming(
-        &self,
-        channel: &ChannelId,
-        limit: u32,
-    ) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
+    async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.upcoming(channel, limit)).await
     }

@@ -217,8 +217,7 @@ impl Attempts {
         // An attempt that a limit ended is none, unless there is nothing but limits.
         let attempts =
             if matches!(result, Err(DeliveryError::Limited { .. })) { begun.number } else { delivery.attempts };
-        let is_spent =
-            retry::is_spent(delivery, attempts, &self.settings, at) || (gets_nowhere && delivery.is_draft());
+        let is_spent = retry::is_spent(delivery, attempts, &self.settings, at) || (gets_nowhere && delivery.is_draft());
         let delivery = &DeliveryRecord { parked: delivery.parked || gets_nowhere, ..delivery.clone() };
         let AttemptResult { events, change } = match result {
             Ok(receipt) => AttemptResult {

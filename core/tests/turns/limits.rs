@@ -179,11 +179,8 @@ async fn a_wait_for_the_accounts_rate_costs_no_write() {
 async fn a_wait_for_a_chats_rate_costs_no_write() {
     let writes = async |rate: Option<Rate>| {
         let text = ["a", "b", "c", "d", "e"].join(ScriptedChannel::CUT);
-        let gateway = GatewaySetup::new()
-            .capable(|it| it.conversation_rate = rate)
-            .always(Script::replies(&text))
-            .start()
-            .await;
+        let gateway =
+            GatewaySetup::new().capable(|it| it.conversation_rate = rate).always(Script::replies(&text)).start().await;
         gateway.receives(said(&chat("ada"), "hello")).await;
         gateway.advance(secs(20)).await;
         assert_eq!(gateway.visible(&chat("ada")).len(), 5);

@@ -1,10 +1,12 @@
 //! Streamed answers.
 
+use std::time::{Duration, Instant};
+
 use rejoinder_telegram_double::{Fault, TelegramDouble};
-use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use rstest::rstest;
 
-use crate::telegram;
+use crate::{between, telegram};
 
 const STREAMED: &str = "one two three four five six seven eight nine ten";
 

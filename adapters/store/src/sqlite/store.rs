@@ -151,11 +151,7 @@ impl Outbox for SqliteStore {
         read::next_deliveries(&self.readers, conversation).await
     }
 
-    async fn upcoming(
-        &self,
-        channel: &ChannelId,
-        limit: u32,
-    ) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
+    async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
         read::upcoming(&self.readers, channel, limit).await
     }
 

@@ -156,11 +156,7 @@ pub trait Outbox: Send + Sync + 'static {
     /// The conversations of a channel with pending [`next_deliveries`](Self::next_deliveries), each with the earliest
     /// `next_attempt_at` of these; the earliest first. The duration must not depend on how many deliveries wait behind
     /// them.
-    async fn upcoming(
-        &self,
-        channel: &ChannelId,
-        limit: u32,
-    ) -> Result<Vec<(ConversationId, Timestamp)>, StoreError>;
+    async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError>;
 
     /// Whether a delivery of a later claim of the same conversation was delivered before this one.
     async fn is_overtaken(&self, delivery: DeliveryId) -> Result<bool, StoreError>;
