@@ -3,6 +3,7 @@
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
+use rejoinder_guard::Timestamp;
 use tokio::sync::Mutex;
 use tracing::{error, warn};
 
@@ -24,6 +25,7 @@ use crate::{
         gate::RateGate,
         health::Health,
         lanes::Lanes,
+        late_edits::LateEdits,
     },
     pauses,
     ports::{
@@ -61,6 +63,7 @@ pub struct Engine {
     channels: Arc<Channels>,
     inlet: Arc<dyn Inlet>,
     hub: Arc<Hub>,
+    caller: Arc<Caller>,
     lifecycle: Lifecycle,
 }
 
@@ -95,6 +98,7 @@ impl Engine {
             Arc::new(Health::new(Arc::clone(&store), Arc::clone(&lanes), Arc::clone(&clock), lifecycle.clone()));
         let caller = Arc::new(Caller {
             calls: Calls::default(),
+            late_edits: LateEdits::new(Arc::clone(&clock)),
             gate: RateGate::new(Arc::clone(&clock), blocked),
             health: Arc::clone(&health),
             clock: Arc::clone(&clock),
@@ -167,7 +171,7 @@ impl Engine {
         let dispatcher = Arc::new(Dispatcher {
             store: Arc::clone(&store),
             attempts: Arc::clone(&attempts),
-            caller,
+            caller: Arc::clone(&caller),
             channels: Arc::clone(&channels),
             lanes: Arc::clone(&lanes),
             opened: Mutex::new(opened),
@@ -188,6 +192,7 @@ impl Engine {
             ledger: Arc::clone(&ledger),
             commands: Arc::clone(&commands),
             attempts,
+            channels: Arc::clone(&channels),
             lanes,
             slots: Arc::clone(&slots),
             timer: Arc::clone(&timer),
@@ -214,7 +219,7 @@ impl Engine {
             health,
             lifecycle: lifecycle.clone(),
         });
-        let engine = Self { store, clock, channels, inlet, hub, lifecycle };
+        let engine = Self { store, clock, channels, inlet, hub, caller, lifecycle };
 
         engine.keep("dispatcher", move || Arc::clone(&dispatcher).run());
         engine.keep("tidier", move || Arc::clone(&tidier).run());
@@ -254,6 +259,12 @@ impl Engine {
     #[must_use]
     pub fn channels(&self) -> Vec<(ChannelId, ChannelHealth)> {
         self.channels.health()
+    }
+
+    /// When the platform's rate limit of a channel's whole account ends, if it is limited.
+    #[must_use]
+    pub fn limited_until(&self, channel: &ChannelId) -> Option<Timestamp> {
+        self.caller.gate.account_blocked_until(channel)
     }
 
     /// The intake of a channel, and its view of its own turns.

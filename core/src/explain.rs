@@ -224,7 +224,9 @@ fn attempt(delivery: &DeliveryRecord, now: Timestamp) -> String {
     match delivery.state {
         DeliveryState::Sending => format!("Attempt {} is under way.", delivery.attempts),
         _ if delivery.next_attempt_at > now => {
-            format!("Attempt {number} is due at {}.", until(delivery.next_attempt_at, now))
+            let due = format!("Attempt {number} is due at {}.", until(delivery.next_attempt_at, now));
+            let parked = " It gets nowhere and is parked: what comes after it in the chat does not wait for it.";
+            if delivery.parked { due + parked } else { due }
         }
         _ => format!("Attempt {number} is due, and waits in its conversation's lane."),
     }

@@ -76,7 +76,7 @@ pub use model::{
     agent::{AgentFile, AgentName, AgentTurn, Deferred, HistoryLine, Speaker, Surface, Usage},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
     conversation::{ChannelId, ChatKind, ConversationRef},
-    delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope},
+    delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind},
     ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
     settings::{Policies, Question, Settings, Templates},

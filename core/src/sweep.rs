@@ -10,14 +10,16 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use rejoinder_guard::Event;
+use rejoinder_guard::{Event, Timestamp};
 use tracing::{error, info, warn};
 
 use crate::{
+    channels::Channels,
     commands::Commands,
     ledger::{Ledger, trigger::Trigger},
     lifecycle::Lifecycle,
     model::{
+        conversation::ChannelId,
         ids::{ConversationId, OwnerId, TurnId},
         turn::TurnRecord,
     },
@@ -34,10 +36,14 @@ use crate::{
 /// The number of rows read at once.
 const PAGE: u32 = 256;
 
+/// The number of open lanes of one channel at which the sweep opens no more: the other deliveries that are due wait as
+/// rows.
+const MAX_LANES: u32 = 4 * PAGE;
+
 /// The number of turns decided on concurrently: enough to share commits.
 const AT_ONCE: usize = 64;
 
-/// How soon the sweep checks again for rows that are due and in work.
+/// How soon the sweep checks again for due rows that it left alone.
 const RECHECK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Keeps deadlines and retries.
@@ -46,6 +52,7 @@ pub(crate) struct Sweep {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) commands: Arc<Commands>,
     pub(crate) attempts: Arc<Attempts>,
+    pub(crate) channels: Arc<Channels>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) timer: Arc<Timer>,
@@ -137,18 +144,38 @@ impl Sweep {
                 break;
             }
         }
-        let now = self.clock.now();
-        for conversation in self.store.deliverable(now, None, PAGE).await? {
-            self.lanes.open(conversation);
-        }
-        // Rows stored from here on bring the time forward, or are found by the query.
+        // Rows stored from here on bring the time forward, or are found by the queries.
         self.timer.clear();
+        let now = self.clock.now();
+        for channel in self.channels.ids() {
+            if let Some(at) = self.open_lanes(channel, now).await? {
+                self.timer.wait_until(at);
+            }
+        }
         if let Some(at) = self.store.next_wake().await? {
-            // Rows that are due already are in work by now: check again soon.
             let soon = now + if is_stuck { pauses::READ_AGAIN } else { RECHECK_PAUSE };
             self.timer.wait_until(if at <= now { soon } else { at });
         }
         Ok(())
+    }
+
+    /// Opens the lanes of a channel's due deliveries. Returns when the sweep must do so again. An open lane needs no
+    /// sweep: it ends only when nothing is due, and sets the timer then.
+    async fn open_lanes(&self, channel: &ChannelId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let open = self.lanes.count(channel);
+        if open >= MAX_LANES {
+            return Ok(Some(now + RECHECK_PAUSE));
+        }
+        // Even if all open lanes are among them, there is a page of others.
+        let upcoming = self.store.upcoming(channel, open + PAGE).await?;
+        let is_cut_off = upcoming.len() >= (open + PAGE) as usize;
+        for (conversation, at) in upcoming {
+            if at > now {
+                return Ok(Some(at));
+            }
+            self.lanes.open(channel, conversation);
+        }
+        Ok(is_cut_off.then_some(now + RECHECK_PAUSE))
     }
 
     /// Reports to the guard that time has passed for turns; returns for each that was not skipped whether it changed. Turns

@@ -97,7 +97,9 @@ pub(crate) fn render(recorder: &PrometheusHandle, values: &GaugeValues) -> Strin
 impl GaugeValues {
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no store holds 2^52 turns")]
     fn set(&self) {
-        if let Some(Backlog { open, overdue, waiting, pending_deliveries, absent, undeliverable }) = self.backlog {
+        if let Some(backlog) = self.backlog {
+            let Backlog { open, overdue, waiting, pending_deliveries, parked_deliveries, absent, undeliverable } =
+                backlog;
             describe_gauge!("rejoinder_open_turns", Unit::Count, "Turns that are owed an answer and are not settled");
             gauge!("rejoinder_open_turns").set(open as f64);
             describe_gauge!(
@@ -110,6 +112,12 @@ impl GaugeValues {
             gauge!("rejoinder_waiting_turns").set(waiting as f64);
             describe_gauge!("rejoinder_pending_deliveries", Unit::Count, "Deliveries that wait for their next attempt");
             gauge!("rejoinder_pending_deliveries").set(pending_deliveries as f64);
+            describe_gauge!(
+                "rejoinder_parked_deliveries",
+                Unit::Count,
+                "Pending deliveries that get nowhere, and that later ones do not wait for"
+            );
+            gauge!("rejoinder_parked_deliveries").set(parked_deliveries as f64);
             describe_gauge!("rejoinder_absent_turns", Unit::Count, "Unfinished turns whose channel is not configured");
             gauge!("rejoinder_absent_turns").set(absent as f64);
             describe_gauge!("rejoinder_undeliverable_turns", Unit::Count, "Turns that are dead letters");

@@ -241,7 +241,8 @@ pub(crate) struct DeliveryDetail {
     pub(crate) via: String,
     /// Whether it is a copy for another address, such as a hook's callback.
     pub(crate) is_copy: bool,
-    /// `pending`, `sending`, `delivered`, `withdrawn`, `refused` or `dead`.
+    /// `pending`, `parked` (it gets nowhere; later messages do not wait for it), `sending`, `delivered`, `withdrawn`,
+    /// `refused` or `dead`.
     pub(crate) state: &'static str,
     /// Its text, or its emoji.
     pub(crate) text: String,
@@ -324,7 +325,7 @@ impl DeliveryDetail {
                 Via::Fallback { rung, .. } => rung.to_string(),
             },
             is_copy: delivery.is_copy,
-            state: delivery.state.as_str(),
+            state: delivery.state_name(),
             text,
             choices,
             attachments,

@@ -121,7 +121,8 @@ create table deliveries (
     part integer not null,
     parts integer not null,
     conversation_id blob not null references conversations (id),
-    seq integer not null,           -- the order within the conversation
+    channel text not null,          -- the conversation's channel, which never changes
+    seq integer not null,           -- the order within the conversation; the parts of a claim are in a row
     class text not null,            -- final, interim, typing, draft
     signal text not null,           -- reply, reaction, deferral
     via text not null,              -- JSON: Via
@@ -131,6 +132,7 @@ create table deliveries (
     attempts integer not null,
     next_attempt_at integer not null,
     labelled integer not null,
+    parked integer not null,        -- 1: it gets nowhere, and later claims do not wait for it
     message_ids text not null,      -- JSON: list of text
     error text,
     created_at integer not null,
@@ -142,7 +144,10 @@ create table deliveries (
 create unique index deliveries_in_order on deliveries (conversation_id, seq);
 create index deliveries_of_turn on deliveries (turn_id, claim, part);
 create index deliveries_undelivered on deliveries (conversation_id, seq) where state in ('pending', 'sending');
-create index deliveries_pending on deliveries (next_attempt_at, state, absent) where state = 'pending' and absent = 0;
+-- The sweep steps along it from the first delivery of one conversation to that of the next: what waits behind a
+-- delivery costs nothing.
+create index deliveries_in_lanes on deliveries (channel, conversation_id, seq, state, parked, absent)
+    where state in ('pending', 'sending') and absent = 0;
 create index deliveries_absent on deliveries (turn_id, absent) where absent = 1;
 
 create table attempts (

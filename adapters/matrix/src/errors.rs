@@ -9,7 +9,7 @@ use matrix_sdk::{
         error::{Error as ApiError, ErrorBody, ErrorKind, FromHttpResponseError, RetryAfter},
     },
 };
-use rejoinder_core::{DeliveryError, Scope};
+use rejoinder_core::{DeliveryError, MAX_RETRY_AFTER, Scope};
 
 /// How long to wait if a rate limit does not say.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -77,7 +77,7 @@ fn api(error: &ApiError) -> Failure {
     match kind {
         Some(ErrorKind::LimitExceeded(data)) => {
             let retry_after = match data.retry_after {
-                Some(RetryAfter::Delay(delay)) => delay,
+                Some(RetryAfter::Delay(delay)) => delay.min(MAX_RETRY_AFTER),
                 _ => LIMIT,
             };
             Failure::Limited { retry_after, detail }
@@ -156,5 +156,13 @@ mod tests {
             matches!(&limited, DeliveryError::Limited { retry_after, .. } if *retry_after == Duration::from_millis(2500)),
             "{limited:?}"
         );
+    }
+
+    #[test]
+    fn a_limit_is_obeyed_for_an_hour_at_most() {
+        let limited = of(429, r#"{"errcode":"M_LIMIT_EXCEEDED","error":"slow","retry_after_ms":1000000000000}"#);
+
+        let hour = Duration::from_hours(1);
+        assert!(matches!(limited, DeliveryError::Limited { retry_after, .. } if retry_after == hour), "{limited:?}");
     }
 }

@@ -133,6 +133,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             attempts: 0,
             next_attempt_at: now,
             labelled: false,
+            parked: false,
             message_ids: vec![id.to_string()],
             error: None,
             created_at: now,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rejoinder_core::MAX_RETRY_AFTER;
 use rejoinder_kit::calls::CallError;
 
 /// Why a call failed. Never contains the token.
@@ -40,10 +41,10 @@ impl Refusal {
         Self { code, description, retry_after: None, migrate_to: None, is_from_telegram: false }
     }
 
-    /// How long to wait after a 429. Reads the description if there is no `retry_after`.
+    /// How long to wait after a 429, for at most [`MAX_RETRY_AFTER`]. Reads the description if there is no `retry_after`.
     pub(crate) fn limit(&self) -> Duration {
         let in_words = || self.description.rsplit_once("retry after ")?.1.trim().parse().ok().map(Duration::from_secs);
-        self.retry_after.or_else(in_words).unwrap_or(DEFAULT_LIMIT)
+        self.retry_after.or_else(in_words).unwrap_or(DEFAULT_LIMIT).min(MAX_RETRY_AFTER)
     }
 
     /// Whether the description contains one of `phrases`, in any case.

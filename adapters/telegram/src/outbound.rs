@@ -56,7 +56,7 @@ impl Telegram {
         if delivery.attempt() > 1 || delivery.label().is_some() {
             self.check_reachable(address).await?;
         }
-        let reply = reply(address, reply_to, delivery.via());
+        let reply = reply(address, reply_to, delivery);
         if let [file] = &content.attachments[..] {
             return self.send_file(delivery, address, file, &labelled(&content.text, delivery.label()), reply).await;
         }
@@ -268,8 +268,8 @@ fn entities(entities: Vec<MessageEntity>) -> Option<Vec<MessageEntity>> {
 }
 
 /// The reply link of a message. A private chat needs none, except for a late answer.
-fn reply(address: &Address, message: Option<&str>, via: Option<&Via>) -> Option<ReplyParameters> {
-    let is_linked = !address.is_private || matches!(via, Some(Via::LateAnswer));
+fn reply(address: &Address, message: Option<&str>, delivery: &Delivery) -> Option<ReplyParameters> {
+    let is_linked = !address.is_private || delivery.is_overtaken() || matches!(delivery.via(), Some(Via::LateAnswer));
     let id = address::message_id(message.filter(|_| is_linked)?).ok()?;
     Some(ReplyParameters::new(id).allow_sending_without_reply())
 }

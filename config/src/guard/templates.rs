@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 17] = [
+pub const TEMPLATES: [&str; 18] = [
     "silent",
     "failed",
     "late",
@@ -35,6 +35,7 @@ pub const TEMPLATES: [&str; 17] = [
     "status_busy",
     "stranger",
     "resent",
+    "overtaken",
     "cut_off",
     "file_not_sent",
 ];

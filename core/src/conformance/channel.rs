@@ -158,6 +158,7 @@ pub fn delivery(conversation: &ConversationRef, action: Action) -> DeliveryBuild
         signal,
         action,
         attempt: 1,
+        is_overtaken: false,
         label: None,
     })
 }

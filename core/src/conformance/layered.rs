@@ -168,18 +168,21 @@ impl<L: Layer> Turns for Layered<L> {
 
 #[async_trait]
 impl<L: Layer> Outbox for Layered<L> {
-    async fn next_delivery(&self, conversation: ConversationId) -> Result<Option<DeliveryRecord>, StoreError> {
+    async fn next_deliveries(&self, conversation: ConversationId) -> Result<Vec<DeliveryRecord>, StoreError> {
         let pass = self.layer.before_read().await;
-        self.layer.finish(pass, self.store.next_delivery(conversation)).await
+        self.layer.finish(pass, self.store.next_deliveries(conversation)).await
     }
-    async fn deliverable(
-        &self,
-        now: Timestamp,
-        channel: Option<&ChannelId>,
-        limit: u32,
-    ) -> Result<Vec<ConversationId>, StoreError> {
+    async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
         let pass = self.layer.before_read().await;
-        self.layer.finish(pass, self.store.deliverable(now, channel, limit)).await
+        self.layer.finish(pass, self.store.upcoming(channel, limit)).await
+    }
+    async fn is_overtaken(&self, delivery: DeliveryId) -> Result<bool, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.is_overtaken(delivery)).await
+    }
+    async fn failing_since(&self, delivery: DeliveryId) -> Result<Option<Timestamp>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.failing_since(delivery)).await
     }
     async fn attempts_left(&self, owner: OwnerId) -> Result<Vec<DeliveryRecord>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -311,16 +314,21 @@ impl Turns for NullStore {
 
 #[async_trait]
 impl Outbox for NullStore {
-    async fn next_delivery(&self, _conversation: ConversationId) -> Result<Option<DeliveryRecord>, StoreError> {
-        Ok(None)
-    }
-    async fn deliverable(
-        &self,
-        _now: Timestamp,
-        _channel: Option<&ChannelId>,
-        _limit: u32,
-    ) -> Result<Vec<ConversationId>, StoreError> {
+    async fn next_deliveries(&self, _conversation: ConversationId) -> Result<Vec<DeliveryRecord>, StoreError> {
         Ok(Vec::new())
+    }
+    async fn upcoming(
+        &self,
+        _channel: &ChannelId,
+        _limit: u32,
+    ) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn is_overtaken(&self, _delivery: DeliveryId) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    async fn failing_since(&self, _delivery: DeliveryId) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
     }
     async fn attempts_left(&self, _owner: OwnerId) -> Result<Vec<DeliveryRecord>, StoreError> {
         Ok(Vec::new())

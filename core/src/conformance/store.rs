@@ -95,7 +95,9 @@ macro_rules! store_conformance {
             deliveries_go_out_in_the_order_they_were_claimed
             what_is_on_its_way_is_not_withdrawn
             a_delivery_is_read_back_as_it_was_changed
-            only_the_first_of_a_conversation_is_deliverable
+            the_first_of_a_conversation_is_upcoming
+            what_is_parked_holds_up_no_other_claim
+            a_failing_delivery_knows_since_when
             an_attempt_without_a_result_is_found
             parts_come_in_order
             fetching_is_remarked_once
@@ -290,6 +292,7 @@ impl Turn {
             attempts: 0,
             next_attempt_at: at(2),
             labelled: false,
+            parked: false,
             message_ids: Vec::new(),
             error: None,
             created_at: at(2),

@@ -215,6 +215,7 @@ fn delivery(signal: &Signal, now: Timestamp) -> DeliveryRecord {
         attempts: 0,
         next_attempt_at: now,
         labelled: false,
+        parked: false,
         message_ids: Vec::new(),
         error: None,
         created_at: now,

@@ -69,7 +69,7 @@ impl ConsequenceExecutor {
             self.slots.enqueue(after.conversation, &agent);
         }
         if has_deliveries {
-            self.lanes.open(after.conversation);
+            self.lanes.open(&after.event.conversation.channel, after.conversation);
         }
         if let Some(reason) = dead_letter {
             let channel = &after.event.conversation.channel;
@@ -123,7 +123,7 @@ fn leaves_messages(before: &Obligation, after: &Obligation) -> bool {
     let is_new = !before.state().is_final() || before.draft_message() != after.draft_message();
     let is_left = match after.state() {
         ObligationState::Settled(Settlement::Signal { messages, .. }) => {
-            after.draft_message().is_some_and(|draft| !messages.iter().any(|message| message == draft))
+            after.unfinished_messages().any(|one| !messages.iter().any(|message| message == one))
         }
         _ => after.unfinished_messages().next().is_some(),
     };

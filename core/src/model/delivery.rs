@@ -106,6 +106,7 @@ pub struct Delivery {
     pub(crate) signal: Option<SignalKind>,
     pub(crate) action: Action,
     pub(crate) attempt: u32,
+    pub(crate) is_overtaken: bool,
     pub(crate) label: Option<String>,
 }
 
@@ -170,7 +171,14 @@ impl Delivery {
         self.attempt
     }
 
-    /// A text to put before the content: it warns the person that this may be a second copy. `None` if it cannot be.
+    /// Whether later deliveries of its conversation were sent before it: it is to be linked to the message that it
+    /// answers, in a direct chat too.
+    #[must_use]
+    pub const fn is_overtaken(&self) -> bool {
+        self.is_overtaken
+    }
+
+    /// A text to put before the content: it says that this may be a second copy, or belongs to an earlier message.
     #[must_use]
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
@@ -201,6 +209,9 @@ pub enum Scope {
     /// The whole account.
     Account,
 }
+
+/// The longest wait for which a platform's rate limit is obeyed; then it is asked again.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 
 /// Why a delivery has no receipt, named by what the caller does next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -77,6 +77,8 @@ pub struct DeliveryRecord {
     pub next_attempt_at: Timestamp,
     /// Whether it is sent with a label that warns of a second copy.
     pub labelled: bool,
+    /// Whether it gets nowhere: later claims of its conversation are sent without waiting for it.
+    pub parked: bool,
     /// The platform's message ids, once delivered.
     pub message_ids: Vec<String>,
     /// The last error, for the operator.
@@ -94,5 +96,14 @@ impl DeliveryRecord {
     #[must_use]
     pub const fn is_draft(&self) -> bool {
         self.claim == Draft::CLAIM
+    }
+
+    /// The name of its state for the operator: that of its [`DeliveryState`], or `parked`.
+    #[must_use]
+    pub const fn state_name(&self) -> &'static str {
+        match self.state {
+            DeliveryState::Pending if self.parked => "parked",
+            state => state.as_str(),
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     model::{
         capabilities::Resend,
         conversation::{ChatKind, ConversationRef},
-        delivery::{Action, DeliveryError, Receipt},
+        delivery::{Action, DeliveryError, MAX_RETRY_AFTER, Receipt},
         event::{EventKind, InboundEvent, Sender, SenderKind},
         ids::{EventId, OwnerId},
         settings::Settings,
@@ -38,6 +38,10 @@ use crate::{
 /// The minimum pause after a rate limit, even if the platform names a shorter one.
 const MIN_LIMIT_PAUSE: Duration = Duration::from_millis(250);
 
+/// The number of failed attempts after which an edit is sent as a new message, even if no other message was sent
+/// meanwhile.
+const EDITS: u32 = 8;
+
 /// Stores attempts and the consequences of their results.
 pub(crate) struct Attempts {
     pub(crate) store: Arc<dyn Store>,
@@ -57,6 +61,9 @@ pub(crate) struct StartedAttempt {
     pub(crate) delivery: DeliveryRecord,
     /// The attempt's number within the delivery, counted from 1.
     pub(crate) number: u32,
+    pub(crate) at: Timestamp,
+    /// Whether later deliveries of the conversation were sent before this one.
+    pub(crate) is_overtaken: bool,
 }
 
 /// The consequences of an attempt's result.
@@ -71,6 +78,7 @@ impl Attempts {
     /// sent; it is withdrawn then.
     pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
+        let is_overtaken = waiting.parked && self.store.is_overtaken(waiting.id).await?;
         loop {
             let at = self.clock.now();
             let mut delivery =
@@ -83,6 +91,16 @@ impl Attempts {
             if !delivery.is_copy && waiting.attempts == 0 {
                 self.replace_draft(&mut delivery, &turn);
             }
+            if let Action::Edit { message, .. } = &delivery.action
+                && self.caller.late_edits.may_change(delivery.conversation_id, message)
+                && let Some(action) = as_send(&delivery.action)
+            {
+                // The tidier removes the message.
+                delivery.action = action;
+            }
+            if is_overtaken || (waiting.parked && waiting.attempts >= EDITS) {
+                self.send_instead_of_edit(&mut delivery, &turn);
+            }
             let start = AttemptStart { delivery: delivery.id, number, owner: self.owner, at };
             let action = (delivery.action != waiting.action).then(|| delivery.action.clone());
             let change = DeliveryChange { action, ..DeliveryChange::of(&delivery) };
@@ -91,7 +109,7 @@ impl Attempts {
             let input = (!delivery.is_copy).then_some(TurnEvents { turn, events });
             let trigger = Trigger::AttemptBegins { start, delivery: change };
             if self.ledger.try_to_decide(&mut Vec::from_iter(input), &trigger).await?.is_some() {
-                return Ok(Some(StartedAttempt { delivery, number }));
+                return Ok(Some(StartedAttempt { delivery, number, at, is_overtaken }));
             }
         }
     }
@@ -112,6 +130,25 @@ impl Attempts {
         let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
         let may_be_a_copy = turn.obligation.has_lost_message() && policy.on_unknown != OnUnknown::Resend;
         delivery.labelled |= may_be_a_copy && delivery.signal == SignalKind::Reply;
+    }
+
+    /// Whether a delivery is an edit that gets nowhere while later messages are sent: it is sent as a new message, at
+    /// once.
+    pub(crate) async fn is_overtaken_edit(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
+        let is_stuck_edit = delivery.parked && matches!(delivery.action, Action::Edit { .. });
+        Ok(is_stuck_edit && self.store.is_overtaken(delivery.id).await?)
+    }
+
+    /// Turns an edit into a new message, with a label: the edit may have been applied although the platform reported an
+    /// error. Not where the operator wants no copies.
+    fn send_instead_of_edit(&self, delivery: &mut DeliveryRecord, turn: &TurnRecord) {
+        let on_unknown = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat).on_unknown;
+        if on_unknown != OnUnknown::Hold
+            && let Some(action) = as_send(&delivery.action)
+        {
+            delivery.action = action;
+            delivery.labelled |= on_unknown == OnUnknown::Label;
+        }
     }
 
     /// The number of a delivery's next attempt. Attempts that a rate limit ended have a number, but do not count.
@@ -151,7 +188,8 @@ impl Attempts {
     /// Ends an attempt without a result as unknown.
     pub(crate) async fn end_as_unknown(&self, delivery: DeliveryRecord, why: &str) -> Result<(), StoreError> {
         let number = self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts);
-        self.end(&StartedAttempt { delivery, number }, Err(DeliveryError::Unknown(why.to_owned()))).await
+        let begun = StartedAttempt { delivery, number, at: self.clock.now(), is_overtaken: false };
+        self.end(&begun, Err(DeliveryError::Unknown(why.to_owned()))).await
     }
 
     /// Stores an attempt's result. Retries as long as the gateway runs, because the result is stored nowhere else.
@@ -172,7 +210,15 @@ impl Attempts {
         };
         let (number, result_name) = (begun.number, name.to_owned());
         let end = AttemptEnd { delivery: delivery.id, number, at, result: result_name, detail: Some(detail) };
-        let is_spent = retry::is_spent(delivery, &self.settings, at);
+        let gets_nowhere = match &result {
+            Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_)) => self.gets_nowhere(begun, at).await?,
+            _ => false,
+        };
+        // An attempt that a limit ended is none, unless there is nothing but limits.
+        let attempts =
+            if matches!(result, Err(DeliveryError::Limited { .. })) { begun.number } else { delivery.attempts };
+        let is_spent = retry::is_spent(delivery, attempts, &self.settings, at) || (gets_nowhere && delivery.is_draft());
+        let delivery = &DeliveryRecord { parked: delivery.parked || gets_nowhere, ..delivery.clone() };
         let AttemptResult { events, change } = match result {
             Ok(receipt) => AttemptResult {
                 change: DeliveryChange {
@@ -202,6 +248,15 @@ impl Attempts {
         self.ledger.decide_on(&mut turn, events, trigger).await.map(drop)
     }
 
+    /// Whether the delivery of a failed attempt gets nowhere.
+    async fn gets_nowhere(&self, begun: &StartedAttempt, at: Timestamp) -> Result<bool, StoreError> {
+        let since = match begun.delivery.attempts {
+            0 | 1 => None,
+            _ => self.store.failing_since(begun.delivery.id).await?,
+        };
+        Ok(retry::gets_nowhere(&begun.delivery, since.unwrap_or(begun.at), at))
+    }
+
     async fn handle_failure(
         &self,
         delivery: &DeliveryRecord,
@@ -227,10 +282,14 @@ impl Attempts {
                 let events = Vec::from_iter(self.receipt_event(delivery, None).await?);
                 (events, DeliveryChange { delivered_at: Some(at), ..in_state(DeliveryState::Delivered) })
             }
-            DeliveryError::Limited { retry_after, scope, .. } => {
-                let pause = retry_after.max(MIN_LIMIT_PAUSE);
-                self.block(BlockedScope::of(&delivery.conversation, &scope, at + pause)).await?;
-                (not_sent, DeliveryChange { attempts, ..again(pause) })
+            DeliveryError::Limited { retry_after, ref scope, .. } => {
+                let pause = retry_after.clamp(MIN_LIMIT_PAUSE, MAX_RETRY_AFTER);
+                self.block(BlockedScope::of(&delivery.conversation, scope, at + pause)).await?;
+                if is_spent {
+                    (expired(error.to_string()), in_state(given_up))
+                } else {
+                    (not_sent, DeliveryChange { attempts, ..again(pause) })
+                }
             }
             DeliveryError::Unauthorized(reason) => {
                 self.caller.health.refuse_credentials(&delivery.conversation.channel);
@@ -246,7 +305,8 @@ impl Attempts {
             }
             DeliveryError::NotSent { detail, .. } if is_spent => (expired(detail), in_state(given_up)),
             DeliveryError::NotSent { retry_after, .. } => {
-                (not_sent, again(retry::pause(delivery.attempts).max(retry_after.unwrap_or_default())))
+                let stated = retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
+                (not_sent, again(retry::pause(delivery.attempts).max(stated)))
             }
             DeliveryError::Unknown(_) if delivery.is_copy && !is_spent => {
                 (Vec::new(), again(retry::pause(delivery.attempts)))

@@ -11,13 +11,14 @@ use crate::{
         conversation::ConversationRef,
         delivery::{DeliveryError, Receipt},
     },
-    outbox::{calls::Calls, gate::RateGate, health::Health},
+    outbox::{calls::Calls, gate::RateGate, health::Health, late_edits::LateEdits},
     ports::clock::SharedClock,
 };
 
 /// Calls adapters.
 pub(crate) struct Caller {
     pub(crate) calls: Calls,
+    pub(crate) late_edits: LateEdits,
     pub(crate) gate: RateGate,
     pub(crate) health: Arc<Health>,
     pub(crate) clock: SharedClock,

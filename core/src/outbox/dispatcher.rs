@@ -1,7 +1,7 @@
 //! Sends the stored deliveries.
 //!
-//! A conversation with deliveries to send has a lane: a task that sends them one at a time, in order,
-//! and ends when none is due. Lanes take turns, one delivery each, so that a busy conversation does not
+//! A conversation with deliveries to send has a lane: a task that sends them one at a time, in order (see
+//! [`Round`]), and ends when none is due. Lanes take turns, one delivery each, so that a busy conversation does not
 //! starve others. A delivery that must wait longer keeps no task: its row has a time, and the sweep
 //! opens the lane again.
 
@@ -16,8 +16,11 @@ use super::{
     attempts::{Attempts, StartedAttempt},
     caller::Caller,
     ephemerals::show::TIMEOUT,
+    gate::Refill,
     lanes::{Lanes, Opened},
+    line::Place,
     render, retry,
+    round::Round,
 };
 use crate::{
     channels::Channels,
@@ -31,6 +34,7 @@ use crate::{
         stored_delivery::{DeliveryRecord, DeliveryState},
     },
     ports::{
+        channel::ChannelAdapter,
         clock::SharedClock,
         store::{Store, StoreError},
     },
@@ -43,8 +47,11 @@ const AT_ONCE: usize = 64;
 /// The time limit for one adapter call, in addition to the adapter's own timeouts.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The longest wait for which the lane stays open.
-const SHORT_WAIT: Duration = Duration::from_millis(250);
+/// The longest wait for a budget that a lane spends in memory; it needs no write. A longer one is stored.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The same for a first draft, which is dropped after it.
+const DRAFT_PATIENCE: Duration = Duration::from_millis(250);
 
 /// The pause of a lane after a store error.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
@@ -100,9 +107,10 @@ impl Dispatcher {
     }
 
     async fn run_lane(&self, conversation: ConversationId) {
+        let mut round = Round::default();
         loop {
             // A panic in an adapter's pure method must not leave the conversation without a lane.
-            let result = AssertUnwindSafe(self.send_next(conversation)).catch_unwind().await;
+            let result = AssertUnwindSafe(self.send_next(conversation, &mut round)).catch_unwind().await;
             let pause = match result {
                 Ok(Ok(Next::Wait(pause))) => pause,
                 // `close` fails if the lane was opened again meanwhile; after it, `open` starts a new one.
@@ -124,67 +132,113 @@ impl Dispatcher {
     }
 
     /// Sends the next delivery of a conversation, if it is due.
-    async fn send_next(&self, conversation: ConversationId) -> Result<Next, StoreError> {
-        let is_hurried = self.lanes.take_hurry(conversation);
-        let mut permit = None;
+    async fn send_next(&self, conversation: ConversationId, round: &mut Round) -> Result<Next, StoreError> {
+        if self.lanes.take_hurry(conversation) {
+            round.hurry();
+        }
+        let (mut place, mut permit) = (None::<Place>, None);
         loop {
             if self.lifecycle.ended.is_cancelled() {
                 return Ok(Next::End);
             }
-            let Some(delivery) = self.store.next_delivery(conversation).await? else { return Ok(Next::End) };
-            let now = self.clock.now();
-            if delivery.state == DeliveryState::Sending {
+            let mut candidates = self.store.next_deliveries(conversation).await?;
+            if let Some(index) = candidates.iter().position(|one| one.state == DeliveryState::Sending) {
                 // An earlier attempt of this process did not finish: it is handled as after a crash.
-                self.attempts.end_as_unknown(delivery, "the attempt did not finish").await?;
+                let unfinished = candidates.swap_remove(index);
+                self.attempts.end_as_unknown(unfinished, "the attempt did not finish").await?;
                 return Ok(Next::Again);
             }
-            if delivery.next_attempt_at > now && !is_hurried {
-                if self.attempts.is_stale(&delivery).await? {
-                    self.attempts.withdraw(&delivery).await?;
-                    return Ok(Next::Again);
+            let now = self.clock.now();
+            for one in &mut candidates {
+                if one.next_attempt_at > now && self.attempts.is_overtaken_edit(one).await? {
+                    one.next_attempt_at = now;
                 }
-                self.timer.wake_at(delivery.next_attempt_at);
-                return Ok(Next::End);
             }
-            let _permit = match (permit.take(), self.in_flight.get(&delivery.conversation.channel)) {
-                (None, Some(limit)) => {
-                    if let Ok(permit) = limit.try_acquire() {
-                        Some(permit)
-                    } else {
-                        permit = limit.acquire().await.ok();
-                        // Another delivery may be next by now.
-                        continue;
-                    }
-                }
-                (permit, _) => permit,
+            let Some(delivery) = round.next(&candidates, now).cloned() else { return self.wait(&candidates).await };
+            let address = delivery.conversation.clone();
+            let Some(channel) = self.channels.get(&address.channel) else {
+                // It waits until its channel is configured again, at any age.
+                return self.reschedule(&delivery, now + retry::pause(u32::MAX)).await;
             };
-            return self.send(delivery, now).await;
+            if let Some(until) = self.caller.blocked_until(&address) {
+                return self.reschedule(&delivery, until).await;
+            }
+            let is_first_draft = delivery.is_draft() && delivery.attempts == 0;
+            // The answer waits for an attempted draft: it must not wait behind other drafts.
+            let class = if delivery.is_draft() && !is_first_draft { Class::Final } else { delivery.class };
+            let capabilities = channel.capabilities(&address);
+            if capabilities.account_rate.is_some() {
+                let place = match place.take() {
+                    Some(taken) if taken.class() == class => place.insert(taken),
+                    _ => place.insert(self.caller.gate.line(&address.channel).enter(class)),
+                };
+                if !place.is_first() {
+                    if is_first_draft {
+                        return self.reschedule(&delivery, now).await;
+                    }
+                    tokio::select! {
+                        () = place.first() => {}
+                        () = self.lifecycle.ended.cancelled() => {}
+                    }
+                    // Another delivery may be next by now.
+                    continue;
+                }
+            }
+            if permit.is_none()
+                && let Some(limit) = self.in_flight.get(&address.channel)
+            {
+                permit = limit.try_acquire().ok();
+                if permit.is_none() {
+                    permit = limit.acquire().await.ok();
+                    continue;
+                }
+            }
+            let patience = if is_first_draft { DRAFT_PATIENCE } else { PATIENCE };
+            match self.caller.gate.take(&address, &capabilities, class) {
+                Ok(()) => {
+                    drop(place);
+                    return Box::pin(self.send(delivery, &**channel, now, round)).await;
+                }
+                Err(Refill::Account(refill)) if refill <= patience => {
+                    // The others in line wait behind this place.
+                    self.lifecycle.pause(refill).await;
+                }
+                Err(Refill::Chat(refill)) if refill <= patience => return Ok(Next::Wait(refill)),
+                Err(Refill::Chat(refill) | Refill::Account(refill)) => {
+                    return self.reschedule(&delivery, now + refill).await;
+                }
+            }
         }
     }
 
-    async fn send(&self, delivery: DeliveryRecord, now: Timestamp) -> Result<Next, StoreError> {
-        let address = delivery.conversation.clone();
-        let Some(channel) = self.channels.get(&address.channel) else {
-            // It waits until its channel is configured again, at any age.
-            return self.reschedule(&delivery, now + retry::pause(u32::MAX)).await;
-        };
-        if let Some(until) = self.caller.blocked_until(&address) {
-            return self.reschedule(&delivery, until).await;
+    /// Ends a lane whose candidates are not due.
+    async fn wait(&self, candidates: &[DeliveryRecord]) -> Result<Next, StoreError> {
+        if let Some(last) = candidates.last()
+            && self.attempts.is_stale(last).await?
+        {
+            self.attempts.withdraw(last).await?;
+            return Ok(Next::Again);
         }
-        // The answer waits for an attempted draft: it must not wait behind other drafts.
-        let class = if delivery.is_draft() && delivery.attempts > 0 { Class::Final } else { delivery.class };
-        if let Err(wait) = self.caller.gate.take(&address, &channel.capabilities(&address), class) {
-            if wait <= SHORT_WAIT {
-                return Ok(Next::Wait(wait));
-            }
-            return self.reschedule(&delivery, now + wait).await;
+        if let Some(at) = candidates.iter().map(|one| one.next_attempt_at).min() {
+            self.timer.wake_at(at);
         }
+        Ok(Next::End)
+    }
+
+    /// Makes one attempt. Boxed by its caller, so that a lane that waits is small.
+    async fn send(
+        &self,
+        delivery: DeliveryRecord,
+        channel: &dyn ChannelAdapter,
+        now: Timestamp,
+        round: &mut Round,
+    ) -> Result<Next, StoreError> {
         let call = self.caller.calls.begin(delivery.conversation_id).await;
         let Some(begun) = self.attempts.begin(delivery).await? else { return Ok(Next::Again) };
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
-        let attempted = render::delivery(&begun.delivery, begun.number, &self.settings.templates);
+        let attempted = render::delivery(&begun, &self.settings.templates);
         let Some(result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
             // The gateway ended: the next start finds an attempt without a result.
             return Ok(Next::End);
@@ -194,7 +248,12 @@ impl Dispatcher {
         crash_point!("draft_attempt_ended" if is_draft);
         self.log(&attempted, &result, now);
         if !is_draft || result.is_ok() {
-            self.caller.health.note(&address.channel, &result);
+            self.caller.health.note(channel.channel(), &result);
+        }
+        match &result {
+            Ok(_) => round.note_success(&begun.delivery),
+            Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_)) => round.note_failure(begun.delivery.id),
+            Err(_) => {}
         }
         self.attempts.end_until_stored(&begun, &result).await;
         crash_point!("draft_noted" if is_draft);

@@ -5,16 +5,12 @@
 //! checked before any budget, and are stored, so that a restart does not forget them.
 
 use std::{
-    num::NonZeroU32,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use dashmap::DashMap;
-use governor::{Quota, RateLimiter, middleware::NoOpMiddleware, nanos::Nanos, state::keyed::DefaultKeyedStateStore};
 use rejoinder_guard::Timestamp;
 
 use crate::{
@@ -23,70 +19,68 @@ use crate::{
         conversation::{ChannelId, ConversationRef},
         delivery::Class,
     },
+    outbox::line::Line,
     ports::{clock::SharedClock, store::record::BlockedScope},
 };
 
-/// The number of calls after which the budgets of idle chats are removed.
+/// The number of sends after which the budgets of idle chats are removed.
 const FORGET_EVERY: u32 = 4096;
 
-/// The gateway's clock, as the rate limiter needs it.
-#[derive(Clone, Debug)]
-struct GateClock(SharedClock);
-
-impl governor::clock::Clock for GateClock {
-    type Instant = Nanos;
-
-    fn now(&self) -> Nanos {
-        let millis = u64::try_from(self.0.now().as_millis()).unwrap_or(0);
-        Duration::from_millis(millis).into()
-    }
+/// What must refill before the next send, and how long that takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refill {
+    Chat(Duration),
+    Account(Duration),
 }
 
-type Limiter = RateLimiter<String, DefaultKeyedStateStore<String>, GateClock, NoOpMiddleware<Nanos>>;
-
-/// The budgets of one rate by chat; the empty chat stands for the account.
+/// A budget: for each kind of send, when it is full again, as a time since the epoch.
+#[derive(Clone, Copy, Default)]
 struct Budget {
-    everything: Limiter,
+    everything: Duration,
     /// The half that everything except final signals must also fit into.
-    interim: Limiter,
-    calls: AtomicU32,
+    interim: Duration,
 }
 
 impl Budget {
-    fn new(rate: Rate, clock: &SharedClock) -> Option<Self> {
-        let everything = Quota::with_period(rate.per)?.allow_burst(NonZeroU32::new(rate.burst)?);
-        let half = NonZeroU32::new(rate.burst / 2).unwrap_or(NonZeroU32::MIN);
-        let interim = Quota::with_period(rate.per * 2)?.allow_burst(half);
-        let clock = GateClock(Arc::clone(clock));
-        Some(Self {
-            everything: Limiter::new(everything, DefaultKeyedStateStore::default(), clock.clone()),
-            interim: Limiter::new(interim, DefaultKeyedStateStore::default(), clock),
-            calls: AtomicU32::new(0),
-        })
+    /// The time until a send of `class` fits in.
+    fn refill(&self, rate: Rate, class: Class, now: Duration) -> Duration {
+        let wait = |full_at: Duration, rate: Rate| {
+            full_at.saturating_sub(now).saturating_sub(rate.per * rate.burst.saturating_sub(1))
+        };
+        let everything = wait(self.everything, rate);
+        if class == Class::Final { everything } else { everything.max(wait(self.interim, half(rate))) }
     }
 
-    fn take(&self, chat: &String, class: Class, now: Nanos) -> Result<(), Duration> {
-        if self.calls.fetch_add(1, Ordering::Relaxed) % FORGET_EVERY == FORGET_EVERY - 1 {
-            self.everything.retain_recent();
-            self.interim.retain_recent();
-        }
+    fn spend(&mut self, rate: Rate, class: Class, now: Duration) {
+        self.everything = self.everything.max(now) + rate.per;
         if class != Class::Final {
-            self.interim.check_key(chat).map_err(|not_yet| not_yet.wait_time_from(now))?;
+            self.interim = self.interim.max(now) + half(rate).per;
         }
-        self.everything.check_key(chat).map_err(|not_yet| not_yet.wait_time_from(now))
     }
+}
+
+fn half(rate: Rate) -> Rate {
+    Rate { per: rate.per * 2, burst: (rate.burst / 2).max(1) }
+}
+
+/// The budgets of all accounts and chats. The empty chat stands for the account.
+#[derive(Default)]
+struct Budgets {
+    by_chat: HashMap<(ChannelId, Arc<str>), Budget>,
+    sends: u32,
 }
 
 /// Every channel's budgets and blocks.
 pub(crate) struct RateGate {
     clock: SharedClock,
-    budgets: DashMap<(ChannelId, Rate, bool), Option<Arc<Budget>>>,
+    budgets: Mutex<Budgets>,
+    lines: DashMap<ChannelId, Arc<Line>>,
     blocked: DashMap<(ChannelId, Option<String>), Timestamp>,
 }
 
 impl RateGate {
     pub(crate) fn new(clock: SharedClock, blocked: Vec<BlockedScope>) -> Self {
-        let gate = Self { clock, budgets: DashMap::new(), blocked: DashMap::new() };
+        let gate = Self { clock, budgets: Mutex::default(), lines: DashMap::new(), blocked: DashMap::new() };
         for scope in blocked {
             gate.block(&scope);
         }
@@ -103,42 +97,121 @@ impl RateGate {
 
     /// When the platform's block of a conversation ends, if it is blocked.
     pub(crate) fn blocked_until(&self, conversation: &ConversationRef) -> Option<Timestamp> {
-        let now = self.clock.now();
         [None, Some(conversation.chat.to_string())]
             .into_iter()
-            .filter_map(|chat| {
-                let key = (conversation.channel.clone(), chat);
-                self.blocked.remove_if(&key, |_, until| *until <= now);
-                self.blocked.get(&key).map(|until| *until)
-            })
+            .filter_map(|chat| self.block_of(&conversation.channel, chat))
             .max()
     }
 
-    /// Takes one send of `class` from the budgets of `conversation`.
+    /// When the platform's block of a whole account ends, if it is blocked.
+    pub(crate) fn account_blocked_until(&self, channel: &ChannelId) -> Option<Timestamp> {
+        self.block_of(channel, None)
+    }
+
+    fn block_of(&self, channel: &ChannelId, chat: Option<String>) -> Option<Timestamp> {
+        let (key, now) = ((channel.clone(), chat), self.clock.now());
+        self.blocked.remove_if(&key, |_, until| *until <= now);
+        self.blocked.get(&key).map(|until| *until)
+    }
+
+    /// The line of the lanes that wait for the budget of an account.
+    pub(crate) fn line(&self, channel: &ChannelId) -> Arc<Line> {
+        Arc::clone(&self.lines.entry(channel.clone()).or_default())
+    }
+
+    /// Takes one send of `class` from the budgets of `conversation`, or nothing from either.
     ///
     /// # Errors
-    /// The time to wait before the next call.
+    /// What must refill first. Of chat and account, the chat: what waits for its chat need not stand in line.
     pub(crate) fn take(
         &self,
         conversation: &ConversationRef,
         capabilities: &Capabilities,
         class: Class,
-    ) -> Result<(), Duration> {
-        let now = governor::clock::Clock::now(&GateClock(Arc::clone(&self.clock)));
-        if let Some(budget) = self.budget(&conversation.channel, capabilities.conversation_rate, false) {
-            budget.take(&conversation.chat.to_string(), class, now)?;
+    ) -> Result<(), Refill> {
+        let now = Duration::from_millis(u64::try_from(self.clock.now().as_millis()).unwrap_or(0));
+        let usable = |rate: Option<Rate>| rate.filter(|rate| !rate.per.is_zero() && rate.burst > 0);
+        let key = |chat: &Arc<str>| (conversation.channel.clone(), Arc::clone(chat));
+        let chat = usable(capabilities.conversation_rate).map(|rate| (rate, key(&conversation.chat)));
+        let account = usable(capabilities.account_rate).map(|rate| (rate, key(&Arc::from(""))));
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let refill = |scope: &Option<(Rate, (ChannelId, Arc<str>))>| {
+            let (rate, key) = scope.as_ref()?;
+            let refill = budgets.by_chat.get(key).copied().unwrap_or_default().refill(*rate, class, now);
+            (!refill.is_zero()).then_some(refill)
+        };
+        if let Some(refill) = refill(&chat) {
+            return Err(Refill::Chat(refill));
         }
-        if let Some(budget) = self.budget(&conversation.channel, capabilities.account_rate, true) {
-            budget.take(&String::new(), class, now)?;
+        if let Some(refill) = refill(&account) {
+            return Err(Refill::Account(refill));
+        }
+        for (rate, key) in chat.into_iter().chain(account) {
+            budgets.by_chat.entry(key).or_default().spend(rate, class, now);
+        }
+        budgets.sends = budgets.sends.wrapping_add(1);
+        if budgets.sends.is_multiple_of(FORGET_EVERY) {
+            budgets.by_chat.retain(|_, budget| budget.everything.max(budget.interim) > now);
         }
         Ok(())
     }
+}
 
-    fn budget(&self, channel: &ChannelId, rate: Option<Rate>, account: bool) -> Option<Arc<Budget>> {
-        let rate = rate?;
-        self.budgets
-            .entry((channel.clone(), rate, account))
-            .or_insert_with(|| Budget::new(rate, &self.clock).map(Arc::new))
-            .clone()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::{clock::TestClock, scripted};
+
+    fn limited(chat: Option<Rate>, account: Option<Rate>) -> Capabilities {
+        Capabilities { conversation_rate: chat, account_rate: account, ..scripted::capabilities() }
+    }
+
+    fn conversation(chat: &str) -> ConversationRef {
+        ConversationRef::new(ChannelId::new("test", "main"), chat)
+    }
+
+    const fn per_second(burst: u32) -> Rate {
+        Rate { per: Duration::from_secs(1), burst }
+    }
+
+    #[test]
+    fn a_budget_allows_a_burst_and_then_its_rate() {
+        let clock = TestClock::new();
+        let gate = RateGate::new(Arc::<TestClock>::clone(&clock), Vec::new());
+        let (here, limits) = (conversation("a"), limited(Some(per_second(2)), None));
+        let take = || gate.take(&here, &limits, Class::Final);
+
+        assert_eq!([take(), take()], [Ok(()), Ok(())]);
+        assert_eq!(take(), Err(Refill::Chat(Duration::from_secs(1))));
+        clock.advance(Duration::from_millis(400));
+        assert_eq!(take(), Err(Refill::Chat(Duration::from_millis(600))));
+        clock.advance(Duration::from_millis(600));
+        assert_eq!([take(), take()], [Ok(()), Err(Refill::Chat(Duration::from_secs(1)))]);
+    }
+
+    #[test]
+    fn half_of_a_budget_is_reserved_for_final_signals() {
+        let gate = RateGate::new(TestClock::new(), Vec::new());
+        let (here, limits) = (conversation("a"), limited(None, Some(per_second(4))));
+        let take = |class| gate.take(&here, &limits, class).is_ok();
+
+        assert_eq!([take(Class::Interim), take(Class::Draft), take(Class::Typing)], [true, true, false]);
+        assert_eq!([take(Class::Final), take(Class::Final), take(Class::Final)], [true, true, false]);
+    }
+
+    /// What the account refuses costs the chat nothing.
+    #[test]
+    fn a_refused_send_takes_from_no_budget() {
+        let clock = TestClock::new();
+        let gate = RateGate::new(Arc::<TestClock>::clone(&clock), Vec::new());
+        let slow = Rate { per: Duration::from_secs(60), burst: 1 };
+        let limits = limited(Some(slow), Some(per_second(1)));
+        gate.take(&conversation("a"), &limits, Class::Final).expect("it fits");
+
+        let refused = gate.take(&conversation("b"), &limits, Class::Final);
+        assert_eq!(refused, Err(Refill::Account(Duration::from_secs(1))));
+        clock.advance(Duration::from_secs(1));
+
+        assert_eq!(gate.take(&conversation("b"), &limits, Class::Final), Ok(()));
     }
 }

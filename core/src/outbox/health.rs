@@ -103,8 +103,12 @@ impl Health {
     }
 
     async fn hurry(&self, channel: &ChannelId) {
-        match self.store.deliverable(self.clock.now() + HURRIED_WITHIN, Some(channel), HURRIED).await {
-            Ok(waiting) => waiting.into_iter().for_each(|conversation| self.lanes.hurry(conversation)),
+        let soon = self.clock.now() + HURRIED_WITHIN;
+        match self.store.upcoming(channel, HURRIED).await {
+            Ok(upcoming) => {
+                let waiting = upcoming.into_iter().take_while(|(_, at)| *at <= soon);
+                waiting.for_each(|(conversation, _)| self.lanes.hurry(channel, conversation));
+            }
             Err(error) => debug!(%channel, %error, "cannot read the deliveries that wait for a channel that is back"),
         }
     }

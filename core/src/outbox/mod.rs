@@ -10,5 +10,8 @@ pub(crate) mod ephemerals;
 pub(crate) mod gate;
 pub(crate) mod health;
 pub(crate) mod lanes;
+pub(crate) mod late_edits;
+pub(crate) mod line;
 pub(crate) mod render;
 pub(crate) mod retry;
+pub(crate) mod round;

@@ -16,6 +16,7 @@ use crate::{
         turn::TurnRecord,
         view::Shown,
     },
+    outbox::attempts::StartedAttempt,
     ports::{
         channel::ChannelAdapter,
         store::transition::{NewDelivery, TranscriptLine},
@@ -61,6 +62,7 @@ impl Target<'_> {
             attempts: 0,
             next_attempt_at: self.now,
             labelled: false,
+            parked: false,
             message_ids: Vec::new(),
             error: None,
             created_at: self.now,
@@ -293,8 +295,12 @@ fn is_ours(signal: &Signal, turn: &TurnRecord) -> bool {
     turn.handler.is_gateway() || is_rungs
 }
 
-/// Turns a stored delivery into the one that the adapter gets for the given attempt.
-pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, templates: &Templates) -> Delivery {
+/// Turns a stored delivery into the one that the adapter gets for an attempt.
+pub(crate) fn delivery(attempt: &StartedAttempt, templates: &Templates) -> Delivery {
+    let StartedAttempt { delivery: record, number, is_overtaken, .. } = attempt;
+    let labels = [record.labelled.then_some("resent"), is_overtaken.then_some("overtaken")];
+    let labels: Vec<&str> =
+        labels.into_iter().flatten().map(|name| templates.template(&record.conversation.channel, name)).collect();
     Delivery {
         id: record.id,
         conversation: record.conversation.clone(),
@@ -304,7 +310,8 @@ pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, templates: &Templa
         via: Some(record.via.clone()),
         signal: Some(record.signal).filter(|_| !record.is_draft()),
         action: record.action.clone(),
-        attempt,
-        label: record.labelled.then(|| templates.template(&record.conversation.channel, "resent").to_owned()),
+        attempt: *number,
+        is_overtaken: *is_overtaken,
+        label: (!labels.is_empty()).then(|| labels.join("\n")),
     }
 }

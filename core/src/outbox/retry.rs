@@ -16,6 +16,12 @@ const MANY: u32 = 10;
 /// The pause between late resends.
 const SELDOM: Duration = Duration::from_hours(1);
 
+/// The number of failed attempts after which a delivery gets nowhere.
+const NOWHERE_ATTEMPTS: u32 = 3;
+
+/// The time of failed attempts after which a delivery gets nowhere.
+const NOWHERE_AFTER: Duration = Duration::from_mins(2);
+
 /// The pause after `attempts` failed attempts: from the table, with 20 % jitter.
 pub(crate) fn pause(attempts: u32) -> Duration {
     with_jitter(pauses::nth(pauses::DELIVER, attempts as usize))
@@ -36,9 +42,17 @@ pub(crate) fn resend_pause(attempts: u32, idempotent: bool) -> Duration {
     }
 }
 
+/// Whether a delivery gets nowhere at `now`: it has failed often, or for long, in any way that says nothing about its
+/// content. `since` is when the first failed attempt began.
+pub(crate) fn gets_nowhere(delivery: &DeliveryRecord, since: Timestamp, now: Timestamp) -> bool {
+    let is_old = now.since(since) >= NOWHERE_AFTER;
+    // A draft is given up then: it is worth a wait, because the answer that waits for it edits it.
+    if delivery.is_draft() { is_old } else { is_old || delivery.attempts >= NOWHERE_ATTEMPTS }
+}
+
 /// Whether a delivery is out of attempts *and* age: an outage shorter than its lifetime never makes it a dead letter.
-pub(crate) fn is_spent(delivery: &DeliveryRecord, settings: &Settings, now: Timestamp) -> bool {
-    delivery.attempts >= settings.min_attempts && now.since(delivery.created_at) >= settings.delivery_lifetime
+pub(crate) fn is_spent(delivery: &DeliveryRecord, attempts: u32, settings: &Settings, now: Timestamp) -> bool {
+    attempts >= settings.min_attempts && now.since(delivery.created_at) >= settings.delivery_lifetime
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ fn forge(id: DeliveryId, turn: TurnId, conversation: ConversationRef) -> Deliver
         signal: None,
         action: Action::Typing { on: true },
         attempt: 1,
+        is_overtaken: false,
         label: None,
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, Attachment, Capabilities, ChannelId, ConversationRef, Delivery, OnUnknown, Policy, Receipts, Reply, Resend,
-    Support,
+    Action, AgentTurn, Attachment, Capabilities, ChannelId, ConversationRef, Delivery, OnUnknown, Policy, Receipts,
+    Reply, Resend, Scope, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel, capabilities},
     store::{DeliveryState, TurnStatus},
 };
@@ -476,5 +476,165 @@ async fn a_deferral_that_was_tried_in_vain_gives_way_to_the_answer() {
     let dossier = gateway.dossier(turn).await;
     assert_eq!(dossier.deliveries[0].state, DeliveryState::Withdrawn);
     assert!(dossier.deliveries[0].attempts > 0);
+    gateway.at_rest().await;
+}
+
+/// An agent that takes 30 s for "one", longer than the soft deadline, and answers everything else at once.
+fn slow_on_one() -> GatewaySetup {
+    GatewaySetup::new().agent("main", |turn: &AgentTurn| {
+        let script = Script::replies(&turn.text);
+        if turn.text == "one" { script.taking(secs(30)) } else { script }
+    })
+}
+
+const fn is_edit(delivery: &Delivery) -> bool {
+    matches!(delivery.action(), Action::Edit { .. })
+}
+
+/// A delivery that gets nowhere is parked: its conversation goes on. What cannot be edited is sent as a new message that
+/// says what it belongs to.
+#[tokio::test]
+async fn an_edit_that_gets_nowhere_lets_the_conversation_go_on() {
+    let gateway = slow_on_one().start().await;
+    gateway.platform.choose_faults(|delivery| is_edit(delivery).then_some(Fault::NotSent));
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.advance(secs(60)).await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+
+    gateway.receives(said(&chat("ada"), "two")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["two", "(again) one"]);
+    gateway.at_rest().await;
+}
+
+/// Where edits fail for long, the answer is sent as a new message, and takes the place of the deferral.
+#[tokio::test]
+async fn an_edit_that_fails_for_long_becomes_a_message() {
+    let gateway = slow_on_one().start().await;
+    gateway.platform.choose_faults(|delivery| is_edit(delivery).then_some(Fault::NotSent));
+
+    let turn = gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.advance(secs(60)).await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+    let explained = gateway.explained(turn).await;
+    assert!(explained.contains("is parked"), "{explained}");
+    gateway.advance(secs(600)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["(again) one"]);
+    gateway.at_rest().await;
+}
+
+/// A command is answered while an earlier answer gets nowhere.
+#[tokio::test]
+async fn a_command_is_answered_beside_an_answer_that_gets_nowhere() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    let one = gateway.accepts(said(&chat("ada"), "one")).await;
+    gateway.platform.choose_faults(move |delivery| (delivery.turn() == one).then_some(Fault::NotSent));
+    gateway.settle().await;
+    gateway.advance(secs(10)).await;
+
+    gateway.receives(said(&chat("ada"), "/status")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["I am working on it."]);
+    gateway.platform.clear_faults();
+    gateway.advance(secs(900)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["I am working on it.", "(again) done"]);
+    gateway.at_rest().await;
+}
+
+/// B11. An outage changes no order, however long it is and whichever answer is tried first when it ends.
+#[tokio::test]
+async fn an_outage_changes_no_order() {
+    for (minutes, recovers) in [(1, false), (7, false), (60, false), (60, true)] {
+        let gateway = GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text)).start().await;
+        gateway.intake().report_recovered();
+        gateway.platform.set_down(true);
+        for text in ["one", "two", "three", "four"] {
+            gateway.receives(said(&chat("ada"), text)).await;
+            gateway.advance(secs(minutes * 15)).await;
+        }
+
+        gateway.platform.set_down(false);
+        if recovers {
+            gateway.intake().report_recovered();
+            gateway.settle().await;
+        } else {
+            gateway.advance(secs(900)).await;
+        }
+
+        assert_eq!(gateway.visible(&chat("ada")), ["one", "two", "three", "four"]);
+        gateway.at_rest().await;
+    }
+}
+
+/// The later parts of an answer that gets nowhere wait for it.
+#[tokio::test]
+async fn no_part_overtakes_an_earlier_one() {
+    let text = ["a", "b", "c"].join(ScriptedChannel::CUT);
+    let gateway = GatewaySetup::new()
+        .agent("main", move |turn: &AgentTurn| Script::replies(if turn.text == "one" { &text } else { "two" }))
+        .start()
+        .await;
+    gateway.platform.choose_faults(|delivery| (delivery.part() == (2, 3)).then_some(Fault::NotSent));
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.advance(secs(10)).await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["a", "two"]);
+
+    gateway.platform.clear_faults();
+    gateway.advance(secs(900)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["a", "two", "(again) b", "c"]);
+    gateway.at_rest().await;
+}
+
+/// A call that hangs holds up its conversation for two minutes, not for three attempts.
+#[tokio::test]
+async fn a_call_that_hangs_is_parked_after_two_minutes() {
+    let gateway =
+        GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
+    let one = gateway.accepts(said(&chat("ada"), "one")).await;
+    gateway.platform.choose_faults(move |delivery| (delivery.turn() == one).then_some(Fault::Hang));
+    gateway.settle().await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+
+    gateway.advance(secs(121)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.platform.clear_faults();
+    gateway.advance(secs(900)).await;
+    gateway.at_rest().await;
+}
+
+/// The retries of a channel do not wait for the conversations of another one that hangs.
+#[tokio::test]
+async fn a_channel_that_hangs_starves_no_retry_of_another() {
+    let other = ChannelId::new("other", "main");
+    let mut setup = GatewaySetup::new().always(Script::replies("done"));
+    setup.channels.push((other.clone(), capabilities()));
+    setup.capabilities.resend = Resend::Idempotent;
+    setup.slots = 1024;
+    let gateway = setup.start().await;
+    let there = ConversationRef::new(other, "bob");
+    let mut limited = false;
+    gateway.platform.choose_faults(move |delivery| {
+        if delivery.channel().platform() == "test" {
+            return Some(Fault::Hang);
+        }
+        (!std::mem::replace(&mut limited, true))
+            .then(|| Fault::Limit { retry_after: secs(1), scope: Scope::Conversation })
+    });
+    for number in 0..400 {
+        gateway.accepts(said(&chat(&format!("c{number}")), "hello")).await;
+    }
+    gateway.settle().await;
+    gateway.receives(said(&there, "hello")).await;
+    assert!(gateway.visible(&there).is_empty());
+
+    gateway.advance(secs(1)).await;
+
+    assert_eq!(gateway.visible(&there), ["done"]);
+    gateway.platform.clear_faults();
+    gateway.advance(secs(1800)).await;
     gateway.at_rest().await;
 }

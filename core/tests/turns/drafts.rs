@@ -192,9 +192,9 @@ async fn the_end_of_typing_is_not_asked_for_where_it_comes_by_itself() {
     gateway.at_rest().await;
 }
 
-/// A typing notice or draft that hangs delays the answer and does not lose it.
+/// A platform that hangs delays the answer and does not lose it.
 #[tokio::test]
-async fn a_hint_that_hangs_does_not_keep_the_answer() {
+async fn a_platform_that_hangs_does_not_keep_the_answer() {
     let gateway = GatewaySetup::new().capable(showing).always(Script::replies("done").taking(secs(1))).start().await;
     gateway.platform.hold(true);
     gateway.receives(said(&chat("ada"), "hello")).await;
@@ -393,6 +393,61 @@ async fn a_draft_that_comes_too_late_is_removed() {
     gateway.advance(secs(5)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    gateway.at_rest().await;
+}
+
+/// A typing notice that hangs delays neither the deferral nor the answer.
+#[tokio::test]
+async fn a_typing_notice_that_hangs_delays_no_signal() {
+    let script = Script::replies("done").taking(SOFT_DEADLINE + secs(10));
+    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
+    gateway.platform.hang_ephemerals();
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(SOFT_DEADLINE).await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// A draft that hangs delays the answer by a second. The platform may apply its edit later: the answer is a message of
+/// its own then, and the draft's is removed.
+#[tokio::test]
+async fn a_draft_that_hangs_neither_delays_nor_overwrites_the_answer() {
+    let script = Script::replies("one two three").streaming("one").taking(secs(2)).streaming(" two").taking(secs(2));
+    let gateway = drafting(script).await;
+    gateway.receives(said(&chat("ada"), "count")).await;
+    gateway.advance(secs(1)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+
+    gateway.platform.hang_ephemerals();
+    gateway.advance(secs(4)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one two three"]);
+    gateway.platform.apply_late_edits();
+    assert_eq!(gateway.visible(&chat("ada")), ["one two three"]);
+    gateway.at_rest().await;
+}
+
+/// As above, with a deferral between: drafts that hang in its message do not overwrite the answer either.
+#[tokio::test]
+async fn a_draft_that_hangs_neither_delays_nor_overwrites_a_deferral() {
+    let script = Script::replies("one two three").streaming("one").taking(secs(2)).streaming(" two").taking(secs(8));
+    let quick = Policy { soft_deadline: Some(secs(3)), ..policy() };
+    let gateway = GatewaySetup::new().capable(editing).policy(quick).always(script).start().await;
+    gateway.receives(said(&chat("ada"), "count")).await;
+    gateway.advance(secs(1)).await;
+
+    gateway.platform.hang_ephemerals();
+    gateway.advance(secs(3)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one", DEFERRAL]);
+    gateway.advance(secs(7)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one two three"]);
+    gateway.platform.apply_late_edits();
+    assert_eq!(gateway.visible(&chat("ada")), ["one two three"]);
     gateway.at_rest().await;
 }
 

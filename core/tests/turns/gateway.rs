@@ -90,6 +90,7 @@ fn templates() -> Templates {
         ("status_idle", "Nothing is going on."),
         ("status_busy", "I am working on it."),
         ("resent", "Perhaps you have seen this already."),
+        ("overtaken", "This is about something earlier."),
     ]
     .into_iter()
     .fold(Templates::default(), |templates, (name, text)| templates.with_template("", name, text))
@@ -462,6 +463,11 @@ impl TestGateway {
         self.store.view(turn).await.expect("readable").expect("it is there").status
     }
 
+    /// Whether the account of [`main_channel`] is limited.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.engine.as_ref().expect("it runs").limited_until(&main_channel()).is_some()
+    }
+
     pub(crate) async fn turns(&self) -> Vec<TurnSummary> {
         self.store.list_turns(&TurnFilter { limit: 10_000, ..TurnFilter::default() }).await.expect("readable")
     }
@@ -527,7 +533,7 @@ impl TestGateway {
         let is_answer = |seen: &&SeenDelivery| matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction));
         let copies: HashSet<_> = seen
             .iter()
-            .filter(|seen| seen.turn == turn.turn_id && seen.labelled)
+            .filter(|seen| seen.turn == turn.turn_id && seen.labelled && seen.part.0 == 1)
             .filter(is_answer)
             .map(|seen| seen.delivery)
             .collect();

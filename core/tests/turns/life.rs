@@ -75,6 +75,11 @@ impl Life {
         self.in_flight.load(Ordering::SeqCst)
     }
 
+    /// The number of writes so far.
+    pub(crate) fn writes(&self) -> u64 {
+        self.writes.load(Ordering::SeqCst)
+    }
+
     /// The number of calls that have ended so far.
     pub(crate) fn done(&self) -> u64 {
         self.done.load(Ordering::SeqCst)

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use rejoinder_core::{
     AgentTurn, Rate, Scope, Support,
-    conformance::scripted::{Fault, Script},
+    conformance::scripted::{Fault, Script, ScriptedChannel},
+    store::TurnStatus,
 };
 
 use crate::gateway::{GatewaySetup, TestGateway, chat, said, secs};
@@ -31,6 +32,26 @@ async fn a_limit_on_one_chat_blocks_that_chat_alone_and_costs_no_attempt() {
     assert_eq!(dossier.deliveries[0].attempts, 1);
     assert_eq!(dossier.attempts.len(), 2, "the limited attempt is a row as well");
     gateway.at_rest().await;
+}
+
+/// A platform that only ever limits makes a dead letter in the end. The waits it asks for are obeyed for an hour at most.
+#[tokio::test]
+async fn a_limit_without_an_end_makes_a_dead_letter() {
+    for scope in [Scope::Conversation, Scope::Account] {
+        let gateway = TestGateway::with(Script::replies("done")).await;
+        let endless = limit(1_000_000_000, scope.clone());
+        gateway.platform.choose_faults(move |_| Some(endless.clone()));
+
+        let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+        assert_eq!(gateway.is_limited(), scope == Scope::Account);
+        gateway.advance(secs(23 * 3600)).await;
+        assert_eq!(gateway.status(turn).await, TurnStatus::Accepted);
+        assert!(gateway.platform.calls() >= 23);
+        gateway.advance(secs(2 * 3600)).await;
+
+        assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+        gateway.at_rest().await;
+    }
 }
 
 /// H4.
@@ -121,6 +142,79 @@ async fn a_burst_of_answers_goes_out_at_the_accounts_rate() {
     gateway.advance(secs(20)).await;
 
     assert_eq!(gateway.platform.seen().len(), 6);
+    gateway.at_rest().await;
+}
+
+/// Answers that wait for the account's rate cost no more writes than answers that go at once, and do not read their rows
+/// again and again.
+#[tokio::test]
+async fn a_wait_for_the_accounts_rate_costs_no_write() {
+    let work = async |account: Option<Rate>, each: Option<Rate>| {
+        let gateway = GatewaySetup::new()
+            .capable(|it| (it.account_rate, it.conversation_rate) = (account, each))
+            .slots(512)
+            .always(Script::replies("done"))
+            .start()
+            .await;
+        for number in 0..400 {
+            gateway.accepts(said(&chat(&format!("c{number}")), "hello")).await;
+        }
+        gateway.advance(secs(20)).await;
+        assert_eq!(gateway.platform.seen().len(), 400);
+        let work = (gateway.life.writes(), gateway.life.done());
+        gateway.at_rest().await;
+        work
+    };
+
+    let rates = (Rate { per: Duration::from_millis(40), burst: 10 }, Rate { per: secs(1), burst: 1 });
+    let (writes, calls) = work(Some(rates.0), Some(rates.1)).await;
+
+    let (fewest, free) = work(None, None).await;
+    assert_eq!(writes, fewest);
+    assert!(calls < free * 2, "{calls} calls of the store, and {free} without a rate");
+}
+
+/// Nor do the parts of a long answer that wait for their chat's rate.
+#[tokio::test]
+async fn a_wait_for_a_chats_rate_costs_no_write() {
+    let writes = async |rate: Option<Rate>| {
+        let text = ["a", "b", "c", "d", "e"].join(ScriptedChannel::CUT);
+        let gateway =
+            GatewaySetup::new().capable(|it| it.conversation_rate = rate).always(Script::replies(&text)).start().await;
+        gateway.receives(said(&chat("ada"), "hello")).await;
+        gateway.advance(secs(20)).await;
+        assert_eq!(gateway.visible(&chat("ada")).len(), 5);
+        let writes = gateway.life.writes();
+        gateway.at_rest().await;
+        writes
+    };
+
+    let limited = writes(Some(Rate { per: secs(3), burst: 1 })).await;
+
+    assert_eq!(limited, writes(None).await);
+}
+
+/// Answers come before deferrals when both wait for the account's rate.
+#[tokio::test]
+async fn an_answer_overtakes_the_deferrals_that_wait() {
+    let gateway = GatewaySetup::new()
+        .capable(|it| it.account_rate = Some(Rate { per: secs(2), burst: 2 }))
+        .agent("main", |turn: &AgentTurn| {
+            let script = Script::replies("done");
+            if turn.text == "slow" { script.taking(secs(100)) } else { script }
+        })
+        .start()
+        .await;
+    for number in 0..10 {
+        gateway.accepts(said(&chat(&format!("c{number}")), "slow")).await;
+    }
+    gateway.advance(secs(22)).await;
+
+    gateway.receives(said(&chat("ada"), "quick")).await;
+    gateway.advance(secs(4)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.advance(secs(200)).await;
     gateway.at_rest().await;
 }
 

@@ -4,7 +4,7 @@ use axum::{Json, extract::State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Shared, error::ProblemDocument};
+use super::{Shared, error::ProblemDocument, health::limited};
 use crate::time::rfc3339;
 
 /// The configured channels.
@@ -51,7 +51,7 @@ pub(super) async fn list(State(app): Shared) -> Json<ChannelList> {
         live: health.is_live(now),
         inbound_at: health.inbound_at.map(rfc3339),
         stale_after_ms: health.stale_after.and_then(|after| u64::try_from(after.as_millis()).ok()),
-        problem: health.problem,
+        problem: health.problem.or_else(|| limited(&app.engine, &channel)),
     });
     Json(ChannelList { items: items.collect(), next: None })
 }

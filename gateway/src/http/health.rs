@@ -11,7 +11,7 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::Store;
+use rejoinder_core::{ChannelId, Engine, Store};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tracing::{info, warn};
@@ -114,6 +114,12 @@ pub(super) async fn alive() -> &'static str {
     ALIVE
 }
 
+/// The problem of a channel whose platform limits us. It is live: events arrive.
+pub(super) fn limited(engine: &Engine, channel: &ChannelId) -> Option<String> {
+    let until = engine.limited_until(channel)?;
+    Some(format!("the platform's rate limit blocks sending until {}", rfc3339(until)))
+}
+
 /// Whether the store can write and every channel is live.
 #[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "ready",
     responses(
@@ -131,7 +137,7 @@ pub(super) async fn ready(State(app): Shared) -> Response {
             channel: channel.to_string(),
             live: health.is_live(now),
             inbound_at: health.inbound_at.map(rfc3339),
-            problem: health.problem,
+            problem: health.problem.or_else(|| limited(&app.engine, &channel)),
         })
         .collect();
     let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live);

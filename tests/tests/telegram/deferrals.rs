@@ -1,9 +1,9 @@
 //! Answers that take long.
 
-use rejoinder_telegram_double::TelegramDouble;
-use rejoinder_tests::{Gate, Script, ScriptedAgent, eventually};
+use rejoinder_telegram_double::{Fault, TelegramDouble};
+use rejoinder_tests::{Gate, Gateway, Script, ScriptedAgent, eventually};
 
-use crate::between;
+use crate::{between, telegram};
 
 const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"4s\"\n";
 const DEFERRAL: &str = "Still working on this.";
@@ -79,4 +79,41 @@ async fn everybody_in_line_is_told_and_answered() {
     let mut said = double.bot_texts(ada.chat());
     said.sort();
     assert_eq!(said, ["the first", "the second"]);
+}
+
+/// An answer that cannot replace its deferral is sent as a new message, and holds up no other answer of the chat.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_answer_that_cannot_be_edited_in_holds_up_no_other() {
+    let release = Gate::default();
+    let double = TelegramDouble::start().await;
+    let agent = {
+        let release = release.clone();
+        ScriptedAgent::start(move |_, number| match number {
+            0 => Script::replies("the first").waiting(&release),
+            _ => Script::replies("the second"),
+        })
+        .await
+    };
+    let gateway = Gateway::builder()
+        .config(&telegram(&double, "streaming = \"off\""))
+        .config(&agent.section())
+        .config("[guard]\nsoft_deadline = \"1s\"\n")
+        .start()
+        .await;
+    let ada = double.person("Ada");
+
+    let question = ada.says("one");
+    ada.hears(DEFERRAL).await;
+    double.fault(Fault::error_before(500).on("editMessageText").forever());
+    release.release_one();
+    double.until_called("editMessageText", 3).await;
+    ada.says("two");
+    let copy = ada.finds("the first answer", |message| message.ours && message.text.ends_with("the first")).await;
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
+    double.until("the deferral is gone", |view| (view.bot_texts(ada.chat()).len() == 2).then_some(())).await;
+
+    let said = double.bot_texts(ada.chat());
+    assert!(said[0].ends_with("the second"), "{said:?}");
+    assert!(said[1].contains("Sent again") && said[1].contains("belongs to an earlier message"), "{said:?}");
+    assert_eq!(copy.reply_to, Some(question));
 }

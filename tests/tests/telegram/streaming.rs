@@ -1,10 +1,12 @@
 //! Streamed answers.
 
+use std::time::{Duration, Instant};
+
 use rejoinder_telegram_double::{Fault, TelegramDouble};
-use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use rstest::rstest;
 
-use crate::telegram;
+use crate::{between, telegram};
 
 const STREAMED: &str = "one two three four five six seven eight nine ten";
 
@@ -90,4 +92,26 @@ async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
     ada.hears(STREAMED).await;
 
     eventually("only the answer is left", async || (double.bot_texts(ada.chat()) == [STREAMED]).then_some(())).await;
+}
+
+/// A typing notice that hangs delays no answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_typing_notice_that_hangs_delays_no_answer() {
+    let release = Gate::default();
+    let double = TelegramDouble::start().await;
+    let agent = {
+        let release = release.clone();
+        ScriptedAgent::start(move |_, _| Script::replies("Hello.").waiting(&release)).await
+    };
+    let _gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    double.fault(Fault::stall().on("sendChatAction").forever());
+    ada.says("hello");
+    double.until_called("sendChatAction", 1).await;
+    let ready = Instant::now();
+    release.release_one();
+    ada.hears("Hello.").await;
+
+    assert!(ready.elapsed() < Duration::from_secs(4), "the answer came after {:?}", ready.elapsed());
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_core::{Scope, Timestamp};
+use rejoinder_core::{MAX_RETRY_AFTER, Scope, Timestamp};
 use reqwest::{Method, StatusCode, header::HeaderMap};
 
 use crate::errors::Limit;
@@ -141,7 +141,8 @@ impl Limits {
         let retry_after = stated
             .or_else(|| number(headers, "retry-after").map(seconds))
             .or_else(|| number(headers, "x-ratelimit-reset-after").map(seconds))
-            .unwrap_or(DEFAULT_LIMIT);
+            .unwrap_or(DEFAULT_LIMIT)
+            .min(MAX_RETRY_AFTER);
         let is_global = is_global
             || headers.contains_key("x-ratelimit-global")
             || text(headers, "x-ratelimit-scope") == Some("global");
@@ -249,6 +250,17 @@ mod tests {
         assert!(limits.check(&sends(2), at(0)).is_err());
         let callback = Route::of(&Method::POST, "interactions/1/token/callback");
         assert!(limits.check(&callback, at(0)).is_ok(), "the global limit does not cover an interaction");
+    }
+
+    #[test]
+    fn a_limit_is_obeyed_for_an_hour_at_most() {
+        let limits = Limits::default();
+
+        let limit =
+            limits.note_limited(&sends(1), &HeaderMap::new(), Some(Duration::from_secs(1_000_000)), false, at(0));
+
+        assert_eq!(limit.retry_after, Duration::from_hours(1));
+        assert!(limits.check(&sends(1), at(3600)).is_ok());
     }
 
     #[test]

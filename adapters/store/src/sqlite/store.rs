@@ -159,17 +159,20 @@ impl Turns for SqliteStore {
 
 #[async_trait]
 impl Outbox for SqliteStore {
-    async fn next_delivery(&self, conversation: ConversationId) -> Result<Option<DeliveryRecord>, StoreError> {
-        read::next_delivery(&self.readers, conversation).await
+    async fn next_deliveries(&self, conversation: ConversationId) -> Result<Vec<DeliveryRecord>, StoreError> {
+        read::next_deliveries(&self.readers, conversation).await
     }
 
-    async fn deliverable(
-        &self,
-        now: Timestamp,
-        channel: Option<&ChannelId>,
-        limit: u32,
-    ) -> Result<Vec<ConversationId>, StoreError> {
-        read::deliverable(&self.readers, now, channel, limit).await
+    async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
+        read::upcoming(&self.readers, channel, limit).await
+    }
+
+    async fn is_overtaken(&self, delivery: DeliveryId) -> Result<bool, StoreError> {
+        read::is_overtaken(&self.readers, delivery).await
+    }
+
+    async fn failing_since(&self, delivery: DeliveryId) -> Result<Option<Timestamp>, StoreError> {
+        read::failing_since(&self.readers, delivery).await
     }
 
     async fn attempts_left(&self, owner: OwnerId) -> Result<Vec<DeliveryRecord>, StoreError> {

@@ -97,6 +97,17 @@ mod tests {
         );
     }
 
+    /// H4. The pause of a poll is bounded in the same way.
+    #[rstest]
+    #[case("Too Many Requests: retry after 1000000000")]
+    #[case("Too Many Requests: retry after 18446744073709551615")]
+    fn a_limit_is_obeyed_for_an_hour_at_most(#[case] description: &str) {
+        let limited = classified(429, description, Repeat::Duplicates);
+
+        let hour = Duration::from_hours(1);
+        assert!(matches!(limited, DeliveryError::Limited { retry_after, .. } if retry_after == hour), "{limited:?}");
+    }
+
     #[test]
     fn a_group_that_became_a_supergroup_has_another_id() {
         let refusal = Refusal {

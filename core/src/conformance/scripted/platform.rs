@@ -99,6 +99,9 @@ struct PlatformState {
     calling: HashMap<ConversationRef, u32>,
     calls: u64,
     is_down: bool,
+    ephemerals_hang: bool,
+    /// The ephemerals whose calls hang or have hung.
+    late: Vec<Action>,
     violations: Vec<String>,
     moved: HashMap<ConversationRef, String>,
     inbox: VecDeque<InboundEvent>,
@@ -156,6 +159,23 @@ impl Platform {
     /// Makes the platform unreachable, or reachable again.
     pub fn set_down(&self, is_down: bool) {
         self.state().is_down = is_down;
+    }
+
+    /// Makes the calls of ephemerals hang from now on.
+    pub fn hang_ephemerals(&self) {
+        self.state().ephemerals_hang = true;
+    }
+
+    /// Applies the edits of the ephemerals that hang, as a slow platform does even if nobody waits for the response.
+    pub fn apply_late_edits(&self) {
+        let mut state = self.state();
+        for action in std::mem::take(&mut state.late) {
+            if let Action::Draft { text, message: Some(message), .. } = action
+                && let Some(post) = state.posts.iter_mut().find(|post| post.id == message)
+            {
+                post.text = text;
+            }
+        }
     }
 
     /// Makes calls wait, or lets them continue.
@@ -278,6 +298,11 @@ impl Platform {
             return Some(Fault::NotSent);
         }
         if delivery.signal().is_none() && !delivery.is_draft() {
+            let is_ephemeral = matches!(delivery.action(), Action::Draft { .. } | Action::Typing { .. });
+            if state.ephemerals_hang && is_ephemeral {
+                state.late.push(delivery.action().clone());
+                return Some(Fault::Hang);
+            }
             return None;
         }
         let next = state.faults.pop_front();

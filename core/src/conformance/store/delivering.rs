@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{START, Subject, Turn, at, chat, deliveries, done, gone, me, said};
 use crate::{
     model::{
+        conversation::{ChannelId, ConversationRef},
         delivery::{Action, Content},
         ids::{ConversationId, DeliveryId},
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -49,15 +50,15 @@ pub async fn deliveries_go_out_in_the_order_they_were_claimed(subject: &mut impl
     done(&*store, deliveries([elsewhere.delivery(1, "elsewhere"), first.delivery(1, "third")])).await;
 
     for expected in ["first", "second", "third"] {
-        let next = store.next_delivery(first.conversation).await.expect("deliveries are read").expect("one is left");
+        let next = store.next_deliveries(first.conversation).await.expect("deliveries are read").remove(0);
         let Action::Send { content, .. } = &next.action else { panic!("it is sent") };
         assert_eq!(content.text, expected);
         change(&*store, DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&next) }).await;
     }
-    assert_eq!(store.next_delivery(first.conversation).await.expect("deliveries are read"), None);
-    assert!(store.next_delivery(elsewhere.conversation).await.expect("deliveries are read").is_some());
+    assert_eq!(store.next_deliveries(first.conversation).await.expect("deliveries are read"), []);
+    assert_eq!(store.next_deliveries(elsewhere.conversation).await.expect("deliveries are read").len(), 1);
     let nowhere = ConversationId::new(START);
-    assert_eq!(store.next_delivery(nowhere).await.expect("deliveries are read"), None);
+    assert_eq!(store.next_deliveries(nowhere).await.expect("deliveries are read"), []);
 }
 
 /// A withdrawal affects only the pending deliveries of its claim, also those with a failed attempt.
@@ -112,6 +113,7 @@ pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subjec
         attempts: 7,
         next_attempt_at: at(99),
         labelled: true,
+        parked: true,
         message_ids: vec!["10".to_owned(), "11".to_owned()],
         error: Some("gone".to_owned()),
         delivered_at: Some(at(50)),
@@ -121,13 +123,27 @@ pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subjec
     assert_eq!(record(&*store, &turn, 1).await, expected);
 }
 
+/// The names of the chats with something to send and the seconds at which it is due, from [`Outbox::upcoming`].
+async fn upcoming(store: &dyn Store, turns: &[Turn], limit: u32) -> Vec<(String, u64)> {
+    let channel = chat("a").channel;
+    let found = store.upcoming(&channel, limit).await.expect("deliveries are read");
+    let name = |id| turns.iter().find(|turn| turn.conversation == id).expect("it is known").place.chat.to_string();
+    found.into_iter().map(|(id, due)| (name(id), due.since(START).as_secs())).collect()
+}
+
+fn named(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
+    expected.iter().map(|(name, seconds)| ((*name).to_owned(), *seconds)).collect()
+}
+
 /// H4: a delivery that is not due delays later ones of its conversation, and no other conversation.
-pub async fn only_the_first_of_a_conversation_is_deliverable(subject: &mut impl Subject) {
+pub async fn the_first_of_a_conversation_is_upcoming(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turns = Vec::new();
     for name in ["a", "b", "c", "d"] {
         turns.push(Turn::accept(&*store, said(&chat(name), name)).await);
     }
+    let elsewhere = ConversationRef::new(ChannelId::new("other", "main"), "e");
+    let elsewhere = Turn::accept(&*store, said(&elsewhere, "e")).await;
     let due = |turn: &Turn, seconds| DeliveryRecord { next_attempt_at: at(seconds), ..turn.delivery(1, "x") };
     let sending = DeliveryRecord { state: DeliveryState::Sending, ..due(&turns[2], 1) };
     done(
@@ -140,24 +156,82 @@ pub async fn only_the_first_of_a_conversation_is_deliverable(subject: &mut impl 
             due(&turns[2], 6),
             due(&turns[3], 10),
             due(&turns[3], 10),
+            due(&elsewhere, 1),
         ]),
     )
     .await;
-    let deliverable = async |seconds, limit| {
-        let found = store.deliverable(at(seconds), None, limit).await.expect("deliveries are read");
-        let index = |id| turns.iter().position(|turn| turn.conversation == id).expect("it is known");
-        found.into_iter().map(|id| ["a", "b", "c", "d"][index(id)]).collect::<Vec<_>>()
-    };
-    assert!(deliverable(9, 10).await.is_empty());
-    assert_eq!(deliverable(10, 10).await, ["d"]);
-    assert_eq!(deliverable(30, 10).await, ["d", "a"]);
-    assert_eq!(deliverable(30, 1).await, ["d"]);
-    assert_eq!(deliverable(60, 10).await, ["d", "a", "b"]);
+    assert_eq!(upcoming(&*store, &turns, 10).await, named(&[("d", 10), ("a", 20), ("b", 50)]));
+    assert_eq!(upcoming(&*store, &turns, 1).await, named(&[("d", 10)]));
 
-    let stuck = store.next_delivery(turns[2].conversation).await.expect("deliveries are read").expect("one is sending");
+    let stuck = store.next_deliveries(turns[2].conversation).await.expect("deliveries are read").remove(0);
     assert_eq!(stuck.state, DeliveryState::Sending);
     change(&*store, DeliveryChange { state: DeliveryState::Refused, ..DeliveryChange::of(&stuck) }).await;
-    assert_eq!(deliverable(9, 10).await, ["c"]);
+    assert_eq!(upcoming(&*store, &turns, 1).await, named(&[("c", 6)]));
+}
+
+/// A parked delivery is tried at its own times. Later claims do not wait for it, but the later parts of its own do.
+pub async fn what_is_parked_holds_up_no_other_claim(subject: &mut impl Subject) {
+    let store = subject.store();
+    let (one, two) =
+        (Turn::accept(&*store, said(&chat("a"), "1")).await, Turn::accept(&*store, said(&chat("a"), "2")).await);
+    let part = |number: u32, seconds| DeliveryRecord {
+        part: number,
+        parts: 3,
+        next_attempt_at: at(seconds),
+        ..one.delivery(1, &format!("one {number}"))
+    };
+    let later = |claim: u32, seconds| DeliveryRecord {
+        next_attempt_at: at(seconds),
+        ..two.delivery(claim, &format!("two {claim}"))
+    };
+    let parked = DeliveryRecord { parked: true, ..later(1, 50) };
+    done(&*store, deliveries([part(1, 1), part(2, 60), part(3, 1), parked, later(2, 40), later(3, 1)])).await;
+    let turns = [one];
+    let next = async || {
+        let next = store.next_deliveries(turns[0].conversation).await.expect("deliveries are read");
+        let text = |next: &DeliveryRecord| match &next.action {
+            Action::Send { content, .. } => content.text.clone(),
+            other => panic!("it is sent: {other:?}"),
+        };
+        next.iter().map(text).collect::<Vec<_>>()
+    };
+    let of = async |part: usize| store.deliveries(turns[0].id).await.expect("deliveries are read").remove(part - 1);
+    assert_eq!(next().await, ["one 1"]);
+    assert!(!store.is_overtaken(of(2).await.id).await.expect("deliveries are read"));
+
+    change(&*store, DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&of(1).await) }).await;
+    change(&*store, DeliveryChange { parked: true, ..DeliveryChange::of(&of(2).await) }).await;
+
+    assert_eq!(next().await, ["one 2", "two 1", "two 2"]);
+    assert_eq!(upcoming(&*store, &turns, 10).await, named(&[("a", 40)]));
+    let last = store.deliveries(two.id).await.expect("deliveries are read").remove(2);
+    change(&*store, DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&last) }).await;
+    assert!(store.is_overtaken(of(2).await.id).await.expect("deliveries are read"));
+    assert!(!store.is_overtaken(last.id).await.expect("deliveries are read"));
+    assert_eq!(store.backlog().await.expect("the backlog is read").parked_deliveries, 2);
+}
+
+/// Attempts that a limit ended are no failures.
+pub async fn a_failing_delivery_knows_since_when(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let delivery = turn.delivery(1, "a");
+    let id = delivery.id;
+    done(&*store, deliveries([delivery])).await;
+    let since = async || store.failing_since(id).await.expect("attempts are read");
+    let begin = async |number, seconds| {
+        let attempts_started = vec![AttemptStart { delivery: id, number, owner: gone(), at: at(seconds) }];
+        done(&*store, Transition { attempts_started, ..Transition::default() }).await;
+    };
+    begin(1, 10).await;
+    assert_eq!(since().await, None);
+    end(&*store, id, 1, "limited").await;
+    assert_eq!(since().await, None);
+    begin(2, 20).await;
+    end(&*store, id, 2, "unknown").await;
+    begin(3, 30).await;
+    end(&*store, id, 3, "not_sent").await;
+    assert_eq!(since().await, Some(at(20)));
 }
 
 /// D1: an attempt without a result is left by a crash.

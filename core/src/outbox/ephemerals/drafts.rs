@@ -97,7 +97,7 @@ impl Drafting {
         self.add(turn, text);
     }
 
-    /// Stops showing drafts. Waits for one that is in flight.
+    /// Stops showing drafts. Waits a moment for one that is in flight.
     pub(crate) async fn pause(&mut self) {
         self.is_paused = true;
         self.stop.cancel();

@@ -19,7 +19,11 @@ use crate::{
     ports::{clock::SharedClock, store::Store},
 };
 
-/// The time limit for one ephemeral. A final signal waits for one in flight, so that none comes after it.
+/// How long a draft in flight may delay a delivery of its conversation. Most end by then, and the delivery can edit the
+/// draft's message. A typing notice delays nothing: whether it arrives does not matter.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The time limit for one ephemeral.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The minimum pause before an ephemeral that could not be shown is retried.
@@ -38,7 +42,8 @@ pub(crate) struct Ephemerals {
 
 impl Ephemerals {
     /// Performs an action in the conversation of `turn`, unless another call is in flight there, sending is blocked or
-    /// rate limited, or `stop` was cancelled. Without a `stop` it waits for the other call. `None` if it was not tried.
+    /// rate limited, or `stop` was cancelled. Without a `stop` it waits for the other call. It is abandoned when `stop` is
+    /// cancelled or a delivery waits for it. `None` if it was not tried.
     pub(super) async fn show(
         &self,
         turn: &TurnRecord,
@@ -49,12 +54,13 @@ impl Ephemerals {
         let address = self.address(turn).await?;
         let channel = self.channels.get(&address.channel)?;
         let calls = &self.caller.calls;
-        let _call = match stop {
+        let call = match stop {
             Some(_) => calls.try_begin(turn.conversation)?,
-            None => calls.begin(turn.conversation).await,
+            None => calls.begin_quietly(turn.conversation).await,
         };
         if stop.is_some_and(CancellationToken::is_cancelled)
             || self.caller.blocked_until(&address).is_some()
+            || !self.caller.gate.line(&address.channel).is_empty()
             || self.caller.gate.take(&address, &channel.capabilities(&address), class).is_err()
         {
             return None;
@@ -69,9 +75,32 @@ impl Ephemerals {
             signal: None,
             action,
             attempt: 1,
+            is_overtaken: false,
             label: None,
         };
-        let result = self.caller.call(channel.deliver(&delivery), TIMEOUT).await?;
+        let edited = match &delivery.action {
+            Action::Draft { message, .. } => message.as_deref(),
+            _ => None,
+        };
+        let edit = self.caller.late_edits.begin(turn.conversation, edited);
+        let abandoned = async {
+            tokio::select! {
+                () = call.is_waited_for() => {}
+                Some(()) = async { stop?.cancelled().await; Some(()) } => {}
+            }
+            let grace = if class == Class::Typing { Duration::ZERO } else { GRACE };
+            self.clock.sleep(grace).await;
+        };
+        let deliver = async {
+            let result = channel.deliver(&delivery).await;
+            edit.ended();
+            result
+        };
+        let result = tokio::select! {
+            biased;
+            result = self.caller.call(deliver, TIMEOUT) => result?,
+            () = abandoned => Err(DeliveryError::Unknown("a signal did not wait for it".to_owned())),
+        };
         match &result {
             Ok(_) => self.caller.health.note(delivery.channel(), &result),
             Err(error) => debug!(turn = %turn.id, channel = %delivery.channel(), %error, "not shown"),

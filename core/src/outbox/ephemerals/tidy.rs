@@ -8,6 +8,7 @@ use tokio::sync::{Mutex, mpsc};
 use super::{leftovers::Leftover, show::Ephemerals};
 use crate::{
     model::{
+        capabilities::Support,
         delivery::{Action, Class, DeliveryError},
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::TurnRecord,
@@ -43,23 +44,38 @@ impl Tidier {
     }
 
     /// Removes the draft and the deferral of a turn that was cancelled or settled by silence. Of any other turn it
-    /// removes the draft if no delivery replaces it; a reaction does not.
+    /// removes the draft if no delivery replaces it, as a reaction does not, and the deferral if the answer was sent as a
+    /// new message because the edit got nowhere or a draft's edit is late.
     async fn tidy_up(&self, turn: &TurnRecord) {
         let obligation = &turn.obligation;
-        if matches!(
+        let is_answered = !matches!(
             obligation.state(),
             ObligationState::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })
-        ) {
-            for message in obligation.unfinished_messages() {
-                self.remove(turn, message).await;
-            }
+        );
+        if is_answered && !self.can_edit(turn) {
+            // The answer follows its deferral.
             return;
         }
-        let Some(draft) = obligation.draft_message() else { return };
-        let Ok(deliveries) = self.ephemerals.store.deliveries(turn.id).await else { return };
-        if !deliveries.iter().any(|delivery| replaces_draft(draft, delivery)) {
-            self.remove(turn, draft).await;
+        let deliveries = match self.ephemerals.store.deliveries(turn.id).await {
+            Ok(deliveries) if is_answered => deliveries,
+            Ok(_) => Vec::new(),
+            Err(_) => return,
+        };
+        let is_beside = !is_answered || deliveries.iter().any(was_sent_instead);
+        for message in obligation.unfinished_messages() {
+            let may_be_removed = is_beside
+                || Some(message) == obligation.draft_message()
+                || self.ephemerals.caller.late_edits.may_change(turn.conversation, message);
+            if may_be_removed && !deliveries.iter().any(|delivery| replaces(message, delivery)) {
+                self.remove(turn, message).await;
+            }
         }
+    }
+
+    fn can_edit(&self, turn: &TurnRecord) -> bool {
+        let address = &turn.event.conversation;
+        let channel = self.ephemerals.channels.get(&address.channel);
+        channel.is_some_and(|channel| channel.capabilities(address).edit == Support::Full)
     }
 
     async fn remove(&self, turn: &TurnRecord, message: &str) {
@@ -79,9 +95,14 @@ impl Tidier {
     }
 }
 
-/// Whether a delivery edits or deletes the message of a draft, or has done so.
-fn replaces_draft(draft: &str, delivery: &DeliveryRecord) -> bool {
+/// Whether a delivery that got nowhere as an edit was delivered as a new message.
+fn was_sent_instead(delivery: &DeliveryRecord) -> bool {
+    delivery.parked && delivery.state == DeliveryState::Delivered && matches!(delivery.action, Action::Send { .. })
+}
+
+/// Whether a delivery edits or deletes a message, or has done so.
+fn replaces(unfinished: &str, delivery: &DeliveryRecord) -> bool {
     let is_alive = matches!(delivery.state, DeliveryState::Pending | DeliveryState::Sending | DeliveryState::Delivered);
     let (Action::Edit { message, .. } | Action::Delete { message }) = &delivery.action else { return false };
-    is_alive && message == draft
+    is_alive && message == unfinished
 }

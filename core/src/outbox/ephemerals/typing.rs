@@ -5,15 +5,18 @@ use std::{sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::show::{Ephemerals, MIN_PAUSE, TIMEOUT};
+use super::show::{Ephemerals, MIN_PAUSE};
 use crate::model::{
     capabilities::Capabilities,
     delivery::{Action, Class},
     turn::TurnRecord,
 };
 
-/// The delay before the first notice: a faster answer needs none, and must not wait for one.
+/// The delay before the first notice: a faster answer needs none.
 const TYPING_AFTER: Duration = Duration::from_millis(200);
+
+/// How long the conversation's next turn may wait for the end of the notice.
+const END_WAIT: Duration = Duration::from_secs(1);
 
 /// A typing notice that is renewed until it is ended.
 pub(crate) struct Typing {
@@ -51,12 +54,12 @@ impl Typing {
         Self { ephemerals: Arc::clone(ephemerals), ended, task }
     }
 
-    /// Ends the notice and waits until the platform was notified, for up to [`TIMEOUT`].
+    /// Ends the notice, and waits for up to [`END_WAIT`] until the platform was notified.
     pub(crate) async fn end(self) {
         self.ended.cancel();
         tokio::select! {
             _ = self.task => {}
-            _ = self.ephemerals.lifecycle.pause(TIMEOUT) => {}
+            _ = self.ephemerals.lifecycle.pause(END_WAIT) => {}
         }
     }
 }

@@ -94,7 +94,7 @@ pub trait Turns: Send + Sync + 'static {
 
     /// Sets the configured channels. Unfinished turns and deliveries of any other channel wait until it is configured
     /// again: [`waiting`](Self::waiting), [`next_waiting`](Self::next_waiting), [`due`](Self::due),
-    /// [`deliverable`](Outbox::deliverable), [`runs_left`](Self::runs_left), [`attempts_left`](Outbox::attempts_left)
+    /// [`upcoming`](Outbox::upcoming), [`runs_left`](Self::runs_left), [`attempts_left`](Outbox::attempts_left)
     /// and [`next_wake`](Self::next_wake) leave them out. Returns the unconfigured channels with unfinished turns or
     /// deliveries, in the order of their ids.
     ///
@@ -150,8 +150,7 @@ pub trait Turns: Send + Sync + 'static {
     /// Turns whose [`Obligation::wake_at`](crate::Obligation::wake_at) is at or before `now`, the most overdue first.
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
-    /// The time at which the sweep must wake: the earliest [`Obligation::wake_at`](crate::Obligation::wake_at), or the
-    /// earliest `next_attempt_at` of a delivery that is the first undelivered one of its conversation and pending.
+    /// The earliest [`Obligation::wake_at`](crate::Obligation::wake_at).
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// The last `limit` lines of a session, oldest first.
@@ -172,21 +171,25 @@ pub trait Turns: Send + Sync + 'static {
 /// Deliveries, their attempts, and the platforms' rate limits.
 #[async_trait]
 pub trait Outbox: Send + Sync + 'static {
-    /// The first delivery of a conversation that is pending or sending, in the order they were claimed, with the
-    /// current address of its conversation.
+    /// The deliveries of a conversation that may be attempted next, in the order they were claimed, with the current
+    /// address of the conversation: the first pending or sending part of each claim, up to the first claim whose part is
+    /// not parked. Of the parked ones at least the first 32.
     ///
     /// # Errors
     /// When the store cannot be read; the same holds for every reader below.
-    async fn next_delivery(&self, conversation: ConversationId) -> Result<Option<DeliveryRecord>, StoreError>;
+    async fn next_deliveries(&self, conversation: ConversationId) -> Result<Vec<DeliveryRecord>, StoreError>;
 
-    /// Conversations of one channel, or of all, whose first undelivered delivery is pending and due at `now`; the most
-    /// overdue first.
-    async fn deliverable(
-        &self,
-        now: Timestamp,
-        channel: Option<&ChannelId>,
-        limit: u32,
-    ) -> Result<Vec<ConversationId>, StoreError>;
+    /// The conversations of a channel with pending [`next_deliveries`](Self::next_deliveries), each with the earliest
+    /// `next_attempt_at` of these; the earliest first. The duration must not depend on how many deliveries wait behind
+    /// them.
+    async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError>;
+
+    /// Whether a delivery of a later claim of the same conversation was delivered before this one.
+    async fn is_overtaken(&self, delivery: DeliveryId) -> Result<bool, StoreError>;
+
+    /// When the first of a delivery's attempts began whose result counts as a failure; `None` if none has such a
+    /// result.
+    async fn failing_since(&self, delivery: DeliveryId) -> Result<Option<Timestamp>, StoreError>;
 
     /// Deliveries with an attempt that has no result and belongs to an owner that is gone. `owner` is the process that
     /// asks, at its start.

@@ -158,6 +158,8 @@ pub struct Backlog {
     pub waiting: u64,
     /// Deliveries that wait for an attempt, without those of absent channels.
     pub pending_deliveries: u64,
+    /// Those of them that get nowhere.
+    pub parked_deliveries: u64,
     /// Turns that have not ended and whose channel is not configured.
     pub absent: u64,
     /// Turns that ended as dead letters.

@@ -113,6 +113,8 @@ pub struct DeliveryChange {
     pub next_attempt_at: Timestamp,
     /// Whether it is sent with a label that warns of a second copy.
     pub labelled: bool,
+    /// Whether it gets nowhere.
+    pub parked: bool,
     /// A new action in place of the stored one; `None` keeps it.
     pub action: Option<Action>,
     /// The platform's message ids.
@@ -133,6 +135,7 @@ impl DeliveryChange {
             attempts: delivery.attempts,
             next_attempt_at: delivery.next_attempt_at,
             labelled: delivery.labelled,
+            parked: delivery.parked,
             action: None,
             message_ids: delivery.message_ids.clone(),
             error: delivery.error.clone(),

@@ -14,7 +14,7 @@ macro_rules! select_deliveries {
     ($rest:literal) => {
         concat!(
             "select d.id, d.turn_id, d.claim, d.part, d.parts, d.conversation_id, c.channel, c.chat, c.thread, d.class, d.signal, d.via, ",
-            "d.is_copy, d.action, d.state, d.attempts, d.next_attempt_at, d.labelled, d.message_ids, d.error, ",
+            "d.is_copy, d.action, d.state, d.attempts, d.next_attempt_at, d.labelled, d.parked, d.message_ids, d.error, ",
             "d.created_at, d.delivered_at, d.fetched_at ",
             $rest
         )
@@ -22,37 +22,85 @@ macro_rules! select_deliveries {
 }
 pub(super) use select_deliveries;
 
-pub(in crate::sqlite) async fn next_delivery(
+pub(in crate::sqlite) async fn next_deliveries(
     pool: &SqlitePool,
     conversation: ConversationId,
-) -> Result<Option<DeliveryRecord>, StoreError> {
-    let sql = select_deliveries!(
-        "from deliveries as d cross join conversations as c on c.id = d.conversation_id
-        where d.conversation_id = ? and d.state in ('pending', 'sending')
-        order by d.seq limit 1"
+) -> Result<Vec<DeliveryRecord>, StoreError> {
+    // From the first part of one claim to that of the next; the parts of a claim are in a row.
+    let sql = concat!(
+        "with recursive line (id, last, parked, number) as (
+            select id, last, parked, 1 from (
+                select d.id, d.seq + d.parts - d.part as last, d.parked from deliveries as d
+                where d.conversation_id = ?1 and d.state in ('pending', 'sending') order by d.seq limit 1)
+            union all
+            select d.id, d.seq + d.parts - d.part, d.parked, line.number + 1
+            from line cross join deliveries as d on d.rowid = (
+                select e.rowid from deliveries as e
+                where e.conversation_id = ?1 and e.state in ('pending', 'sending') and e.seq > line.last
+                order by e.seq limit 1)
+            where line.parked = 1
+        ) ",
+        select_deliveries!(
+            "from line cross join deliveries as d on d.id = line.id
+            cross join conversations as c on c.id = d.conversation_id
+            where line.parked = 0 or line.number <= 32
+            order by d.seq"
+        )
     );
-    let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
-    row.as_ref().map(delivery).transpose()
+    let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(delivery).collect()
 }
 
-pub(in crate::sqlite) async fn deliverable(
+/// The query of [`upcoming`].
+pub(in crate::sqlite) const UPCOMING: &str = "
+    with recursive line (conversation_id, last, state, next_attempt_at) as (
+        select * from (
+            select d.conversation_id, iif(d.parked, d.seq + d.parts - d.part, 9223372036854775807), d.state,
+                d.next_attempt_at
+            from deliveries as d indexed by deliveries_in_lanes
+            where d.channel = ?1 and d.state in ('pending', 'sending') and d.absent = 0
+            order by d.conversation_id, d.seq limit 1)
+        union all
+        select d.conversation_id, iif(d.parked, d.seq + d.parts - d.part, 9223372036854775807), d.state,
+            d.next_attempt_at
+        from line cross join deliveries as d on d.rowid = (
+            select e.rowid from deliveries as e indexed by deliveries_in_lanes
+            where e.channel = ?1 and e.state in ('pending', 'sending') and e.absent = 0
+                and (e.conversation_id, e.seq) > (line.conversation_id, line.last)
+            order by e.conversation_id, e.seq limit 1)
+    )
+    select conversation_id, min(next_attempt_at) as at from line
+    where state = 'pending' group by conversation_id order by at limit ?2";
+
+pub(in crate::sqlite) async fn upcoming(
     pool: &SqlitePool,
-    now: Timestamp,
-    channel: Option<&ChannelId>,
+    channel: &ChannelId,
     limit: u32,
-) -> Result<Vec<ConversationId>, StoreError> {
-    let sql = "
-        select d.conversation_id
-        from deliveries as d cross join conversations as c on c.id = d.conversation_id
-        where d.state = 'pending' and d.absent = 0 and d.next_attempt_at <= ?1 and (?2 is null or c.channel = ?2)
-            and not exists (
-                select 1 from deliveries as e
-                where e.conversation_id = d.conversation_id and e.state in ('pending', 'sending') and e.seq < d.seq)
-        order by d.next_attempt_at
-        limit ?3";
-    let query = sqlx::query(sql).bind(now.as_millis()).bind(channel.map(ChannelId::as_str)).bind(limit);
+) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
+    let query = sqlx::query(UPCOMING).bind(channel.as_str()).bind(limit);
     let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| row.id("conversation_id")).collect()
+    rows.iter().map(|row| Ok((row.id("conversation_id")?, row.at("at")?))).collect()
+}
+
+pub(in crate::sqlite) async fn is_overtaken(pool: &SqlitePool, delivery: DeliveryId) -> Result<bool, StoreError> {
+    let sql = "
+        select exists (
+            select 1 from deliveries as d cross join deliveries as e
+                on e.conversation_id = d.conversation_id and e.state = 'delivered' and e.seq > d.seq + d.parts - d.part
+            where d.id = ?)";
+    sqlx::query_scalar(sql).bind(delivery.as_uuid()).fetch_one(pool).await.map_err(store_error)
+}
+
+pub(in crate::sqlite) async fn failing_since(
+    pool: &SqlitePool,
+    delivery: DeliveryId,
+) -> Result<Option<Timestamp>, StoreError> {
+    let sql = "
+        select min(started_at) from attempts
+        where delivery_id = ? and ended_at is not null and result not in ('delivered', 'limited', 'moved')";
+    let at: Option<i64> =
+        sqlx::query_scalar(sql).bind(delivery.as_uuid()).fetch_one(pool).await.map_err(store_error)?;
+    Ok(at.map(Timestamp::from_millis))
 }
 
 pub(in crate::sqlite) async fn attempts_left(
@@ -119,6 +167,7 @@ pub(super) fn delivery(row: &SqliteRow) -> Result<DeliveryRecord, StoreError> {
         attempts: row.value("attempts")?,
         next_attempt_at: row.at("next_attempt_at")?,
         labelled: row.value("labelled")?,
+        parked: row.value("parked")?,
         message_ids: row.json("message_ids")?,
         error: row.value("error")?,
         created_at: row.at("created_at")?,

@@ -78,7 +78,10 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
         (select count(*) from obligations
             where ended_at is null and owed = 1 and absent = 0 and overdue_at < ?) as overdue,
         (select count(*) from obligations where work = 'waiting' and absent = 0) as waiting,
-        (select count(*) from deliveries where state = 'pending' and absent = 0) as pending,
+        (select count(*) from deliveries
+            where state in ('pending', 'sending') and absent = 0 and state = 'pending') as pending,
+        (select count(*) from deliveries
+            where state in ('pending', 'sending') and absent = 0 and state = 'pending' and parked = 1) as parked,
         (select count(*) from obligations where absent = 1) as absent,
         (select count(*) from obligations where state = 'undeliverable') as undeliverable";
     let row = sqlx::query(sql).bind(now.as_millis()).fetch_one(pool).await.map_err(store_error)?;
@@ -88,6 +91,7 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
         overdue: count("overdue")?,
         waiting: count("waiting")?,
         pending_deliveries: count("pending")?,
+        parked_deliveries: count("parked")?,
         absent: count("absent")?,
         undeliverable: count("undeliverable")?,
     })

@@ -134,19 +134,7 @@ pub(in crate::sqlite) async fn due(pool: &SqlitePool, now: Timestamp, limit: u32
 }
 
 pub(in crate::sqlite) async fn next_wake(pool: &SqlitePool) -> Result<Option<Timestamp>, StoreError> {
-    let sql = "
-        select min(at) from (
-            select min(wake_at) as at from obligations where wake_at is not null and absent = 0
-            union all
-            select * from (
-                select d.next_attempt_at
-                from deliveries as d
-                where d.state = 'pending' and d.absent = 0 and not exists (
-                    select 1 from deliveries as e
-                    where e.conversation_id = d.conversation_id and e.state in ('pending', 'sending')
-                        and e.seq < d.seq)
-                order by d.next_attempt_at
-                limit 1))";
+    let sql = "select min(wake_at) from obligations where wake_at is not null and absent = 0";
     let at: Option<i64> = sqlx::query_scalar(sql).fetch_one(pool).await.map_err(store_error)?;
     Ok(at.map(Timestamp::from_millis))
 }

@@ -154,6 +154,7 @@ async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -
                 .add(change.attempts)
                 .at(change.next_attempt_at)
                 .add(change.labelled)
+                .add(change.parked)
                 .json_maybe(change.action.as_ref())
                 .json(&change.message_ids)
                 .add(change.error.as_deref())
@@ -235,6 +236,7 @@ async fn insert_deliveries(connection: &mut SqliteConnection, transitions: &[&Tr
                 .add(record.part)
                 .add(record.parts)
                 .id(record.conversation_id.as_uuid())
+                .add(record.conversation.channel.as_str())
                 .add(*seq)
                 .name(record.class)
                 .add(record.signal.as_str())
@@ -245,6 +247,7 @@ async fn insert_deliveries(connection: &mut SqliteConnection, transitions: &[&Tr
                 .add(record.attempts)
                 .at(record.next_attempt_at)
                 .add(record.labelled)
+                .add(record.parked)
                 .json(&record.message_ids)
                 .add(record.error.as_deref())
                 .at(record.created_at)
@@ -294,19 +297,19 @@ static SELECT_LATEST: Statement = Statement::new(
 );
 
 static INSERT_DELIVERIES: Statement = Statement::new(
-    "with r (id, turn_id, claim, part, parts, conversation_id, seq, class, signal, via, is_copy, action, state, attempts,
-        next_attempt_at, labelled, message_ids, error, created_at, delivered_at, fetched_at) as ({rows})
+    "with r (id, turn_id, claim, part, parts, conversation_id, channel, seq, class, signal, via, is_copy, action, state,
+        attempts, next_attempt_at, labelled, parked, message_ids, error, created_at, delivered_at, fetched_at) as ({rows})
     insert into deliveries
-        (id, turn_id, claim, part, parts, conversation_id, seq, class, signal, via, is_copy, action, state, attempts,
-        next_attempt_at, labelled, message_ids, error, created_at, delivered_at, fetched_at)
+        (id, turn_id, claim, part, parts, conversation_id, channel, seq, class, signal, via, is_copy, action, state,
+        attempts, next_attempt_at, labelled, parked, message_ids, error, created_at, delivered_at, fetched_at)
     select * from r where id is not null",
 );
 
 static CHANGE_DELIVERIES: Statement = Statement::new(
-    "with r (id, state, attempts, next_attempt_at, labelled, action, message_ids, error, delivered_at) as ({rows})
+    "with r (id, state, attempts, next_attempt_at, labelled, parked, action, message_ids, error, delivered_at) as ({rows})
     update deliveries set
         state = r.state, attempts = r.attempts, next_attempt_at = r.next_attempt_at, labelled = r.labelled,
-        action = coalesce(r.action, deliveries.action), message_ids = r.message_ids, error = r.error,
+        parked = r.parked, action = coalesce(r.action, deliveries.action), message_ids = r.message_ids, error = r.error,
         delivered_at = r.delivered_at
     from r
     where deliveries.id = r.id",

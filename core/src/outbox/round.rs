@@ -1,0 +1,56 @@
+//! Which of a conversation's deliveries is attempted next.
+//!
+//! A conversation sends its deliveries in order. One that gets nowhere is parked: those after it need not wait for it.
+//! When the conversation may be sendable again, everything is tried at once, in order, so that an outage of the
+//! platform changes no order.
+
+use rejoinder_guard::Timestamp;
+
+use crate::model::{ids::DeliveryId, stored_delivery::DeliveryRecord};
+
+/// What a lane remembers from one delivery to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    /// Deliveries that wait for a retry are tried at once.
+    is_hurried: bool,
+    /// The delivery that failed last: the round goes on with the one after it.
+    failed: Option<DeliveryId>,
+}
+
+impl Round {
+    /// Begins a round in which deliveries that wait for a retry are tried at once.
+    pub(crate) fn hurry(&mut self) {
+        *self = Self { is_hurried: true, failed: None };
+    }
+
+    /// Records that an attempt failed.
+    pub(crate) const fn note_failure(&mut self, delivery: DeliveryId) {
+        self.failed = Some(delivery);
+    }
+
+    /// Records that an attempt succeeded. If earlier ones of the delivery had failed, the conversation can be sent to
+    /// again.
+    pub(crate) const fn note_success(&mut self, delivery: &DeliveryRecord) {
+        self.is_hurried |= delivery.attempts > 1;
+    }
+
+    /// The delivery to attempt at `now`. `candidates` are those of [`Outbox::next_deliveries`], in order. `None`, and
+    /// the end of the round, if all must wait.
+    ///
+    /// [`Outbox::next_deliveries`]: crate::ports::store::Outbox::next_deliveries
+    pub(crate) fn next<'a>(&mut self, candidates: &'a [DeliveryRecord], now: Timestamp) -> Option<&'a DeliveryRecord> {
+        let is_due = |one: &DeliveryRecord| one.next_attempt_at <= now;
+        // If none is fresh, the trouble may be the same for all.
+        let is_retry = candidates.iter().all(|one| one.attempts > 0) && candidates.iter().any(is_due);
+        let failed = candidates.iter().position(|one| Some(one.id) == self.failed);
+        let next = candidates[failed.map_or(0, |index| index + 1)..]
+            .iter()
+            // Each attempt of a labelled one may add a copy.
+            .find(|one| is_due(one) || self.is_hurried || (is_retry && !one.labelled));
+        if next.is_some() {
+            return next;
+        }
+        *self = Self::default();
+        candidates.iter().find(|one| is_due(one))
+    }
+}
