@@ -244,6 +244,12 @@ impl Attempts {
                 let action = as_send(&delivery.action);
                 (not_sent, DeliveryChange { action, ..again(Duration::ZERO) })
             }
+            DeliveryError::ReplyGone(_) => {
+                let action = without_reply(&delivery.action);
+                // A draft goes on as well: the next one would reply to the same message.
+                let events = if delivery.is_draft() { Vec::new() } else { not_sent };
+                (events, DeliveryChange { action, ..again(Duration::ZERO) })
+            }
             DeliveryError::NotSent { detail, .. } if is_spent => (expired(detail), in_state(given_up)),
             DeliveryError::NotSent { retry_after, .. } => {
                 (not_sent, again(retry::pause(delivery.attempts).max(retry_after.unwrap_or_default())))
@@ -331,6 +337,7 @@ fn reclassify(delivery: &DeliveryRecord, error: DeliveryError, is_spent: bool) -
         DeliveryError::Gone(reason) if !matches!(delivery.action, Action::Edit { .. }) => {
             DeliveryError::Refused(reason)
         }
+        DeliveryError::ReplyGone(reason) if without_reply(&delivery.action).is_none() => DeliveryError::Refused(reason),
         DeliveryError::Moved { chat } if *delivery.conversation.chat == *chat => {
             DeliveryError::NotSent { retry_after: None, detail: format!("moved to the id it has: {chat}") }
         }
@@ -360,6 +367,14 @@ fn as_send(action: &Action) -> Option<Action> {
         Action::Edit { content, reply_to, .. } => {
             Some(Action::Send { content: content.clone(), reply_to: reply_to.clone() })
         }
+        _ => None,
+    }
+}
+
+/// A message without its reply, for when the message to reply to no longer exists. `None` if it is no reply.
+fn without_reply(action: &Action) -> Option<Action> {
+    match action {
+        Action::Send { content, reply_to: Some(_) } => Some(Action::Send { content: content.clone(), reply_to: None }),
         _ => None,
     }
 }

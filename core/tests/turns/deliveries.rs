@@ -226,6 +226,27 @@ async fn an_idempotent_platform_is_asked_again_without_a_label() {
     gateway.at_rest().await;
 }
 
+/// L3. An answer to a deleted message goes out at once, without the reply.
+#[tokio::test]
+async fn an_answer_to_a_deleted_message_goes_out_without_the_reply() {
+    let gateway = TestGateway::with(Script::replies("done").taking(secs(5))).await;
+    let event = said(&chat("ada"), "hello");
+    gateway.platform.delete_message(event.message_id.as_deref().expect("an id"));
+
+    let turn = gateway.receives(event).await;
+    gateway.advance(secs(5)).await;
+
+    let posts = gateway.platform.posts(&chat("ada"));
+    assert_eq!(
+        posts.iter().map(|post| (&*post.text, &post.to, post.labelled)).collect::<Vec<_>>(),
+        [("done", &None, false)]
+    );
+    let results: Vec<_> =
+        gateway.dossier(turn).await.attempts.into_iter().filter_map(|attempt| attempt.result).collect();
+    assert_eq!(results, ["reply_gone", "delivered"]);
+    gateway.at_rest().await;
+}
+
 /// Edits are idempotent on every platform.
 #[tokio::test]
 async fn a_lost_edit_is_made_again_without_a_label() {

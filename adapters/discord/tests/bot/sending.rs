@@ -124,6 +124,30 @@ async fn a_message_that_is_deleted_is_answered_all_the_same() {
     gateway.stop().await;
 }
 
+/// L3. A server that does not know `fail_if_not_exists`, such as Spacebar.
+#[rstest]
+#[case(404, 10008, "Unknown Message")]
+#[case(404, 404, "Message could not be found")]
+#[tokio::test]
+async fn an_answer_to_a_deleted_message_is_sent_without_the_reply(
+    #[case] status: u16,
+    #[case] code: u32,
+    #[case] message: &str,
+) {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    let fault = Fault::on("POST", "/channels/*/messages").refused(status, code, message);
+    server.fault(fault.saying("fail_if_not_exists").always()).await;
+
+    ada.mentions(&general, "say it").await;
+
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["it"]);
+    assert_eq!(server.visible(&general).await.pop().expect("an answer").reply_to, None);
+    gateway.stop().await;
+}
+
 #[tokio::test]
 async fn nobody_is_called_by_an_answer() {
     let server = DiscordServer::start().await;
