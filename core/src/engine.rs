@@ -14,11 +14,17 @@ use crate::{
     intake::{accept::Acceptor, event_router::EventRouter},
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     lifecycle::Lifecycle,
-    model::{agent::AgentName, conversation::ChannelId, ids::OwnerId, settings::Settings},
+    model::{
+        agent::AgentName,
+        conversation::ChannelId,
+        ids::{DeliveryId, OwnerId},
+        settings::Settings,
+    },
     outbox::{
         attempts::Attempts,
         caller::Caller,
         calls::Calls,
+        dead_letters::{DeadLetters, Retry},
         dispatcher::Dispatcher,
         ephemerals::{leftovers::Leftovers, show::Ephemerals, text::Drafts, tidy::Tidier},
         gate::RateGate,
@@ -61,6 +67,7 @@ pub struct Engine {
     channels: Arc<Channels>,
     inlet: Arc<dyn Inlet>,
     hub: Arc<Hub>,
+    dead_letters: Arc<DeadLetters>,
     lifecycle: Lifecycle,
 }
 
@@ -181,6 +188,13 @@ impl Engine {
             settings: Arc::clone(&settings),
             clock: Arc::clone(&clock),
         });
+        let dead_letters = Arc::new(DeadLetters {
+            store: Arc::clone(&store),
+            ledger: Arc::clone(&ledger),
+            lanes: Arc::clone(&lanes),
+            clock: Arc::clone(&clock),
+            retrying: Mutex::default(),
+        });
         let sweep = Arc::new(Sweep {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),
@@ -210,7 +224,7 @@ impl Engine {
             health,
             lifecycle: lifecycle.clone(),
         });
-        let engine = Self { store, clock, channels, inlet, hub, lifecycle };
+        let engine = Self { store, clock, channels, inlet, hub, dead_letters, lifecycle };
 
         engine.keep("dispatcher", move || Arc::clone(&dispatcher).run());
         engine.keep("tidier", move || Arc::clone(&tidier).run());
@@ -244,6 +258,14 @@ impl Engine {
     /// Stops accepting events, gives running turns and deliveries up to `drain` to end, and leaves the rest as rows.
     pub async fn stop(&self, drain: Duration) {
         self.lifecycle.stop(drain).await;
+    }
+
+    /// Sends a dead copy of an answer again.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn retry(&self, delivery: DeliveryId) -> Result<Retry, StoreError> {
+        self.dead_letters.retry(delivery).await
     }
 
     /// The health of every channel, in the order of their ids.

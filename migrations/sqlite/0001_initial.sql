@@ -131,6 +131,7 @@ create unique index deliveries_in_order on deliveries (conversation_id, seq);
 create index deliveries_of_turn on deliveries (turn_id, claim, part);
 create index deliveries_undelivered on deliveries (conversation_id, seq) where state in ('pending', 'sending');
 create index deliveries_pending on deliveries (next_attempt_at, state, absent) where state = 'pending' and absent = 0;
+create index deliveries_dead on deliveries (id, state, is_copy) where state = 'dead' and is_copy = 1;
 create index deliveries_absent on deliveries (turn_id, absent) where absent = 1;
 
 create table attempts (

@@ -17,7 +17,7 @@ use crate::{
     ports::store::{
         Operator, Outbox, Store, StoreError, Turns,
         accept::{CursorMove, NewEvent, Stored},
-        list::{TurnFilter, TurnSummary},
+        list::{DeadLetterFilter, TurnFilter, TurnSummary},
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn},
         transition::{Commit, Transition},
     },
@@ -178,6 +178,10 @@ impl<L: Layer> Outbox for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.deliveries(turn)).await
     }
+    async fn delivery(&self, delivery: DeliveryId) -> Result<Option<DeliveryRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.delivery(delivery)).await
+    }
     async fn last_attempt(&self, delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.last_attempt(delivery)).await
@@ -197,6 +201,10 @@ impl<L: Layer> Operator for Layered<L> {
     async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.list_turns(filter)).await
+    }
+    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.dead_letters(filter)).await
     }
     async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -302,6 +310,9 @@ impl Outbox for NullStore {
     async fn deliveries(&self, _turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {
         Ok(Vec::new())
     }
+    async fn delivery(&self, _delivery: DeliveryId) -> Result<Option<DeliveryRecord>, StoreError> {
+        Ok(None)
+    }
     async fn last_attempt(&self, _delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
         Ok(None)
     }
@@ -316,6 +327,9 @@ impl Outbox for NullStore {
 #[async_trait]
 impl Operator for NullStore {
     async fn list_turns(&self, _filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn dead_letters(&self, _filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError> {
         Ok(Vec::new())
     }
     async fn dossier(&self, _turn: TurnId) -> Result<Option<Dossier>, StoreError> {

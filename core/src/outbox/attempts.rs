@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::{Draft, Event, ObligationState, OnUnknown, Settlement, SignalKind, Timestamp};
+use tracing::error;
 
 use super::retry;
 use crate::{
@@ -186,6 +187,7 @@ impl Attempts {
             },
             Err(error) => self.handle_failure(delivery, error, at, is_spent).await?,
         };
+        let dead_copy = change.error.clone().filter(|_| delivery.is_copy && change.state == DeliveryState::Dead);
         let ended_badly = matches!(events.last(), Some(Event::Refused { .. } | Event::Expired { .. }));
         let trigger = Trigger::AttemptEnded(Box::new(AttemptEnded {
             delivery: delivery.clone(),
@@ -196,7 +198,13 @@ impl Attempts {
             is_idempotent: self.is_idempotent(delivery),
         }));
         if delivery.is_copy || events.is_empty() {
-            return self.ledger.record(trigger).await;
+            self.ledger.record(trigger).await?;
+            if let Some(reason) = dead_copy {
+                let channel = &delivery.conversation.channel;
+                error!(delivery = %delivery.id, turn = %delivery.turn, %channel, reason, "a copy of an answer is undeliverable");
+                metrics::counter!("rejoinder_dead_callbacks_total", "channel" => channel.to_string()).increment(1);
+            }
+            return Ok(());
         }
         let mut turn = self.ledger.turn(delivery.turn).await?;
         self.ledger.decide_on(&mut turn, events, trigger).await.map(drop)

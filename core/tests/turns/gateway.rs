@@ -11,8 +11,8 @@ use std::{
 
 use rejoinder_core::{
     Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
-    ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, OwnerId, Parts, Policies, Policy, Question, Rung,
-    Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
+    ConversationRef, DeliveryId, Directed, Engine, InboundEvent, Intake, Ladder, OwnerId, Parts, Policies, Policy,
+    Question, Retry, Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -372,6 +372,11 @@ impl TestGateway {
 
     pub(crate) fn intake(&self) -> Intake {
         self.engine.as_ref().expect("it runs").intake(&main_channel())
+    }
+
+    /// Asks for another try of a dead letter.
+    pub(crate) async fn retry(&self, delivery: DeliveryId) -> Retry {
+        self.engine.as_ref().expect("it runs").retry(delivery).await.expect("the store works")
     }
 
     /// Accepts an event as a turn, and waits until the gateway is idle.

@@ -81,7 +81,8 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool) -> Result<Backlog, Sto
         (select count(*) from obligations where work = 'waiting' and absent = 0) as waiting,
         (select count(*) from deliveries where state = 'pending' and absent = 0) as pending,
         (select count(*) from obligations where absent = 1) as absent,
-        (select count(*) from obligations where state = 'undeliverable') as undeliverable";
+        (select count(*) from obligations where state = 'undeliverable') as undeliverable,
+        (select count(*) from deliveries where state = 'dead' and is_copy = 1) as dead_copies";
     let row = sqlx::query(sql).fetch_one(pool).await.map_err(store_error)?;
     let count = |column| row.value::<i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
     Ok(Backlog {
@@ -90,6 +91,7 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool) -> Result<Backlog, Sto
         pending_deliveries: count("pending")?,
         absent: count("absent")?,
         undeliverable: count("undeliverable")?,
+        dead_copies: count("dead_copies")?,
     })
 }
 

@@ -13,7 +13,9 @@ use sqlx::SqlitePool;
 use super::error::store_error;
 
 pub(super) use conversations::{address, conversation};
-pub(super) use deliveries::{attempts_left, blocked, deliverable, deliveries, last_attempt, next_delivery};
+pub(super) use deliveries::{
+    attempts_left, blocked, dead_letters, deliverable, deliveries, find_delivery, last_attempt, next_delivery,
+};
 pub(super) use lists::{backlog, list};
 pub(super) use turns::{dossier, due, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting};
 pub(super) use views::{view, views};
