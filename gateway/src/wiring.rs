@@ -170,6 +170,7 @@ impl Wiring<'_> {
             max_concurrent_turns: routing.max_concurrent_turns as usize,
             delivery_lifetime: outbox.lifetime,
             min_attempts: outbox.min_attempts,
+            max_parts: outbox.max_parts as usize,
         }
     }
 

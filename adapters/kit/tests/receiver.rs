@@ -41,6 +41,7 @@ async fn gateway(rejection: Rejection) -> (Engine, Arc<dyn Store>, TempDir) {
             max_concurrent_turns: 1,
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
+            max_parts: 8,
         },
     };
     (Engine::start(parts).await.expect("an empty store can be read"), store, directory)

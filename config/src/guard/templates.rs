@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 17] = [
+pub const TEMPLATES: [&str; 19] = [
     "silent",
     "failed",
     "late",
@@ -35,6 +35,8 @@ pub const TEMPLATES: [&str; 17] = [
     "stranger",
     "resent",
     "cut_off",
+    "in_file",
+    "cut_long",
     "file_not_sent",
 ];
 

@@ -33,6 +33,8 @@ pub(crate) const DEFERRAL: &str = "Still working on this.";
 pub(crate) const SILENT: &str = "I have nothing to say to that.";
 pub(crate) const FAILED: &str = "Sorry, I could not finish that.";
 pub(crate) const CUT_OFF: &str = "The rest of this answer could not be sent.";
+pub(crate) const IN_FILE: &str = "The whole answer is in this file.";
+pub(crate) const CUT_LONG: &str = "The answer is longer than fits here.";
 pub(crate) const LATE: &str = "Sorry, that took too long.";
 
 /// How many yields without progress mean that the gateway is idle.
@@ -73,6 +75,8 @@ fn templates() -> Templates {
         ("silent", SILENT),
         ("failed", FAILED),
         ("cut_off", CUT_OFF),
+        ("in_file", IN_FILE),
+        ("cut_long", CUT_LONG),
         ("late", LATE),
         ("cancelled", "Stopped."),
         ("nothing_to_cancel", "There is nothing to stop."),
@@ -258,6 +262,7 @@ impl TestGateway {
             max_concurrent_turns: setup.slots,
             delivery_lifetime: setup.delivery_lifetime,
             min_attempts: 3,
+            max_parts: 4,
         };
         let agents = setup.agents.into_iter().map(|(name, make)| (name, Arc::new(make(Arc::clone(&shared))))).collect();
         let mut gateway = Self {

@@ -60,5 +60,6 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         max_concurrent_turns: 64,
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,
+        max_parts: 8,
     }
 }

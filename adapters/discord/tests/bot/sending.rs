@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_core::ChannelAdapter;
+use rejoinder_core::{ChannelAdapter, ConversationRef, conformance::channel::answer_file};
 use rejoinder_discord::DiscordSection;
 use rejoinder_discord_server::{DiscordServer, Fault, Scope};
 use rstest::rstest;
@@ -271,6 +271,23 @@ async fn a_file_is_sent_and_one_that_is_not_ours_is_a_link() {
     let ours: Vec<_> = visible.iter().filter(|message| message.ours).collect();
     assert_eq!(ours[1].attachments.iter().map(|it| (it.name.as_str(), it.size)).collect::<Vec<_>>(), [("cat.txt", 4)]);
     assert_eq!(ours[3].content, "📎 [cat.txt](https://example.org/cat.txt)");
+    gateway.stop().await;
+}
+
+/// K7. An answer that is too long follows as a file, with a word about it.
+#[tokio::test]
+async fn a_file_of_the_gateways_own_has_its_words() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let gateway = Gateway::connected(&server).await;
+    let conversation = ConversationRef::new(gateway.adapter.channel().clone(), general.id());
+
+    let sent = gateway.adapter.deliver(&answer_file(&conversation, "# All of it").build()).await;
+
+    sent.expect("it is sent");
+    let message = server.visible(&general).await.pop().expect("a message");
+    let files: Vec<_> = message.attachments.iter().map(|file| (file.name.as_str(), file.size)).collect();
+    assert_eq!((message.content.as_str(), files), ("It is in this file.", vec![("answer.md", 11)]));
     gateway.stop().await;
 }
 

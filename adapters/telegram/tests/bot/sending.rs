@@ -1,9 +1,9 @@
 //! Messages as people see them.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rejoinder_core::{Attachment, ChannelAdapter, FetchError};
+use rejoinder_core::{Attachment, ChannelAdapter, ConversationRef, FetchError, conformance::channel::answer_file};
 use rejoinder_telegram::{Streaming, TelegramSection};
-use rejoinder_telegram_double::{ApiError, Fault, TelegramDouble, VisibleMessage};
+use rejoinder_telegram_double::{ApiError, Fault, TelegramDouble};
 use rstest::rstest;
 
 use crate::support::{Gateway, LABEL, SILENT, bot, options};
@@ -202,6 +202,21 @@ async fn a_file_of_the_answers_own_is_uploaded() {
     ada.hears("Here it is.").await;
     assert_eq!(telegram.inspect(|view| view.file(ada.id(), photo.id)).as_deref(), Some(&b"a whole cat"[..]));
     gateway.stop().await;
+}
+
+/// K7. An answer that is too long follows as a file, with a word about it.
+#[tokio::test]
+async fn a_file_of_the_gateways_own_has_its_words() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let bot = bot(options(&telegram));
+    let conversation = ConversationRef::new(bot.channel().clone(), &ada.id().to_string());
+
+    bot.deliver(&answer_file(&conversation, "# All of it").build()).await.expect("it is sent");
+
+    let file = ada.finds("the file", |message| message.media.as_deref() == Some("document")).await;
+    assert_eq!(file.text, "It is in this file.");
+    assert_eq!(telegram.inspect(|view| view.file(ada.id(), file.id)).as_deref(), Some(&b"# All of it"[..]));
 }
 
 #[tokio::test]

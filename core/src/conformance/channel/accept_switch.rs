@@ -47,6 +47,7 @@ pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) 
             max_concurrent_turns: 1,
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
+            max_parts: 8,
         },
     };
     Engine::start(parts).await.expect("the engine starts on an empty store")
