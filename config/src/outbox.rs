@@ -1,4 +1,4 @@
-//! `[outbox]`: how long deliveries are retried.
+//! `[outbox]`: how long deliveries are retried, and into how many messages an answer is split.
 
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ pub struct Outbox {
     pub lifetime: Duration,
     #[serde(deserialize_with = "number::between::<_, 1, 1000>")]
     pub min_attempts: u32,
+    #[serde(deserialize_with = "number::between::<_, 1, 100>")]
+    pub max_parts: u32,
 }
 
 impl Section for Outbox {}

@@ -15,11 +15,17 @@ use crate::{
     intake::{accept::Acceptor, event_router::EventRouter},
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     lifecycle::Lifecycle,
-    model::{agent::AgentName, conversation::ChannelId, ids::OwnerId, settings::Settings},
+    model::{
+        agent::AgentName,
+        conversation::ChannelId,
+        ids::{DeliveryId, OwnerId},
+        settings::Settings,
+    },
     outbox::{
         attempts::Attempts,
         caller::Caller,
         calls::Calls,
+        dead_letters::{DeadLetters, Retry},
         dispatcher::Dispatcher,
         ephemerals::{leftovers::Leftovers, show::Ephemerals, text::Drafts, tidy::Tidier},
         gate::RateGate,
@@ -64,6 +70,7 @@ pub struct Engine {
     inlet: Arc<dyn Inlet>,
     hub: Arc<Hub>,
     caller: Arc<Caller>,
+    dead_letters: Arc<DeadLetters>,
     lifecycle: Lifecycle,
 }
 
@@ -187,6 +194,13 @@ impl Engine {
             settings: Arc::clone(&settings),
             clock: Arc::clone(&clock),
         });
+        let dead_letters = Arc::new(DeadLetters {
+            store: Arc::clone(&store),
+            ledger: Arc::clone(&ledger),
+            lanes: Arc::clone(&lanes),
+            clock: Arc::clone(&clock),
+            retrying: Mutex::default(),
+        });
         let sweep = Arc::new(Sweep {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),
@@ -219,7 +233,7 @@ impl Engine {
             health,
             lifecycle: lifecycle.clone(),
         });
-        let engine = Self { store, clock, channels, inlet, hub, caller, lifecycle };
+        let engine = Self { store, clock, channels, inlet, hub, caller, dead_letters, lifecycle };
 
         engine.keep("dispatcher", move || Arc::clone(&dispatcher).run());
         engine.keep("tidier", move || Arc::clone(&tidier).run());
@@ -253,6 +267,14 @@ impl Engine {
     /// Stops accepting events, gives running turns and deliveries up to `drain` to end, and leaves the rest as rows.
     pub async fn stop(&self, drain: Duration) {
         self.lifecycle.stop(drain).await;
+    }
+
+    /// Sends a dead copy of an answer again.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn retry(&self, delivery: DeliveryId) -> Result<Retry, StoreError> {
+        self.dead_letters.retry(delivery).await
     }
 
     /// The health of every channel, in the order of their ids.

@@ -52,7 +52,7 @@ pub mod store {
         ports::store::{
             Operator, Outbox, Store, StoreError, Turns,
             accept::{CursorMove, NewEvent, NewTurn, Stored},
-            list::{TurnFilter, TurnListState, TurnSummary},
+            list::{DeadLetterFilter, TurnFilter, TurnListState, TurnSummary},
             record::{
                 AMBIENT_LAG, AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, Dossier, PERSON_STEP,
                 RunRecord, WaitingTurn,
@@ -83,6 +83,7 @@ pub use model::{
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };
+pub use outbox::dead_letters::Retry;
 pub use pauses::Backoff;
 pub use ports::{
     agent::{AgentError, AgentRuntime, RunEvent, RunEvents, SendResult},

@@ -4,6 +4,8 @@
 //! failed) or 2 (wrong arguments, or an invalid configuration).
 
 mod config;
+mod database;
+mod dead_letters;
 mod doctor;
 mod init;
 mod run;
@@ -47,6 +49,7 @@ Examples:
   rejoinder config check                    check the configuration
   rejoinder turns list --state overdue      list the turns that are late
   rejoinder turns explain 0199a1            say why a turn ended as it did
+  rejoinder dead-letters list               list the callbacks that were given up
 
 Environment:
   REJOINDER_CONFIG, REJOINDER_DATA          the same as --config and --data
@@ -115,6 +118,9 @@ enum Command {
     /// Inspect turns: what was owed, what was tried, how they ended
     #[command(subcommand)]
     Turns(turns::TurnsCommand),
+    /// List the callbacks of hooks that were given up, and send them again
+    #[command(subcommand)]
+    DeadLetters(dead_letters::DeadLettersCommand),
 }
 
 /// Runs the command that the process's arguments name.
@@ -142,6 +148,7 @@ impl Cli {
             Command::Doctor(doctor) => in_one_thread(doctor.perform(global)),
             Command::Config(command) => command.perform(global),
             Command::Turns(command) => in_one_thread(command.perform(global)),
+            Command::DeadLetters(command) => in_one_thread(command.perform(global)),
         }
     }
 }
@@ -236,6 +243,8 @@ mod tests {
     #[case(&["turns", "show"])]
     #[case(&["turns", "list", "--state", "lost"])]
     #[case(&["turns", "list", "--limit", "0"])]
+    #[case(&["dead-letters", "retry"])]
+    #[case(&["dead-letters", "retry", "0199a1"])]
     #[case(&["init", "--agent", "openai", "--model", "m"])]
     fn a_wrong_call_is_exit_code_2(#[case] arguments: &[&str]) {
         let error = Cli::try_parse_from(std::iter::once(&"rejoinder").chain(arguments)).unwrap_err();

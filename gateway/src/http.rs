@@ -6,6 +6,7 @@
 mod access;
 mod agents;
 mod channels;
+mod dead_letters;
 mod error;
 mod health;
 mod openapi;
@@ -21,7 +22,7 @@ use axum::{
     http::{HeaderValue, header},
     middleware::{self, Next},
     response::{IntoResponse, Redirect, Response},
-    routing::get,
+    routing::{get, post},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_core::{Engine, SharedClock, Store, Timestamp};
@@ -30,6 +31,7 @@ use self::{access::Access, error::ApiError, health::StoreProbe};
 use crate::wiring::{AgentInfo, Parts};
 
 pub(crate) use self::{
+    dead_letters::page as dead_letters_page,
     health::{ALIVE, Readiness},
     places::Bounds,
     serve::accept,
@@ -82,6 +84,8 @@ pub(crate) fn router(app: App, front_page: Option<&'static str>, channel_routes:
         .route("/turns", get(turns::list))
         .route("/turns/{id}", get(turns::show))
         .route("/turns/{id}/explain", get(turns::explain))
+        .route("/dead-letters", get(dead_letters::list))
+        .route("/dead-letters/{id}/retry", post(dead_letters::retry))
         .route("/channels", get(channels::list))
         .route("/agents", get(agents::list))
         .fallback(not_found)

@@ -51,6 +51,7 @@ fn describe() {
         "Turns settled, by channel, signal and cause of the fallback"
     );
     describe_counter!("rejoinder_dead_letters_total", Unit::Count, "Turns given up as undeliverable, by channel");
+    describe_counter!("rejoinder_dead_callbacks_total", Unit::Count, "Callbacks of hooks given up, by channel");
     describe_counter!("rejoinder_attempts_total", Unit::Count, "Delivery attempts, by channel and result");
     describe_histogram!("rejoinder_attempt_seconds", Unit::Seconds, "Duration of delivery attempts, by channel");
     describe_histogram!("rejoinder_run_seconds", Unit::Seconds, "Duration of agent runs, by agent and how they ended");
@@ -98,8 +99,16 @@ impl GaugeValues {
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no store holds 2^52 turns")]
     fn set(&self) {
         if let Some(backlog) = self.backlog {
-            let Backlog { open, overdue, waiting, pending_deliveries, parked_deliveries, absent, undeliverable } =
-                backlog;
+            let Backlog {
+                open,
+                overdue,
+                waiting,
+                pending_deliveries,
+                parked_deliveries,
+                absent,
+                undeliverable,
+                dead_copies,
+            } = backlog;
             describe_gauge!("rejoinder_open_turns", Unit::Count, "Turns that are owed an answer and are not settled");
             gauge!("rejoinder_open_turns").set(open as f64);
             describe_gauge!(
@@ -122,6 +131,8 @@ impl GaugeValues {
             gauge!("rejoinder_absent_turns").set(absent as f64);
             describe_gauge!("rejoinder_undeliverable_turns", Unit::Count, "Turns that are dead letters");
             gauge!("rejoinder_undeliverable_turns").set(undeliverable as f64);
+            describe_gauge!("rejoinder_dead_callbacks", Unit::Count, "Callbacks of hooks that are dead letters");
+            gauge!("rejoinder_dead_callbacks").set(dead_copies as f64);
         }
         describe_counter!(
             "rejoinder_log_lines_dropped_total",

@@ -125,6 +125,45 @@ impl From<TurnSummary> for TurnItem {
     }
 }
 
+/// A page of dead letters, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeadLetterList {
+    pub(crate) items: Vec<DeadLetterItem>,
+    /// The value of `before` for the next page; null on the last page.
+    #[schema(format = "uuid")]
+    pub(crate) next: Option<String>,
+}
+
+/// A callback that was given up. Its text is in its turn.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeadLetterItem {
+    #[schema(format = "uuid")]
+    pub(crate) delivery_id: String,
+    #[schema(format = "uuid")]
+    pub(crate) turn_id: String,
+    /// The channel, for example `webhook.tickets`.
+    pub(crate) channel: String,
+    #[schema(format = DateTime)]
+    pub(crate) created_at: String,
+    /// How many times it was tried since it was created or last sent again.
+    pub(crate) attempts: u32,
+    /// The last error.
+    pub(crate) error: Option<String>,
+}
+
+impl From<&DeliveryRecord> for DeadLetterItem {
+    fn from(delivery: &DeliveryRecord) -> Self {
+        Self {
+            delivery_id: delivery.id.to_string(),
+            turn_id: delivery.turn.to_string(),
+            channel: delivery.conversation.channel.to_string(),
+            created_at: rfc3339(delivery.created_at),
+            attempts: delivery.attempts,
+            error: delivery.error.clone(),
+        }
+    }
+}
+
 /// Everything about a turn.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TurnDetail {

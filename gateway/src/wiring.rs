@@ -58,6 +58,9 @@ pub(crate) struct Parts {
     pub(crate) drain: Duration,
 }
 
+/// The file in the data directory with the generated admin token.
+pub(crate) const ADMIN_TOKEN_FILE: &str = "admin-token";
+
 pub(crate) fn listen(config: &Config) -> SocketAddr {
     config.server.listen
 }
@@ -94,7 +97,7 @@ impl Wiring<'_> {
     fn parts(&self) -> Result<Parts, WiringError> {
         let built = platforms::all().map(|platform| platform.build(self.0)).collect::<Result<Vec<_>, _>>()?;
         let (agents, agent_infos) = self.agents()?;
-        let (admin_token, admin_token_source) = self.0.token(&self.0.config.admin.token, "admin-token")?;
+        let (admin_token, admin_token_source) = self.0.token(&self.0.config.admin.token, ADMIN_TOKEN_FILE)?;
         let server = &self.0.config.server;
         let mut parts = Parts {
             settings: self.settings(),
@@ -171,6 +174,7 @@ impl Wiring<'_> {
                 .collect(),
             delivery_lifetime: outbox.lifetime,
             min_attempts: outbox.min_attempts,
+            max_parts: outbox.max_parts as usize,
         }
     }
 

@@ -40,6 +40,9 @@ pub(crate) enum ApiError {
     /// The server answered 429.
     #[error("{}", .0.why)]
     Limited(Limit),
+    /// The message to reply to cannot be replied to.
+    #[error("{0}")]
+    ReplyGone(Refusal),
     /// The server responded with another error.
     #[error("{0}")]
     Refused(Refusal),
@@ -84,9 +87,10 @@ impl Refusal {
         )
     }
 
-    /// The message to reply to cannot be replied to.
+    /// The message to reply to cannot be replied to. Spacebar answers 404 without a code of its own.
     pub(crate) fn is_about_reply(&self) -> bool {
-        self.code == code::REPLY_NEEDS_HISTORY
+        matches!(self.code, code::REPLY_NEEDS_HISTORY | code::UNKNOWN_MESSAGE)
+            || (self.status == 404 && self.message == "Message could not be found")
             || (self.code == code::INVALID_FORM && self.details.contains("message_reference"))
     }
 
@@ -125,7 +129,7 @@ impl ApiError {
     pub(crate) const fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
-            Self::NotWritten(_) | Self::NoAnswer(_) | Self::Held(_) | Self::Limited(_) => None,
+            Self::NotWritten(_) | Self::NoAnswer(_) | Self::Held(_) | Self::Limited(_) | Self::ReplyGone(_) => None,
         }
     }
 
@@ -133,13 +137,16 @@ impl ApiError {
     pub(crate) const fn pause(&self) -> Option<Duration> {
         match self {
             Self::Held(limit) | Self::Limited(limit) => Some(limit.retry_after),
-            Self::NotWritten(_) | Self::NoAnswer(_) | Self::Refused(_) => None,
+            Self::NotWritten(_) | Self::NoAnswer(_) | Self::ReplyGone(_) | Self::Refused(_) => None,
         }
     }
 
     /// Whether the error is transient.
     pub(crate) fn is_transient(&self) -> bool {
-        self.refusal().is_none_or(|refusal| refusal.status >= 500)
+        match self {
+            Self::NotWritten(_) | Self::NoAnswer(_) | Self::Held(_) | Self::Limited(_) => true,
+            Self::ReplyGone(refusal) | Self::Refused(refusal) => refusal.status >= 500,
+        }
     }
 }
 
@@ -151,6 +158,7 @@ impl From<ApiError> for DeliveryError {
             ApiError::Held(limit) | ApiError::Limited(limit) => {
                 Self::Limited { retry_after: limit.retry_after, scope: limit.scope, detail: limit.why }
             }
+            ApiError::ReplyGone(refusal) => Self::ReplyGone(refusal.to_string()),
             ApiError::Refused(refusal) if refusal.is_about_token() => Self::Unauthorized(refusal.to_string()),
             // The server may have done it before it failed.
             ApiError::Refused(refusal) if refusal.status >= 500 => Self::Unknown(refusal.to_string()),
@@ -182,6 +190,17 @@ mod tests {
     #[case(502, 0, "unknown")]
     fn a_refusal_is_named_by_what_to_do_next(#[case] status: u16, #[case] code: u64, #[case] name: &str) {
         assert_eq!(refused(status, code).as_str(), name);
+    }
+
+    #[test]
+    fn a_reply_that_is_refused_is_told_from_other_invalid_forms() {
+        let about = |details: &str| {
+            let details = details.to_owned();
+            Refusal { code: code::INVALID_FORM, details, ..Refusal::of(400, String::new()) }.is_about_reply()
+        };
+
+        assert!(about(r#" {"message_reference":{"_errors":[{"code":"REPLIES_UNKNOWN_MESSAGE"}]}}"#));
+        assert!(!about(r#" {"content":{"_errors":[{"code":"BASE_TYPE_MAX_LENGTH"}]}}"#));
     }
 
     #[test]

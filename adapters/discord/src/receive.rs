@@ -8,6 +8,7 @@ use rejoinder_core::{Accepted, Backoff, ChatKind, InboundEvent};
 use rejoinder_kit::{Receiver, ShuttingDown};
 use tokio::sync::mpsc;
 
+use self::backfill::{Backfill, Page};
 use crate::{
     Discord,
     check::Identity,
@@ -26,6 +27,14 @@ const BATCH: usize = 100;
 
 /// How often an unknown channel is requested before it is treated as not being a thread.
 const MAX_FETCHES: u32 = 4;
+
+/// What happens next in the main queue.
+enum Next {
+    /// This many events arrived; none if the queue is closed.
+    Events(usize),
+    /// A page of missed messages was read.
+    Page(Page),
+}
 
 /// The problem that is reported for messages without text.
 const HIDDEN: &str = "messages in servers arrive without their text: the MESSAGE CONTENT INTENT is not switched on for the \
@@ -64,7 +73,7 @@ impl Discord {
     }
 }
 
-/// Stores the events of the main queue, and reads missed messages.
+/// Stores the events of the main queue, and missed messages.
 pub(crate) struct EventStorer<'a> {
     pub(crate) discord: &'a Discord,
     pub(crate) receiver: Receiver<'a>,
@@ -72,12 +81,13 @@ pub(crate) struct EventStorer<'a> {
     pub(crate) position: Position,
     pub(crate) known_chats: KnownChats,
     pub(crate) stored: Arc<StoredSeq>,
+    backfill: Backfill<'a>,
     /// Events that were read but not stored yet.
     waiting: Vec<ReadEvent>,
 }
 
 impl<'a> EventStorer<'a> {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         discord: &'a Discord,
         receiver: Receiver<'a>,
         me: Identity,
@@ -85,7 +95,8 @@ impl<'a> EventStorer<'a> {
         known_chats: KnownChats,
         stored: Arc<StoredSeq>,
     ) -> Self {
-        Self { discord, receiver, me, position, known_chats, stored, waiting: Vec::new() }
+        let (backfill, waiting) = (Backfill::new(discord), Vec::new());
+        Self { discord, receiver, me, position, known_chats, stored, backfill, waiting }
     }
 
     /// Stores the events of the queue, until the run ends or the queue is closed.
@@ -93,13 +104,25 @@ impl<'a> EventStorer<'a> {
         // Reads what an earlier run missed and did not finish reading. A resumed session delivers what is newer.
         self.fill_direct().await?;
         let mut dispatches = Vec::with_capacity(BATCH);
-        while self.receiver.until_shutdown(queue.recv_many(&mut dispatches, BATCH)).await? > 0 {
-            for dispatch in dispatches.drain(..) {
-                self.handle(dispatch).await?;
+        loop {
+            let backfill = &mut self.backfill;
+            let next = async {
+                tokio::select! {
+                    count = queue.recv_many(&mut dispatches, BATCH) => Next::Events(count),
+                    page = backfill.next() => Next::Page(page),
+                }
+            };
+            match self.receiver.until_shutdown(next).await? {
+                Next::Events(0) => return Ok(()),
+                Next::Events(_) => {
+                    for dispatch in dispatches.drain(..) {
+                        self.handle(dispatch).await?;
+                    }
+                    self.flush().await?;
+                }
+                Next::Page(page) => self.handle_page(page).await?,
             }
-            self.flush().await?;
         }
-        Ok(())
     }
 
     async fn handle(&mut self, dispatch: Dispatch) -> Result<(), ShuttingDown> {
@@ -108,7 +131,11 @@ impl<'a> EventStorer<'a> {
             "GUILD_CREATE" => self.handle_server(&dispatch).await?,
             "MESSAGE_CREATE" | "MESSAGE_UPDATE" => {
                 self.fetch_unknown_channels(&dispatch.data).await?;
-                self.read_event(&dispatch);
+                if self.is_held(&dispatch.data) {
+                    self.position.mark_handled(&dispatch);
+                } else {
+                    self.read_event(&dispatch);
+                }
             }
             "INTERACTION_CREATE" => self.wait_until_stored(dispatch).await?,
             "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" => self.read_event(&dispatch),
@@ -135,6 +162,11 @@ impl<'a> EventStorer<'a> {
             self.position.mark_handled_to(&dispatch.session, dispatch.seq);
         }
         Ok(())
+    }
+
+    /// Whether a message is in a channel with missed messages: it is read back after them.
+    fn is_held(&mut self, data: &str) -> bool {
+        serde_json::from_str::<Message>(data).is_ok_and(|message| self.backfill.holds(message.channel_id))
     }
 
     fn read_event(&mut self, dispatch: &Dispatch) {
@@ -178,19 +210,18 @@ impl<'a> EventStorer<'a> {
         self.fill_direct().await
     }
 
-    /// Reads missed messages in direct chats.
+    /// Has missed messages in direct chats read.
     async fn fill_direct(&mut self) -> Result<(), ShuttingDown> {
         let Some(from) = self.position.gap(DIRECT) else { return Ok(()) };
         self.flush().await?;
         for channel in self.known_chats.direct() {
             self.discord.directory.learn_direct(channel);
-            self.fill(channel, from).await?;
+            self.backfill.add(DIRECT, channel, from);
         }
-        self.position.close_gap(DIRECT);
-        self.store_position().await
+        self.close_gap_if_read(DIRECT).await
     }
 
-    /// Handles a server that becomes available: learns its channels and reads missed messages.
+    /// Handles a server that becomes available: learns its channels and has missed messages read.
     async fn handle_server(&mut self, dispatch: &Dispatch) -> Result<(), ShuttingDown> {
         let guild = match serde_json::from_str::<Guild<'_>>(&dispatch.data) {
             Ok(guild) if !guild.unavailable => guild,
@@ -215,10 +246,10 @@ impl<'a> EventStorer<'a> {
             let from = if is_new { gap.max(joined.unwrap_or_default()) } else { gap };
             for latest in latest {
                 if latest.message.is_none_or(|message| message > from) {
-                    self.fill(latest.channel, from).await?;
+                    self.backfill.add(&name, latest.channel, from);
                 }
             }
-            self.position.close_gap(&name);
+            self.close_gap_if_read(&name).await?;
         }
         if is_new {
             self.known_chats.add_server(id);

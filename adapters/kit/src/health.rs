@@ -7,6 +7,9 @@ use std::{
 
 use rejoinder_core::{ChannelHealth, DeliveryError, Receipt, Timestamp};
 
+/// How many chats a notice names.
+const NAMED: usize = 5;
+
 /// The health of a channel: when inbound was last proved to work, and the problem of each part, if any.
 #[derive(Debug, Default)]
 pub struct Health(Mutex<HealthParts>);
@@ -19,6 +22,7 @@ struct HealthParts {
     storing: Option<String>,
     outbound: Option<String>,
     setup: Option<String>,
+    unread: Option<String>,
 }
 
 impl Health {
@@ -96,13 +100,26 @@ impl Health {
         self.lock().setup = None;
     }
 
+    /// Reports the chats whose missed messages cannot be read at the moment. Empty: there are none.
+    pub fn set_unread(&self, chats: &[String]) {
+        let named = chats.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = chats.len().checked_sub(NAMED).filter(|more| *more > 0);
+        let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+        self.lock().unread = (!chats.is_empty()).then(|| format!("missed messages cannot be read in {named}{more}"));
+    }
+
     /// The health that the core reads. Of several problems it names one: inbound, the store, outbound, setup, in this order.
     #[must_use]
     pub fn report(&self) -> ChannelHealth {
         let parts = self.lock();
         let problems = [&parts.inbound, &parts.storing, &parts.outbound, &parts.setup];
         let problem = problems.into_iter().flatten().next().cloned();
-        ChannelHealth { inbound_at: parts.inbound_at, stale_after: parts.stale_after, problem }
+        ChannelHealth {
+            inbound_at: parts.inbound_at,
+            stale_after: parts.stale_after,
+            problem,
+            notice: parts.unread.clone(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HealthParts> {
@@ -148,6 +165,22 @@ mod tests {
         assert_eq!(health.report().problem.as_deref(), Some("an intent"));
         health.setup_is_complete();
         assert_eq!(health.report().problem, None);
+    }
+
+    #[test]
+    fn chats_that_cannot_be_read_are_named_and_the_channel_is_live() {
+        let health = Health::default();
+        health.inbound_works(at(0));
+        let chats: Vec<_> = (1..=7).map(|number| format!("chat {number}")).collect();
+
+        health.set_unread(&chats);
+
+        let report = health.report();
+        assert!(report.is_live(at(0)));
+        let expected = "missed messages cannot be read in chat 1, chat 2, chat 3, chat 4, chat 5 and 2 more";
+        assert_eq!(report.notice.as_deref(), Some(expected));
+        health.set_unread(&[]);
+        assert_eq!(health.report().notice, None);
     }
 
     #[test]

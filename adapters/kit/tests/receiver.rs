@@ -42,6 +42,7 @@ async fn gateway(rejection: Rejection) -> (Engine, Arc<dyn Store>, TempDir) {
             agent_turns: HashMap::new(),
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
+            max_parts: 8,
         },
     };
     (Engine::start(parts).await.expect("an empty store can be read"), store, directory)

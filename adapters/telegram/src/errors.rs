@@ -67,6 +67,7 @@ impl Refusal {
                 "MESSAGE_ID_INVALID",
                 "there is no text in the message to edit",
             ])
+            || self.is_about_topic()
     }
 
     /// The message to delete no longer exists.
@@ -82,6 +83,11 @@ impl Refusal {
     /// The message to reply to no longer exists.
     pub(crate) fn is_about_reply(&self) -> bool {
         self.code == 400 && self.mentions(&["message to be replied not found", "REPLY_MESSAGE_ID_INVALID"])
+    }
+
+    /// The topic is closed or was deleted.
+    pub(crate) fn is_about_topic(&self) -> bool {
+        self.code == 400 && self.mentions(&["message thread not found", "TOPIC_CLOSED", "TOPIC_DELETED"])
     }
 
     /// The file is rejected, in this form or entirely.

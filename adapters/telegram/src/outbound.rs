@@ -89,7 +89,7 @@ impl Telegram {
         payload
     }
 
-    /// Sends a message. If Telegram rejects its entities or its reply link, sends it without them.
+    /// Sends a message. If Telegram rejects its entities, sends it without them; if its topic is closed, to the chat.
     async fn send_message(
         &self,
         delivery: &Delivery,
@@ -107,12 +107,13 @@ impl Telegram {
             };
             match error.refusal() {
                 Some(refusal) if refusal.is_about_entities() && payload.entities.is_some() => payload.entities = None,
-                Some(refusal) if refusal.is_about_reply() && payload.reply_parameters.is_some() => {
-                    payload.reply_parameters = None;
+                Some(refusal) if refusal.is_about_topic() && payload.message_thread_id.is_some() => {
+                    // A reply would go to the topic of the message that it replies to.
+                    (payload.message_thread_id, payload.reply_parameters) = (None, None);
                 }
                 _ => return Err(self.classify(address, error, repeat)),
             }
-            tracing::debug!(channel = %self.channel, delivery = %delivery.id(), %error, "message rejected, retrying without its entities or reply link");
+            tracing::debug!(channel = %self.channel, delivery = %delivery.id(), %error, "message rejected, retrying without its entities or topic");
         }
     }
 

@@ -158,7 +158,7 @@ impl ChannelAdapter for WebchatAdapter {
     fn health(&self) -> ChannelHealth {
         // An open listener does not go stale: there is no platform behind it to poll.
         let inbound_at = self.socket_context.get().map(|context| context.since);
-        ChannelHealth { inbound_at, stale_after: None, problem: None }
+        ChannelHealth { inbound_at, stale_after: None, problem: None, notice: None }
     }
 
     fn shows_anything(&self, text: &str) -> bool {

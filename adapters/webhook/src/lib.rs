@@ -210,6 +210,7 @@ impl ChannelAdapter for WebhookAdapter {
             inbound_at: self.hook_context.get().map(|context| context.since),
             stale_after: None,
             problem: None,
+            notice: None,
         }
     }
 

@@ -108,13 +108,9 @@ fn classify(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(
         (StatusCode::SERVICE_UNAVAILABLE, Some(retry_after)) => {
             DeliveryError::Limited { retry_after, scope: Scope::Account, detail }
         }
-        (StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY, retry_after) => {
-            DeliveryError::NotSent { retry_after, detail }
-        }
-        (status, retry_after) if status.is_server_error() => DeliveryError::NotSent { retry_after, detail },
-        // Permanent: redirects are not followed, and retrying does not help with other statuses. That includes 401 and
-        // 403, because there are no credentials to renew. The caller can still read the stored result.
-        _ => DeliveryError::Refused(detail),
+        (StatusCode::GONE, _) => DeliveryError::Refused(detail),
+        // Every other status may come from a deploy of the receiver, or be mended by its operator.
+        (_, retry_after) => DeliveryError::NotSent { retry_after, detail },
     })
 }
 

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 18] = [
+pub const TEMPLATES: [&str; 20] = [
     "silent",
     "failed",
     "late",
@@ -37,6 +37,8 @@ pub const TEMPLATES: [&str; 18] = [
     "resent",
     "overtaken",
     "cut_off",
+    "in_file",
+    "cut_long",
     "file_not_sent",
 ];
 

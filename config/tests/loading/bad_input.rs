@@ -153,6 +153,10 @@ use crate::Machine;
     "[outbox]\nmin_attempts = 0",
     "`outbox.min_attempts` must be a whole number from 1 to 1000, not 0 (rejoinder.toml:2)"
 )]
+#[case::an_answer_of_no_message(
+    "[outbox]\nmax_parts = 0",
+    "`outbox.max_parts` must be a whole number from 1 to 100, not 0 (rejoinder.toml:2)"
+)]
 #[case::a_soft_deadline_after_the_hard_one(
     "[guard]\nsoft_deadline = \"10m\"",
     "`guard.soft_deadline` must be shorter than guard.hard_deadline, or \"off\" (rejoinder.toml:2)"

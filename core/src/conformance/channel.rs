@@ -25,6 +25,7 @@ use crate::{
         event::{InboundEvent, SenderKind},
         ids::{DeliveryId, TurnId},
     },
+    outbox::render,
     ports::channel::ChannelAdapter,
 };
 
@@ -167,6 +168,17 @@ pub fn delivery(conversation: &ConversationRef, action: Action) -> DeliveryBuild
 #[must_use]
 pub fn text(conversation: &ConversationRef, text: &str) -> DeliveryBuilder {
     let content = Content { text: text.to_owned(), ..Content::default() };
+    delivery(conversation, Action::Send { content, reply_to: None })
+}
+
+/// Begins a delivery that sends a long answer as a file, as the core makes it.
+#[must_use]
+pub fn answer_file(conversation: &ConversationRef, answer: &str) -> DeliveryBuilder {
+    let content = Content {
+        text: "It is in this file.".to_owned(),
+        attachments: vec![render::answer_file(answer)],
+        ..Content::default()
+    };
     delivery(conversation, Action::Send { content, reply_to: None })
 }
 

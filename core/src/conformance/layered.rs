@@ -18,7 +18,7 @@ use crate::{
     ports::store::{
         Operator, Outbox, Store, StoreError, Turns,
         accept::{CursorMove, NewEvent, Stored},
-        list::{TurnFilter, TurnSummary},
+        list::{DeadLetterFilter, TurnFilter, TurnSummary},
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn},
         transition::{Commit, Transition},
     },
@@ -192,6 +192,10 @@ impl<L: Layer> Outbox for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.deliveries(turn)).await
     }
+    async fn delivery(&self, delivery: DeliveryId) -> Result<Option<DeliveryRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.delivery(delivery)).await
+    }
     async fn last_attempt(&self, delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.last_attempt(delivery)).await
@@ -211,6 +215,10 @@ impl<L: Layer> Operator for Layered<L> {
     async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.list_turns(filter)).await
+    }
+    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.dead_letters(filter)).await
     }
     async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -336,6 +344,9 @@ impl Outbox for NullStore {
     async fn deliveries(&self, _turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {
         Ok(Vec::new())
     }
+    async fn delivery(&self, _delivery: DeliveryId) -> Result<Option<DeliveryRecord>, StoreError> {
+        Ok(None)
+    }
     async fn last_attempt(&self, _delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
         Ok(None)
     }
@@ -350,6 +361,9 @@ impl Outbox for NullStore {
 #[async_trait]
 impl Operator for NullStore {
     async fn list_turns(&self, _filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn dead_letters(&self, _filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError> {
         Ok(Vec::new())
     }
     async fn dossier(&self, _turn: TurnId) -> Result<Option<Dossier>, StoreError> {

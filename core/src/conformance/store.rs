@@ -121,6 +121,7 @@ macro_rules! store_conformance {
             a_list_can_be_narrowed
             the_backlog_is_counted
             a_dossier_holds_everything
+            dead_copies_are_listed_and_counted
             blocked_scopes_end
             a_restart_keeps_everything
         }

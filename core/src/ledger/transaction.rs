@@ -184,7 +184,7 @@ impl<'a> Transaction<'a> {
     ) -> Option<Event> {
         let target = self.target(turn);
         let capabilities = target.capabilities();
-        let rendered = render::signal(cleared, &target, &capabilities, &self.context.settings.templates);
+        let rendered = render::signal(cleared, &target, &capabilities, &self.context.settings);
         let records = || rendered.deliveries.iter().map(NewDelivery::record);
         let messages = records().map(|record| record.id.to_string()).collect();
         consequences.has_deliveries = records().any(|record| record.state == DeliveryState::Pending);

@@ -246,6 +246,9 @@ pub enum DeliveryError {
     /// The message to edit no longer exists: the content is sent as a new message.
     #[error("the message to edit no longer exists: {0}")]
     Gone(String),
+    /// The message to reply to no longer exists: the content is sent without the reply.
+    #[error("the message to reply to no longer exists: {0}")]
+    ReplyGone(String),
     /// The platform will never accept it: the guard tries the next rung.
     #[error("refused: {0}")]
     Refused(String),
@@ -267,6 +270,7 @@ impl DeliveryError {
             Self::Unknown(_) => "unknown",
             Self::Moved { .. } => "moved",
             Self::Gone(_) => "gone",
+            Self::ReplyGone(_) => "reply_gone",
             Self::Refused(_) => "refused",
             Self::Unauthorized(_) => "unauthorized",
             Self::Unsupported(_) => "unsupported",

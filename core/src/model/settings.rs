@@ -60,6 +60,8 @@ pub struct Settings {
     pub delivery_lifetime: Duration,
     /// The minimum number of attempts before a failing delivery becomes a dead letter.
     pub min_attempts: u32,
+    /// The maximum number of messages that an answer is split into; a longer one follows as a file, or is cut.
+    pub max_parts: usize,
 }
 
 impl Settings {

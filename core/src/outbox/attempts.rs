@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::{Draft, Event, ObligationState, OnUnknown, Settlement, SignalKind, Timestamp};
+use tracing::error;
 
 use super::retry;
 use crate::{
@@ -232,6 +233,7 @@ impl Attempts {
             },
             Err(error) => self.handle_failure(delivery, error, at, is_spent).await?,
         };
+        let dead_copy = change.error.clone().filter(|_| delivery.is_copy && change.state == DeliveryState::Dead);
         let ended_badly = matches!(events.last(), Some(Event::Refused { .. } | Event::Expired { .. }));
         let trigger = Trigger::AttemptEnded(Box::new(AttemptEnded {
             delivery: delivery.clone(),
@@ -242,7 +244,13 @@ impl Attempts {
             is_idempotent: self.is_idempotent(delivery),
         }));
         if delivery.is_copy || events.is_empty() {
-            return self.ledger.record(trigger).await;
+            self.ledger.record(trigger).await?;
+            if let Some(reason) = dead_copy {
+                let channel = &delivery.conversation.channel;
+                error!(delivery = %delivery.id, turn = %delivery.turn, %channel, reason, "a copy of an answer is undeliverable");
+                metrics::counter!("rejoinder_dead_callbacks_total", "channel" => channel.to_string()).increment(1);
+            }
+            return Ok(());
         }
         let mut turn = self.ledger.turn(delivery.turn).await?;
         self.ledger.decide_on(&mut turn, events, trigger).await.map(drop)
@@ -302,6 +310,12 @@ impl Attempts {
             DeliveryError::Gone(_) => {
                 let action = as_send(&delivery.action);
                 (not_sent, DeliveryChange { action, ..again(Duration::ZERO) })
+            }
+            DeliveryError::ReplyGone(_) => {
+                let action = without_reply(&delivery.action);
+                // A draft goes on as well: the next one would reply to the same message.
+                let events = if delivery.is_draft() { Vec::new() } else { not_sent };
+                (events, DeliveryChange { action, ..again(Duration::ZERO) })
             }
             DeliveryError::NotSent { detail, .. } if is_spent => (expired(detail), in_state(given_up)),
             DeliveryError::NotSent { retry_after, .. } => {
@@ -391,6 +405,7 @@ fn reclassify(delivery: &DeliveryRecord, error: DeliveryError, is_spent: bool) -
         DeliveryError::Gone(reason) if !matches!(delivery.action, Action::Edit { .. }) => {
             DeliveryError::Refused(reason)
         }
+        DeliveryError::ReplyGone(reason) if without_reply(&delivery.action).is_none() => DeliveryError::Refused(reason),
         DeliveryError::Moved { chat } if *delivery.conversation.chat == *chat => {
             DeliveryError::NotSent { retry_after: None, detail: format!("moved to the id it has: {chat}") }
         }
@@ -420,6 +435,14 @@ fn as_send(action: &Action) -> Option<Action> {
         Action::Edit { content, reply_to, .. } => {
             Some(Action::Send { content: content.clone(), reply_to: reply_to.clone() })
         }
+        _ => None,
+    }
+}
+
+/// A message without its reply, for when the message to reply to no longer exists. `None` if it is no reply.
+fn without_reply(action: &Action) -> Option<Action> {
+    match action {
+        Action::Send { content, reply_to: Some(_) } => Some(Action::Send { content: content.clone(), reply_to: None }),
         _ => None,
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
-use rejoinder_guard::{Body, Cleared, Draft, Rung, Signal, SignalKind, Timestamp, Via};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use rejoinder_guard::{Attachment, Body, Cleared, Draft, Rung, Signal, SignalKind, Timestamp, Via};
 
 use crate::{
     model::{
@@ -11,7 +12,7 @@ use crate::{
         conversation::ChatKind,
         delivery::{Action, Class, Content, Delivery},
         ids::DeliveryId,
-        settings::Templates,
+        settings::{Settings, Templates},
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::TurnRecord,
         view::Shown,
@@ -22,6 +23,9 @@ use crate::{
         store::transition::{NewDelivery, TranscriptLine},
     },
 };
+
+/// The name and the media type of the file that holds an answer of too many parts.
+const ANSWER_FILE: (&str, &str) = ("answer.md", "text/markdown");
 
 /// A rendered signal.
 pub(crate) struct Rendered {
@@ -77,11 +81,11 @@ pub(crate) fn signal(
     cleared: &Cleared<Signal>,
     target: &Target<'_>,
     capabilities: &Capabilities,
-    templates: &Templates,
+    settings: &Settings,
 ) -> Rendered {
     let signal = cleared.get();
     let Target { turn, channel, now } = *target;
-    let actions = actions(signal, turn, channel, capabilities, templates);
+    let actions = actions(signal, turn, channel, capabilities, settings);
     let class = match signal.kind() {
         SignalKind::Reply => Class::Final,
         SignalKind::Deferral | SignalKind::Reaction => Class::Interim,
@@ -134,8 +138,9 @@ fn actions(
     turn: &TurnRecord,
     channel: Option<&dyn ChannelAdapter>,
     capabilities: &Capabilities,
-    templates: &Templates,
+    settings: &Settings,
 ) -> Vec<Action> {
+    let templates = &settings.templates;
     let say = |template: &str| templates.template(&turn.event.conversation.channel, template).to_owned();
     let content = match &signal.body {
         Body::Reply(reply) => {
@@ -156,7 +161,7 @@ fn actions(
         }
     };
     let mut earlier = shown_before(signal, capabilities);
-    let mut actions: Vec<Action> = contents(content, channel, capabilities)
+    let mut actions: Vec<Action> = contents(content, channel, capabilities, settings.max_parts, say)
         .into_iter()
         .enumerate()
         .map(|(index, content)| {
@@ -183,12 +188,28 @@ fn shown_before<'a>(signal: &'a Signal, capabilities: &Capabilities) -> impl Ite
 
 /// Splits a content into messages: its text in parts and, where the platform acknowledges messages, every file by
 /// itself, so that a refused file does not affect the text.
-fn contents(content: Content, channel: Option<&dyn ChannelAdapter>, capabilities: &Capabilities) -> Vec<Content> {
+fn contents(
+    content: Content,
+    channel: Option<&dyn ChannelAdapter>,
+    capabilities: &Capabilities,
+    max_parts: usize,
+    say: impl Fn(&str) -> String,
+) -> Vec<Content> {
     let Content { text, attachments, choices, chooser } = content;
     let are_apart = capabilities.receipts == Receipts::Platform;
     let has_text = !text.trim().is_empty() || attachments.is_empty() || !are_apart;
-    let texts = if has_text { parts(channel, &text) } else { Vec::new() };
+    let mut texts = if has_text { parts(channel, &text) } else { Vec::new() };
+    let rest = (are_apart && texts.len() > max_parts).then(|| {
+        if capabilities.attachments == Support::Full {
+            texts.truncate(1);
+            Content { text: say("in_file"), attachments: vec![answer_file(&text)], ..Content::default() }
+        } else {
+            texts.truncate(max_parts);
+            Content { text: say("cut_long"), ..Content::default() }
+        }
+    });
     let mut contents: Vec<Content> = texts.into_iter().map(|text| Content { text, ..Content::default() }).collect();
+    contents.extend(rest);
     if let Some(last) = contents.last_mut() {
         (last.choices, last.chooser) = (choices, chooser);
     }
@@ -199,6 +220,13 @@ fn contents(content: Content, channel: Option<&dyn ChannelAdapter>, capabilities
         last.attachments = attachments;
     }
     contents
+}
+
+/// A file with the whole answer, as an agent's own file would be sent: its bytes are in its URL.
+pub(crate) fn answer_file(text: &str) -> Attachment {
+    let (name, media_type) = ANSWER_FILE;
+    let url = format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(text));
+    Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url }
 }
 
 /// The parts of a text. If the adapter panics or returns none, the text is one part.
@@ -274,7 +302,11 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
     // Without a line, the agent would be given the message again as unanswered.
     let text = match signal.kind() {
         SignalKind::Reaction => format!("[reacted with {}]", shown.text),
-        SignalKind::Deferral | SignalKind::Reply => shown.text.clone(),
+        SignalKind::Deferral | SignalKind::Reply => match &signal.body {
+            // Also what was cut off, or is in a file.
+            Body::Reply(reply) => reply.text.clone(),
+            _ => shown.text.clone(),
+        },
     };
     let ours = line(speaker, &text, now);
     let mut person = line(Speaker::Person, &event.text, event.received_at);

@@ -27,6 +27,8 @@ pub struct ChannelHealth {
     pub stale_after: Option<Duration>,
     /// The current problem, for the operator.
     pub problem: Option<String>,
+    /// A problem of single chats, for the operator; all others work.
+    pub notice: Option<String>,
 }
 
 impl ChannelHealth {

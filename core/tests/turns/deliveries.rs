@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{
     Action, AgentTurn, Attachment, Capabilities, ChannelId, ConversationRef, Delivery, OnUnknown, Policy, Receipts,
     Reply, Resend, Scope, Support,
@@ -9,7 +10,7 @@ use rejoinder_core::{
     store::{DeliveryState, TurnStatus},
 };
 
-use crate::gateway::{CUT_OFF, DEFERRAL, GatewaySetup, TestGateway, chat, policy, said, secs};
+use crate::gateway::{CUT_LONG, CUT_OFF, DEFERRAL, GatewaySetup, IN_FILE, TestGateway, chat, policy, said, secs};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -223,6 +224,82 @@ async fn an_idempotent_platform_is_asked_again_without_a_label() {
     gateway.advance(HOUR).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// K7. An answer of too many parts follows as a file; the agent remembers all of it.
+#[tokio::test]
+async fn an_answer_of_too_many_parts_follows_as_a_file() {
+    let text = ["one", "two", "three", "four", "five"].join(ScriptedChannel::CUT);
+    let gateway = TestGateway::with(Script::replies(&text)).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.receives(said(&chat("ada"), "again")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", IN_FILE, "one", IN_FILE]);
+    let files: Vec<Attachment> = gateway
+        .platform
+        .seen()
+        .into_iter()
+        .filter_map(|seen| match seen.action {
+            Action::Send { content, .. } => content.attachments.into_iter().next(),
+            _ => None,
+        })
+        .collect();
+    let url = format!("data:text/markdown;base64,{}", BASE64_STANDARD.encode(&text));
+    let expected = Attachment { name: "answer.md".to_owned(), media_type: "text/markdown".to_owned(), url };
+    assert_eq!(files, [expected.clone(), expected]);
+    let history = &gateway.agent("main").runs()[1].turn.history;
+    assert!(history.iter().any(|line| line.text == text), "{history:?}");
+    gateway.at_rest().await;
+}
+
+/// K7.
+#[tokio::test]
+async fn an_answer_of_as_many_parts_as_may_be_is_whole() {
+    let text = ["one", "two", "three", "four"].join(ScriptedChannel::CUT);
+    let gateway = TestGateway::with(Script::replies(&text)).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two", "three", "four"]);
+    gateway.at_rest().await;
+}
+
+/// K7. Where there are no files, the answer is cut and says so; the record has all of it.
+#[tokio::test]
+async fn an_answer_of_too_many_parts_is_cut_where_there_are_no_files() {
+    let text = ["one", "two", "three", "four", "five"].join(ScriptedChannel::CUT);
+    let setup = GatewaySetup::new().capable(|it| it.attachments = Support::Degraded);
+    let gateway = setup.always(Script::replies(&text)).start().await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.receives(said(&chat("ada"), "again")).await;
+
+    assert_eq!(gateway.visible(&chat("ada"))[..5], ["one", "two", "three", "four", CUT_LONG]);
+    let history = &gateway.agent("main").runs()[1].turn.history;
+    assert!(history.iter().any(|line| line.text == text), "{history:?}");
+    gateway.at_rest().await;
+}
+
+/// L3. An answer to a deleted message goes out at once, without the reply.
+#[tokio::test]
+async fn an_answer_to_a_deleted_message_goes_out_without_the_reply() {
+    let gateway = TestGateway::with(Script::replies("done").taking(secs(5))).await;
+    let event = said(&chat("ada"), "hello");
+    gateway.platform.delete_message(event.message_id.as_deref().expect("an id"));
+
+    let turn = gateway.receives(event).await;
+    gateway.advance(secs(5)).await;
+
+    let posts = gateway.platform.posts(&chat("ada"));
+    assert_eq!(
+        posts.iter().map(|post| (&*post.text, &post.to, post.labelled)).collect::<Vec<_>>(),
+        [("done", &None, false)]
+    );
+    let results: Vec<_> =
+        gateway.dossier(turn).await.attempts.into_iter().filter_map(|attempt| attempt.result).collect();
+    assert_eq!(results, ["reply_gone", "delivered"]);
     gateway.at_rest().await;
 }
 

@@ -112,6 +112,26 @@ async fn what_was_said_on_the_way_can_be_said_anew() {
     gateway.at_rest().await;
 }
 
+/// L3. One refused call, and then the draft and the answer share a message without a reply.
+#[tokio::test]
+async fn a_draft_to_a_deleted_message_is_shown_without_the_reply() {
+    let script = Script::replies("one two").streaming("one").taking(secs(2)).streaming(" two").taking(secs(2));
+    let gateway = GatewaySetup::new().capable(editing).always(script).start().await;
+    let event = said(&chat("ada"), "count");
+    gateway.platform.delete_message(event.message_id.as_deref().expect("an id"));
+
+    let turn = gateway.receives(event).await;
+    gateway.advance(secs(1)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    gateway.advance(secs(9)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one two"]);
+    let attempts = gateway.dossier(turn).await.attempts;
+    let results: Vec<_> = attempts.into_iter().filter_map(|attempt| attempt.result).collect();
+    assert_eq!(results, ["reply_gone", "delivered", "delivered"]);
+    gateway.at_rest().await;
+}
+
 /// A draft has the id of the message that it replies to, so an adapter need not remember it.
 #[tokio::test]
 async fn a_draft_says_which_message_it_answers() {

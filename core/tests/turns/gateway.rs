@@ -11,8 +11,8 @@ use std::{
 
 use rejoinder_core::{
     Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
-    ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, OwnerId, Parts, Policies, Policy, Question, Rung,
-    Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
+    ConversationRef, DeliveryId, Directed, Engine, InboundEvent, Intake, Ladder, OwnerId, Parts, Policies, Policy,
+    Question, Retry, Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -34,6 +34,8 @@ pub(crate) const DEFERRAL: &str = "Still working on this.";
 pub(crate) const SILENT: &str = "I have nothing to say to that.";
 pub(crate) const FAILED: &str = "Sorry, I could not finish that.";
 pub(crate) const CUT_OFF: &str = "The rest of this answer could not be sent.";
+pub(crate) const IN_FILE: &str = "The whole answer is in this file.";
+pub(crate) const CUT_LONG: &str = "The answer is longer than fits here.";
 pub(crate) const LATE: &str = "Sorry, that took too long.";
 
 /// How many yields without progress mean that the gateway is idle.
@@ -80,6 +82,8 @@ fn templates() -> Templates {
         ("silent", SILENT),
         ("failed", FAILED),
         ("cut_off", CUT_OFF),
+        ("in_file", IN_FILE),
+        ("cut_long", CUT_LONG),
         ("late", LATE),
         ("cancelled", "Stopped."),
         ("nothing_to_cancel", "There is nothing to stop."),
@@ -273,6 +277,7 @@ impl TestGateway {
             agent_turns: setup.agent_slots,
             delivery_lifetime: setup.delivery_lifetime,
             min_attempts: 3,
+            max_parts: 4,
         };
         let agents = setup.agents.into_iter().map(|(name, make)| (name, Arc::new(make(Arc::clone(&shared))))).collect();
         let mut gateway = Self {
@@ -398,6 +403,11 @@ impl TestGateway {
 
     pub(crate) fn intake(&self) -> Intake {
         self.engine.as_ref().expect("it runs").intake(&main_channel())
+    }
+
+    /// Asks for another try of a dead letter.
+    pub(crate) async fn retry(&self, delivery: DeliveryId) -> Retry {
+        self.engine.as_ref().expect("it runs").retry(delivery).await.expect("the store works")
     }
 
     /// Accepts an event as a turn, and waits until the gateway is idle.

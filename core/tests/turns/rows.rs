@@ -1,9 +1,9 @@
 //! Channels whose receipt is our own row.
 
 use rejoinder_core::{
-    Accepted, Receipts,
-    conformance::scripted::Script,
-    store::{Shown, TurnStatus},
+    Accepted, DeliveryId, Receipts, Retry, Support,
+    conformance::scripted::{Fault, Script},
+    store::{DeadLetterFilter, DeliveryRecord, DeliveryState, Shown, TurnStatus},
 };
 
 use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
@@ -92,5 +92,82 @@ async fn an_event_whose_caller_hangs_up_is_answered_all_the_same() {
 
     let turns = gateway.turns().await;
     assert_eq!(turns.iter().map(|turn| turn.status).collect::<Vec<_>>(), [TurnStatus::Answered]);
+    gateway.at_rest().await;
+}
+
+async fn copies() -> TestGateway {
+    let capable = GatewaySetup::new().capable(|it| (it.receipts, it.edit) = (Receipts::RowThenCopy, Support::No));
+    capable.always(Script::replies("done")).start().await
+}
+
+async fn dead_letters(gateway: &TestGateway) -> Vec<DeliveryRecord> {
+    let filter = DeadLetterFilter { limit: 10, ..DeadLetterFilter::default() };
+    gateway.store.dead_letters(&filter).await.expect("readable")
+}
+
+/// A copy that its receiver refuses is a dead letter; its turn stays answered.
+#[tokio::test]
+async fn a_copy_that_is_refused_is_a_dead_letter() {
+    let gateway = copies().await;
+    gateway.platform.queue_fault(Fault::Refuse);
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
+    let dead = dead_letters(&gateway).await;
+    assert_eq!(dead.iter().map(|dead| (dead.turn, dead.error.is_some())).collect::<Vec<_>>(), [(turn, true)]);
+    gateway.at_rest().await;
+}
+
+/// The operator sends it again; it may fail again and is tried as often as a new one.
+#[tokio::test]
+async fn a_dead_copy_is_sent_again_when_the_operator_asks() {
+    let gateway = copies().await;
+    gateway.platform.queue_fault(Fault::Refuse);
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    let dead = dead_letters(&gateway).await.remove(0).id;
+    gateway.platform.queue_fault(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
+
+    assert_eq!(gateway.retry(dead).await, Retry::Started);
+    assert_eq!(gateway.retry(dead).await, Retry::NotDead);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    let state = gateway.store.delivery(dead).await.expect("readable").expect("there").state;
+    assert_eq!(state, DeliveryState::Delivered);
+    assert!(dead_letters(&gateway).await.is_empty());
+    gateway.at_rest().await;
+}
+
+/// Two requests at once are one.
+#[tokio::test]
+async fn a_dead_copy_is_sent_again_once_however_often_it_is_asked_for() {
+    let gateway = copies().await;
+    gateway.platform.queue_fault(Fault::Refuse);
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    let dead = dead_letters(&gateway).await.remove(0).id;
+
+    let (one, other) = tokio::join!(gateway.retry(dead), gateway.retry(dead));
+    gateway.settle().await;
+
+    assert!([one, other].contains(&Retry::Started) && [one, other].contains(&Retry::NotDead), "{one:?} {other:?}");
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn only_what_is_dead_is_sent_again() {
+    let gateway = copies().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    let sent = gateway.dossier(turn).await.deliveries;
+
+    for delivery in &sent {
+        assert_eq!(gateway.retry(delivery.id).await, Retry::NotDead);
+    }
+    assert_eq!(gateway.retry(DeliveryId::new(rejoinder_core::conformance::clock::START)).await, Retry::Unknown);
+    gateway.settle().await;
+
+    assert_eq!((sent.len(), gateway.visible(&chat("ada"))), (2, vec!["done".to_owned()]));
     gateway.at_rest().await;
 }

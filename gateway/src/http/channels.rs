@@ -31,7 +31,7 @@ struct ChannelItem {
     /// After how many milliseconds without proof it counts as dead; null if it never does.
     #[schema(minimum = 0)]
     stale_after_ms: Option<u64>,
-    /// What is wrong, if anything.
+    /// What is wrong, if anything. A live channel has a problem with single chats only.
     problem: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn list(State(app): Shared) -> Json<ChannelList> {
         live: health.is_live(now),
         inbound_at: health.inbound_at.map(rfc3339),
         stale_after_ms: health.stale_after.and_then(|after| u64::try_from(after.as_millis()).ok()),
-        problem: health.problem.or_else(|| limited(&app.engine, &channel)),
+        problem: health.problem.or(health.notice).or_else(|| limited(&app.engine, &channel)),
     });
     Json(ChannelList { items: items.collect(), next: None })
 }

@@ -27,6 +27,8 @@ pub(crate) enum ApiError {
     ForeignHost,
     #[error("{0}")]
     NotFound(&'static str),
+    #[error("{0}")]
+    Conflict(&'static str),
     #[error("this path does not support this method")]
     WrongMethod,
     #[error("the request took too long")]
@@ -73,6 +75,7 @@ impl IntoResponse for ApiError {
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorised"),
             Self::ForeignHost => (StatusCode::FORBIDDEN, "foreign-host", "Foreign host"),
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "not-found", "Not found"),
+            Self::Conflict(_) => (StatusCode::CONFLICT, "conflict", "Conflict"),
             Self::WrongMethod => (StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "Method not allowed"),
             Self::TooSlow => (StatusCode::SERVICE_UNAVAILABLE, "too-slow", "Request timed out"),
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "Too many requests"),

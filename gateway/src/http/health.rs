@@ -102,7 +102,7 @@ pub(crate) struct ChannelReadiness {
     /// When the channel last proved that it receives events.
     #[schema(format = DateTime)]
     inbound_at: Option<String>,
-    /// What is wrong, if anything.
+    /// What is wrong, if anything. A live channel has a problem with single chats only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
 }
@@ -137,7 +137,7 @@ pub(super) async fn ready(State(app): Shared) -> Response {
             channel: channel.to_string(),
             live: health.is_live(now),
             inbound_at: health.inbound_at.map(rfc3339),
-            problem: health.problem.or_else(|| limited(&app.engine, &channel)),
+            problem: health.problem.or(health.notice).or_else(|| limited(&app.engine, &channel)),
         })
         .collect();
     let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live);

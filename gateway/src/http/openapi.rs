@@ -6,7 +6,7 @@ use utoipa::{
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
 
-use super::{agents, channels, health, turns};
+use super::{agents, channels, dead_letters, health, turns};
 use crate::platforms::{self, Platform};
 
 #[derive(OpenApi)]
@@ -23,6 +23,8 @@ use crate::platforms::{self, Platform};
         turns::list,
         turns::show,
         turns::explain,
+        dead_letters::list,
+        dead_letters::retry,
         channels::list,
         agents::list,
         document,

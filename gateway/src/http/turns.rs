@@ -25,10 +25,10 @@ use crate::{
 };
 
 /// The default of `limit`.
-const PAGE: u32 = 50;
+pub(super) const PAGE: u32 = 50;
 
 /// The largest `limit`.
-const MAX_PAGE: u32 = 200;
+pub(super) const MAX_PAGE: u32 = 200;
 
 /// The filter of the list.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -80,10 +80,11 @@ fn a_channel_has_its_own_agent_or_the_default_one() {
 }
 
 #[test]
-fn how_long_a_delivery_is_tried_is_the_operators() {
+fn how_long_and_in_how_many_parts_is_the_operators() {
     let usual = parts(CHANNELS).unwrap().settings;
-    let chosen = parts(&format!("{CHANNELS}[outbox]\nlifetime = \"1h\"\nmin_attempts = 3\n")).unwrap().settings;
+    let chosen =
+        parts(&format!("{CHANNELS}[outbox]\nlifetime = \"1h\"\nmin_attempts = 3\nmax_parts = 2\n")).unwrap().settings;
 
-    assert_eq!((usual.delivery_lifetime, usual.min_attempts), (Duration::from_hours(24), 10));
-    assert_eq!((chosen.delivery_lifetime, chosen.min_attempts), (Duration::from_hours(1), 3));
+    assert_eq!((usual.delivery_lifetime, usual.min_attempts, usual.max_parts), (Duration::from_hours(24), 10, 8));
+    assert_eq!((chosen.delivery_lifetime, chosen.min_attempts, chosen.max_parts), (Duration::from_hours(1), 3, 2));
 }

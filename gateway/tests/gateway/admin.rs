@@ -136,6 +136,30 @@ async fn what_is_not_there_is_404(#[case] path: &str) {
     problem(request.send().await.unwrap(), StatusCode::NOT_FOUND).await;
 }
 
+#[rstest]
+#[case("01890000-0000-7000-8000-000000000000", StatusCode::NOT_FOUND)]
+#[case("nonsense", StatusCode::NOT_FOUND)]
+#[tokio::test]
+async fn what_is_no_dead_letter_is_not_sent_again(#[case] id: &str, #[case] status: StatusCode) {
+    let gateway = TestGateway::start().await;
+    let retry = gateway.http.post(gateway.url(&format!("/admin/api/dead-letters/{id}/retry")));
+
+    problem(retry.try_clone().unwrap().send().await.unwrap(), StatusCode::UNAUTHORIZED).await;
+    problem(retry.bearer_auth(ADMIN_TOKEN).send().await.unwrap(), status).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_was_delivered_is_not_sent_again() {
+    let gateway = TestGateway::start().await;
+    let turn = gateway.ask_for_answer("test", "hello").await;
+    let (_, shown) = gateway.admin(&format!("turns/{turn}")).await;
+    let id = shown["deliveries"][0]["delivery_id"].as_str().unwrap();
+
+    let retry = gateway.http.post(gateway.url(&format!("/admin/api/dead-letters/{id}/retry")));
+
+    problem(retry.bearer_auth(ADMIN_TOKEN).send().await.unwrap(), StatusCode::CONFLICT).await;
+}
+
 #[tokio::test]
 async fn channels_and_agents_are_listed() {
     let gateway = TestGateway::start().await;

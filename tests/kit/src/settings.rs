@@ -61,5 +61,6 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         agent_turns: HashMap::new(),
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,
+        max_parts: 8,
     }
 }

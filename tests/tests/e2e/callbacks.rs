@@ -137,6 +137,30 @@ async fn a_receiver_that_refuses_is_not_asked_again() {
     assert_eq!(receiver.posted().len(), 1);
 }
 
+/// A callback that was given up is found, sent again by the operator, and leaves the list.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_callback_that_was_given_up_is_listed_and_sent_again() {
+    let receiver = Receiver::start(&[(410, None)]).await;
+    let agent = ScriptedAgent::replying("posted").await;
+    let gateway = gateway(&receiver, &agent).await;
+    let dead = async || gateway.admin("dead-letters").await["items"].as_array().expect("a list").clone();
+
+    let reply = gateway.hook("test", TOKEN).ask("hello").await;
+    let letter = eventually("it is given up", async || dead().await.pop()).await;
+    let id = letter["delivery_id"].as_str().expect("an id");
+    assert_eq!(letter["turn_id"], *reply.turn());
+    assert!(gateway.output_of(&["dead-letters", "list"]).contains("410"));
+    let metrics = gateway.http().get(format!("{}/metrics", gateway.url())).send().await.unwrap().text().await.unwrap();
+    assert!(metrics.contains("rejoinder_dead_callbacks 1\n"), "{metrics}");
+    assert!(metrics.contains("rejoinder_dead_callbacks_total{channel=\"webhook.test\"} 1\n"), "{metrics}");
+
+    assert!(gateway.output_of(&["dead-letters", "retry", id]).contains("sent again"));
+
+    let posted = receiver.until_posted(2).await;
+    assert!(posted.iter().all(|post| post.id == id && post.verified), "{posted:?}");
+    eventually("the list is empty", async || dead().await.is_empty().then_some(())).await;
+}
+
 /// D1: an attempt without a result is repeated with the same id.
 #[rstest::rstest]
 #[case::before_the_bytes("attempt_started:1", 1)]

@@ -41,8 +41,10 @@ impl Discord {
             let sent = self.post(delivery, outgoing, chat, reply_to.filter(|_| !is_direct)).await?;
             return Ok(self.note_sent(&sent, outgoing));
         };
+        // In the channel, the answer replies to the message that the thread would have started from.
+        let link = reply_to.and(Some(thread));
         if self.threadless.get(&thread).is_some() {
-            let sent = self.post(delivery, outgoing, chat, Some(thread)).await?;
+            let sent = self.post(delivery, outgoing, chat, link).await?;
             return Ok(self.note_sent(&sent, outgoing));
         }
         // The message that a thread starts from is in the channel, so a message in the thread cannot reply to it.
@@ -54,7 +56,7 @@ impl Discord {
                     self.post(delivery, outgoing, thread, reply_to).await?
                 } else {
                     self.threadless.insert(thread, ());
-                    self.post(delivery, outgoing, chat, Some(thread)).await?
+                    self.post(delivery, outgoing, chat, link).await?
                 }
             }
             sent => sent?,
@@ -95,14 +97,10 @@ impl Discord {
         }
         let path = format!("channels/{channel}/messages");
         let nonce = nonce(delivery);
-        let create = |reply_to| {
-            let body = outgoing.body(outgoing.create_payload(&nonce, channel, reply_to));
-            self.api.ask(Method::POST, &path, body)
-        };
-        let sent: SentMessage = match create(reply_to).await {
-            // The answer matters more than its reply link.
-            Err(error) if reply_to.is_some() && error.refusal().is_some_and(Refusal::is_about_reply) => {
-                create(None).await?
+        let body = outgoing.body(outgoing.create_payload(&nonce, channel, reply_to));
+        let sent: SentMessage = match self.api.ask(Method::POST, &path, body).await {
+            Err(ApiError::Refused(refusal)) if reply_to.is_some() && refusal.is_about_reply() => {
+                return Err(ApiError::ReplyGone(refusal));
             }
             sent => sent?,
         };

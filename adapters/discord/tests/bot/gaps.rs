@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rejoinder_discord_server::{DiscordServer, GatewayAction};
+use rejoinder_core::ChannelHealth;
+use rejoinder_discord_server::{DiscordServer, Fault, GatewayAction};
+use rstest::rstest;
 
 use crate::support::Gateway;
 
@@ -97,6 +99,54 @@ async fn what_is_too_old_is_not_read() {
     let gateway = gateway.restart(&server).await;
 
     assert_eq!(server.until_bot_texts(&ada.direct().await, 2).await, ["one", "new"]);
+    gateway.stop().await;
+}
+
+/// What cannot be read back yet delays only its own channel: others are answered, it is named, and what is said in it
+/// meanwhile comes after what was missed.
+#[rstest]
+#[case::fails(false)]
+#[case::hangs(true)]
+#[tokio::test]
+async fn a_channel_that_cannot_be_read_yet_delays_only_itself(#[case] hangs: bool) {
+    let server = DiscordServer::start().await;
+    let guild = server.guild("Friends").await;
+    let (broken, general) = (guild.channel("broken").await, guild.channel("general").await);
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    for place in [&broken, &general] {
+        ada.mentions(place, "say before").await;
+        server.until_bot_texts(place, 1).await;
+    }
+    gateway.until_settled().await;
+
+    let gateway = gateway.shut_down().await;
+    server.gateway(GatewayAction::Forget).await;
+    ada.mentions(&broken, "say one").await;
+    ada.mentions(&broken, "say two").await;
+    let calls = Fault::on("GET", &format!("/channels/{}/messages", broken.id()));
+    server.fault(if hangs { calls.silent() } else { calls.failed(500) }.always()).await;
+    let gateway = gateway.restart(&server).await;
+    gateway.until_live().await;
+    ada.mentions(&general, "say open").await;
+    ada.mentions(&broken, "say three").await;
+    ada.dm("say direct").await;
+
+    assert_eq!(server.until_bot_texts(&general, 2).await, ["before", "open"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["direct"]);
+    if !hangs {
+        let named = |health: &ChannelHealth| health.notice.as_deref().is_some_and(|it| it.contains("broken"));
+        let health = gateway.until_health("the channel is named", named).await;
+        assert_eq!(health.problem, None);
+    }
+    assert_eq!(server.bot_texts(&broken).await, ["before"]);
+    server.clear_faults().await;
+    if !hangs {
+        assert_eq!(server.until_bot_texts(&broken, 4).await, ["before", "one", "two", "three"]);
+        gateway.until_health("nothing is wrong", |health| health.notice.is_none()).await;
+        gateway.until_settled().await;
+        assert_eq!(server.bot_texts(&broken).await.len(), 4);
+    }
     gateway.stop().await;
 }
 

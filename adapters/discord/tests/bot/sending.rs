@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_core::ChannelAdapter;
+use rejoinder_core::{ChannelAdapter, ConversationRef, conformance::channel::answer_file};
 use rejoinder_discord::DiscordSection;
 use rejoinder_discord_server::{DiscordServer, Fault, Scope};
 use rstest::rstest;
@@ -121,6 +121,30 @@ async fn a_message_that_is_deleted_is_answered_all_the_same() {
     gateway.release_agent();
 
     assert_eq!(server.until_bot_texts(&general, 1).await, ["for it and that is all."]);
+    gateway.stop().await;
+}
+
+/// L3. A server that does not know `fail_if_not_exists`, such as Spacebar.
+#[rstest]
+#[case(404, 10008, "Unknown Message")]
+#[case(404, 404, "Message could not be found")]
+#[tokio::test]
+async fn an_answer_to_a_deleted_message_is_sent_without_the_reply(
+    #[case] status: u16,
+    #[case] code: u32,
+    #[case] message: &str,
+) {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    let fault = Fault::on("POST", "/channels/*/messages").refused(status, code, message);
+    server.fault(fault.saying("fail_if_not_exists").always()).await;
+
+    ada.mentions(&general, "say it").await;
+
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["it"]);
+    assert_eq!(server.visible(&general).await.pop().expect("an answer").reply_to, None);
     gateway.stop().await;
 }
 
@@ -247,6 +271,23 @@ async fn a_file_is_sent_and_one_that_is_not_ours_is_a_link() {
     let ours: Vec<_> = visible.iter().filter(|message| message.ours).collect();
     assert_eq!(ours[1].attachments.iter().map(|it| (it.name.as_str(), it.size)).collect::<Vec<_>>(), [("cat.txt", 4)]);
     assert_eq!(ours[3].content, "📎 [cat.txt](https://example.org/cat.txt)");
+    gateway.stop().await;
+}
+
+/// K7. An answer that is too long follows as a file, with a word about it.
+#[tokio::test]
+async fn a_file_of_the_gateways_own_has_its_words() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let gateway = Gateway::connected(&server).await;
+    let conversation = ConversationRef::new(gateway.adapter.channel().clone(), general.id());
+
+    let sent = gateway.adapter.deliver(&answer_file(&conversation, "# All of it").build()).await;
+
+    sent.expect("it is sent");
+    let message = server.visible(&general).await.pop().expect("a message");
+    let files: Vec<_> = message.attachments.iter().map(|file| (file.name.as_str(), file.size)).collect();
+    assert_eq!((message.content.as_str(), files), ("It is in this file.", vec![("answer.md", 11)]));
     gateway.stop().await;
 }
 

@@ -1,5 +1,6 @@
 //! Messages of the account.
 
+use rejoinder_core::{ChannelAdapter, ConversationRef, conformance::channel::answer_file};
 use rejoinder_matrix_server::{Call, Homeserver};
 use serde_json::json;
 
@@ -195,6 +196,27 @@ async fn a_file_is_sent() {
     let file = ada.sees(&room).await.pop().expect("a file");
     let url = file.content["url"].as_str().expect("an address").to_owned();
     assert_eq!(ada.opens(&url).await, b"purr");
+    gateway.stop().await;
+}
+
+/// K7. An answer that is too long follows as a file, with a word about it.
+#[tokio::test]
+async fn a_file_of_the_gateways_own_has_its_words() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    let conversation = ConversationRef::new(gateway.adapter.channel().clone(), &room);
+
+    let sent = gateway.adapter.deliver(&answer_file(&conversation, "# All of it").build()).await;
+
+    sent.expect("it is sent");
+    let file = ada.sees(&room).await.pop().expect("a file");
+    assert_eq!(
+        (&file.content["body"], &file.content["filename"]),
+        (&"It is in this file.".into(), &"answer.md".into())
+    );
+    assert_eq!(ada.opens(file.content["url"].as_str().expect("an address")).await, b"# All of it");
     gateway.stop().await;
 }
 

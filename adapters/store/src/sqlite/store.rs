@@ -5,8 +5,9 @@ use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Obligation, OwnerId, SessionId, SharedClock,
     StoreError, Timestamp, TurnId, TurnView,
     store::{
-        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Operator, Outbox,
-        RunRecord, Store, Stored, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeadLetterFilter, DeliveryRecord, Dossier, NewEvent,
+        Operator, Outbox, RunRecord, Store, Stored, Transition, TurnFilter, TurnRecord, TurnSummary, Turns,
+        WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -183,6 +184,10 @@ impl Outbox for SqliteStore {
         read::deliveries(&self.readers, turn).await
     }
 
+    async fn delivery(&self, delivery: DeliveryId) -> Result<Option<DeliveryRecord>, StoreError> {
+        read::find_delivery(&self.readers, delivery).await
+    }
+
     async fn last_attempt(&self, delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
         read::last_attempt(&self.readers, delivery).await
     }
@@ -201,6 +206,10 @@ impl Operator for SqliteStore {
     async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
         let now = filter.now.unwrap_or_else(|| self.clock.now());
         read::list(&self.readers, filter, now).await
+    }
+
+    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError> {
+        read::dead_letters(&self.readers, filter).await
     }
 
     async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {

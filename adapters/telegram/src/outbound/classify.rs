@@ -34,6 +34,7 @@ impl Telegram {
                 let scope = self.limited.scope(address.number, retry_after, self.clock.now());
                 DeliveryError::Limited { retry_after, scope, detail }
             }
+            _ if refusal.is_about_reply() => DeliveryError::ReplyGone(detail),
             // The server accepted the request and then failed, so the message may have been sent.
             500.. if repeat == Repeat::Duplicates => DeliveryError::Unknown(detail),
             // A Bot API server does not answer a known method like this: the address leads elsewhere, or the server failed.
@@ -67,6 +68,7 @@ mod tests {
     #[rstest]
     #[case(400, "Bad Request: chat not found", Repeat::Duplicates, "refused")]
     #[case(400, "Bad Request: message thread not found", Repeat::Duplicates, "refused")]
+    #[case(400, "Bad Request: message to be replied not found", Repeat::Duplicates, "reply_gone")]
     #[case(403, "Forbidden: bot was blocked by the user", Repeat::Duplicates, "refused")]
     #[case(403, "Forbidden: bot was kicked from the supergroup chat", Repeat::Idempotent, "refused")]
     #[case(400, "Bad Request: REACTION_INVALID", Repeat::Idempotent, "refused")]

@@ -9,7 +9,7 @@ use reqwest::multipart::{Form, Part};
 use serde_json::{Map, Value, json};
 use teloxide::types::ReplyParameters;
 
-use super::{Address, Repeat};
+use super::{Address, Repeat, is_refused};
 use crate::{
     Telegram,
     api::FILE_TIMEOUT,
@@ -87,7 +87,8 @@ impl<'a> Source<'a> {
 }
 
 impl Telegram {
-    /// Sends a file by its media type. If Telegram rejects it, sends it as a document, and then as a link.
+    /// Sends a file by its media type. If Telegram rejects it, sends it as a document, and then as a link. If its topic is
+    /// closed, sends it to the chat.
     pub(super) async fn send_file(
         &self,
         delivery: &Delivery,
@@ -97,12 +98,18 @@ impl Telegram {
         reply: Option<ReplyParameters>,
     ) -> Result<Receipt, DeliveryError> {
         let source = Source::of(file, self.options.max_upload.bytes())?;
-        let parameters = parameters(address, caption, reply.as_ref())?;
+        let mut parameters = parameters(address, caption, reply.as_ref())?;
         let kind = MediaKind::of(&file.media_type, source.size());
         let kinds = if kind == MediaKind::Document { vec![kind] } else { vec![kind, MediaKind::Document] };
         let mut refused = None;
         for kind in kinds {
-            match self.send_as(kind, file, &source, &parameters).await {
+            let mut sent = self.send_as(kind, file, &source, &parameters).await;
+            if is_refused(&sent, Refusal::is_about_topic) && parameters.remove("message_thread_id").is_some() {
+                // A reply would go to the topic of the message that it replies to.
+                parameters.remove("reply_parameters");
+                sent = self.send_as(kind, file, &source, &parameters).await;
+            }
+            match sent {
                 Ok(sent) => {
                     self.note_sent(delivery, address, sent.message_id, &file.name);
                     return Ok(Receipt::of(sent.message_id.to_string()));

@@ -1,9 +1,10 @@
 //! Messages as people see them.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rejoinder_core::{Attachment, ChannelAdapter, FetchError};
+use rejoinder_core::{Attachment, ChannelAdapter, ConversationRef, FetchError, conformance::channel::answer_file};
 use rejoinder_telegram::{Streaming, TelegramSection};
 use rejoinder_telegram_double::{ApiError, Fault, TelegramDouble};
+use rstest::rstest;
 
 use crate::support::{Gateway, LABEL, SILENT, bot, options};
 
@@ -74,6 +75,49 @@ async fn a_long_answer_comes_in_parts() {
     gateway.until_agent_has(1).await;
     gateway.until_settled().await;
     assert_eq!(telegram.bot_texts(ada.id()).join(" "), words.join(" "));
+    gateway.stop().await;
+}
+
+/// L3. A server of one's own may not know `allow_sending_without_reply`.
+#[tokio::test]
+async fn an_answer_to_a_deleted_message_is_sent_without_the_reply() {
+    let telegram = TelegramDouble::start().await;
+    let friends = telegram.supergroup("Friends");
+    let ada = telegram.person("Ada").at(&friends);
+    let gateway = Gateway::start(&telegram).await;
+    telegram.fault(Fault::refuse(ApiError::bad_request("message to be replied not found")).on("sendMessage"));
+
+    ada.says(&format!("@{} say it", telegram.bot().username));
+
+    assert_eq!(ada.hears("it").await.reply_to, None);
+    gateway.stop().await;
+}
+
+/// The topic was closed or deleted while the agent worked.
+#[rstest]
+#[case("TOPIC_CLOSED", "say it", "sendMessage")]
+#[case("message thread not found", "say it", "sendMessage")]
+#[case("TOPIC_CLOSED", "send text/plain data:text/plain;base64,bWVvdw==", "sendDocument")]
+#[tokio::test]
+async fn an_answer_in_a_closed_topic_goes_to_the_chat(
+    #[case] refusal: &str,
+    #[case] request: &str,
+    #[case] method: &str,
+) {
+    let telegram = TelegramDouble::start().await;
+    let forum = telegram.forum("Family");
+    let ada = telegram.person("Ada").at(&forum).topic(forum.topic("Trips"));
+    let gateway = Gateway::start(&telegram).await;
+    telegram.fault(Fault::refuse(ApiError::bad_request(refusal)).on(method));
+
+    ada.says(&format!("@{} {request}", telegram.bot().username));
+
+    telegram
+        .until("the answer", |view| {
+            let visible = view.visible(forum.id());
+            visible.into_iter().find(|message| message.ours && message.thread.is_none() && message.reply_to.is_none())
+        })
+        .await;
     gateway.stop().await;
 }
 
@@ -158,6 +202,21 @@ async fn a_file_of_the_answers_own_is_uploaded() {
     ada.hears("Here it is.").await;
     assert_eq!(telegram.inspect(|view| view.file(ada.id(), photo.id)).as_deref(), Some(&b"a whole cat"[..]));
     gateway.stop().await;
+}
+
+/// K7. An answer that is too long follows as a file, with a word about it.
+#[tokio::test]
+async fn a_file_of_the_gateways_own_has_its_words() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let bot = bot(options(&telegram));
+    let conversation = ConversationRef::new(bot.channel().clone(), &ada.id().to_string());
+
+    bot.deliver(&answer_file(&conversation, "# All of it").build()).await.expect("it is sent");
+
+    let file = ada.finds("the file", |message| message.media.as_deref() == Some("document")).await;
+    assert_eq!(file.text, "It is in this file.");
+    assert_eq!(telegram.inspect(|view| view.file(ada.id(), file.id)).as_deref(), Some(&b"# All of it"[..]));
 }
 
 #[tokio::test]

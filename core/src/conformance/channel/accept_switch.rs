@@ -48,6 +48,7 @@ pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) 
             agent_turns: HashMap::new(),
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
+            max_parts: 8,
         },
     };
     Engine::start(parts).await.expect("the engine starts on an empty store")

@@ -75,7 +75,7 @@ impl ChannelAdapter for ScriptedChannel {
     }
 
     fn health(&self) -> ChannelHealth {
-        ChannelHealth { inbound_at: None, stale_after: None, problem: None }
+        ChannelHealth { inbound_at: None, stale_after: None, problem: None, notice: None }
     }
 
     fn parts(&self, text: &str) -> Vec<String> {

@@ -104,6 +104,7 @@ struct PlatformState {
     late: Vec<Action>,
     violations: Vec<String>,
     moved: HashMap<ConversationRef, String>,
+    deleted: HashSet<String>,
     inbox: VecDeque<InboundEvent>,
     acknowledged: HashSet<String>,
 }
@@ -212,6 +213,11 @@ impl Platform {
         self.state().posts.retain(|post| post.id != message);
     }
 
+    /// Deletes a person's message: the platform rejects replies to it.
+    pub fn delete_message(&self, message: &str) {
+        self.state().deleted.insert(message.to_owned());
+    }
+
     /// Gives a chat another id. From now on calls to the old id fail with the new one. Its messages stay under the old
     /// id.
     pub fn move_chat(&self, from: &ConversationRef, to: &str) {
@@ -251,7 +257,7 @@ impl Platform {
     /// Performs a delivery, or fails with the next fault.
     ///
     /// # Errors
-    /// If the next fault is an error, the chat has moved, or the message to edit is gone.
+    /// If the next fault is an error, the chat has moved, or the message to edit or to reply to is gone.
     ///
     /// # Panics
     /// If the next fault is [`Fault::Panic`].
@@ -328,6 +334,11 @@ impl Platform {
         let is_there = |post: &Post| Some(&post.id) == changed && post.conversation == *delivery.conversation();
         if changed.is_some() && !state.posts.iter().any(is_there) {
             return Err(DeliveryError::Gone("message to edit not found".to_owned()));
+        }
+        if let Action::Send { reply_to: Some(message), .. } = delivery.action()
+            && state.deleted.contains(message)
+        {
+            return Err(DeliveryError::ReplyGone("message to be replied not found".to_owned()));
         }
         let is_final = |seen: &SeenDelivery| {
             seen.turn == delivery.turn() && matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction))

@@ -14,14 +14,14 @@ use crate::{
         conversation::{ChannelId, ConversationRef},
         delivery::{Action, Content},
         event::{InboundEvent, Sender},
-        ids::{ConversationId, TurnId},
+        ids::{ConversationId, DeliveryId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::Handler,
         view::{FallbackView, TurnStatus},
     },
     ports::store::{
         Store,
-        list::{TurnFilter, TurnListState},
+        list::{DeadLetterFilter, TurnFilter, TurnListState},
         record::{AbsentChannel, AuditEntry, Backlog, BlockedScope, WaitingTurn},
         transition::{AttemptStart, TranscriptLine, Transition, TurnChange},
     },
@@ -573,6 +573,36 @@ pub async fn the_backlog_is_counted(subject: &mut impl Subject) {
     let expected =
         Backlog { open: 1, overdue: 1, waiting: 2, pending_deliveries: 1, undeliverable: 1, ..Backlog::default() };
     assert_eq!(backlog, expected);
+}
+
+/// A copy that is dead is found; a dead delivery of the turn itself shows in the turn's state.
+pub async fn dead_copies_are_listed_and_counted(subject: &mut impl Subject) {
+    let store = subject.store();
+    let [turn] = turns(&*store, "a").await;
+    let dead = |seconds, is_copy| DeliveryRecord {
+        id: DeliveryId::new(at(seconds)),
+        state: DeliveryState::Dead,
+        is_copy,
+        ..turn.delivery(1, "yes")
+    };
+    let (old, new, own) = (dead(10, true), dead(20, true), dead(30, false));
+    let waiting = DeliveryRecord { state: DeliveryState::Pending, ..dead(40, true) };
+    done(&*store, deliveries([old.clone(), new.clone(), own.clone(), waiting])).await;
+    let found = async |filter: DeadLetterFilter| {
+        let found = store.dead_letters(&filter).await.expect("deliveries are read");
+        found.into_iter().map(|delivery| delivery.id).collect::<Vec<_>>()
+    };
+    let all = DeadLetterFilter { limit: 10, ..DeadLetterFilter::default() };
+
+    assert_eq!(found(all.clone()).await, [new.id, old.id]);
+    assert_eq!(found(DeadLetterFilter { limit: 1, ..all.clone() }).await, [new.id]);
+    assert_eq!(found(DeadLetterFilter { before: Some(new.id), ..all.clone() }).await, [old.id]);
+    assert_eq!(found(DeadLetterFilter { channel: Some(chat("a").channel), ..all.clone() }).await, [new.id, old.id]);
+    assert!(found(DeadLetterFilter { channel: Some(ChannelId::new("other", "main")), ..all }).await.is_empty());
+    assert_eq!(store.backlog().await.expect("the backlog is read").dead_copies, 2);
+    let one = async |id| store.delivery(id).await.expect("deliveries are read");
+    assert_eq!(one(own.id).await.map(|delivery| (delivery.id, delivery.state)), Some((own.id, DeliveryState::Dead)));
+    assert_eq!(one(DeliveryId::new(START)).await, None);
 }
 
 /// I3: a dossier has all that `explain` needs.

@@ -1,11 +1,11 @@
-//! Lists of turns, for the operator.
+//! Lists of turns and of dead letters, for the operator.
 
 use rejoinder_guard::{SignalKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
     conversation::{ChannelId, ConversationRef},
-    ids::{ConversationId, TurnId},
+    ids::{ConversationId, DeliveryId, TurnId},
     turn::Handler,
     view::{FallbackView, TurnStatus},
 };
@@ -29,6 +29,17 @@ pub struct TurnFilter {
     pub limit: u32,
     /// The time against which `overdue` is measured; `None`: the store's current time.
     pub now: Option<Timestamp>,
+}
+
+/// A filter for the list of dead letters, which is newest first.
+#[derive(Clone, Debug, Default)]
+pub struct DeadLetterFilter {
+    /// Only deliveries of this channel.
+    pub channel: Option<ChannelId>,
+    /// Only deliveries older than this one: the cursor for the next page.
+    pub before: Option<DeliveryId>,
+    /// The maximum number of deliveries.
+    pub limit: u32,
 }
 
 /// The states by which the list can be filtered.

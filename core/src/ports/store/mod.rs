@@ -32,7 +32,7 @@ use crate::{
     },
     ports::store::{
         accept::{CursorMove, NewEvent, Stored},
-        list::{TurnFilter, TurnSummary},
+        list::{DeadLetterFilter, TurnFilter, TurnSummary},
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn},
         transition::{Commit, Transition},
     },
@@ -198,6 +198,9 @@ pub trait Outbox: Send + Sync + 'static {
     /// The deliveries of a turn, in the order of their claims and parts.
     async fn deliveries(&self, turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError>;
 
+    /// A delivery.
+    async fn delivery(&self, delivery: DeliveryId) -> Result<Option<DeliveryRecord>, StoreError>;
+
     /// The number of a delivery's latest attempt; `None` if there was none.
     async fn last_attempt(&self, delivery: DeliveryId) -> Result<Option<u32>, StoreError>;
 
@@ -219,6 +222,9 @@ pub trait Operator: Send + Sync + 'static {
     /// # Errors
     /// When the store cannot be read; the same holds for every reader below.
     async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError>;
+
+    /// The copies of answers that are dead letters, newest first.
+    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError>;
 
     /// Everything that is stored about a turn.
     async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError>;

@@ -164,4 +164,6 @@ pub struct Backlog {
     pub absent: u64,
     /// Turns that ended as dead letters.
     pub undeliverable: u64,
+    /// Copies of answers that are dead letters.
+    pub dead_copies: u64,
 }

@@ -204,6 +204,11 @@ fn remarks(counts: &Counts, is_held: bool) -> Vec<Finding> {
         let advice = "See rejoinder turns list --state undeliverable.";
         findings.push(Finding::warning(ABOUT_DATABASE, what).with_advice(advice));
     }
+    if backlog.dead_copies > 0 {
+        let what = format!("callbacks of hooks were given up: {}", backlog.dead_copies);
+        let advice = "See rejoinder dead-letters list; rejoinder dead-letters retry ID sends one again.";
+        findings.push(Finding::warning(ABOUT_DATABASE, what).with_advice(advice));
+    }
     findings
 }
 
@@ -233,6 +238,8 @@ mod tests {
         assert_eq!(verdicts(&counts(2, 1), false), [Verdict::Warning, Verdict::Warning]);
         let absent = Counts { backlog: Backlog { absent: 1, ..Backlog::default() }, overdue: 0 };
         assert_eq!(verdicts(&absent, true), [Verdict::Warning]);
+        let dead = Counts { backlog: Backlog { dead_copies: 1, ..Backlog::default() }, overdue: 0 };
+        assert_eq!(verdicts(&dead, true), [Verdict::Warning]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     ChannelId, ConversationId, DeliveryId, OwnerId, StoreError, Timestamp, TurnId,
-    store::{BlockedScope, DeliveryRecord},
+    store::{BlockedScope, DeadLetterFilter, DeliveryRecord},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
@@ -48,6 +48,33 @@ pub(in crate::sqlite) async fn next_deliveries(
         )
     );
     let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(delivery).collect()
+}
+
+pub(in crate::sqlite) async fn find_delivery(
+    pool: &SqlitePool,
+    id: DeliveryId,
+) -> Result<Option<DeliveryRecord>, StoreError> {
+    let sql =
+        select_deliveries!("from deliveries as d join conversations as c on c.id = d.conversation_id where d.id = ?");
+    let row = sqlx::query(sql).bind(id.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
+    row.as_ref().map(delivery).transpose()
+}
+
+pub(in crate::sqlite) async fn dead_letters(
+    pool: &SqlitePool,
+    filter: &DeadLetterFilter,
+) -> Result<Vec<DeliveryRecord>, StoreError> {
+    let sql = select_deliveries!(
+        "from deliveries as d indexed by deliveries_dead cross join conversations as c on c.id = d.conversation_id
+        where d.state = 'dead' and d.is_copy = 1 and d.id < ?1 and (?2 is null or c.channel = ?2)
+        order by d.id desc limit ?3"
+    );
+    let query = sqlx::query(sql)
+        .bind(filter.before.map_or(uuid::Uuid::max(), DeliveryId::as_uuid))
+        .bind(filter.channel.as_ref().map(ChannelId::as_str))
+        .bind(filter.limit);
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(delivery).collect()
 }
 

@@ -83,7 +83,8 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
         (select count(*) from deliveries
             where state in ('pending', 'sending') and absent = 0 and state = 'pending' and parked = 1) as parked,
         (select count(*) from obligations where absent = 1) as absent,
-        (select count(*) from obligations where state = 'undeliverable') as undeliverable";
+        (select count(*) from obligations where state = 'undeliverable') as undeliverable,
+        (select count(*) from deliveries where state = 'dead' and is_copy = 1) as dead_copies";
     let row = sqlx::query(sql).bind(now.as_millis()).fetch_one(pool).await.map_err(store_error)?;
     let count = |column| row.value::<i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
     Ok(Backlog {
@@ -94,6 +95,7 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
         parked_deliveries: count("parked")?,
         absent: count("absent")?,
         undeliverable: count("undeliverable")?,
+        dead_copies: count("dead_copies")?,
     })
 }
 

@@ -14,7 +14,8 @@ use super::error::store_error;
 
 pub(super) use conversations::{address, conversation};
 pub(super) use deliveries::{
-    attempts_left, blocked, deliveries, failing_since, is_overtaken, last_attempt, next_deliveries, upcoming,
+    attempts_left, blocked, dead_letters, deliveries, failing_since, find_delivery, is_overtaken, last_attempt,
+    next_deliveries, upcoming,
 };
 pub(super) use lists::{backlog, list};
 pub(super) use turns::{dossier, due, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting};
