@@ -34,6 +34,7 @@ mod model;
 mod outbox;
 mod pauses;
 mod ports;
+mod retention;
 mod router;
 mod scheduler;
 mod sweep;
@@ -50,8 +51,9 @@ pub mod store {
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },
         ports::store::{
-            Operator, Outbox, Store, StoreError, Turns,
-            accept::{CursorMove, NewEvent, NewTurn, Stored},
+            Housekeeping, Operator, Outbox, Store, StoreError, Turns,
+            accept::{CursorMove, EarlierMessage, NewEvent, NewTurn, Stored},
+            housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
             list::{TurnFilter, TurnListState, TurnSummary},
             record::{
                 AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn,
@@ -76,7 +78,7 @@ pub use model::{
     delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope},
     event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind},
     ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
-    settings::{Policies, Question, Settings, Templates},
+    settings::{Lifetimes, Policies, Question, Settings, Templates},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };
@@ -86,7 +88,7 @@ pub use ports::{
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
     clock::{Clock, SharedClock, SystemClock},
     intake::{Accepted, Intake, IntakeError},
-    store::{Store, StoreError},
+    store::{Store, StoreError, accept::EarlierMessage},
 };
 
 pub use rejoinder_guard::{

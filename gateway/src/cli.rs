@@ -4,9 +4,11 @@
 //! failed) or 2 (wrong arguments, or an invalid configuration).
 
 mod config;
+mod database;
 mod doctor;
 mod init;
 mod run;
+mod store;
 mod turns;
 
 use std::{
@@ -115,6 +117,9 @@ enum Command {
     /// Inspect turns: what was owed, what was tried, how they ended
     #[command(subcommand)]
     Turns(turns::TurnsCommand),
+    /// Show the size of the database, or compact it
+    #[command(subcommand)]
+    Store(store::StoreCommand),
 }
 
 /// Runs the command that the process's arguments name.
@@ -142,6 +147,7 @@ impl Cli {
             Command::Doctor(doctor) => in_one_thread(doctor.perform(global)),
             Command::Config(command) => command.perform(global),
             Command::Turns(command) => in_one_thread(command.perform(global)),
+            Command::Store(command) => in_one_thread(command.perform(global)),
         }
     }
 }

@@ -11,8 +11,8 @@ use std::{
 
 use rejoinder_core::{
     Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
-    ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, OwnerId, Parts, Policies, Policy, Question, Rung,
-    Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
+    ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Lifetimes, OwnerId, Parts, Policies, Policy,
+    Question, Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -151,6 +151,7 @@ pub(crate) struct GatewaySetup {
     pub(crate) policies: Policies,
     pub(crate) slots: usize,
     pub(crate) delivery_lifetime: Duration,
+    pub(crate) lifetimes: Lifetimes,
     /// How the store rejects the first message.
     pub(crate) rejection: Option<Rejection>,
     pub(crate) agents: Vec<(&'static str, MakeAgent)>,
@@ -166,6 +167,7 @@ impl GatewaySetup {
             policies: Policies::new(policy()),
             slots: 64,
             delivery_lifetime: secs(24 * 3600),
+            lifetimes: Lifetimes::default(),
             rejection: None,
             agents: Vec::new(),
         }
@@ -258,6 +260,7 @@ impl TestGateway {
             max_concurrent_turns: setup.slots,
             delivery_lifetime: setup.delivery_lifetime,
             min_attempts: 3,
+            lifetimes: setup.lifetimes,
         };
         let agents = setup.agents.into_iter().map(|(name, make)| (name, Arc::new(make(Arc::clone(&shared))))).collect();
         let mut gateway = Self {

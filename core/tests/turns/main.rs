@@ -23,5 +23,6 @@ mod limits;
 mod moves;
 mod poison;
 mod restarts;
+mod retention;
 mod rows;
 mod store;

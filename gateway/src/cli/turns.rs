@@ -1,6 +1,6 @@
 //! `rejoinder turns`: reads the database directly, whether the gateway is running or not.
 
-use std::{fmt::Write as _, path::PathBuf};
+use std::fmt::Write as _;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
@@ -9,10 +9,9 @@ use rejoinder_core::{
     explain::explain,
     store::{Dossier, TurnFilter, TurnListState},
 };
-use rejoinder_store::SqliteStore;
 use uuid::Uuid;
 
-use super::Global;
+use super::{Global, database::Database};
 use crate::{
     console::{failure::Failure, output},
     http::page,
@@ -37,13 +36,6 @@ Examples:
   rejoinder turns list --state overdue
   rejoinder turns list --channel webhook.siri --since 2h
   rejoinder turns list --since 2026-05-01T00:00:00Z --json";
-
-#[derive(Debug, Args)]
-struct Database {
-    /// Read this database instead of the configured one; needs no configuration
-    #[arg(long, value_name = "FILE")]
-    database: Option<PathBuf>,
-}
 
 #[derive(Debug, Args)]
 pub(super) struct List {
@@ -103,21 +95,6 @@ pub(super) struct One {
 fn parse_time(text: &str) -> Result<Timestamp, String> {
     time::parse_or_ago(text, SystemClock.now())
         .ok_or_else(|| "use a time such as 2026-05-01T12:00:00Z, or how long ago: 90s, 2h, 1d".to_owned())
-}
-
-impl Database {
-    async fn open(&self, global: &Global) -> Result<Box<dyn Store>, Failure> {
-        let path = if let Some(path) = &self.database {
-            path.clone()
-        } else {
-            // Reads only the store's section: the caller may not have the gateway's secrets.
-            let store = rejoinder_config::load_store(&global.options()?).inspect_err(|_| {
-                eprintln!("hint: --database FILE reads a database without the configuration");
-            })?;
-            store.url.path(&global.data_dir()?)
-        };
-        Ok(Box::new(SqliteStore::open_read_only(path).await.map_err(anyhow::Error::new)?))
-    }
 }
 
 impl TurnsCommand {

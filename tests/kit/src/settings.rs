@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_core::{Cause, ChannelId, ChatKind, Ladder, Policies, Policy, Question, Rung, Settings, Templates};
+use rejoinder_core::{
+    Cause, ChannelId, ChatKind, Ladder, Lifetimes, Policies, Policy, Question, Rung, Settings, Templates,
+};
 
 /// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
 pub const SILENT: &str = "I have nothing to say to that.";
@@ -60,5 +62,6 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         max_concurrent_turns: 64,
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,
+        lifetimes: Lifetimes::default(),
     }
 }

@@ -11,6 +11,6 @@ mod write;
 mod writer;
 
 pub use self::{
-    open::{OpenError, OpenOptions, is_in_use, schema_version},
+    open::{OpenError, OpenOptions, is_in_use, schema_version, vacuum},
     store::SqliteStore,
 };

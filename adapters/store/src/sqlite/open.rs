@@ -12,7 +12,7 @@ use rejoinder_core::{SharedClock, SystemClock};
 use sqlx::{
     ConnectOptions, Connection, SqlSafeStr, SqliteConnection, SqlitePool,
     migrate::{Migration, MigrationType, Migrator},
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
 use super::{error, store::SqliteStore, transcripts::Transcripts, writer::Writer};
@@ -163,6 +163,26 @@ impl SqliteStore {
     }
 }
 
+/// Compacts a database: writes it anew, without free pages.
+///
+/// # Errors
+/// When it is in use or cannot be written, for example because the disk is full. It is unchanged then.
+pub async fn vacuum(path: &Path) -> Result<(), OpenError> {
+    if !path.try_exists().unwrap_or(true) {
+        return Err(OpenError::Missing { path: path.to_owned() });
+    }
+    let lock = lock(path)?;
+    let failed = |source| OpenError::database(path, source);
+    let options = writer_options(path, Duration::from_secs(5)).create_if_missing(false);
+    let mut connection = options.connect().await.map_err(failed)?;
+    for sql in ["vacuum", "pragma wal_checkpoint(truncate)"] {
+        sqlx::query(sql).execute(&mut connection).await.map_err(failed)?;
+    }
+    connection.close().await.map_err(failed)?;
+    drop(lock);
+    Ok(())
+}
+
 /// Whether a process has the database open for writing. It creates and changes no file.
 ///
 /// # Errors
@@ -211,6 +231,8 @@ fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
+        // Only has an effect on a database without tables: free pages can be given back one by one.
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)

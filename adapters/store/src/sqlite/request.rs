@@ -1,8 +1,8 @@
 //! Requests to the writer, and their results.
 
 use rejoinder_core::{
-    ChannelId, Timestamp, TurnId,
-    store::{AbsentChannel, BlockedScope, Commit, CursorMove, NewEvent, Stored, Transition},
+    ChannelId, SessionId, Timestamp, TurnId,
+    store::{AbsentChannel, BlockedScope, Commit, CursorMove, NewEvent, Removal, Stored, Transition},
 };
 
 /// A request to the writer.
@@ -13,6 +13,7 @@ pub(super) enum WriteRequest {
     Channels(Vec<ChannelId>),
     Block(BlockedScope),
     Fetched { turn: TurnId, at: Timestamp },
+    Remove(Removal),
     Probe,
 }
 
@@ -22,5 +23,7 @@ pub(super) enum WriteResult {
     Accepted(Vec<Stored>),
     Committed(Commit),
     Absent(Vec<AbsentChannel>),
+    /// The sessions of the removed turns.
+    Removed(Vec<SessionId>),
     Done,
 }

@@ -18,7 +18,7 @@ use crate::{
     model::{
         agent::AgentName,
         event::InboundEvent,
-        settings::{Policies, Settings, Templates},
+        settings::{Lifetimes, Policies, Settings, Templates},
     },
     ports::{
         clock::SystemClock,
@@ -47,6 +47,7 @@ pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) 
             max_concurrent_turns: 1,
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
+            lifetimes: Lifetimes::default(),
         },
     };
     Engine::start(parts).await.expect("the engine starts on an empty store")

@@ -3,6 +3,7 @@
 mod columns;
 mod conversations;
 mod deliveries;
+mod housekeeping;
 mod lists;
 pub(super) mod turns;
 mod views;
@@ -14,6 +15,7 @@ use super::error::store_error;
 
 pub(super) use conversations::{address, conversation};
 pub(super) use deliveries::{attempts_left, blocked, deliverable, deliveries, last_attempt, next_delivery};
+pub(super) use housekeeping::{expired, next_expiry, stats};
 pub(super) use lists::{backlog, list};
 pub(super) use turns::{dossier, due, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting};
 pub(super) use views::{view, views};

@@ -9,6 +9,7 @@ mod channels;
 mod commit;
 mod insert;
 mod pick;
+mod remove;
 mod rows;
 mod runs;
 mod sessions;
@@ -29,6 +30,7 @@ pub(super) async fn all(
 ) -> Result<Vec<WriteResult>, StoreError> {
     let (mut accepts, mut transitions) = (Vec::new(), Vec::new());
     let (mut blocked, mut fetched, mut probed, mut configured) = (Vec::new(), Vec::new(), false, None);
+    let mut removals = Vec::new();
     for request in requests {
         match request {
             WriteRequest::Accept { events, cursor } => accepts.push((events.as_slice(), cursor.as_ref())),
@@ -36,6 +38,7 @@ pub(super) async fn all(
             WriteRequest::Channels(channels) => configured = Some(channels.as_slice()),
             WriteRequest::Block(scope) => blocked.push(scope),
             WriteRequest::Fetched { turn, at } => fetched.push((*turn, *at)),
+            WriteRequest::Remove(removal) => removals.push(removal),
             WriteRequest::Probe => probed = true,
         }
     }
@@ -58,10 +61,16 @@ pub(super) async fn all(
         Some(channels) => channels::set(connection, channels).await?,
         None => Vec::new(),
     };
+    let mut removed = Vec::with_capacity(removals.len());
+    for removal in removals {
+        removed.push(remove::rows(connection, removal).await?);
+    }
+    let mut removed = removed.into_iter();
     let outcomes = requests.iter().map(|request| match request {
         WriteRequest::Accept { .. } => accepted.next().map(WriteResult::Accepted),
         WriteRequest::Commit(_) => committed.next().map(WriteResult::Committed),
         WriteRequest::Channels(_) => Some(WriteResult::Absent(absent.clone())),
+        WriteRequest::Remove(_) => removed.next().map(WriteResult::Removed),
         WriteRequest::Block(_) | WriteRequest::Fetched { .. } | WriteRequest::Probe => Some(WriteResult::Done),
     });
     Ok(outcomes.map(|outcome| outcome.expect("every request has an outcome of its kind")).collect())

@@ -1,0 +1,36 @@
+//! The option `--database`, for commands that read or write the database themselves.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use rejoinder_core::Store;
+use rejoinder_store::SqliteStore;
+
+use super::Global;
+use crate::console::failure::Failure;
+
+#[derive(Debug, Args)]
+pub(super) struct Database {
+    /// Use this database instead of the configured one; needs no configuration
+    #[arg(long, value_name = "FILE")]
+    database: Option<PathBuf>,
+}
+
+impl Database {
+    /// The path of the file.
+    pub(super) fn path(&self, global: &Global) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.database {
+            return Ok(path.clone());
+        }
+        // Reads only the store's section: the caller may not have the gateway's secrets.
+        let store = rejoinder_config::load_store(&global.options()?).inspect_err(|_| {
+            eprintln!("hint: --database FILE uses a database without the configuration");
+        })?;
+        Ok(store.url.path(&global.data_dir()?))
+    }
+
+    /// Opens it for reading.
+    pub(super) async fn open(&self, global: &Global) -> Result<Box<dyn Store>, Failure> {
+        Ok(Box::new(SqliteStore::open_read_only(self.path(global)?).await.map_err(anyhow::Error::new)?))
+    }
+}
