@@ -34,6 +34,7 @@ mod people;
 mod problem;
 mod read;
 mod redacted;
+mod retention;
 mod routing;
 mod secret;
 mod sections;
@@ -55,10 +56,11 @@ pub use crate::{
     guard::{Chats, Guard, Ladders, Rungs, TEMPLATES, Template, Templates},
     key::Key,
     log::{Log, LogFormat, LogLevel},
-    lookup::{ConfigSource, Loaded, Options, load, load_store},
+    lookup::{ConfigSource, Loaded, Options, load, load_retention, load_store},
     outbox::Outbox,
     people::{AllowList, IdFormat, People},
     problem::{ConfigErrors, Place, Problem},
+    retention::Retention,
     routing::Routing,
     secret::{Secret, Token},
     sections::Config,

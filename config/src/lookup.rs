@@ -6,11 +6,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::de::DeserializeOwned;
+
 use crate::{
-    Build, Config, Store,
+    Build, Config, Retention, Store,
+    check::Section,
     environment::{Environment, FILE_NAME, ResolveContext},
     node::{Node, Value, parse_default, parse_file, parse_variable},
     problem::{ConfigErrors, Place, Problem},
+    sections::read_alone,
 };
 
 /// Overrides have two underscores between names: `REJOINDER__SERVER__LISTEN`. `REJOINDER_CONFIG` is not an override.
@@ -95,10 +99,22 @@ pub fn load(options: &Options, build: &Build) -> Result<Loaded, ConfigErrors> {
 /// # Errors
 /// Problems of the file as a whole, of overrides, and of `[store]`.
 pub fn load_store(options: &Options) -> Result<Store, ConfigErrors> {
+    load_section(options, "store")
+}
+
+/// Loads only `[retention]`, as [`load_store`] does.
+///
+/// # Errors
+/// As [`load_store`].
+pub fn load_retention(options: &Options) -> Result<Retention, ConfigErrors> {
+    load_section(options, "retention")
+}
+
+fn load_section<T: Section + DeserializeOwned>(options: &Options, name: &str) -> Result<T, ConfigErrors> {
     let nothing = Build { platforms: &[], agents: &[] };
     let Layers { tree, mut problems, .. } = Layers::find(options, &nothing)?;
-    match Store::read(&tree) {
-        Ok(store) if problems.is_empty() => Ok(store),
+    match read_alone(&tree, name) {
+        Ok(section) if problems.is_empty() => Ok(section),
         Ok(_) => Err(ConfigErrors::new(problems)),
         Err(more) => {
             problems.extend(more);

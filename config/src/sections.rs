@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Build, Channels, Environment, Guard, Log, Outbox, Routing, Server, Store,
+    Admin, Agent, Build, Channels, Environment, Guard, Log, Outbox, Retention, Routing, Server, Store,
     check::{Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -28,9 +28,11 @@ pub struct Config {
     pub routing: Routing,
     pub guard: Guard,
     pub outbox: Outbox,
+    pub retention: Retention,
 }
 
-const SECTIONS: [&str; 9] = ["server", "store", "admin", "log", "channels", "agents", "routing", "guard", "outbox"];
+const SECTIONS: [&str; 10] =
+    ["server", "store", "admin", "log", "channels", "agents", "routing", "guard", "outbox", "retention"];
 
 impl Config {
     /// Reads and checks the merged tree.
@@ -58,27 +60,33 @@ impl Config {
             section(&tree, "routing", &mut reader),
             section(&tree, "guard", &mut reader),
             section(&tree, "outbox", &mut reader),
+            section(&tree, "retention", &mut reader),
         );
         match sections {
-            (Some(server), Some(store), Some(admin), Some(log), Some(routing), Some(guard), Some(outbox))
-                if reader.problems.is_empty() =>
-            {
-                Ok(Self { server, store, admin, log, channels, agents, routing, guard, outbox })
+            (
+                Some(server),
+                Some(store),
+                Some(admin),
+                Some(log),
+                Some(routing),
+                Some(guard),
+                Some(outbox),
+                Some(retention),
+            ) if reader.problems.is_empty() => {
+                Ok(Self { server, store, admin, log, channels, agents, routing, guard, outbox, retention })
             }
             _ => Err(reader.problems),
         }
     }
 }
 
-impl Store {
-    /// Reads and checks only this section. It contains no secrets and no references to other sections.
-    pub(crate) fn read(tree: &Node) -> Result<Self, Vec<Problem>> {
-        let (environment, nowhere) = (Environment::default(), Path::new(""));
-        let context = ResolveContext { environment: &environment, working_dir: nowhere, config_dir: nowhere };
-        let names = Names::default();
-        let mut reader = Reader { context: &context, names: &names, problems: Vec::new() };
-        section(tree, "store", &mut reader).filter(|_| reader.problems.is_empty()).ok_or(reader.problems)
-    }
+/// Reads and checks one section alone. It must contain no secrets and no references to other sections.
+pub(crate) fn read_alone<T: Section + DeserializeOwned>(tree: &Node, name: &str) -> Result<T, Vec<Problem>> {
+    let (environment, nowhere) = (Environment::default(), Path::new(""));
+    let context = ResolveContext { environment: &environment, working_dir: nowhere, config_dir: nowhere };
+    let names = Names::default();
+    let mut reader = Reader { context: &context, names: &names, problems: Vec::new() };
+    section(tree, name, &mut reader).filter(|_| reader.problems.is_empty()).ok_or(reader.problems)
 }
 
 fn section<T: Section + DeserializeOwned>(tree: &Node, name: &str, reader: &mut Reader<'_>) -> Option<T> {

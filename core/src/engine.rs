@@ -41,6 +41,7 @@ use crate::{
         intake::{Inlet, Intake},
         store::{Store, StoreError, record::AbsentChannel},
     },
+    retention::Retention,
     scheduler::{Scheduler, slots::Slots},
     sweep::Sweep,
     timer::Timer,
@@ -215,10 +216,17 @@ impl Engine {
             lifecycle: lifecycle.clone(),
             skipped: std::sync::Mutex::default(),
         });
+        let retention = Arc::new(Retention {
+            store: Arc::clone(&store),
+            settings: Arc::clone(&settings),
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
+        });
         let router = EventRouter {
             settings,
             addresses: Arc::clone(&addresses),
             slots: Arc::clone(&slots),
+            notices: Arc::default(),
             clock: Arc::clone(&clock),
             owner,
         };
@@ -243,6 +251,7 @@ impl Engine {
         }
         engine.keep("sweep", move || Arc::clone(&sweep).run());
         engine.keep("scheduler", move || Arc::clone(&scheduler).run());
+        engine.keep("retention", move || Arc::clone(&retention).run());
         for adapter in adapters {
             let (intake, clock, lifecycle) =
                 (engine.intake(adapter.channel()), Arc::clone(&engine.clock), engine.lifecycle.clone());

@@ -34,6 +34,7 @@ mod model;
 mod outbox;
 mod pauses;
 mod ports;
+mod retention;
 mod router;
 mod scheduler;
 mod sweep;
@@ -50,8 +51,9 @@ pub mod store {
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },
         ports::store::{
-            Operator, Outbox, Store, StoreError, Turns,
-            accept::{CursorMove, NewEvent, NewTurn, Stored},
+            Housekeeping, Operator, Outbox, Store, StoreError, Turns,
+            accept::{CursorMove, EarlierMessage, NewEvent, NewTurn, Stored},
+            housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
             list::{DeadLetterFilter, TurnFilter, TurnListState, TurnSummary},
             record::{
                 AMBIENT_LAG, AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, Dossier, PERSON_STEP,
@@ -79,7 +81,7 @@ pub use model::{
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind},
     ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
-    settings::{Policies, Question, Settings, Templates},
+    settings::{Lifetimes, Policies, Question, Settings, Templates},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };
@@ -90,7 +92,7 @@ pub use ports::{
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
     clock::{Clock, SharedClock, SystemClock},
     intake::{Accepted, Intake, IntakeError},
-    store::{Store, StoreError},
+    store::{Store, StoreError, accept::EarlierMessage},
 };
 
 pub use rejoinder_guard::{

@@ -9,6 +9,7 @@ mod dead_letters;
 mod doctor;
 mod init;
 mod run;
+mod store;
 mod turns;
 
 use std::{
@@ -121,6 +122,9 @@ enum Command {
     /// List the callbacks of hooks that were given up, and send them again
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
+    /// Show the size of the database, or compact it
+    #[command(subcommand)]
+    Store(store::StoreCommand),
 }
 
 /// Runs the command that the process's arguments name.
@@ -149,6 +153,7 @@ impl Cli {
             Command::Config(command) => command.perform(global),
             Command::Turns(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
+            Command::Store(command) => in_one_thread(command.perform(global)),
         }
     }
 }

@@ -9,9 +9,10 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_config::{Config, Size};
+use rejoinder_config::{Config, Retention, Size};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Policies, Settings, SharedClock, SystemClock, Templates,
+    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Lifetimes, Policies, Settings, SharedClock, SystemClock,
+    Templates,
 };
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -91,6 +92,12 @@ pub(crate) fn remarks(config: &Config) -> Vec<String> {
     platforms::all().flat_map(|platform| platform.remarks(config)).collect()
 }
 
+/// How long rows are kept.
+pub(crate) const fn lifetimes(retention: Retention) -> Lifetimes {
+    let Retention { turns, dead_letters, payloads } = retention;
+    Lifetimes { turns, dead_letters, payloads }
+}
+
 struct Wiring<'a>(&'a Materials<'a>);
 
 impl Wiring<'_> {
@@ -150,7 +157,7 @@ impl Wiring<'_> {
     }
 
     fn settings(&self) -> Settings {
-        let Config { channels, agents, routing, outbox, .. } = self.0.config;
+        let Config { channels, agents, routing, outbox, retention, .. } = self.0.config;
         let commons = || channels.iter().map(|(id, channel)| (id, &channel.common));
         let telling = commons().filter(|(_, common)| common.notify_reactions);
         Settings {
@@ -175,6 +182,7 @@ impl Wiring<'_> {
             delivery_lifetime: outbox.lifetime,
             min_attempts: outbox.min_attempts,
             max_parts: outbox.max_parts as usize,
+            lifetimes: lifetimes(*retention),
         }
     }
 

@@ -26,6 +26,7 @@ create index conversations_succeeded on conversations (channel, chat, thread) wh
 -- A session and its conversation refer to each other, so one foreign key is checked at the commit. For each
 -- new session SQLite then looks for the conversations that refer to it.
 create index conversations_by_session on conversations (session_id);
+create index conversations_by_successor on conversations (succeeded_by) where succeeded_by is not null;
 
 create table sessions (
     id blob not null primary key,
@@ -33,6 +34,10 @@ create table sessions (
     created_at integer not null
 ) strict, without rowid;
 
+create index sessions_of_conversation on sessions (conversation_id);
+
+-- Of an event that opened and changed no turn, and of one whose turn was removed, only the key is stored, by which the event
+-- is known when it arrives again: text and details are null, chat and thread are empty.
 create table events (
     id blob not null primary key,
     channel text not null,
@@ -41,19 +46,21 @@ create table events (
     external_id text not null,
     revision integer not null,
     turn_id blob,                   -- the turn it opened or changed; no foreign key: that row is written after this one
-    text text not null,
-    details text not null,          -- JSON: the fields of the event without a column
-    raw text not null,              -- the payload as received
+    text text,
+    details text,                   -- JSON: the fields of the event without a column
+    raw text,                       -- the payload as received; null after it was removed
     received_at integer not null
 ) strict;
 
 create unique index events_by_key on events (channel, external_id, revision);
+create index events_with_payload on events (received_at) where raw is not null;
+create index events_of_key_only on events (received_at) where details is null;
 
 create table turns (
     id blob not null primary key,
     -- The order in which turns were accepted. Ids do not tell it: the clock may have been set back between two starts.
     seq integer not null,
-    event_id blob not null references events (id),
+    event_id blob not null,         -- no foreign key: an event is removed long after its turn, and by its key
     conversation_id blob not null references conversations (id),
     session_id blob not null references sessions (id),
     agent text,                     -- the handler: this agent, or a command of the gateway
@@ -65,6 +72,7 @@ create table turns (
 
 create unique index turns_in_order on turns (seq);
 create index turns_of_conversation on turns (conversation_id, seq);
+create index turns_of_session on turns (session_id);
 
 -- What is owed for a turn. `body` is the guard's state machine; the other columns repeat parts of it for searches.
 create table obligations (
@@ -99,6 +107,7 @@ create index obligations_running on obligations (turn_id) where work = 'running'
 create index obligations_wake on obligations (wake_at, seq) where wake_at is not null and absent = 0;
 create index obligations_absent on obligations (seq, absent) where absent = 1;
 create index obligations_undeliverable on obligations (seq, state) where state = 'undeliverable';
+create index obligations_ended on obligations (ended_at, state) where ended_at is not null;
 
 create table runs (
     turn_id blob not null references turns (id),
@@ -167,7 +176,7 @@ create index attempts_open on attempts (delivery_id) where ended_at is null;
 create table transcript (
     session_id blob not null references sessions (id),
     seq integer not null,           -- as in turns
-    turn_id blob not null references turns (id),
+    turn_id blob not null,          -- no foreign key: it would need an index of its own
     speaker text not null,          -- person, agent, gateway
     name text,                      -- the sender's name, in chats of several people
     text text not null,

@@ -7,8 +7,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    Accepted, AgentName, ChannelId, ChatKind, ConversationRef, Engine, InboundEvent, Parts, Policies, Sender,
-    SenderKind, Settings, Store, SystemClock, Templates, Timestamp,
+    Accepted, AgentName, ChannelId, ChatKind, ConversationRef, Engine, InboundEvent, Lifetimes, Parts, Policies,
+    Sender, SenderKind, Settings, Store, SystemClock, Templates, Timestamp,
     conformance::rejecting::{RejectingLayer, Rejection},
 };
 use rejoinder_kit::{Health, Receiver, ShuttingDown};
@@ -43,6 +43,7 @@ async fn gateway(rejection: Rejection) -> (Engine, Arc<dyn Store>, TempDir) {
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
             max_parts: 8,
+            lifetimes: Lifetimes::default(),
         },
     };
     (Engine::start(parts).await.expect("an empty store can be read"), store, directory)

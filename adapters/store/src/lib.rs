@@ -10,4 +10,4 @@
 
 mod sqlite;
 
-pub use sqlite::{OpenError, OpenOptions, SqliteStore, is_in_use, schema_version};
+pub use sqlite::{OpenError, OpenOptions, SqliteStore, is_in_use, schema_version, vacuum};

@@ -340,7 +340,7 @@ impl Reader {
             }
             Ok(Accepted::Kept) => None,
             Ok(Accepted::Refused) => return refusal(Some(id), Problem::REFUSED),
-            Ok(Accepted::Duplicate { text, .. }) if text != text_before => {
+            Ok(Accepted::Duplicate { message: Some(earlier), .. }) if earlier.text != text_before => {
                 return refusal(Some(id), Problem::ID_REUSED);
             }
             Ok(Accepted::Duplicate { turn, .. }) => turn,

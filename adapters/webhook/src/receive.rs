@@ -224,24 +224,18 @@ impl WebhookAdapter {
                 Some(watch) => reader.first_signal(turn, watch).await,
                 None => reader.accepted(turn),
             }),
-            Accepted::Duplicate { turn: Some(turn), text, sender } => {
-                let is_same = request.as_ref().is_none_or(|request| request.text == text && request.sender == sender);
-                if !is_same {
+            Accepted::Duplicate { turn: Some(turn), message: Some(earlier) } => {
+                let is_same = |request: &Fingerprint| request.text == earlier.text && request.sender == earlier.sender;
+                if !request.as_ref().is_none_or(is_same) {
                     return Err(key_reused(turn));
                 }
                 reader.replay(turn, request.as_ref(), watch).await
             }
-            Accepted::Refused => Err(cannot_be_stored()),
-            // The store refused the message before, and kept only the fact that it arrived.
-            Accepted::Duplicate { turn: None, text, .. }
-                if request.as_ref().is_some_and(|request| request.text != text) =>
-            {
-                Err(cannot_be_stored())
-            }
-            // Stored only for the operator: no answer is owed, and none will come.
-            Accepted::Kept | Accepted::Picked { .. } | Accepted::Duplicate { turn: None, .. } => {
-                Ok(StatusCode::NO_CONTENT.into_response())
-            }
+            Accepted::Duplicate { turn: Some(turn), message: None } => Err(removed(turn)),
+            // Of a message that the store refused before, only the key is stored.
+            Accepted::Refused | Accepted::Duplicate { turn: None, .. } => Err(cannot_be_stored()),
+            // No answer is owed, and none will come.
+            Accepted::Kept | Accepted::Picked { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
         }
     }
 
@@ -300,6 +294,11 @@ fn key_reused(turn: TurnId) -> Problem {
         "The key was already used",
         format!("the key was already used with another body, for turn {turn}"),
     )
+}
+
+fn removed(turn: TurnId) -> Problem {
+    let detail = format!("the key was used for turn {turn}, which was removed since: use a new key to ask again");
+    Problem::new(StatusCode::GONE, "removed", "The answer was removed", detail)
 }
 
 /// Makes the responses to one request.

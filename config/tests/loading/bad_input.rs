@@ -157,6 +157,14 @@ use crate::Machine;
     "[outbox]\nmax_parts = 0",
     "`outbox.max_parts` must be a whole number from 1 to 100, not 0 (rejoinder.toml:2)"
 )]
+#[case::turns_that_go_at_once(
+    "[retention]\nturns = \"0s\"",
+    "`retention.turns` must be from 1s to 3650d, not 0s (rejoinder.toml:2)"
+)]
+#[case::a_lifetime_that_is_no_duration(
+    "[retention]\npayloads = \"off\"",
+    "`retention.payloads` must be a duration such as \"90d\" or \"12h\", or \"forever\", not \"off\" (rejoinder.toml:2)"
+)]
 #[case::a_soft_deadline_after_the_hard_one(
     "[guard]\nsoft_deadline = \"10m\"",
     "`guard.soft_deadline` must be shorter than guard.hard_deadline, or \"off\" (rejoinder.toml:2)"

@@ -114,6 +114,7 @@ fn every_key_there_is_stands_in_the_manual() {
         ("log", vec![&toml["log"]]),
         ("routing", vec![&toml["routing"]]),
         ("outbox", vec![&toml["outbox"]]),
+        ("retention", vec![&toml["retention"]]),
         ("guard", vec![&toml["guard"]]),
         ("guard.ladder.default", vec![&toml["guard"]["ladder"]["default"]]),
         ("guard.ladder.default.direct", vec![&toml["guard"]["ladder"]["default"]["direct"]]),

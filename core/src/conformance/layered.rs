@@ -11,13 +11,15 @@ use crate::{
         agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        settings::Lifetimes,
         stored_delivery::DeliveryRecord,
         turn::TurnRecord,
         view::TurnView,
     },
     ports::store::{
-        Operator, Outbox, Store, StoreError, Turns,
+        Housekeeping, Operator, Outbox, Store, StoreError, Turns,
         accept::{CursorMove, NewEvent, Stored},
+        housekeeping::{Cutoffs, Removal, StoreStats},
         list::{DeadLetterFilter, TurnFilter, TurnSummary},
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn},
         transition::{Commit, Transition},
@@ -231,6 +233,26 @@ impl<L: Layer> Operator for Layered<L> {
 }
 
 #[async_trait]
+impl<L: Layer> Housekeeping for Layered<L> {
+    async fn expired(&self, cutoffs: &Cutoffs, limit: u32) -> Result<Option<Removal>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.expired(cutoffs, limit)).await
+    }
+    async fn next_expiry(&self, lifetimes: &Lifetimes) -> Result<Option<Timestamp>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.next_expiry(lifetimes)).await
+    }
+    async fn remove(&self, removal: Removal) -> Result<(), StoreError> {
+        let pass = self.layer.before_write().await?;
+        self.layer.finish(pass, self.store.remove(removal)).await
+    }
+    async fn stats(&self, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.stats(cutoffs)).await
+    }
+}
+
+#[async_trait]
 impl<L: Layer> Store for Layered<L> {
     fn trouble(&self) -> Option<StoreError> {
         self.store.trouble()
@@ -371,6 +393,22 @@ impl Operator for NullStore {
     }
     async fn backlog(&self) -> Result<Backlog, StoreError> {
         Ok(Backlog::default())
+    }
+}
+
+#[async_trait]
+impl Housekeeping for NullStore {
+    async fn expired(&self, _cutoffs: &Cutoffs, _limit: u32) -> Result<Option<Removal>, StoreError> {
+        Ok(None)
+    }
+    async fn next_expiry(&self, _lifetimes: &Lifetimes) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
+    }
+    async fn remove(&self, _removal: Removal) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn stats(&self, _cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
+        Ok(StoreStats::default())
     }
 }
 

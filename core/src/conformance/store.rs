@@ -8,6 +8,7 @@
 mod accepting;
 mod amending;
 mod delivering;
+mod housekeeping;
 mod lasting;
 mod reading;
 mod transitions;
@@ -17,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, SignalKind, Timestamp, Via};
 
-pub use self::{accepting::*, amending::*, delivering::*, lasting::*, reading::*, transitions::*};
+pub use self::{accepting::*, amending::*, delivering::*, housekeeping::*, lasting::*, reading::*, transitions::*};
 use super::new_delivery;
 use crate::{
     model::{
@@ -56,7 +57,7 @@ macro_rules! store_conformance {
             of_many_that_bring_the_same_event_one_opens_the_turn
             a_revision_is_an_event_of_its_own
             the_same_key_on_another_channel_is_another_event
-            what_is_no_turn_is_kept
+            what_is_no_turn_is_known_by_its_key_alone
             turns_of_a_conversation_share_it_and_its_session
             a_thread_is_a_conversation_of_its_own
             a_duplicate_opens_no_conversation
@@ -123,6 +124,19 @@ macro_rules! store_conformance {
             a_dossier_holds_everything
             dead_copies_are_listed_and_counted
             blocked_scopes_end
+            an_ended_turn_is_removed_with_everything_about_it
+            what_has_not_ended_is_never_removed
+            a_settled_turn_that_still_runs_is_not_removed
+            a_dead_letter_is_kept_for_its_own_time
+            a_payload_goes_before_its_turn
+            a_key_goes_last
+            every_revision_of_a_message_goes_with_its_turn
+            a_conversation_goes_with_its_last_turn
+            a_session_goes_with_its_last_turn
+            conversations_of_a_chat_that_moved_go_too
+            the_next_expiry_is_that_of_the_row_whose_time_comes_first
+            removing_goes_on_where_it_was_interrupted
+            the_file_shrinks_after_many_rows_were_removed
             a_restart_keeps_everything
         }
     };

@@ -20,7 +20,7 @@ use crate::{
     model::{
         conversation::ChannelId,
         event::{EventKind, InboundEvent, Sender},
-        ids::TurnId,
+        ids::{EventId, TurnId},
         turn::TurnRecord,
     },
     outbox::health::Health,
@@ -114,20 +114,30 @@ impl Acceptor {
         metrics::counter!("rejoinder_refused_events_total", "channel" => channel.to_string()).increment(1);
         let (event_id, revision) = (&event.external_id, event.revision);
         for note in notes(&event) {
-            match self.accept_together(vec![(id, note)], None).await {
-                Ok(_) => {
+            match self.store_note(note).await {
+                Ok(()) => {
                     error!(%channel, event_id, revision, %error, "the store rejected an event, only a note of it is stored");
                     return Ok(Accepted::Refused);
                 }
                 // The note's content was rejected as well: try the next one.
-                Err(IntakeError::Store(StoreError::Failed(_))) => {}
-                Err(error) => return Err(error),
+                Err(StoreError::Failed(_)) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         // An event is skipped only if the store can write at all.
         self.store.probe().await?;
         error!(%channel, event_id, revision, %error, "the store rejected an event and the note of it, skipping it");
         Ok(Accepted::Refused)
+    }
+
+    /// Stores the key of an event, and the payload of `note`. A panic counts as a rejection by the store.
+    async fn store_note(&self, note: InboundEvent) -> Result<(), StoreError> {
+        let channel = note.conversation.channel.clone();
+        let new = NewEvent { id: EventId::new(note.received_at), event: Arc::new(note), turn: None };
+        let accepted = AssertUnwindSafe(self.store.accept(vec![new], None)).catch_unwind().await;
+        let stored = accepted.unwrap_or_else(|_| Err(StoreError::Failed("storing a note panicked".to_owned())))?;
+        stored.iter().for_each(|stored| count(&channel, stored));
+        Ok(())
     }
 
     /// Accepts events in one transaction. A panic counts as a rejection by the store.
@@ -173,7 +183,7 @@ impl Acceptor {
             let is_first = !routed.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
             let next = self.router.route(id, event, is_first).await?;
             if next.is_stranger {
-                notices.push(self.router.notice(&next.new.event).await?);
+                notices.extend(self.router.notice(&next.new.event).await?);
             }
             routed.push(next);
         }
@@ -188,8 +198,11 @@ impl Acceptor {
 
     /// Acts on the result of storing an event, and translates it for the caller.
     fn act_on(&self, routed: RoutedEvent, stored: Stored) -> Accepted {
-        let RoutedEvent { new: NewEvent { event, turn, .. }, slot, run, .. } = routed;
+        let RoutedEvent { new: NewEvent { event, turn, .. }, slot, run, notice, .. } = routed;
         count(&event.conversation.channel, &stored);
+        if let (Some(notice), Stored::Turn { .. }) = (notice, &stored) {
+            notice.spend();
+        }
         if let EventKind::Moved { chat } = &event.kind {
             // Also for a duplicate: events with the old id may have come since.
             self.addresses.moved(&event.conversation, chat);
@@ -237,7 +250,7 @@ impl Acceptor {
                 }
                 Accepted::Amended(turn)
             }
-            (Stored::Duplicate { turn, text, sender }, _) => Accepted::Duplicate { turn, text, sender },
+            (Stored::Duplicate { turn, message }, _) => Accepted::Duplicate { turn, message },
             (Stored::Picked { choice }, _) => Accepted::Picked { choice },
             (Stored::Kept | Stored::Turn { .. }, _) => Accepted::Kept,
         }
@@ -283,9 +296,9 @@ const fn is_rejection(error: &IntakeError) -> bool {
     matches!(error, IntakeError::Store(StoreError::Failed(_) | StoreError::Corrupt(_)))
 }
 
-/// The notes to store for an event that the store rejects: first with its payload, then without.
+/// The notes to store for an event that the store rejects: first with its payload, then its key alone.
 fn notes(event: &InboundEvent) -> [InboundEvent; 2] {
-    let bare = InboundEvent {
+    let key = InboundEvent {
         revision: event.revision,
         kind: EventKind::Other,
         ..InboundEvent::new(
@@ -296,5 +309,5 @@ fn notes(event: &InboundEvent) -> [InboundEvent; 2] {
             event.received_at,
         )
     };
-    [InboundEvent { raw: event.raw.clone(), ..bare.clone() }, bare]
+    [InboundEvent { raw: event.raw.clone(), ..key.clone() }, key]
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rejoinder_guard::{Effect, Event, Expectation, Obligation, Policy, Timestamp};
 
+use super::notices::{NoticePermit, Notices};
 use crate::{
     addresses::Addresses,
     commands::stranger::STRANGER,
@@ -32,6 +33,7 @@ pub(crate) struct EventRouter {
     pub(crate) settings: Arc<Settings>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) slots: Arc<Slots>,
+    pub(crate) notices: Arc<Notices>,
     pub(crate) clock: SharedClock,
     /// This process, the owner of the runs that begin here.
     pub(crate) owner: OwnerId,
@@ -46,6 +48,8 @@ pub(super) struct RoutedEvent {
     pub(super) run: Option<Run>,
     /// Its sender gets a notice that they may not talk to the agent.
     pub(super) is_stranger: bool,
+    /// If it is such a notice: its place among those of this hour.
+    pub(super) notice: Option<NoticePermit>,
 }
 
 impl RoutedEvent {
@@ -87,10 +91,11 @@ impl EventRouter {
     }
 
     /// The gateway's notice to a sender who may not talk to the agent: a turn that owes nothing, at most one a
-    /// day because its key holds the day.
-    pub(super) async fn notice(&self, stranger: &InboundEvent) -> Result<RoutedEvent, StoreError> {
+    /// day because its key holds the day. `None` if the channel has given all its notices of this hour.
+    pub(super) async fn notice(&self, stranger: &InboundEvent) -> Result<Option<RoutedEvent>, StoreError> {
         const DAY_MS: i64 = 24 * 60 * 60 * 1000;
         let now = self.clock.now();
+        let Some(permit) = self.notices.try_take(&stranger.conversation.channel, now) else { return Ok(None) };
         let event = Arc::new(InboundEvent {
             external_id: format!("stranger:{}:{}", stranger.sender.id, now.as_millis() / DAY_MS),
             revision: 0,
@@ -105,12 +110,16 @@ impl EventRouter {
         });
         let conversation = self.addresses.resolve(&event.conversation).await?;
         let handler = STRANGER.handler();
-        Ok(self.open(TurnId::new(now), event, handler, Expectation::Nothing, conversation, None))
+        let routed = self.open(TurnId::new(now), event, handler, Expectation::Nothing, conversation, None);
+        Ok(Some(RoutedEvent { notice: Some(permit), ..routed }))
     }
 
+    /// An event that opens no turn. Its payload is stored only if it changes an earlier turn.
     fn without_turn(&self, event: InboundEvent, is_stranger: bool) -> RoutedEvent {
-        let new = NewEvent { id: EventId::new(self.clock.now()), event: Arc::new(event), turn: None };
-        RoutedEvent { new, slot: None, run: None, is_stranger }
+        let raw = if event.amends.is_some() { event.raw } else { String::new() };
+        let event = Arc::new(InboundEvent { raw, ..event });
+        let new = NewEvent { id: EventId::new(self.clock.now()), event, turn: None };
+        RoutedEvent { new, slot: None, run: None, is_stranger, notice: None }
     }
 
     /// Opens a turn, and begins it if it has its slot and no more events may be added to it. A command needs no slot
@@ -133,7 +142,7 @@ impl EventRouter {
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
         let turn = NewTurn { id, handler, obligation, run: started, conversation, session: SessionId::new(now) };
         let new = NewEvent { id: EventId::new(now), event, turn: Some(turn) };
-        RoutedEvent { new, slot, run, is_stranger: false }
+        RoutedEvent { new, slot, run, is_stranger: false, notice: None }
     }
 }
 

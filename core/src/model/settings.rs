@@ -62,6 +62,19 @@ pub struct Settings {
     pub min_attempts: u32,
     /// The maximum number of messages that an answer is split into; a longer one follows as a file, or is cut.
     pub max_parts: usize,
+    /// How long rows are kept.
+    pub lifetimes: Lifetimes,
+}
+
+/// How long rows are kept; `None`: forever. What is owed or in work is never removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// A turn with everything about it, after its end.
+    pub turns: Option<Duration>,
+    /// The same for a turn that is a dead letter or has one; at least as long as `turns`.
+    pub dead_letters: Option<Duration>,
+    /// The payload of an event, after it was received.
+    pub payloads: Option<Duration>,
 }
 
 impl Settings {

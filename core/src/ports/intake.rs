@@ -15,7 +15,10 @@ use crate::{
     },
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError, accept::CursorMove},
+        store::{
+            Store, StoreError,
+            accept::{CursorMove, EarlierMessage},
+        },
     },
 };
 
@@ -40,10 +43,8 @@ pub enum Accepted {
     Duplicate {
         /// The turn that the earlier event opened or amended.
         turn: Option<TurnId>,
-        /// The text of the earlier event, so that the caller can detect a reused key.
-        text: String,
-        /// The platform's id of the earlier event's sender, for the same reason.
-        sender: String,
+        /// What the earlier event said; `None` if it opened no turn, or its turn was removed since.
+        message: Option<EarlierMessage>,
     },
 }
 
@@ -54,7 +55,9 @@ impl Accepted {
         match (self, &event.kind) {
             (Self::Picked { choice }, _) => Some(choice),
             (Self::Turn(_), EventKind::Choice { .. }) => Some(&event.text),
-            (Self::Duplicate { turn: Some(_), text, .. }, EventKind::Choice { .. }) => Some(text),
+            (Self::Duplicate { turn: Some(_), message: Some(earlier) }, EventKind::Choice { .. }) => {
+                Some(&earlier.text)
+            }
             _ => None,
         }
     }

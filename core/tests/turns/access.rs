@@ -1,8 +1,10 @@
 //! Authorised and unauthorised senders.
 
 use rejoinder_core::{
-    Accepted, Access, DirectPolicy, Directed, EventKind, GroupPolicy, InboundEvent, Sender, SenderKind,
+    Accepted, Access, Clock, DirectPolicy, Directed, EventKind, GroupPolicy, InboundEvent, Lifetimes, Sender,
+    SenderKind,
     conformance::scripted::Script,
+    store::{Cutoffs, StoreStats},
 };
 
 use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, main_channel, mention, said, secs};
@@ -64,6 +66,60 @@ async fn every_stranger_is_told() {
 
     assert_eq!(gateway.visible(&chat("ada")), [STRANGER]);
     assert_eq!(gateway.visible(&chat("bob")), ["I do not know you, bob."]);
+    gateway.at_rest().await;
+}
+
+/// A message of 4 KB from stranger `number`, as Telegram delivers it.
+fn from_stranger(number: usize) -> InboundEvent {
+    let id = format!("{number}");
+    let sender = Sender { id: id.clone(), name: None, username: None, kind: SenderKind::Person };
+    InboundEvent { sender, raw: "r".repeat(5000), ..said(&chat(&id), &"x".repeat(4096)) }
+}
+
+async fn stats(gateway: &TestGateway) -> StoreStats {
+    let nothing = Cutoffs::at(gateway.clock.now(), &Lifetimes::default());
+    gateway.store.stats(&nothing).await.expect("readable")
+}
+
+/// N1. Beside a list, a stranger costs the key of their message and nothing else.
+#[tokio::test]
+async fn a_stranger_leaves_nothing_but_the_key_of_their_message() {
+    const STRANGERS: usize = 2000;
+    let gateway = guarded(allowing(&["bob"])).await;
+    let before = stats(&gateway).await;
+
+    for number in 0..STRANGERS {
+        gateway.intake().accept(from_stranger(number)).await.expect("accepted");
+    }
+
+    let after = stats(&gateway).await;
+    let each = (after.bytes - before.bytes) / STRANGERS as u64;
+    assert!(each < 300, "{each} bytes for each stranger");
+    assert_eq!(after.rows["events"], STRANGERS as u64);
+    assert_eq!((after.rows["turns"], after.rows["conversations"]), (0, 0));
+    gateway.at_rest().await;
+}
+
+/// N1. Of a flood of strangers some are told their id in each hour, whoever else writes in the meantime.
+#[tokio::test]
+async fn of_a_flood_of_strangers_some_are_told_in_every_hour() {
+    let gateway = guarded(Access::default()).await;
+    for _ in 0..200 {
+        comes_in(&gateway, said(&chat("ada"), "let me in")).await;
+    }
+    for number in 0..200 {
+        comes_in(&gateway, from_stranger(number)).await;
+    }
+    let told = async || gateway.turns().await.len();
+    assert_eq!(told().await, 60, "Ada had one notice, and it counts once");
+
+    gateway.advance(secs(3600)).await;
+    for number in 0..200 {
+        comes_in(&gateway, from_stranger(number)).await;
+    }
+
+    assert_eq!(told().await, 120);
+    assert_eq!(gateway.visible(&chat("ada")), [STRANGER]);
     gateway.at_rest().await;
 }
 

@@ -11,8 +11,9 @@ use std::{
 
 use rejoinder_core::{
     Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
-    ConversationRef, DeliveryId, Directed, Engine, InboundEvent, Intake, Ladder, OwnerId, Parts, Policies, Policy,
-    Question, Retry, Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
+    ConversationRef, DeliveryId, Directed, Engine, InboundEvent, Intake, Ladder, Lifetimes, OwnerId, Parts, Policies,
+    Policy, Question, Retry, Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId,
+    Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -167,6 +168,7 @@ pub(crate) struct GatewaySetup {
     /// The bounds of single agents.
     pub(crate) agent_slots: HashMap<AgentName, usize>,
     pub(crate) delivery_lifetime: Duration,
+    pub(crate) lifetimes: Lifetimes,
     /// How the store rejects the first message.
     pub(crate) rejection: Option<Rejection>,
     pub(crate) agents: Vec<(&'static str, MakeAgent)>,
@@ -184,6 +186,7 @@ impl GatewaySetup {
             channel_agents: HashMap::new(),
             agent_slots: HashMap::new(),
             delivery_lifetime: secs(24 * 3600),
+            lifetimes: Lifetimes::default(),
             rejection: None,
             agents: Vec::new(),
         }
@@ -278,6 +281,7 @@ impl TestGateway {
             delivery_lifetime: setup.delivery_lifetime,
             min_attempts: 3,
             max_parts: 4,
+            lifetimes: setup.lifetimes,
         };
         let agents = setup.agents.into_iter().map(|(name, make)| (name, Arc::new(make(Arc::clone(&shared))))).collect();
         let mut gateway = Self {

@@ -24,6 +24,7 @@ mod limits;
 mod moves;
 mod poison;
 mod restarts;
+mod retention;
 mod rows;
 mod shares;
 mod store;

@@ -1,7 +1,7 @@
 //! Channels whose receipt is our own row.
 
 use rejoinder_core::{
-    Accepted, DeliveryId, Receipts, Retry, Support,
+    Accepted, DeliveryId, EarlierMessage, Receipts, Retry, Support,
     conformance::scripted::{Fault, Script},
     store::{DeadLetterFilter, DeliveryRecord, DeliveryState, Shown, TurnStatus},
 };
@@ -72,8 +72,8 @@ async fn the_same_event_again_is_the_same_turn() {
 
     let again = gateway.intake().accept(event).await.expect("accepted");
 
-    let (text, sender) = ("hello".to_owned(), "ada".to_owned());
-    assert_eq!(again, Accepted::Duplicate { turn: Some(turn), text, sender });
+    let message = EarlierMessage { text: "hello".to_owned(), sender: "ada".to_owned() };
+    assert_eq!(again, Accepted::Duplicate { turn: Some(turn), message: Some(message) });
     gateway.at_rest().await;
 }
 

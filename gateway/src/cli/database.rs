@@ -1,4 +1,4 @@
-//! The database, as the commands that list rows read it.
+//! The option `--database`, for commands that read or write the database themselves.
 
 use std::path::PathBuf;
 
@@ -11,22 +11,26 @@ use crate::console::failure::Failure;
 
 #[derive(Debug, Args)]
 pub(super) struct Database {
-    /// Read this database instead of the configured one; needs no configuration
+    /// Use this database instead of the configured one; needs no configuration
     #[arg(long, value_name = "FILE")]
     database: Option<PathBuf>,
 }
 
 impl Database {
+    /// The path of the file.
+    pub(super) fn path(&self, global: &Global) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.database {
+            return Ok(path.clone());
+        }
+        // Reads only the store's section: the caller may not have the gateway's secrets.
+        let store = rejoinder_config::load_store(&global.options()?).inspect_err(|_| {
+            eprintln!("hint: --database FILE uses a database without the configuration");
+        })?;
+        Ok(store.url.path(&global.data_dir()?))
+    }
+
+    /// Opens it for reading.
     pub(super) async fn open(&self, global: &Global) -> Result<Box<dyn Store>, Failure> {
-        let path = if let Some(path) = &self.database {
-            path.clone()
-        } else {
-            // Reads only the store's section: the caller may not have the gateway's secrets.
-            let store = rejoinder_config::load_store(&global.options()?).inspect_err(|_| {
-                eprintln!("hint: --database FILE reads a database without the configuration");
-            })?;
-            store.url.path(&global.data_dir()?)
-        };
-        Ok(Box::new(SqliteStore::open_read_only(path).await.map_err(anyhow::Error::new)?))
+        Ok(Box::new(SqliteStore::open_read_only(self.path(global)?).await.map_err(anyhow::Error::new)?))
     }
 }

@@ -1,5 +1,5 @@
 use rejoinder_config::{Environment, Options};
-use rejoinder_core::{Cause, ChannelId, Rung};
+use rejoinder_core::{Cause, ChannelId, Lifetimes, Rung};
 
 use super::*;
 
@@ -87,4 +87,16 @@ fn how_long_and_in_how_many_parts_is_the_operators() {
 
     assert_eq!((usual.delivery_lifetime, usual.min_attempts, usual.max_parts), (Duration::from_hours(24), 10, 8));
     assert_eq!((chosen.delivery_lifetime, chosen.min_attempts, chosen.max_parts), (Duration::from_hours(1), 3, 2));
+}
+
+#[test]
+fn how_long_rows_are_kept_is_the_operators() {
+    let days = |days: u64| Some(Duration::from_hours(24 * days));
+    let usual = parts(CHANNELS).unwrap().settings.lifetimes;
+    let toml = "[retention]\nturns = \"1d12h\"\ndead_letters = \"30d\"\npayloads = \"forever\"\n";
+    let chosen = parts(&format!("{CHANNELS}{toml}")).unwrap().settings.lifetimes;
+
+    assert_eq!(usual, Lifetimes { turns: days(90), dead_letters: None, payloads: days(7) });
+    let turns = Some(Duration::from_hours(36));
+    assert_eq!(chosen, Lifetimes { turns, dead_letters: days(30), payloads: None });
 }

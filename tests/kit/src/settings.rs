@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_core::{Cause, ChannelId, ChatKind, Ladder, Policies, Policy, Question, Rung, Settings, Templates};
+use rejoinder_core::{
+    Cause, ChannelId, ChatKind, Ladder, Lifetimes, Policies, Policy, Question, Rung, Settings, Templates,
+};
 
 /// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
 pub const SILENT: &str = "I have nothing to say to that.";
@@ -62,5 +64,6 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,
         max_parts: 8,
+        lifetimes: Lifetimes::default(),
     }
 }

@@ -11,6 +11,7 @@ mod disk;
 mod example;
 mod hooks;
 mod process;
+mod retention;
 mod time;
 mod waiting;
 

@@ -14,6 +14,6 @@ mod writer;
 
 pub use self::{
     lock::is_in_use,
-    open::{OpenError, OpenOptions, schema_version},
+    open::{OpenError, OpenOptions, schema_version, vacuum},
     store::SqliteStore,
 };

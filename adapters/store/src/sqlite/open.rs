@@ -11,7 +11,7 @@ use rejoinder_core::{SharedClock, SystemClock};
 use sqlx::{
     ConnectOptions, SqlSafeStr, SqliteConnection, SqlitePool,
     migrate::{Migration, MigrationType, Migrator},
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
 use super::{
@@ -167,12 +167,35 @@ impl SqliteStore {
     }
 }
 
+/// Compacts a database: writes it anew, without free pages.
+///
+/// # Errors
+/// When it is in use or cannot be written, for example because the disk is full. It is unchanged then.
+pub async fn vacuum(path: &Path) -> Result<(), OpenError> {
+    if !path.try_exists().unwrap_or(true) {
+        return Err(OpenError::Missing { path: path.to_owned() });
+    }
+    let lock = Lock::take(path)?;
+    let path = lock.path();
+    let failed = |source| OpenError::database(path, source);
+    let options = writer_options(path, Duration::from_secs(5));
+    let mut connection = options.connect().await.map_err(failed)?;
+    for sql in ["vacuum", "pragma wal_checkpoint(truncate)"] {
+        sqlx::query(sql).execute(&mut connection).await.map_err(failed)?;
+    }
+    connection.close().await.map_err(failed)?;
+    drop(lock);
+    Ok(())
+}
+
 /// The connection options of the writer.
 pub(super) fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         // The lock is on the file that exists. If it is missing later, an empty database would forget what is owed.
         .create_if_missing(false)
+        // Only has an effect on a database without tables: free pages can be given back one by one.
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)

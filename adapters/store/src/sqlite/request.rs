@@ -1,8 +1,8 @@
 //! Requests to the writer, and their results.
 
 use rejoinder_core::{
-    ChannelId, Obligation, Timestamp, TurnId,
-    store::{AbsentChannel, BlockedScope, Commit, CursorMove, NewEvent, Stored, Transition},
+    ChannelId, Obligation, SessionId, Timestamp, TurnId,
+    store::{AbsentChannel, BlockedScope, Commit, CursorMove, NewEvent, Removal, Stored, Transition},
 };
 
 /// A request to the writer.
@@ -21,6 +21,7 @@ pub(super) enum WriteRequest {
     },
     Channels(Vec<ChannelId>),
     Block(BlockedScope),
+    Remove(Removal),
     Fetched {
         turn: TurnId,
         at: Timestamp,
@@ -37,5 +38,7 @@ pub(super) enum WriteResult {
     Accepted(Vec<Stored>),
     Committed(Commit),
     Absent(Vec<AbsentChannel>),
+    /// The sessions of the removed turns.
+    Removed(Vec<SessionId>),
     Done,
 }

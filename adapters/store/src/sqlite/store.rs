@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Obligation, OwnerId, SessionId, SharedClock,
-    StoreError, Timestamp, TurnId, TurnView,
+    ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Lifetimes, Obligation, OwnerId, SessionId,
+    SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
-        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeadLetterFilter, DeliveryRecord, Dossier, NewEvent,
-        Operator, Outbox, RunRecord, Store, Stored, Transition, TurnFilter, TurnRecord, TurnSummary, Turns,
-        WaitingTurn,
+        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, Cutoffs, DeadLetterFilter, DeliveryRecord, Dossier,
+        Housekeeping, NewEvent, Operator, Outbox, Removal, RunRecord, Store, StoreStats, Stored, Transition,
+        TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -218,6 +218,31 @@ impl Operator for SqliteStore {
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
         read::backlog(&self.readers, self.clock.now()).await
+    }
+}
+
+#[async_trait]
+impl Housekeeping for SqliteStore {
+    async fn expired(&self, cutoffs: &Cutoffs, limit: u32) -> Result<Option<Removal>, StoreError> {
+        read::expired(&self.readers, cutoffs, limit).await
+    }
+
+    async fn next_expiry(&self, lifetimes: &Lifetimes) -> Result<Option<Timestamp>, StoreError> {
+        read::next_expiry(&self.readers, lifetimes).await
+    }
+
+    async fn remove(&self, removal: Removal) -> Result<(), StoreError> {
+        match self.write(WriteRequest::Remove(removal)).await? {
+            WriteResult::Removed(sessions) => {
+                sessions.into_iter().for_each(|session| self.transcripts.forget(session));
+                Ok(())
+            }
+            other => unreachable!("`Remove` ended with {other:?}"),
+        }
+    }
+
+    async fn stats(&self, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
+        read::stats(&self.readers, cutoffs).await
     }
 }
 

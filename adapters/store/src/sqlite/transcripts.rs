@@ -124,6 +124,13 @@ impl Transcripts {
         lines.ok_or(Reading { session, epoch })
     }
 
+    /// Lines of a session were removed: it is read again.
+    pub(super) fn forget(&self, session: SessionId) {
+        if let Some(session) = self.0.get(&session) {
+            lock(&session).forget();
+        }
+    }
+
     /// Announces the lines that `transition` is about to write.
     pub(super) fn writing(&self, transition: &Transition) -> Writing<'_> {
         Writing { transcripts: self, lines: transition.transcript.clone() }

@@ -18,7 +18,7 @@ use crate::{
     model::{
         agent::AgentName,
         event::InboundEvent,
-        settings::{Policies, Settings, Templates},
+        settings::{Lifetimes, Policies, Settings, Templates},
     },
     ports::{
         clock::SystemClock,
@@ -49,6 +49,7 @@ pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) 
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
             max_parts: 8,
+            lifetimes: Lifetimes::default(),
         },
     };
     Engine::start(parts).await.expect("the engine starts on an empty store")

@@ -16,14 +16,15 @@ use crate::{
     },
     ports::store::{
         Store,
-        accept::{CursorMove, NewEvent, Stored},
+        accept::{CursorMove, EarlierMessage, NewEvent, Stored},
         transition::RunStart,
     },
 };
 
 /// The result when the event with the key 1 arrives again.
 fn duplicate(turn: Option<TurnId>) -> Stored {
-    Stored::Duplicate { turn, text: "text of 1".to_owned(), sender: "ann".to_owned() }
+    let message = EarlierMessage { text: "text of 1".to_owned(), sender: "ann".to_owned() };
+    Stored::Duplicate { turn, message: Some(message) }
 }
 
 fn turn_of(event: &NewEvent) -> TurnId {
@@ -101,12 +102,12 @@ pub async fn the_same_key_on_another_channel_is_another_event(subject: &mut impl
     assert!(matches!(accept_one(&*store, new_turn(said(&chat("b"), "1"))).await, Stored::Duplicate { .. }));
 }
 
-/// O1: an event without a turn, such as another agent's message, is stored and not run.
-pub async fn what_is_no_turn_is_kept(subject: &mut impl Subject) {
+/// O1: of an event without a turn, such as another agent's message, only the key is stored.
+pub async fn what_is_no_turn_is_known_by_its_key_alone(subject: &mut impl Subject) {
     let store = subject.store();
     let kept = || NewEvent { turn: None, ..new_turn(said(&chat("a"), "1")) };
     assert_eq!(accept_one(&*store, kept()).await, Stored::Kept);
-    assert_eq!(accept_one(&*store, kept()).await, duplicate(None));
+    assert_eq!(accept_one(&*store, kept()).await, Stored::Duplicate { turn: None, message: None });
     assert!(store.waiting(10).await.expect("turns are read").is_empty());
 }
 
@@ -284,7 +285,8 @@ pub async fn the_first_pick_answers_a_question_and_later_ones_are_kept(subject: 
     assert_eq!(accept_one(&*store, pick(&question, "other", "ann", "No")).await, too_late());
     // The platform sends the first pick again: its acknowledgement was lost.
     let turn = turn_of(&first);
-    let again = Stored::Duplicate { turn: Some(turn), text: "Yes".to_owned(), sender: "bob".to_owned() };
+    let message = EarlierMessage { text: "Yes".to_owned(), sender: "bob".to_owned() };
+    let again = Stored::Duplicate { turn: Some(turn), message: Some(message) };
     assert_eq!(accept_one(&*store, first).await, again);
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 2);
     assert_eq!(picked(&*store, question.id).await.as_deref(), Some("Yes"));

@@ -21,7 +21,8 @@ pub struct NewEvent {
     pub id: EventId,
     /// The event, with its key: channel, external id and revision.
     pub event: Arc<InboundEvent>,
-    /// The turn it opens; `None` if it is only stored.
+    /// The turn it opens. Of an event that opens no turn and changes none, only the key and the payload (`raw`) are
+    /// stored.
     pub turn: Option<NewTurn>,
 }
 
@@ -72,11 +73,18 @@ pub enum Stored {
     Duplicate {
         /// The turn that the earlier event opened or amended.
         turn: Option<TurnId>,
-        /// The text of the earlier event, so that the caller can detect a reused key.
-        text: String,
-        /// The platform's id of the earlier event's sender, for the same reason.
-        sender: String,
+        /// What the earlier event said; `None` if only its key is stored.
+        message: Option<EarlierMessage>,
     },
+}
+
+/// What an earlier event with the same key said, so that a caller can detect a reused key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlierMessage {
+    /// The text.
+    pub text: String,
+    /// The platform's id of the sender.
+    pub sender: String,
 }
 
 /// A new position of a channel's cursor; written with the events that it covers.

@@ -8,11 +8,12 @@
 //! runs and attempts it left in flight. With a database that only one process can open, as SQLite's lock ensures,
 //! every earlier owner is gone.
 //!
-//! The port has three parts, by user: [`Turns`] (intake, ledger, scheduler, worker), [`Outbox`] (dispatcher, sweep) and
-//! [`Operator`] (HTTP surface, commands, metrics). To add a database: implement them in `adapters/store` and run the
+//! The port has four parts, by user: [`Turns`] (intake, ledger, scheduler, worker), [`Outbox`] (dispatcher, sweep),
+//! [`Operator`] (HTTP surface, commands, metrics) and [`Housekeeping`] (retention, commands). To add a database: implement them in `adapters/store` and run the
 //! suite `rejoinder_core::conformance::store` on it.
 
 pub(crate) mod accept;
+pub(crate) mod housekeeping;
 pub(crate) mod list;
 pub(crate) mod record;
 pub(crate) mod transition;
@@ -26,12 +27,14 @@ use crate::{
         agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        settings::Lifetimes,
         stored_delivery::DeliveryRecord,
         turn::TurnRecord,
         view::TurnView,
     },
     ports::store::{
         accept::{CursorMove, NewEvent, Stored},
+        housekeeping::{Cutoffs, Removal, StoreStats},
         list::{DeadLetterFilter, TurnFilter, TurnSummary},
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn},
         transition::{Commit, Transition},
@@ -233,9 +236,38 @@ pub trait Operator: Send + Sync + 'static {
     async fn backlog(&self) -> Result<Backlog, StoreError>;
 }
 
+/// Removing what is past its time.
+#[async_trait]
+pub trait Housekeeping: Send + Sync + 'static {
+    /// What to remove next: at most `limit` rows or pages. `None` if nothing is past its time. A turn that has not ended,
+    /// that still runs, or that has an unfinished delivery is never past its time.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn expired(&self, cutoffs: &Cutoffs, limit: u32) -> Result<Option<Removal>, StoreError>;
+
+    /// When the next row is past its time, if nothing keeps it; `None` if no stored row ever is.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn next_expiry(&self, lifetimes: &Lifetimes) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Removes rows in one transaction. Turns that are in work again are left alone.
+    ///
+    /// # Errors
+    /// If so, nothing was removed.
+    async fn remove(&self, removal: Removal) -> Result<(), StoreError>;
+
+    /// The size of the store, and how many rows are past their time. The duration grows with the number of rows.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn stats(&self, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError>;
+}
+
 /// A complete store.
 #[async_trait]
-pub trait Store: Turns + Outbox + Operator {
+pub trait Store: Turns + Outbox + Operator + Housekeeping {
     /// Why the store cannot write, as its last writes tell: set by the first write that fails, and unset when there is
     /// room for further ones. Costs nothing.
     fn trouble(&self) -> Option<StoreError>;

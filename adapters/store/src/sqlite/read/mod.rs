@@ -3,6 +3,7 @@
 mod columns;
 mod conversations;
 mod deliveries;
+mod housekeeping;
 mod lists;
 pub(super) mod turns;
 mod views;
@@ -17,6 +18,7 @@ pub(super) use deliveries::{
     attempts_left, blocked, dead_letters, deliveries, failing_since, find_delivery, is_overtaken, last_attempt,
     next_deliveries, upcoming,
 };
+pub(super) use housekeeping::{expired, next_expiry, stats};
 pub(super) use lists::{backlog, list};
 pub(super) use turns::{dossier, due, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting};
 pub(super) use views::{view, views};

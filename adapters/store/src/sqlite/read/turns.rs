@@ -282,7 +282,7 @@ pub(in crate::sqlite) fn event(row: &SqliteRow) -> Result<InboundEvent, StoreErr
         amends: details.amends,
         more_within: details.more_within,
         received_at: row.at("received_at")?,
-        raw: row.value("raw")?,
+        raw: row.value::<Option<String>>("raw")?.unwrap_or_default(),
     })
 }
 

@@ -41,13 +41,14 @@ pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) ->
     let Some(earlier) = changed else {
         // An edit whose turn does not wait (it never existed, runs already or has ended) opens no turn. An addition
         // that is too late for its turn opens one of its own: it would be lost otherwise.
-        let turn = new.turn.clone().filter(|_| !is_edit && !is_of_a_command);
-        return insert::one(connection, &NewEvent { turn, ..new.clone() }).await;
+        return match new.turn.clone().filter(|_| !is_edit && !is_of_a_command) {
+            Some(turn) => insert::one(connection, &NewEvent { turn: Some(turn), ..new.clone() }).await,
+            None => insert::key(connection, new).await,
+        };
     };
     let event = Arc::new(earlier.event.amended_by(&new.event));
-    let stored = insert::one(connection, &NewEvent { id: new.id, event, turn: None }).await?;
-    if stored != Stored::Kept {
-        return Ok(stored);
+    if !insert::change(connection, &NewEvent { id: new.id, event, turn: None }).await? {
+        return insert::one(connection, new).await;
     }
     for sql in [
         "update events set turn_id = ?1 where id = ?2",

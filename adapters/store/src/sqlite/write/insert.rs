@@ -1,10 +1,13 @@
 //! Inserts new events, and the turns that they open.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
 
 use rejoinder_core::{
-    ConversationId, ConversationRef, SessionId, StoreError, Timestamp, TurnId,
-    store::{NewEvent, NewTurn, RunStart, Stored, TurnSeq},
+    ConversationId, ConversationRef, InboundEvent, SessionId, StoreError, Timestamp, TurnId,
+    store::{EarlierMessage, NewEvent, NewTurn, RunStart, Stored, TurnSeq},
 };
 use sqlx::{Row, SqliteConnection};
 use uuid::Uuid;
@@ -22,7 +25,8 @@ use crate::sqlite::{
 
 /// Inserts events that change no earlier rows, all at once.
 pub(super) async fn all(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<Vec<Stored>, StoreError> {
-    let is_new = insert_events(connection, events).await?;
+    let rows: Vec<EventRow> = events.iter().map(|new| EventRow { new, has_content: new.turn.is_some() }).collect();
+    let is_new = insert_events(connection, &rows).await?;
 
     let new = events.iter().zip(&is_new).filter(|(_, is_new)| **is_new).map(|(event, _)| *event);
     let turns: Vec<(&NewEvent, &NewTurn)> =
@@ -49,20 +53,37 @@ pub(super) async fn all(connection: &mut SqliteConnection, events: &[&NewEvent])
     Ok(stored.collect())
 }
 
+/// Inserts an event that changes a turn. Returns whether it is new.
+pub(super) async fn change(connection: &mut SqliteConnection, new: &NewEvent) -> Result<bool, StoreError> {
+    let is_new = insert_events(connection, &[EventRow { new, has_content: true }]).await?;
+    Ok(is_new == [true])
+}
+
+/// An event to insert.
+struct EventRow<'a> {
+    new: &'a NewEvent,
+    /// Whether more than its key and its payload is stored.
+    has_content: bool,
+}
+
 /// Inserts the events that are new. Returns for each event whether it was.
-async fn insert_events(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<Vec<bool>, StoreError> {
+async fn insert_events(connection: &mut SqliteConnection, events: &[EventRow<'_>]) -> Result<Vec<bool>, StoreError> {
     let answers = INSERT_EVENTS
-        .answers(connection, events, |new, values| {
+        .answers(connection, events, |EventRow { new, has_content }, values| {
             let event = &new.event;
             values.id(new.id.as_uuid());
-            values.address(&event.conversation);
+            if *has_content {
+                values.address(&event.conversation);
+            } else {
+                values.add(event.conversation.channel.as_str()).add("").add("");
+            }
             values
                 .add(&*event.external_id)
                 .add(event.revision)
                 .add(new.turn.as_ref().map(|turn| turn.id.as_uuid()))
-                .add(&*event.text)
-                .json(&Details::of(event))
-                .add(&*event.raw)
+                .add(has_content.then_some(&*event.text))
+                .json_maybe(has_content.then(|| Details::of(event)).as_ref())
+                .add(Some(&*event.raw).filter(|raw| !raw.is_empty()))
                 .at(event.received_at);
         })
         .await?;
@@ -71,7 +92,7 @@ async fn insert_events(connection: &mut SqliteConnection, events: &[&NewEvent]) 
         inserted.insert(row.try_get::<Uuid, _>(0).map_err(store_error)?);
     }
     // Of two equal events in one batch, the first is new.
-    Ok(events.iter().map(|event| inserted.remove(&event.id.as_uuid())).collect())
+    Ok(events.iter().map(|row| inserted.remove(&row.new.id.as_uuid())).collect())
 }
 
 /// The stored results of events that were accepted before, in order.
@@ -89,7 +110,9 @@ async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> 
     }
     let duplicate = |row: &sqlx::sqlite::SqliteRow| {
         let turn: Option<Uuid> = row.try_get(0)?;
-        Ok(Stored::Duplicate { turn: turn.map(TurnId::from), text: row.try_get(1)?, sender: row.try_get(2)? })
+        let (text, sender): (Option<String>, Option<String>) = (row.try_get(1)?, row.try_get(2)?);
+        let message = text.zip(sender).map(|(text, sender)| EarlierMessage { text, sender });
+        Ok(Stored::Duplicate { turn: turn.map(TurnId::from), message })
     };
     answers.iter().map(|row| duplicate(row).map_err(store_error)).collect()
 }
@@ -263,6 +286,12 @@ static INSERT_OBLIGATIONS: Statement = Statement::new(
         overdue_at, ended_at, body, version)
     select *, 1 from r where seq is not null",
 );
+
+/// Inserts only the key of an event.
+pub(super) async fn key(connection: &mut SqliteConnection, new: &NewEvent) -> Result<Stored, StoreError> {
+    let event = InboundEvent { raw: String::new(), ..(*new.event).clone() };
+    one(connection, &NewEvent { id: new.id, event: Arc::new(event), turn: None }).await
+}
 
 /// Inserts one event; see [`all`].
 pub(super) async fn one(connection: &mut SqliteConnection, new: &NewEvent) -> Result<Stored, StoreError> {

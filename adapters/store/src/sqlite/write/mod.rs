@@ -11,6 +11,7 @@ mod commit;
 mod insert;
 mod lines;
 mod pick;
+mod remove;
 mod rows;
 mod runs;
 mod sessions;
@@ -32,6 +33,7 @@ pub(super) async fn all(
     let (mut accepts, mut transitions) = (Vec::new(), Vec::new());
     let (mut blocked, mut fetched, mut probed, mut configured) = (Vec::new(), Vec::new(), None, None);
     let mut set_aside = Vec::new();
+    let mut removals = Vec::new();
     for request in requests {
         match request {
             WriteRequest::Accept { events, cursor } => accepts.push((events.as_slice(), cursor.as_ref())),
@@ -42,6 +44,7 @@ pub(super) async fn all(
             WriteRequest::Channels(channels) => configured = Some(channels.as_slice()),
             WriteRequest::Block(scope) => blocked.push(scope),
             WriteRequest::Fetched { turn, at } => fetched.push((*turn, *at)),
+            WriteRequest::Remove(removal) => removals.push(removal),
             WriteRequest::Probe { room } => probed = probed.max(Some(*room)),
         }
     }
@@ -68,10 +71,16 @@ pub(super) async fn all(
         Some(channels) => channels::set(connection, channels).await?,
         None => Vec::new(),
     };
+    let mut removed = Vec::with_capacity(removals.len());
+    for removal in removals {
+        removed.push(remove::rows(connection, removal).await?);
+    }
+    let mut removed = removed.into_iter();
     let outcomes = requests.iter().map(|request| match request {
         WriteRequest::Accept { .. } => accepted.next().map(WriteResult::Accepted),
         WriteRequest::Commit(_) => committed.next().map(WriteResult::Committed),
         WriteRequest::Channels(_) => Some(WriteResult::Absent(absent.clone())),
+        WriteRequest::Remove(_) => removed.next().map(WriteResult::Removed),
         WriteRequest::SetAside { .. }
         | WriteRequest::Block(_)
         | WriteRequest::Fetched { .. }

@@ -29,7 +29,7 @@ pub(super) async fn accept(
         None => Some(Stored::Kept),
     };
     if let Some(refused) = refused {
-        let stored = insert::one(connection, &NewEvent { turn: None, ..new.clone() }).await?;
+        let stored = insert::key(connection, new).await?;
         // A duplicate of the first pick is reported as a duplicate.
         return Ok(if stored == Stored::Kept { refused } else { stored });
     }

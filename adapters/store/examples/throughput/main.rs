@@ -1,8 +1,18 @@
 //! Measures how many turns per second the store takes: each is accepted in one commit and settled in another.
 //!
-//! `cargo run --release -p rejoinder-store --example throughput [callers] [turns] [directory]`
+//! `cargo run --release -p rejoinder-store --example throughput [callers] [turns] [history] [directory]`
+//!
+//! With a `history` of so many settled turns, also measures what these cost: reading, and removing an eighth of them.
 
-use std::{sync::Arc, time::Instant};
+mod history;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
 
 use rejoinder_core::{
     Action, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
@@ -17,25 +27,52 @@ use rejoinder_core::{
 use rejoinder_guard::Event;
 use rejoinder_store::{OpenOptions, SqliteStore};
 
+/// The number of the next turn: its key must be new.
+static NUMBER: AtomicUsize = AtomicUsize::new(1);
+
 #[tokio::main]
 async fn main() {
     let mut arguments = std::env::args().skip(1);
     let callers: usize = arguments.next().map_or(64, |text| text.parse().expect("callers is a number"));
     let turns: usize = arguments.next().map_or(40_000, |text| text.parse().expect("turns is a number"));
+    let history: usize = arguments.next().map_or(0, |text| text.parse().expect("history is a number"));
     let directory = arguments.next().map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a directory is made");
 
     let path = directory.path().join("throughput.db");
-    let store = Arc::new(SqliteStore::open(OpenOptions::new(&path)).await.expect("the store opens"));
+    let open = async || Arc::new(SqliteStore::open(OpenOptions::new(&path)).await.expect("the store opens"));
+    let mut store = open().await;
+    if history > 0 {
+        turn(&*store, callers, 0).await;
+        store.close().await;
+        history::fill(&path, history).await;
+        store = open().await;
+        history::measure_reads(&*store).await;
+    }
+    run(&store, callers, turns).await;
+    if history > 0 {
+        // One at a time: what a person waits for.
+        run(&store, 1, turns / 20).await;
+        history::measure_removal(&*store).await;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    for line in status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM")) {
+        println!("{line}");
+    }
+    store.close().await;
+}
+
+/// Measures `turns` turns of `callers` at once.
+async fn run(store: &Arc<SqliteStore>, callers: usize, turns: usize) {
     let each = turns / callers;
     let started = Instant::now();
     let tasks: Vec<_> = (0..callers)
         .map(|caller| {
-            let store = Arc::clone(&store);
+            let store = Arc::clone(store);
             tokio::spawn(async move {
                 let mut latencies = Vec::with_capacity(each);
-                for number in 0..each {
+                for _ in 0..each {
                     let started = Instant::now();
-                    turn(&*store, caller, number).await;
+                    turn(&*store, caller, NUMBER.fetch_add(1, Ordering::Relaxed)).await;
                     latencies.push(started.elapsed());
                 }
                 latencies
@@ -57,11 +94,6 @@ async fn main() {
         at(990),
         at(1000),
     );
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    for line in status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM")) {
-        println!("{line}");
-    }
-    store.close().await;
 }
 
 fn main_agent() -> Handler {

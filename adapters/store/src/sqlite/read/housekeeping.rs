@@ -1,0 +1,193 @@
+//! Rows that are past their time, and the size of the database.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use rejoinder_core::{
+    Lifetimes, StoreError, Timestamp,
+    store::{Cutoffs, ExpiredRows, Removal, StoreStats},
+};
+use sqlx::{AssertSqlSafe, SqliteConnection, SqlitePool, sqlite::SqliteRow};
+
+use super::columns::Columns;
+use crate::sqlite::error::store_error;
+
+/// Free pages are kept for new rows until they are this part of the database.
+const FREE_SHARE: i64 = 10;
+
+const TABLES: [&str; 10] = [
+    "attempts",
+    "audit",
+    "channels_cursor",
+    "conversations",
+    "deliveries",
+    "events",
+    "runs",
+    "sessions",
+    "transcript",
+    "turns",
+];
+
+/// A query of ended turns that are past their time. ?1: the time for settled turns, ?2: for dead letters.
+macro_rules! expired_turns {
+    ($what:literal, $rest:literal) => {
+        concat!(
+            "select ",
+            $what,
+            " from obligations as o indexed by obligations_ended
+            where o.ended_at < ?1 and (o.state <> 'undeliverable' or o.ended_at < ?2) and o.work is null
+                and not exists (
+                    select 1 from deliveries as d
+                    where d.turn_id = o.turn_id and d.state not in ('delivered', 'withdrawn', 'refused')
+                        and not (d.state = 'dead' and o.ended_at < ?2)) ",
+            $rest
+        )
+    };
+}
+
+macro_rules! expired_payloads {
+    ($what:literal, $rest:literal) => {
+        concat!(
+            "select ",
+            $what,
+            " from events indexed by events_with_payload where raw is not null and received_at < ?1 ",
+            $rest
+        )
+    };
+}
+
+macro_rules! expired_keys {
+    ($what:literal, $rest:literal) => {
+        concat!(
+            "select ",
+            $what,
+            " from events indexed by events_of_key_only where details is null and raw is null and received_at < ?1 ",
+            $rest
+        )
+    };
+}
+
+pub(in crate::sqlite) async fn expired(
+    pool: &SqlitePool,
+    cutoffs: &Cutoffs,
+    limit: u32,
+) -> Result<Option<Removal>, StoreError> {
+    let events = async |sql: &'static str, before: Timestamp| {
+        let query = sqlx::query(sql).bind(before.as_millis()).bind(limit);
+        ids(&query.fetch_all(pool).await.map_err(store_error)?)
+    };
+    let payloads = events(expired_payloads!("id", "order by received_at limit ?2"), cutoffs.payloads).await?;
+    if !payloads.is_empty() {
+        return Ok(Some(Removal::Payloads(payloads)));
+    }
+    let turns = sqlx::query(expired_turns!("o.turn_id as id", "order by o.ended_at limit ?3"))
+        .bind(cutoffs.turns.as_millis())
+        .bind(cutoffs.dead_letters.as_millis())
+        .bind(limit)
+        .fetch_all(pool)
+        .await
+        .map_err(store_error)?;
+    if !turns.is_empty() {
+        return Ok(Some(Removal::Turns(ids(&turns)?)));
+    }
+    let keys = events(expired_keys!("id", "order by received_at limit ?2"), cutoffs.keys).await?;
+    if !keys.is_empty() {
+        return Ok(Some(Removal::Keys(keys)));
+    }
+    let pages = Pages::read(&mut *pool.acquire().await.map_err(store_error)?).await?;
+    Ok(pages.spare(limit).map(Removal::Pages))
+}
+
+pub(in crate::sqlite) async fn next_expiry(
+    pool: &SqlitePool,
+    lifetimes: &Lifetimes,
+) -> Result<Option<Timestamp>, StoreError> {
+    let sql = "
+        select min(at) from (
+            select min(received_at) + ?1 as at from events where raw is not null
+            union all
+            select min(ended_at) + ?2 from obligations where ended_at is not null and state <> 'undeliverable'
+            union all
+            select min(received_at) + ?3 from events where details is null)";
+    let millis = |lifetime: Duration| i64::try_from(lifetime.as_millis()).ok();
+    let at: Option<i64> = sqlx::query_scalar(sql)
+        .bind(lifetimes.payloads.and_then(millis))
+        .bind(lifetimes.turns.and_then(millis))
+        .bind(millis(Lifetimes::KEYS))
+        .fetch_one(pool)
+        .await
+        .map_err(store_error)?;
+    Ok(at.map(Timestamp::from_millis))
+}
+
+fn ids<T: From<uuid::Uuid>>(rows: &[SqliteRow]) -> Result<Vec<T>, StoreError> {
+    rows.iter().map(|row| row.id("id")).collect()
+}
+
+/// The pages of the file.
+struct Pages {
+    size: i64,
+    all: i64,
+    free: i64,
+    /// Whether free pages can be given back one by one: the database was created so.
+    can_shrink: bool,
+}
+
+impl Pages {
+    async fn read(connection: &mut SqliteConnection) -> Result<Self, StoreError> {
+        let sql = "
+            select page_size as size, page_count as pages, freelist_count as free, auto_vacuum = 2 as can_shrink
+            from pragma_page_size, pragma_page_count, pragma_freelist_count, pragma_auto_vacuum";
+        let row = sqlx::query(sql).fetch_one(connection).await.map_err(store_error)?;
+        Ok(Self {
+            size: row.value("size")?,
+            all: row.value("pages")?,
+            free: row.value("free")?,
+            can_shrink: row.value("can_shrink")?,
+        })
+    }
+
+    /// The number of free pages to give back next, at most `limit`.
+    fn spare(&self, limit: u32) -> Option<u32> {
+        let spare = self.free - self.all / FREE_SHARE;
+        (self.can_shrink && spare > 0).then(|| u32::try_from(spare).unwrap_or(u32::MAX).min(limit))
+    }
+}
+
+pub(in crate::sqlite) async fn stats(pool: &SqlitePool, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
+    let mut reading = pool.begin().await.map_err(store_error)?;
+    let mut rows = BTreeMap::new();
+    for table in TABLES {
+        let sql = AssertSqlSafe(format!("select count(*) from {table}"));
+        let count: i64 = sqlx::query_scalar(sql).fetch_one(&mut *reading).await.map_err(store_error)?;
+        rows.insert(table.to_owned(), unsigned(count));
+    }
+    let oldest: Option<i64> = sqlx::query_scalar("select accepted_at from turns order by id limit 1")
+        .fetch_optional(&mut *reading)
+        .await
+        .map_err(store_error)?;
+    let turns: i64 = sqlx::query_scalar(expired_turns!("count(*)", ""))
+        .bind(cutoffs.turns.as_millis())
+        .bind(cutoffs.dead_letters.as_millis())
+        .fetch_one(&mut *reading)
+        .await
+        .map_err(store_error)?;
+    let mut events = async |sql: &'static str, before: Timestamp| {
+        let query = sqlx::query_scalar::<_, i64>(sql).bind(before.as_millis());
+        query.fetch_one(&mut *reading).await.map(unsigned).map_err(store_error)
+    };
+    let payloads = events(expired_payloads!("count(*)", ""), cutoffs.payloads).await?;
+    let keys = events(expired_keys!("count(*)", ""), cutoffs.keys).await?;
+    let pages = Pages::read(&mut reading).await?;
+    reading.commit().await.map_err(store_error)?;
+    Ok(StoreStats {
+        bytes: unsigned(pages.all * pages.size),
+        free_bytes: unsigned(pages.free * pages.size),
+        rows,
+        oldest_turn: oldest.map(Timestamp::from_millis),
+        expired: ExpiredRows { turns: unsigned(turns), payloads, keys },
+    })
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}

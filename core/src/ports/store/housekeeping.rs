@@ -1,0 +1,88 @@
+//! Removing rows that are past their time, and the size of the store.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use rejoinder_guard::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    ids::{EventId, TurnId},
+    settings::Lifetimes,
+};
+
+impl Lifetimes {
+    /// How long the key of an event is kept at least: longer than any platform sends an event again, and longer than any
+    /// channel reads back.
+    pub const KEYS: Duration = Duration::from_hours(31 * 24);
+}
+
+/// The times before which rows are past theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cutoffs {
+    /// For turns that ended, with everything about them but the keys of their events.
+    pub turns: Timestamp,
+    /// For turns that ended and are dead letters or have one.
+    pub dead_letters: Timestamp,
+    /// For the payloads of events that were received.
+    pub payloads: Timestamp,
+    /// For events of which only the key is stored.
+    pub keys: Timestamp,
+}
+
+impl Cutoffs {
+    /// The times at `now`.
+    #[must_use]
+    pub fn at(now: Timestamp, lifetimes: &Lifetimes) -> Self {
+        let before = |lifetime: Option<Duration>| {
+            let millis = lifetime.and_then(|lifetime| i64::try_from(lifetime.as_millis()).ok());
+            Timestamp::from_millis(millis.map_or(i64::MIN, |millis| now.as_millis().saturating_sub(millis)))
+        };
+        let turns = before(lifetimes.turns);
+        Self {
+            turns,
+            dead_letters: turns.min(before(lifetimes.dead_letters)),
+            payloads: before(lifetimes.payloads),
+            keys: before(Some(Lifetimes::KEYS)),
+        }
+    }
+}
+
+/// One step of removing: what one transaction removes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// The payloads of events.
+    Payloads(Vec<EventId>),
+    /// Turns with everything about them. Of their events the keys stay. A conversation without turns goes with its last
+    /// one.
+    Turns(Vec<TurnId>),
+    /// Events of which only the key is stored.
+    Keys(Vec<EventId>),
+    /// Pages that removed rows left free: the file shrinks by these.
+    Pages(u32),
+}
+
+/// The number of rows that are past their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpiredRows {
+    /// Turns.
+    pub turns: u64,
+    /// Payloads of events.
+    pub payloads: u64,
+    /// Keys of events.
+    pub keys: u64,
+}
+
+/// The size of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreStats {
+    /// The size of the database in bytes.
+    pub bytes: u64,
+    /// How many of these bytes removed rows left free.
+    pub free_bytes: u64,
+    /// The number of rows by table.
+    pub rows: BTreeMap<String, u64>,
+    /// When the oldest turn was accepted.
+    pub oldest_turn: Option<Timestamp>,
+    /// The rows that are past their time.
+    pub expired: ExpiredRows,
+}
