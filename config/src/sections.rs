@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Build, Channels, Environment, Guard, Log, Outbox, Routing, Server, Store,
+    Admin, Agent, Build, Channels, Environment, Guard, Limits, Log, Outbox, Routing, Server, Store,
     check::{Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -26,11 +26,13 @@ pub struct Config {
     /// By name. Never empty.
     pub agents: BTreeMap<String, Agent>,
     pub routing: Routing,
+    pub limits: Limits,
     pub guard: Guard,
     pub outbox: Outbox,
 }
 
-const SECTIONS: [&str; 9] = ["server", "store", "admin", "log", "channels", "agents", "routing", "guard", "outbox"];
+const SECTIONS: [&str; 10] =
+    ["server", "store", "admin", "log", "channels", "agents", "routing", "limits", "guard", "outbox"];
 
 impl Config {
     /// Reads and checks the merged tree.
@@ -56,14 +58,22 @@ impl Config {
             section(&tree, "admin", &mut reader),
             section(&tree, "log", &mut reader),
             section(&tree, "routing", &mut reader),
+            section(&tree, "limits", &mut reader),
             section(&tree, "guard", &mut reader),
             section(&tree, "outbox", &mut reader),
         );
         match sections {
-            (Some(server), Some(store), Some(admin), Some(log), Some(routing), Some(guard), Some(outbox))
-                if reader.problems.is_empty() =>
-            {
-                Ok(Self { server, store, admin, log, channels, agents, routing, guard, outbox })
+            (
+                Some(server),
+                Some(store),
+                Some(admin),
+                Some(log),
+                Some(routing),
+                Some(limits),
+                Some(guard),
+                Some(outbox),
+            ) if reader.problems.is_empty() => {
+                Ok(Self { server, store, admin, log, channels, agents, routing, limits, guard, outbox })
             }
             _ => Err(reader.problems),
         }

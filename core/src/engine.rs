@@ -11,7 +11,7 @@ use crate::{
     channels::{self, Channels},
     commands::Commands,
     hub::Hub,
-    intake::{accept::Acceptor, event_router::EventRouter},
+    intake::{accept::Acceptor, event_router::EventRouter, limits::Limits},
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     lifecycle::Lifecycle,
     model::{agent::AgentName, conversation::ChannelId, ids::OwnerId, settings::Settings},
@@ -194,6 +194,7 @@ impl Engine {
             lifecycle: lifecycle.clone(),
         });
         let router = EventRouter {
+            limits: Limits::new(Arc::clone(&store), Arc::clone(&settings), Arc::clone(&clock)),
             settings,
             addresses: Arc::clone(&addresses),
             slots: Arc::clone(&slots),

@@ -77,7 +77,7 @@ pub use model::{
     delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope},
     event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind},
     ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
-    settings::{Policies, Question, Settings, Templates},
+    settings::{PersonLimits, Policies, Question, Settings, Templates},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };

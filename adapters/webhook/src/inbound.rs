@@ -277,6 +277,7 @@ impl CheckedMessage {
             None => EventId::new(context.now).to_string(),
         };
         let named = self.conversation.as_deref().or(self.sender.as_deref()).or(context.conversation);
+        let kind = if self.sender.is_some() { SenderKind::Person } else { SenderKind::Unnamed };
         let chat: Arc<str> = named.map_or_else(|| format!("once-{external_id}").into(), Arc::from);
         InboundEvent {
             directed: Directed::Asked,
@@ -288,12 +289,7 @@ impl CheckedMessage {
                 ConversationRef { channel: context.channel.clone(), chat, thread: None },
                 ChatKind::Direct,
                 external_id,
-                Sender {
-                    id: self.sender.unwrap_or_else(|| CALLER.to_owned()),
-                    name: None,
-                    username: None,
-                    kind: SenderKind::Person,
-                },
+                Sender { id: self.sender.unwrap_or_else(|| CALLER.to_owned()), name: None, username: None, kind },
                 context.now,
             )
         }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 17] = [
+pub const TEMPLATES: [&str; 18] = [
     "silent",
     "failed",
     "late",
@@ -33,6 +33,7 @@ pub const TEMPLATES: [&str; 17] = [
     "status_idle",
     "status_busy",
     "stranger",
+    "limited",
     "resent",
     "cut_off",
     "file_not_sent",

@@ -160,7 +160,7 @@ impl Acceptor {
         Ok(accepted.into_iter().take(received).collect())
     }
 
-    /// Stores events, followed by the notices to senders that are not allowed to write.
+    /// Stores events, followed by the notices to their senders.
     async fn store_events(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
@@ -172,8 +172,8 @@ impl Acceptor {
             // A turn must not begin before an earlier one of the same conversation.
             let is_first = !routed.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
             let next = self.router.route(id, event, is_first).await?;
-            if next.is_stranger {
-                notices.push(self.router.notice(&next.new.event).await?);
+            if let Some(notice) = next.notice {
+                notices.push(self.router.notice(&next.new.event, notice).await?);
             }
             routed.push(next);
         }
@@ -188,7 +188,7 @@ impl Acceptor {
 
     /// Acts on the result of storing an event, and translates it for the caller.
     fn act_on(&self, routed: RoutedEvent, stored: Stored) -> Accepted {
-        let RoutedEvent { new: NewEvent { event, turn, .. }, slot, run, .. } = routed;
+        let RoutedEvent { new: NewEvent { event, turn, .. }, slot, run, limited, .. } = routed;
         count(&event.conversation.channel, &stored);
         if let EventKind::Moved { chat } = &event.kind {
             // Also for a duplicate: events with the old id may have come since.
@@ -239,7 +239,10 @@ impl Acceptor {
             }
             (Stored::Duplicate { turn, text, sender }, _) => Accepted::Duplicate { turn, text, sender },
             (Stored::Picked { choice }, _) => Accepted::Picked { choice },
-            (Stored::Kept | Stored::Turn { .. }, _) => Accepted::Kept,
+            (Stored::Kept | Stored::Turn { .. }, _) => match limited {
+                Some(retry_after) => Accepted::Limited { retry_after },
+                None => Accepted::Kept,
+            },
         }
     }
 

@@ -2,3 +2,4 @@
 
 pub(crate) mod accept;
 pub(crate) mod event_router;
+pub(crate) mod limits;

@@ -11,8 +11,8 @@ use std::{
 
 use rejoinder_core::{
     Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
-    ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, OwnerId, Parts, Policies, Policy, Question, Rung,
-    Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
+    ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, OwnerId, Parts, PersonLimits, Policies, Policy,
+    Question, Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -79,6 +79,7 @@ fn templates() -> Templates {
         ("nothing_to_cancel", "There is nothing to stop."),
         ("new_session", "A new start."),
         ("stranger", "I do not know you, {sender}."),
+        ("limited", "Not so fast."),
         ("start", "Hello! I am {agent}."),
         ("help", "Say what you like."),
         ("status_idle", "Nothing is going on."),
@@ -155,6 +156,7 @@ pub(crate) struct GatewaySetup {
     pub(crate) channel_agents: HashMap<ChannelId, AgentName>,
     /// The bounds of single agents.
     pub(crate) agent_slots: HashMap<AgentName, usize>,
+    pub(crate) limits: PersonLimits,
     pub(crate) delivery_lifetime: Duration,
     /// How the store rejects the first message.
     pub(crate) rejection: Option<Rejection>,
@@ -172,6 +174,7 @@ impl GatewaySetup {
             slots: 64,
             channel_agents: HashMap::new(),
             agent_slots: HashMap::new(),
+            limits: PersonLimits::default(),
             delivery_lifetime: secs(24 * 3600),
             rejection: None,
             agents: Vec::new(),
@@ -264,6 +267,7 @@ impl TestGateway {
             templates: templates(),
             max_concurrent_turns: setup.slots,
             agent_turns: setup.agent_slots,
+            limits: setup.limits,
             delivery_lifetime: setup.delivery_lifetime,
             min_attempts: 3,
         };

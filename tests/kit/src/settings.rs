@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_core::{Cause, ChannelId, ChatKind, Ladder, Policies, Policy, Question, Rung, Settings, Templates};
+use rejoinder_core::{
+    Cause, ChannelId, ChatKind, Ladder, PersonLimits, Policies, Policy, Question, Rung, Settings, Templates,
+};
 
 /// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
 pub const SILENT: &str = "I have nothing to say to that.";
@@ -59,6 +61,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         templates: templates.with_question("what_next", question),
         max_concurrent_turns: 64,
         agent_turns: HashMap::new(),
+        limits: PersonLimits::default(),
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,
     }

@@ -15,7 +15,9 @@ use super::error::store_error;
 pub(super) use conversations::{address, conversation};
 pub(super) use deliveries::{attempts_left, blocked, deliverable, deliveries, last_attempt, next_delivery};
 pub(super) use lists::{backlog, list};
-pub(super) use turns::{dossier, due, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting};
+pub(super) use turns::{
+    dossier, due, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting, waiting_of,
+};
 pub(super) use views::{view, views};
 
 pub(super) async fn cursor(pool: &SqlitePool, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
