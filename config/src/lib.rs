@@ -24,6 +24,7 @@ pub mod duration;
 mod environment;
 mod guard;
 mod key;
+mod limits;
 mod log;
 mod lookup;
 mod names;
@@ -55,6 +56,7 @@ pub use crate::{
     environment::Environment,
     guard::{Chats, Guard, Ladders, Rungs, TEMPLATES, Template, Templates},
     key::Key,
+    limits::Limits,
     log::{Log, LogFormat, LogLevel},
     lookup::{ConfigSource, Loaded, Options, load, load_retention, load_store},
     outbox::Outbox,

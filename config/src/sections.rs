@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Build, Channels, Environment, Guard, Log, Outbox, Retention, Routing, Server, Store,
+    Admin, Agent, Build, Channels, Environment, Guard, Limits, Log, Outbox, Retention, Routing, Server, Store,
     check::{Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -26,13 +26,14 @@ pub struct Config {
     /// By name. Never empty.
     pub agents: BTreeMap<String, Agent>,
     pub routing: Routing,
+    pub limits: Limits,
     pub guard: Guard,
     pub outbox: Outbox,
     pub retention: Retention,
 }
 
-const SECTIONS: [&str; 10] =
-    ["server", "store", "admin", "log", "channels", "agents", "routing", "guard", "outbox", "retention"];
+const SECTIONS: [&str; 11] =
+    ["server", "store", "admin", "log", "channels", "agents", "routing", "limits", "guard", "outbox", "retention"];
 
 impl Config {
     /// Reads and checks the merged tree.
@@ -58,6 +59,7 @@ impl Config {
             section(&tree, "admin", &mut reader),
             section(&tree, "log", &mut reader),
             section(&tree, "routing", &mut reader),
+            section(&tree, "limits", &mut reader),
             section(&tree, "guard", &mut reader),
             section(&tree, "outbox", &mut reader),
             section(&tree, "retention", &mut reader),
@@ -69,11 +71,12 @@ impl Config {
                 Some(admin),
                 Some(log),
                 Some(routing),
+                Some(limits),
                 Some(guard),
                 Some(outbox),
                 Some(retention),
             ) if reader.problems.is_empty() => {
-                Ok(Self { server, store, admin, log, channels, agents, routing, guard, outbox, retention })
+                Ok(Self { server, store, admin, log, channels, agents, routing, limits, guard, outbox, retention })
             }
             _ => Err(reader.problems),
         }

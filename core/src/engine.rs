@@ -12,7 +12,7 @@ use crate::{
     channels::{self, Channels},
     commands::Commands,
     hub::Hub,
-    intake::{accept::Acceptor, event_router::EventRouter},
+    intake::{accept::Acceptor, event_router::EventRouter, limits::Limits},
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     lifecycle::Lifecycle,
     model::{
@@ -223,6 +223,7 @@ impl Engine {
             lifecycle: lifecycle.clone(),
         });
         let router = EventRouter {
+            limits: Limits::new(Arc::clone(&store), Arc::clone(&settings), Arc::clone(&clock)),
             settings,
             addresses: Arc::clone(&addresses),
             slots: Arc::clone(&slots),

@@ -81,7 +81,7 @@ pub use model::{
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind},
     ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
-    settings::{Lifetimes, Policies, Question, Settings, Templates},
+    settings::{Lifetimes, PersonLimits, Policies, Question, Settings, Templates},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };

@@ -25,7 +25,7 @@ pub(crate) enum Route {
 
 /// Routes an event. Only an event that a person directs at the agent is owed an answer.
 pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
-    if event.sender.kind != SenderKind::Person {
+    if !matches!(event.sender.kind, SenderKind::Person | SenderKind::Unnamed) {
         return Route::NoTurn;
     }
     let channel = &event.conversation.channel;

@@ -62,6 +62,11 @@ fn describe() {
     );
     describe_counter!("rejoinder_agent_requests_total", Unit::Count, "Requests to agents, by agent and result");
     describe_counter!(
+        "rejoinder_limited_events_total",
+        Unit::Count,
+        "Messages that opened no turn because their sender was over a limit, by limit"
+    );
+    describe_counter!(
         "rejoinder_unreadable_turns_total",
         Unit::Count,
         "Turns that could not be read and are set aside as undeliverable"

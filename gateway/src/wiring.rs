@@ -11,8 +11,8 @@ use std::{
 
 use rejoinder_config::{Config, Retention, Size};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Lifetimes, Policies, Settings, SharedClock, SystemClock,
-    Templates,
+    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Lifetimes, PersonLimits, Policies, Settings, SharedClock,
+    SystemClock, Templates,
 };
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -157,7 +157,7 @@ impl Wiring<'_> {
     }
 
     fn settings(&self) -> Settings {
-        let Config { channels, agents, routing, outbox, retention, .. } = self.0.config;
+        let Config { channels, agents, routing, limits, outbox, retention, .. } = self.0.config;
         let commons = || channels.iter().map(|(id, channel)| (id, &channel.common));
         let telling = commons().filter(|(_, common)| common.notify_reactions);
         Settings {
@@ -179,6 +179,7 @@ impl Wiring<'_> {
                 .iter()
                 .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.max_concurrent()? as usize)))
                 .collect(),
+            limits: PersonLimits { turns_per_minute: limits.turns_per_minute, waiting_turns: limits.waiting_turns },
             delivery_lifetime: outbox.lifetime,
             min_attempts: outbox.min_attempts,
             max_parts: outbox.max_parts as usize,

@@ -80,7 +80,7 @@ create table obligations (
     seq integer not null,           -- as in turns
     conversation_id blob not null,
     channel text not null,
-    sender text not null,           -- the platform's id of the person
+    person text not null,           -- the sender, as InboundEvent::person names them
     agent text not null,            -- the agent that its next run is for; '' for a command of the gateway
     version integer not null,
     owed integer not null,          -- whether an answer is owed
@@ -102,7 +102,7 @@ create index obligations_waiting on obligations (conversation_id, rank, work, ab
 -- One row for each conversation with waiting turns, so that one with many of them costs no more than any other.
 create unique index obligations_first on obligations (conversation_id) where place is not null;
 create index obligations_line on obligations (channel, agent, place, rank, absent) where place is not null and absent = 0;
-create index obligations_of_person on obligations (channel, sender, owed, place) where work = 'waiting';
+create index obligations_of_person on obligations (channel, person, owed, place) where work = 'waiting';
 create index obligations_running on obligations (turn_id) where work = 'running' and absent = 0;
 create index obligations_wake on obligations (wake_at, seq) where wake_at is not null and absent = 0;
 create index obligations_absent on obligations (seq, absent) where absent = 1;

@@ -415,7 +415,7 @@ impl InteractionStorer<'_> {
         let id = record.id;
         // A person who may not talk to the agent gets no answer, except perhaps a notice in a direct chat.
         let is_heard = accepted.iter().any(|accepted| match accepted {
-            Accepted::Kept => is_direct,
+            Accepted::Kept | Accepted::Limited { .. } => is_direct,
             Accepted::Refused => false,
             Accepted::Turn(_) | Accepted::Amended(_) | Accepted::Picked { .. } | Accepted::Duplicate { .. } => true,
         });

@@ -7,8 +7,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    Accepted, AgentName, ChannelId, ChatKind, ConversationRef, Engine, InboundEvent, Lifetimes, Parts, Policies,
-    Sender, SenderKind, Settings, Store, SystemClock, Templates, Timestamp,
+    Accepted, AgentName, ChannelId, ChatKind, ConversationRef, Engine, InboundEvent, Lifetimes, Parts, PersonLimits,
+    Policies, Sender, SenderKind, Settings, Store, SystemClock, Templates, Timestamp,
     conformance::rejecting::{RejectingLayer, Rejection},
 };
 use rejoinder_kit::{Health, Receiver, ShuttingDown};
@@ -40,6 +40,7 @@ async fn gateway(rejection: Rejection) -> (Engine, Arc<dyn Store>, TempDir) {
             templates: Templates::default(),
             max_concurrent_turns: 1,
             agent_turns: HashMap::new(),
+            limits: PersonLimits::default(),
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
             max_parts: 8,

@@ -67,7 +67,7 @@ fn event(
     }
     // Pages choose these ids, so the conversation is part of the key: one page cannot use up another's ids.
     let external_id = format!("{}:{id}", conversation.chat);
-    let sender = Sender { id: "visitor".to_owned(), name: None, username: None, kind: SenderKind::Person };
+    let sender = Sender { id: "visitor".to_owned(), name: None, username: None, kind: SenderKind::Unnamed };
     Ok(InboundEvent {
         kind,
         directed: Directed::DirectChat,

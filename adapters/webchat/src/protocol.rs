@@ -233,6 +233,8 @@ impl Problem {
     pub(crate) const EMPTY: Self = Self::new("empty", "There is nothing to send.");
     pub(crate) const TOO_LONG: Self =
         Self::new("too_long", "That is too long for one message. Please send it in parts.");
+    pub(crate) const LIMITED: Self =
+        Self::new("limited", "That was a lot at once. Please send this again in a minute.");
     pub(crate) const REFUSED: Self = Self::new("refused", "That cannot be stored as it is.");
     pub(crate) const ID_REUSED: Self = Self::new("id_reused", "That was already sent with a different text.");
     pub(crate) const UNKNOWN_TURN: Self = Self::new("unknown_turn", "That question is not part of this conversation.");

@@ -339,6 +339,7 @@ impl Reader {
                 None
             }
             Ok(Accepted::Kept) => None,
+            Ok(Accepted::Limited { .. }) => return refusal(Some(id), Problem::LIMITED),
             Ok(Accepted::Refused) => return refusal(Some(id), Problem::REFUSED),
             Ok(Accepted::Duplicate { message: Some(earlier), .. }) if earlier.text != text_before => {
                 return refusal(Some(id), Problem::ID_REUSED);

@@ -316,6 +316,7 @@ impl CheckedMessage {
             Some(key) => key.external_id(context.channel),
             None => EventId::new(context.now).to_string(),
         };
+        let kind = if self.sender.is_some() { SenderKind::Person } else { SenderKind::Unnamed };
         // The prefixes keep a conversation apart from a sender of the same name.
         let chat = match (&self.conversation, &self.sender, context.conversation) {
             (Some(named), _, _) => format!("conversation:{named}"),
@@ -333,12 +334,7 @@ impl CheckedMessage {
                 ConversationRef { channel: context.channel.clone(), chat: chat.into(), thread: None },
                 ChatKind::Direct,
                 external_id,
-                Sender {
-                    id: self.sender.unwrap_or_else(|| CALLER.to_owned()),
-                    name: None,
-                    username: None,
-                    kind: SenderKind::Person,
-                },
+                Sender { id: self.sender.unwrap_or_else(|| CALLER.to_owned()), name: None, username: None, kind },
                 context.now,
             )
         }

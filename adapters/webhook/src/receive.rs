@@ -116,6 +116,8 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         (status = 413, description = "The body is too large", body = schema::Problem, content_type = "application/problem+json"),
         (status = 415, description = "The body's type or encoding is not supported", body = schema::Problem, content_type = "application/problem+json"),
         (status = 422, description = "The message is empty or cannot be stored, a field cannot be used, or a form has too many fields", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 429, description = "The sender has sent more messages than the limits allow", body = schema::Problem, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
         (status = 503, description = "The gateway cannot accept messages now", body = schema::Problem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
@@ -231,6 +233,7 @@ impl WebhookAdapter {
                 }
                 reader.replay(turn, request.as_ref(), watch).await
             }
+            Accepted::Limited { retry_after } => Err(over_limit(retry_after)),
             Accepted::Duplicate { turn: Some(turn), message: None } => Err(removed(turn)),
             // Of a message that the store refused before, only the key is stored.
             Accepted::Refused | Accepted::Duplicate { turn: None, .. } => Err(cannot_be_stored()),
@@ -285,6 +288,13 @@ impl Fingerprint {
 fn cannot_be_stored() -> Problem {
     let detail = "the store rejects this message: it will not be answered, and sending it again does not help";
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "cannot-be-stored", "The message cannot be stored", detail)
+}
+
+fn over_limit(retry_after: Duration) -> Problem {
+    let detail = "this sender has sent more messages than `limits` allows: this one is not put before the agent";
+    // A header has whole seconds.
+    let after = Duration::from_secs(retry_after.as_secs() + 1);
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "over-limit", "Too many messages", detail).retry_after(after)
 }
 
 fn key_reused(turn: TurnId) -> Problem {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 20] = [
+pub const TEMPLATES: [&str; 21] = [
     "silent",
     "failed",
     "late",
@@ -34,6 +34,7 @@ pub const TEMPLATES: [&str; 20] = [
     "status_idle",
     "status_busy",
     "stranger",
+    "limited",
     "resent",
     "overtaken",
     "cut_off",

@@ -113,6 +113,7 @@ fn every_key_there_is_stands_in_the_manual() {
         ("admin", vec![&toml["admin"]]),
         ("log", vec![&toml["log"]]),
         ("routing", vec![&toml["routing"]]),
+        ("limits", vec![&toml["limits"]]),
         ("outbox", vec![&toml["outbox"]]),
         ("retention", vec![&toml["retention"]]),
         ("guard", vec![&toml["guard"]]),

@@ -5,6 +5,7 @@
 
 pub(crate) mod command;
 mod help;
+pub(crate) mod limited;
 mod new;
 mod start;
 mod status;
@@ -30,7 +31,8 @@ use crate::{
 };
 
 /// Every command and notice.
-const ALL: [&Command; 6] = [&start::START, &help::HELP, &new::NEW, &stop::STOP, &status::STATUS, &stranger::STRANGER];
+const ALL: [&Command; 7] =
+    [&start::START, &help::HELP, &new::NEW, &stop::STOP, &status::STATUS, &stranger::STRANGER, &limited::LIMITED];
 
 /// The gateway's own commands, in the order in which platforms list them.
 pub const COMMANDS: [CommandHelp; 5] =

@@ -133,6 +133,10 @@ impl<L: Layer> Turns for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.waiting(limit)).await
     }
+    async fn waiting_of(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.waiting_of(channel, person, limit)).await
+    }
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.runs_left(owner, after, limit)).await
@@ -313,6 +317,9 @@ impl Turns for NullStore {
     }
     async fn waiting(&self, _limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
         Ok(Vec::new())
+    }
+    async fn waiting_of(&self, _channel: &ChannelId, _person: &str, _limit: u32) -> Result<u32, StoreError> {
+        Ok(0)
     }
     async fn runs_left(&self, _owner: OwnerId, _after: Option<TurnId>, _limit: u32) -> Result<Vec<TurnId>, StoreError> {
         Ok(Vec::new())

@@ -105,6 +105,7 @@ macro_rules! store_conformance {
             what_waits_is_found
             a_long_line_is_one_row
             a_person_with_many_conversations_waits_longer
+            the_waiting_turns_of_a_person_are_counted
             what_is_owed_is_first_in_the_line
             each_channel_and_agent_has_a_line
             a_turn_that_is_handed_over_waits_for_its_new_agent

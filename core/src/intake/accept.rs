@@ -170,7 +170,7 @@ impl Acceptor {
         Ok(accepted.into_iter().take(received).collect())
     }
 
-    /// Stores events, followed by the notices to senders that are not allowed to write.
+    /// Stores events, followed by the notices to their senders.
     async fn store_events(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
@@ -182,8 +182,8 @@ impl Acceptor {
             // A turn must not begin before an earlier one of the same conversation.
             let is_first = !routed.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
             let next = self.router.route(id, event, is_first).await?;
-            if next.is_stranger {
-                notices.extend(self.router.notice(&next.new.event).await?);
+            if let Some(notice) = next.notice {
+                notices.extend(self.router.notice(&next.new.event, notice).await?);
             }
             routed.push(next);
         }
@@ -198,10 +198,10 @@ impl Acceptor {
 
     /// Acts on the result of storing an event, and translates it for the caller.
     fn act_on(&self, routed: RoutedEvent, stored: Stored) -> Accepted {
-        let RoutedEvent { new: NewEvent { event, turn, .. }, slot, run, notice, .. } = routed;
+        let RoutedEvent { new: NewEvent { event, turn, .. }, slot, run, limited, notice_permit, .. } = routed;
         count(&event.conversation.channel, &stored);
-        if let (Some(notice), Stored::Turn { .. }) = (notice, &stored) {
-            notice.spend();
+        if let (Some(permit), Stored::Turn { .. }) = (notice_permit, &stored) {
+            permit.spend();
         }
         if let EventKind::Moved { chat } = &event.kind {
             // Also for a duplicate: events with the old id may have come since.
@@ -252,7 +252,10 @@ impl Acceptor {
             }
             (Stored::Duplicate { turn, message }, _) => Accepted::Duplicate { turn, message },
             (Stored::Picked { choice }, _) => Accepted::Picked { choice },
-            (Stored::Kept | Stored::Turn { .. }, _) => Accepted::Kept,
+            (Stored::Kept | Stored::Turn { .. }, _) => match limited {
+                Some(retry_after) => Accepted::Limited { retry_after },
+                None => Accepted::Kept,
+            },
         }
     }
 

@@ -1,17 +1,18 @@
 //! Decides before an event is stored what it becomes: no turn, a command, or an agent's turn that may begin at once.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::{Effect, Event, Expectation, Obligation, Policy, Timestamp};
 
 use super::notices::{NoticePermit, Notices};
 use crate::{
     addresses::Addresses,
-    commands::stranger::STRANGER,
+    commands::{limited::LIMITED, stranger::STRANGER},
+    intake::limits::{Limits, OverLimit},
     ledger::trigger::Run,
     model::{
         conversation::ConversationRef,
-        event::{Amends, EventKind, InboundEvent},
+        event::{Amends, Directed, EventKind, InboundEvent, SenderKind},
         ids::{ConversationId, EventId, OwnerId, SessionId, TurnId},
         settings::Settings,
         turn::Handler,
@@ -34,6 +35,7 @@ pub(crate) struct EventRouter {
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) notices: Arc<Notices>,
+    pub(crate) limits: Limits,
     pub(crate) clock: SharedClock,
     /// This process, the owner of the runs that begin here.
     pub(crate) owner: OwnerId,
@@ -46,10 +48,21 @@ pub(super) struct RoutedEvent {
     pub(super) slot: Option<Slot>,
     /// Its run, if it begins at once.
     pub(super) run: Option<Run>,
-    /// Its sender gets a notice that they may not talk to the agent.
-    pub(super) is_stranger: bool,
-    /// If it is such a notice: its place among those of this hour.
-    pub(super) notice: Option<NoticePermit>,
+    /// The notice that its sender gets.
+    pub(super) notice: Option<Notice>,
+    /// If it is a notice to a stranger: its place among those of this hour.
+    pub(super) notice_permit: Option<NoticePermit>,
+    /// Its sender is over a limit, for this long at least.
+    pub(super) limited: Option<Duration>,
+}
+
+/// A notice of the gateway to the sender of an event.
+#[derive(Clone, Copy)]
+pub(super) enum Notice {
+    /// They may not talk to the agent.
+    Stranger,
+    /// They are over a limit in this minute.
+    Limited { minute: i64 },
 }
 
 impl RoutedEvent {
@@ -68,18 +81,26 @@ impl EventRouter {
     ) -> Result<RoutedEvent, StoreError> {
         if event.is_withdrawn() {
             // The platform decides who may delete a message.
-            return Ok(self.without_turn(event, false));
+            return Ok(self.without_turn(event, None));
         }
         let is_edit = event.amends == Some(Amends::Replaces);
         let (handler, expectation) = match router::route(&event, &self.settings) {
             // An event of a sender without access amends no turn.
-            Route::NoTurn => return Ok(self.without_turn(InboundEvent { amends: None, ..event }, false)),
-            Route::Stranger => return Ok(self.without_turn(InboundEvent { amends: None, ..event }, !is_edit)),
-            Route::To { .. } if is_edit => return Ok(self.without_turn(event, false)),
+            Route::NoTurn => return Ok(self.without_turn(InboundEvent { amends: None, ..event }, None)),
+            Route::Stranger => {
+                let notice = (!is_edit).then_some(Notice::Stranger);
+                return Ok(self.without_turn(InboundEvent { amends: None, ..event }, notice));
+            }
+            Route::To { .. } if is_edit => return Ok(self.without_turn(event, None)),
             Route::To { handler, expectation } => (handler, expectation),
         };
+        // A command acts on turns that run and wait, and an addition belongs to a turn that was counted.
+        let is_limited = handler.agent().is_some() && event.amends.is_none();
+        if is_limited && let Some(over) = self.limits.count(&event) {
+            return Ok(self.over_limit(event, expectation, over));
+        }
         let conversation = self.addresses.resolve(&event.conversation).await?;
-        // A command does not wait: it acts on the turns that run and wait in its conversation.
+        // A command does not wait.
         let slot = handler.agent().filter(|_| may_begin).and_then(|agent| {
             if event.more_within.is_some() {
                 return self.slots.try_reserve(conversation, id, agent);
@@ -87,17 +108,39 @@ impl EventRouter {
             let permit = Permit { agent: agent.clone(), channel: event.conversation.channel.clone() };
             self.slots.try_take(conversation, id, &permit)
         });
+        if is_limited
+            && slot.is_none()
+            && let Some(over) = self.limits.check_waiting(&event).await?
+        {
+            return Ok(self.over_limit(event, expectation, over));
+        }
         Ok(self.open(id, Arc::new(event), handler, expectation, conversation, slot))
     }
 
-    /// The gateway's notice to a sender who may not talk to the agent: a turn that owes nothing, at most one a
-    /// day because its key holds the day. `None` if the channel has given all its notices of this hour.
-    pub(super) async fn notice(&self, stranger: &InboundEvent) -> Result<Option<RoutedEvent>, StoreError> {
+    /// An event that its sender's limits do not allow to be a turn. Who waits for the result of accepting it is told by
+    /// that; of the others, who would be owed an answer gets a notice.
+    fn over_limit(&self, event: InboundEvent, expectation: Expectation, over: OverLimit) -> RoutedEvent {
+        let is_told = event.directed == Directed::Asked || event.sender.kind == SenderKind::Unnamed;
+        let wants_notice = expectation == Expectation::Answer && !is_told;
+        let notice = wants_notice.then_some(Notice::Limited { minute: over.minute });
+        RoutedEvent { limited: Some(over.retry_after), ..self.without_turn(event, notice) }
+    }
+
+    /// The gateway's notice to the sender of `event`: a turn that owes nothing. A stranger gets at most one a day, and a
+    /// person who is over a limit one a minute, because its key holds the day or the minute. `None` if the channel has
+    /// given all its notices to strangers of this hour.
+    pub(super) async fn notice(&self, event: &InboundEvent, notice: Notice) -> Result<Option<RoutedEvent>, StoreError> {
         const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-        let now = self.clock.now();
-        let Some(permit) = self.notices.try_take(&stranger.conversation.channel, now) else { return Ok(None) };
+        let (now, person) = (self.clock.now(), event.person());
+        let (command, external_id, notice_permit) = match notice {
+            Notice::Stranger => {
+                let Some(permit) = self.notices.try_take(&event.conversation.channel, now) else { return Ok(None) };
+                (&STRANGER, format!("stranger:{person}:{}", now.as_millis() / DAY_MS), Some(permit))
+            }
+            Notice::Limited { minute } => (&LIMITED, format!("limited:{person}:{minute}"), None),
+        };
         let event = Arc::new(InboundEvent {
-            external_id: format!("stranger:{}:{}", stranger.sender.id, now.as_millis() / DAY_MS),
+            external_id,
             revision: 0,
             kind: EventKind::Other,
             text: String::new(),
@@ -106,20 +149,20 @@ impl EventRouter {
             amends: None,
             more_within: None,
             raw: String::new(),
-            ..stranger.clone()
+            ..event.clone()
         });
         let conversation = self.addresses.resolve(&event.conversation).await?;
-        let handler = STRANGER.handler();
+        let handler = command.handler();
         let routed = self.open(TurnId::new(now), event, handler, Expectation::Nothing, conversation, None);
-        Ok(Some(RoutedEvent { notice: Some(permit), ..routed }))
+        Ok(Some(RoutedEvent { notice_permit, ..routed }))
     }
 
     /// An event that opens no turn. Its payload is stored only if it changes an earlier turn.
-    fn without_turn(&self, event: InboundEvent, is_stranger: bool) -> RoutedEvent {
+    fn without_turn(&self, event: InboundEvent, notice: Option<Notice>) -> RoutedEvent {
         let raw = if event.amends.is_some() { event.raw } else { String::new() };
         let event = Arc::new(InboundEvent { raw, ..event });
         let new = NewEvent { id: EventId::new(self.clock.now()), event, turn: None };
-        RoutedEvent { new, slot: None, run: None, is_stranger, notice: None }
+        RoutedEvent { new, slot: None, run: None, notice, notice_permit: None, limited: None }
     }
 
     /// Opens a turn, and begins it if it has its slot and no more events may be added to it. A command needs no slot
@@ -142,7 +185,7 @@ impl EventRouter {
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
         let turn = NewTurn { id, handler, obligation, run: started, conversation, session: SessionId::new(now) };
         let new = NewEvent { id: EventId::new(now), event, turn: Some(turn) };
-        RoutedEvent { new, slot, run, is_stranger: false, notice: None }
+        RoutedEvent { new, slot, run, notice: None, notice_permit: None, limited: None }
     }
 }
 

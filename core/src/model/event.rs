@@ -21,7 +21,7 @@ pub struct Sender {
     /// The platform's unique name of the sender without a leading `@`, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// Only events of a [`SenderKind::Person`] open turns.
+    /// Only events of a [`SenderKind::Person`] or [`SenderKind::Unnamed`] open turns.
     #[serde(default)]
     pub kind: SenderKind,
 }
@@ -33,6 +33,8 @@ pub enum SenderKind {
     /// A person, or a program that speaks for one.
     #[default]
     Person,
+    /// As [`Person`](Self::Person), but the channel cannot tell its people apart: all have the same id.
+    Unnamed,
     /// Another agent: owed nothing, so that two agents do not answer each other forever.
     OtherAgent,
     /// Our own account: the platform echoes our messages.
@@ -175,6 +177,13 @@ impl InboundEvent {
             received_at,
             raw: String::new(),
         }
+    }
+
+    /// The key of the sender within the channel, for shares and limits. Where the channel cannot tell people apart, each
+    /// conversation counts as a person.
+    #[must_use]
+    pub fn person(&self) -> &str {
+        if self.sender.kind == SenderKind::Unnamed { &self.conversation.chat } else { &self.sender.id }
     }
 
     /// Whether the message was deleted.

@@ -35,6 +35,15 @@ fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
     if is_blank(&text) { Err(D::Error::custom("is empty")) } else { Ok(text) }
 }
 
+/// How many turns one person may open; `None`: as many as they like. Commands do not count.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PersonLimits {
+    /// Within a minute.
+    pub turns_per_minute: Option<u32>,
+    /// That wait for a run at once.
+    pub waiting_turns: Option<u32>,
+}
+
 /// All settings of the core.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -56,6 +65,8 @@ pub struct Settings {
     pub max_concurrent_turns: usize,
     /// How many of them may be turns of each agent. An agent without an entry has no bound of its own.
     pub agent_turns: HashMap<AgentName, usize>,
+    /// What one person may do.
+    pub limits: PersonLimits,
     /// The minimum age at which a failing delivery becomes a dead letter; it also needs `min_attempts`.
     pub delivery_lifetime: Duration,
     /// The minimum number of attempts before a failing delivery becomes a dead letter.

@@ -46,7 +46,7 @@ impl DeadLetters {
         let (state, next_attempt_at) = (DeliveryState::Pending, self.clock.now());
         let change = DeliveryChange { state, attempts: 0, next_attempt_at, ..DeliveryChange::of(&delivery) };
         self.ledger.change_delivery(change).await?;
-        self.lanes.open(delivery.conversation_id);
+        self.lanes.open(&delivery.conversation.channel, delivery.conversation_id);
         Ok(Retry::Started)
     }
 }

@@ -1,6 +1,6 @@
 //! The intake of a channel: it accepts events and shows the channel its own turns.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use tokio::sync::broadcast;
@@ -31,6 +31,11 @@ pub enum Accepted {
     Amended(TurnId),
     /// It is stored and opens no turn.
     Kept,
+    /// Its sender wrote more than the limits allow: it is stored and opens no turn.
+    Limited {
+        /// When the sender may try again.
+        retry_after: Duration,
+    },
     /// The store rejects its content: at most its key and payload are stored, and it opens no turn. The platform is
     /// acknowledged nevertheless, so that it does not send the event forever.
     Refused,
@@ -120,9 +125,11 @@ impl Intake {
         let watch = match &accepted {
             Accepted::Turn(_) => Some(watch),
             Accepted::Duplicate { turn: Some(turn), .. } | Accepted::Amended(turn) => Some(self.watch(*turn)),
-            Accepted::Duplicate { turn: None, .. } | Accepted::Kept | Accepted::Picked { .. } | Accepted::Refused => {
-                None
-            }
+            Accepted::Duplicate { turn: None, .. }
+            | Accepted::Kept
+            | Accepted::Limited { .. }
+            | Accepted::Picked { .. }
+            | Accepted::Refused => None,
         };
         Ok((accepted, watch))
     }

@@ -479,3 +479,75 @@ impl Drop for Slot {
         self.slots.wake_if_someone_is_next(&state);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_guard::Timestamp;
+
+    use super::*;
+
+    fn main() -> AgentName {
+        AgentName::from("main")
+    }
+
+    fn permit() -> Permit {
+        Permit { agent: main(), channel: ChannelId::new("test", "main") }
+    }
+
+    /// Slots without waiting rows.
+    fn slots(total: usize) -> Arc<Slots> {
+        let slots = Arc::new(Slots::new(total, [(main(), total)], CancellationToken::new()));
+        slots.end_round(&slots.begin_round(), &HashSet::new());
+        slots
+    }
+
+    fn ids() -> (ConversationId, TurnId) {
+        let at = Timestamp::from_millis(0);
+        (ConversationId::new(at), TurnId::new(at))
+    }
+
+    fn line(conversation: ConversationId, turn: TurnId) -> Line {
+        let (Permit { agent, channel }, owed) = (permit(), true);
+        let waiting = WaitingTurn { turn, conversation, channel, agent: agent.clone(), owed, rank: 1, place: 1 };
+        Line { waiting, agent }
+    }
+
+    /// The scheduler has read a row, and a newer turn takes the slot before the scheduler does.
+    #[test]
+    fn a_row_whose_slot_was_taken_meanwhile_is_noted_to_its_holder() {
+        let slots = slots(2);
+        let ((conversation, older), (_, newer)) = (ids(), ids());
+        let slot = slots.try_take(conversation, newer, &permit()).expect("it is free");
+
+        assert!(slots.take_next(&mut vec![line(conversation, older)]).is_none());
+
+        assert!(slot.take_more(), "the holder does not know of the older row");
+    }
+
+    /// The same when the holder looks no more.
+    #[test]
+    fn a_row_that_its_holder_leaves_is_looked_for_again() {
+        let slots = slots(2);
+        let ((conversation, older), (_, newer)) = (ids(), ids());
+        let slot = slots.try_take(conversation, newer, &permit()).expect("it is free");
+        assert!(slots.take_next(&mut vec![line(conversation, older)]).is_none());
+
+        slot.release();
+
+        assert!(slots.state().is_someone_next());
+        let (another, turn) = ids();
+        assert!(slots.try_take(another, turn, &permit()).is_none(), "a new turn would overtake it");
+        assert!(slots.take_next(&mut vec![line(conversation, older)]).is_some());
+    }
+
+    /// A turn that is given back by a panic is looked for, whatever agent it was for.
+    #[test]
+    fn a_slot_that_is_dropped_leaves_rows() {
+        let slots = slots(1);
+        let (conversation, turn) = ids();
+
+        drop(slots.try_take(conversation, turn, &permit()));
+
+        assert!(slots.state().is_someone_next());
+    }
+}

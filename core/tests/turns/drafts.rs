@@ -9,7 +9,7 @@ use rejoinder_core::{
 };
 
 use crate::gateway::{
-    FAILED, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs,
+    DEFERRAL, FAILED, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs,
 };
 
 fn showing(it: &mut Capabilities) {

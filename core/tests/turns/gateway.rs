@@ -11,9 +11,9 @@ use std::{
 
 use rejoinder_core::{
     Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
-    ConversationRef, DeliveryId, Directed, Engine, InboundEvent, Intake, Ladder, Lifetimes, OwnerId, Parts, Policies,
-    Policy, Question, Retry, Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId,
-    Via,
+    ConversationRef, DeliveryId, Directed, Engine, InboundEvent, Intake, Ladder, Lifetimes, OwnerId, Parts,
+    PersonLimits, Policies, Policy, Question, Retry, Rung, Sender, SenderKind, Settings, SharedClock, SignalKind,
+    Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -90,6 +90,7 @@ fn templates() -> Templates {
         ("nothing_to_cancel", "There is nothing to stop."),
         ("new_session", "A new start."),
         ("stranger", "I do not know you, {sender}."),
+        ("limited", "Not so fast."),
         ("start", "Hello! I am {agent}."),
         ("help", "Say what you like."),
         ("status_idle", "Nothing is going on."),
@@ -167,6 +168,7 @@ pub(crate) struct GatewaySetup {
     pub(crate) channel_agents: HashMap<ChannelId, AgentName>,
     /// The bounds of single agents.
     pub(crate) agent_slots: HashMap<AgentName, usize>,
+    pub(crate) limits: PersonLimits,
     pub(crate) delivery_lifetime: Duration,
     pub(crate) lifetimes: Lifetimes,
     /// How the store rejects the first message.
@@ -185,6 +187,7 @@ impl GatewaySetup {
             slots: 64,
             channel_agents: HashMap::new(),
             agent_slots: HashMap::new(),
+            limits: PersonLimits::default(),
             delivery_lifetime: secs(24 * 3600),
             lifetimes: Lifetimes::default(),
             rejection: None,
@@ -278,6 +281,7 @@ impl TestGateway {
             templates: templates(),
             max_concurrent_turns: setup.slots,
             agent_turns: setup.agent_slots,
+            limits: setup.limits,
             delivery_lifetime: setup.delivery_lifetime,
             min_attempts: 3,
             max_parts: 4,

@@ -17,6 +17,7 @@ mod deadlines;
 mod deferrals;
 mod deliveries;
 mod drafts;
+mod floods;
 mod gateway;
 mod late;
 mod life;

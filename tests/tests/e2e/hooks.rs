@@ -231,3 +231,38 @@ async fn health_and_metrics_tell_how_it_is() {
     assert_eq!((healthy, ready), (StatusCode::OK, StatusCode::OK));
     assert!(metrics.contains("rejoinder_settled_turns_total"), "{metrics}");
 }
+
+/// A sender who is over the limits gets 429, and others are answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_sender_over_the_limits_is_asked_to_wait() {
+    let agent = ScriptedAgent::replying("here").await;
+    let gateway = Gateway::builder()
+        .config(&hook(""))
+        .config(&agent.section())
+        .config("[limits]\nturns_per_minute = 1\n")
+        .start()
+        .await;
+    let hook = gateway.hook("test", TOKEN);
+    let from = |sender: Option<&str>, key: &str| {
+        hook.call().header("Idempotency-Key", key).json(&json!({ "message": "hello", "sender": sender }))
+    };
+    // The minute may end between two calls: the third of the same minute is over the limit in any case.
+    let mut replies = Vec::new();
+    for number in 0..3 {
+        replies.push(Reply::of(from(Some("ada"), &format!("key-{number}"))).await);
+    }
+
+    let limited = replies.iter().position(|reply| reply.status != StatusCode::OK).expect("one is over the limit");
+    let reply = &replies[limited];
+    assert_eq!(reply.status, StatusCode::TOO_MANY_REQUESTS, "{reply:?}");
+    assert_eq!(reply.headers["content-type"], "application/problem+json");
+    let wait: u64 = reply.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    assert!(reply.body["type"].as_str().unwrap().ends_with("over-limit"), "{reply:?}");
+    assert_eq!(Reply::of(from(Some("ada"), "key-0")).await.text(), "here", "a replay gives the original answer");
+    assert_eq!(Reply::of(from(Some("bob"), "key-b")).await.text(), "here");
+    for number in 0..3 {
+        let reply = Reply::of(from(None, &format!("key-n{number}"))).await;
+        assert_eq!(reply.text(), "here", "calls without a sender are not one person");
+    }
+}

@@ -178,6 +178,10 @@ token = "{TOKEN}"
 kind = "openai"
 base_url = "{agent}"
 model = "bench"
+max_concurrent = 64
+[limits]
+turns_per_minute = "off"
+waiting_turns = "off"
 [routing]
 default_agent = "bench"
 {settings}"#

@@ -9,7 +9,7 @@ use std::{
 
 use rejoinder_core::{SharedClock, SystemClock};
 use sqlx::{
-    ConnectOptions, SqlSafeStr, SqliteConnection, SqlitePool,
+    ConnectOptions, Connection, SqlSafeStr, SqliteConnection, SqlitePool,
     migrate::{Migration, MigrationType, Migrator},
     sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };

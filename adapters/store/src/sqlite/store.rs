@@ -105,6 +105,10 @@ impl Turns for SqliteStore {
         read::waiting(&self.readers, limit).await
     }
 
+    async fn waiting_of(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
+        read::waiting_of(&self.readers, channel, person, limit).await
+    }
+
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
         read::open_turns(&self.readers, conversation).await
     }

@@ -461,6 +461,7 @@ async fn a_row_that_cannot_be_read_costs_itself() {
             attempts: 1,
             next_attempt_at: now,
             labelled: false,
+            parked: false,
             message_ids: Vec::new(),
             error: None,
             created_at: now,

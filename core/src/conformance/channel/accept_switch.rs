@@ -18,7 +18,7 @@ use crate::{
     model::{
         agent::AgentName,
         event::InboundEvent,
-        settings::{Lifetimes, Policies, Settings, Templates},
+        settings::{Lifetimes, PersonLimits, Policies, Settings, Templates},
     },
     ports::{
         clock::SystemClock,
@@ -46,6 +46,7 @@ pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) 
             templates: Templates::default(),
             max_concurrent_turns: 1,
             agent_turns: HashMap::new(),
+            limits: PersonLimits::default(),
             delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
             max_parts: 8,

@@ -72,7 +72,7 @@ async fn rows(store: &dyn Store, table: &str) -> u64 {
 
 fn line(turn: &Turn, speaker: Speaker) -> TranscriptLine {
     let line = HistoryLine { speaker, name: None, text: "words".to_owned(), at: at(1) };
-    TranscriptLine { session: turn.session, turn: turn.id, line }
+    TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }
 }
 
 /// Everything about a turn is removed but the key of its event: the event is still known when it arrives again.

@@ -126,6 +126,21 @@ pub async fn a_person_with_many_conversations_waits_longer(subject: &mut impl Su
     assert_eq!(first_turns(&*subject.store(), 100).await.len(), 53);
 }
 
+/// The turns of a person that wait are counted, up to a limit.
+pub async fn the_waiting_turns_of_a_person_are_counted(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut first = turn_by(&*store, "flood", "a", "1").await;
+    turn_by(&*store, "flood", "b", "1").await;
+    ambient(&*store, &chat("c"), "talk of somebody else").await;
+    let count = async |person: &str, limit| {
+        store.waiting_of(&ChannelId::new("test", "main"), person, limit).await.expect("turns are counted")
+    };
+    assert_eq!((count("flood", 10).await, count("flood", 1).await, count("nobody", 10).await), (2, 1, 0));
+    assert_eq!(store.waiting_of(&ChannelId::new("test", "other"), "flood", 10).await.expect("turns are counted"), 0);
+    first.begin(&*store).await;
+    assert_eq!(count("flood", 10).await, 1);
+}
+
 /// What is owed an answer goes before what is not, within a conversation and between several.
 pub async fn what_is_owed_is_first_in_the_line(subject: &mut impl Subject) {
     let store = subject.store();

@@ -142,6 +142,9 @@ pub trait Turns: Send + Sync + 'static {
     /// conversations wait, or how many turns in each.
     async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError>;
 
+    /// How many turns of a [person](crate::InboundEvent::person) wait for a run, counted up to `limit`.
+    async fn waiting_of(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError>;
+
     /// Turns whose run is in flight and belongs to an owner that is gone. `owner` is the process that asks, at its
     /// start. In the order of their ids, after `after`.
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError>;

@@ -20,7 +20,9 @@ pub(super) use deliveries::{
 };
 pub(super) use housekeeping::{expired, next_expiry, stats};
 pub(super) use lists::{backlog, list};
-pub(super) use turns::{dossier, due, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting};
+pub(super) use turns::{
+    dossier, due, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting, waiting_of,
+};
 pub(super) use views::{view, views};
 
 pub(super) async fn cursor(pool: &SqlitePool, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {

@@ -88,6 +88,20 @@ pub(in crate::sqlite) async fn waiting(pool: &SqlitePool, limit: u32) -> Result<
     rows.iter().map(turn).collect()
 }
 
+pub(in crate::sqlite) async fn waiting_of(
+    pool: &SqlitePool,
+    channel: &ChannelId,
+    person: &str,
+    limit: u32,
+) -> Result<u32, StoreError> {
+    let sql = "
+        select count(*) from (
+            select 1 from obligations indexed by obligations_of_person
+            where work = 'waiting' and channel = ? and person = ? limit ?)";
+    let query = sqlx::query_scalar(sql).bind(channel.as_str()).bind(person).bind(limit);
+    query.fetch_one(pool).await.map_err(store_error)
+}
+
 pub(in crate::sqlite) async fn runs_left(
     pool: &SqlitePool,
     owner: OwnerId,

@@ -219,7 +219,7 @@ async fn open(
                 .id(turn.id.as_uuid())
                 .id(current.conversation.as_uuid())
                 .add(event.event.conversation.channel.as_str())
-                .add(&*event.event.sender.id)
+                .add(event.event.person())
                 .add(turn.handler.agent().map_or("", AsRef::as_ref))
                 .add(lines::rank(*seq, owed))
                 .add(owed)
@@ -280,9 +280,9 @@ static INSERT_TURNS: Statement = Statement::new(
 );
 
 static INSERT_OBLIGATIONS: Statement = Statement::new(
-    "with r (seq, turn_id, conversation_id, channel, sender, agent, rank, owed, state, work, wake_at, overdue_at, ended_at,
+    "with r (seq, turn_id, conversation_id, channel, person, agent, rank, owed, state, work, wake_at, overdue_at, ended_at,
         body) as ({rows})
-    insert into obligations (seq, turn_id, conversation_id, channel, sender, agent, rank, owed, state, work, wake_at,
+    insert into obligations (seq, turn_id, conversation_id, channel, person, agent, rank, owed, state, work, wake_at,
         overdue_at, ended_at, body, version)
     select *, 1 from r where seq is not null",
 );

@@ -39,7 +39,7 @@ struct First {
 #[derive(PartialEq, Eq, Hash)]
 struct Person {
     channel: String,
-    sender: String,
+    name: String,
     owed: bool,
 }
 
@@ -92,7 +92,7 @@ fn first(row: &SqliteRow) -> Result<First, sqlx::Error> {
         turn: row.try_get("turn_id")?,
         conversation: row.try_get("conversation_id")?,
         rank: row.try_get("rank")?,
-        person: Person { channel: row.try_get("channel")?, sender: row.try_get("sender")?, owed: row.try_get("owed")? },
+        person: Person { channel: row.try_get("channel")?, name: row.try_get("person")?, owed: row.try_get("owed")? },
         is_placed: row.try_get::<Option<i64>, _>("place")?.is_some(),
     })
 }
@@ -106,7 +106,7 @@ async fn last_places<'a>(
     let people: Vec<(i64, &Person)> = (0..).zip(people).collect();
     let answers = SELECT_LAST
         .answers(connection, &people, |(number, person), values| {
-            values.add(*number).add(&*person.channel).add(&*person.sender).add(person.owed);
+            values.add(*number).add(&*person.channel).add(&*person.name).add(person.owed);
         })
         .await?;
     let mut last = HashMap::with_capacity(people.len());
@@ -121,7 +121,7 @@ async fn last_places<'a>(
 
 static SELECT_FIRST: Statement = Statement::new(
     "with r (id) as ({rows})
-    select o.turn_id, o.conversation_id, o.rank, o.channel, o.sender, o.owed, o.place
+    select o.turn_id, o.conversation_id, o.rank, o.channel, o.person, o.owed, o.place
     from r cross join obligations as o on o.turn_id = (
         select w.turn_id from obligations as w indexed by obligations_waiting
         where w.work = 'waiting' and w.conversation_id = r.id order by w.rank limit 1)",
@@ -133,10 +133,10 @@ static CLEAR: Statement = Statement::new(
 );
 
 static SELECT_LAST: Statement = Statement::new(
-    "with r (number, channel, sender, owed) as ({rows})
+    "with r (number, channel, person, owed) as ({rows})
     select r.number, (
         select max(o.place) from obligations as o indexed by obligations_of_person
-        where o.work = 'waiting' and o.channel = r.channel and o.sender = r.sender and o.owed = r.owed)
+        where o.work = 'waiting' and o.channel = r.channel and o.person = r.person and o.owed = r.owed)
     from r where r.number is not null",
 );
 
