@@ -176,11 +176,12 @@ impl Dispatcher {
                     if is_first_draft {
                         return self.reschedule(&delivery, now).await;
                     }
+                    // While it waits, it holds nothing of the row; another delivery may be next by then.
+                    drop((delivery, candidates, address, capabilities));
                     tokio::select! {
                         () = place.first() => {}
                         () = self.lifecycle.ended.cancelled() => {}
                     }
-                    // Another delivery may be next by now.
                     continue;
                 }
             }

@@ -260,7 +260,7 @@ mod tests {
             limits.note_limited(&sends(1), &HeaderMap::new(), Some(Duration::from_secs(1_000_000)), false, at(0));
 
         assert_eq!(limit.retry_after, Duration::from_hours(1));
-        assert!(limits.check(&sends(1), at(3600)).is_ok());
+        assert!(limits.check(&sends(1), at(3_600_000)).is_ok());
     }
 
     #[test]

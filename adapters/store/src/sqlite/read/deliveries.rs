@@ -202,3 +202,27 @@ pub(super) fn delivery(row: &SqliteRow) -> Result<DeliveryRecord, StoreError> {
         fetched_at: row.at_maybe("fetched_at")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{AssertSqlSafe, Row};
+
+    use super::UPCOMING;
+    use crate::{OpenOptions, SqliteStore};
+
+    /// A conversation costs one step, however many of its deliveries wait.
+    #[tokio::test]
+    async fn what_is_upcoming_is_found_in_steps_along_an_index() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store =
+            SqliteStore::open(OpenOptions::new(directory.path().join("rejoinder.db"))).await.expect("it opens");
+        let explain = AssertSqlSafe(format!("explain query plan {UPCOMING}"));
+
+        let plan = sqlx::query(explain).bind("").bind(0).fetch_all(&store.readers).await.expect("it is explained");
+
+        let steps: Vec<String> = plan.iter().map(|step| step.get("detail")).collect();
+        let step = "SEARCH e USING COVERING INDEX deliveries_in_lanes (channel=? AND (conversation_id,seq)>(?,?))";
+        assert!(steps.iter().any(|taken| taken == step), "{steps:#?}");
+        assert!(!steps.iter().any(|taken| taken == "SCAN d" || taken == "SCAN e"), "{steps:#?}");
+    }
+}
