@@ -45,7 +45,7 @@ mod worker;
 pub mod store {
     pub use crate::{
         model::{
-            stored_delivery::{DeliveryRecord, DeliveryState},
+            stored_delivery::{DeliveryRecord, DeliveryState, Label},
             turn::{Handler, TurnRecord, Version},
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },

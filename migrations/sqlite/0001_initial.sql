@@ -118,7 +118,7 @@ create table deliveries (
     state text not null,            -- pending, sending, delivered, withdrawn, refused, dead
     attempts integer not null,
     next_attempt_at integer not null,
-    labelled integer not null,
+    label text,                     -- resent, replaces
     message_ids text not null,      -- JSON: list of text
     error text,
     created_at integer not null,

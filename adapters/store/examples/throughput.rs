@@ -129,7 +129,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             state: DeliveryState::Delivered,
             attempts: 0,
             next_attempt_at: now,
-            labelled: false,
+            label: None,
             message_ids: vec![id.to_string()],
             error: None,
             created_at: now,

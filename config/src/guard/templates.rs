@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 19] = [
+pub const TEMPLATES: [&str; 20] = [
     "silent",
     "failed",
     "late",
@@ -34,6 +34,7 @@ pub const TEMPLATES: [&str; 19] = [
     "status_busy",
     "stranger",
     "resent",
+    "replaces",
     "cut_off",
     "in_file",
     "cut_long",

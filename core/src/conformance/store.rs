@@ -283,7 +283,7 @@ impl Turn {
             state: DeliveryState::Pending,
             attempts: 0,
             next_attempt_at: at(2),
-            labelled: false,
+            label: None,
             message_ids: Vec::new(),
             error: None,
             created_at: at(2),

@@ -170,7 +170,7 @@ impl Delivery {
         self.attempt
     }
 
-    /// A text to put before the content: it warns the person that this may be a second copy. `None` if it cannot be.
+    /// A text to put before the content: this may be a second copy, or replaces what may still be in the chat.
     #[must_use]
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()

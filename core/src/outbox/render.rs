@@ -64,7 +64,7 @@ impl Target<'_> {
             state: DeliveryState::Pending,
             attempts: 0,
             next_attempt_at: self.now,
-            labelled: false,
+            label: None,
             message_ids: Vec::new(),
             error: None,
             created_at: self.now,
@@ -330,6 +330,6 @@ pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, templates: &Templa
         signal: Some(record.signal).filter(|_| !record.is_draft()),
         action: record.action.clone(),
         attempt,
-        label: record.labelled.then(|| templates.template(&record.conversation.channel, "resent").to_owned()),
+        label: record.label.map(|label| templates.template(&record.conversation.channel, label.as_str()).to_owned()),
     }
 }

@@ -14,7 +14,7 @@ macro_rules! select_deliveries {
     ($rest:literal) => {
         concat!(
             "select d.id, d.turn_id, d.claim, d.part, d.parts, d.conversation_id, c.channel, c.chat, c.thread, d.class, d.signal, d.via, ",
-            "d.is_copy, d.action, d.state, d.attempts, d.next_attempt_at, d.labelled, d.message_ids, d.error, ",
+            "d.is_copy, d.action, d.state, d.attempts, d.next_attempt_at, d.label, d.message_ids, d.error, ",
             "d.created_at, d.delivered_at, d.fetched_at ",
             $rest
         )
@@ -145,7 +145,7 @@ pub(super) fn delivery(row: &SqliteRow) -> Result<DeliveryRecord, StoreError> {
         state: row.name("state")?,
         attempts: row.value("attempts")?,
         next_attempt_at: row.at("next_attempt_at")?,
-        labelled: row.value("labelled")?,
+        label: row.name_maybe("label")?,
         message_ids: row.json("message_ids")?,
         error: row.value("error")?,
         created_at: row.at("created_at")?,

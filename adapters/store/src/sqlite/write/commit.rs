@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use rejoinder_core::{
     ConversationId, DeliveryId, StoreError, TurnId,
-    store::{Commit, NewSession, Transition, TurnChange},
+    store::{Commit, Label, NewSession, Transition, TurnChange},
 };
 use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
 use uuid::Uuid;
@@ -134,7 +134,7 @@ async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -
                 .add(change.state.as_str())
                 .add(change.attempts)
                 .at(change.next_attempt_at)
-                .add(change.labelled)
+                .add(change.label.map(Label::as_str))
                 .json_maybe(change.action.as_ref())
                 .json(&change.message_ids)
                 .add(change.error.as_deref())
@@ -225,7 +225,7 @@ async fn insert_deliveries(connection: &mut SqliteConnection, transitions: &[&Tr
                 .add(record.state.as_str())
                 .add(record.attempts)
                 .at(record.next_attempt_at)
-                .add(record.labelled)
+                .add(record.label.map(Label::as_str))
                 .json(&record.message_ids)
                 .add(record.error.as_deref())
                 .at(record.created_at)
@@ -274,17 +274,17 @@ static SELECT_LATEST: Statement = Statement::new(
 
 static INSERT_DELIVERIES: Statement = Statement::new(
     "with r (id, turn_id, claim, part, parts, conversation_id, seq, class, signal, via, is_copy, action, state, attempts,
-        next_attempt_at, labelled, message_ids, error, created_at, delivered_at, fetched_at) as ({rows})
+        next_attempt_at, label, message_ids, error, created_at, delivered_at, fetched_at) as ({rows})
     insert into deliveries
         (id, turn_id, claim, part, parts, conversation_id, seq, class, signal, via, is_copy, action, state, attempts,
-        next_attempt_at, labelled, message_ids, error, created_at, delivered_at, fetched_at)
+        next_attempt_at, label, message_ids, error, created_at, delivered_at, fetched_at)
     select * from r where id is not null",
 );
 
 static CHANGE_DELIVERIES: Statement = Statement::new(
-    "with r (id, state, attempts, next_attempt_at, labelled, action, message_ids, error, delivered_at) as ({rows})
+    "with r (id, state, attempts, next_attempt_at, label, action, message_ids, error, delivered_at) as ({rows})
     update deliveries set
-        state = r.state, attempts = r.attempts, next_attempt_at = r.next_attempt_at, labelled = r.labelled,
+        state = r.state, attempts = r.attempts, next_attempt_at = r.next_attempt_at, label = r.label,
         action = coalesce(r.action, deliveries.action), message_ids = r.message_ids, error = r.error,
         delivered_at = r.delivered_at
     from r
