@@ -46,7 +46,7 @@ mod worker;
 pub mod store {
     pub use crate::{
         model::{
-            stored_delivery::{DeliveryRecord, DeliveryState},
+            stored_delivery::{DeliveryRecord, DeliveryState, Label},
             turn::{Handler, TurnRecord, TurnSeq, Version},
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },

@@ -140,7 +140,7 @@ create table deliveries (
     state text not null,            -- pending, sending, delivered, withdrawn, refused, dead
     attempts integer not null,
     next_attempt_at integer not null,
-    labelled integer not null,
+    label text,                     -- resent, replaces
     parked integer not null,        -- 1: it gets nowhere, and later claims do not wait for it
     message_ids text not null,      -- JSON: list of text
     error text,

@@ -35,8 +35,10 @@ pub use parts::{End, every_part_of_a_long_answer_is_seen, what_stops_in_the_midd
 
 use crate::GatewayBuilder;
 
-/// The label of a copy: sent again because its arrival is unknown.
-const LABEL: &str = "(Sent again, because it may not have arrived.)";
+/// The labels of a copy, sent again because its arrival is unknown, and of an answer after a draft or deferral that may have
+/// arrived.
+const LABELS: [&str; 2] =
+    ["(Sent again, because it may not have arrived.)", "(This replaces any unfinished message above.)"];
 /// The text of a deferral.
 const DEFERRAL: &str = "Still working on this.";
 
@@ -88,7 +90,7 @@ pub struct SentMessage {
 
 impl SentMessage {
     fn is_copy(&self) -> bool {
-        self.text.starts_with(LABEL)
+        LABELS.iter().any(|label| self.text.starts_with(label))
     }
 }
 

@@ -13,8 +13,9 @@ mod timeline;
 
 use std::time::Duration;
 
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use matrix_sdk::{
-    Error,
+    Error, Room,
     config::SyncSettings,
     ruma::{
         UInt,
@@ -37,6 +38,12 @@ use crate::{
 
 /// The cursor that holds the sync token up to which all rooms are stored.
 const SYNC: &str = "sync";
+
+/// How long the sync loop waits for one room. A room that takes longer lags, and is read beside the sync.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many rooms are read back at once.
+const ROOMS_AT_ONCE: usize = 16;
 
 /// How many events of a room one sync response contains at most.
 const TIMELINE: u32 = 50;
@@ -129,9 +136,7 @@ impl Matrix {
                     before: timeline.prev_batch.clone(),
                     has_gap: timeline.limited,
                 };
-                if !self.store_room(session, &room, synced, since, receiver).await? {
-                    self.mark_lagging(room.room_id(), since, receiver).await?;
-                }
+                self.store_or_lag(session, &room, synced, since, receiver).await?;
             }
         }
         // Even for an empty response: otherwise the next start would read rooms back.
@@ -144,15 +149,36 @@ impl Matrix {
 
     /// Reads every room back to its cursor.
     async fn catch_up(&self, session: &Session, since: Option<&str>, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        for room in session.client.joined_rooms() {
+        let rooms = session.client.joined_rooms();
+        let mut reading: FuturesUnordered<BoxFuture<'_, Result<(), RunEnd>>> = FuturesUnordered::new();
+        for room in &rooms {
             if self.lagging.defer_events(room.room_id()) {
                 continue;
             }
-            if !self.store_room(session, &room, rooms::SyncedEvents::nothing(), since, receiver).await? {
-                self.mark_lagging(room.room_id(), since, receiver).await?;
+            if reading.len() >= ROOMS_AT_ONCE {
+                reading.next().await.transpose()?;
             }
+            reading.push(self.store_or_lag(session, room, rooms::SyncedEvents::nothing(), since, receiver).boxed());
         }
+        while reading.next().await.transpose()?.is_some() {}
         Ok(())
+    }
+
+    /// Stores a room's events. If that cannot be done soon, leaves them to `catch_up_lagging`.
+    async fn store_or_lag(
+        &self,
+        session: &Session,
+        room: &Room,
+        synced: rooms::SyncedEvents,
+        since: Option<&str>,
+        receiver: &Receiver<'_>,
+    ) -> Result<(), RunEnd> {
+        let storing = self.store_room(session, room, synced, since, receiver);
+        match tokio::time::timeout(ROOM_PATIENCE, storing).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Err(ended)) => Err(ended),
+            Ok(Ok(false)) | Err(_) => self.mark_lagging(room.room_id(), since, receiver).await,
+        }
     }
 
     /// On the first start, sets every room's cursor to its last event, so that nothing old is answered.
@@ -162,20 +188,19 @@ impl Matrix {
         response: &SyncResponse,
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
+        let now = self.clock.now();
         for room in session.client.joined_rooms() {
             let came = response.rooms.joined.get(room.room_id()).map(|update| &update.timeline.events[..]);
-            let last = match came
-                .unwrap_or_default()
-                .iter()
-                .rev()
-                .find_map(|event| timeline::Position::of(event, self.clock.now()))
+            let last = match came.unwrap_or_default().iter().rev().find_map(|event| timeline::Position::of(event, now))
             {
-                Some(last) => Some(last),
+                Some(last) => last,
                 // The sync brought no event of it, for example because the SDK had synced the room before.
-                None => self.end_of(&room, receiver).await?,
+                None => match tokio::time::timeout(ROOM_PATIENCE, self.end_of(&room, receiver)).await {
+                    Ok(last) => last?,
+                    Err(_) => timeline::Position::Since { at: now.as_millis() },
+                },
             };
-            let position = last.unwrap_or(timeline::Position::Joined).to_text();
-            receiver.move_cursor(room.room_id().as_str(), &position).await?;
+            receiver.move_cursor(room.room_id().as_str(), &last.to_text()).await?;
         }
         Ok(())
     }

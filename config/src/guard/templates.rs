@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 21] = [
+pub const TEMPLATES: [&str; 22] = [
     "silent",
     "failed",
     "late",
@@ -36,6 +36,7 @@ pub const TEMPLATES: [&str; 21] = [
     "stranger",
     "limited",
     "resent",
+    "replaces",
     "overtaken",
     "cut_off",
     "in_file",

@@ -307,7 +307,7 @@ impl Turn {
             state: DeliveryState::Pending,
             attempts: 0,
             next_attempt_at: at(2),
-            labelled: false,
+            label: None,
             parked: false,
             message_ids: Vec::new(),
             error: None,

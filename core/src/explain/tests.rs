@@ -214,7 +214,7 @@ fn delivery(signal: &Signal, now: Timestamp) -> DeliveryRecord {
         state: DeliveryState::Pending,
         attempts: 0,
         next_attempt_at: now,
-        labelled: false,
+        label: None,
         parked: false,
         message_ids: Vec::new(),
         error: None,

@@ -182,7 +182,7 @@ fn draft_entry(draft: &DeliveryRecord, dossier: &Dossier, entries: &mut Entries)
         let _ = write!(entry, " Its delivery was not confirmed: {}.", clip(why));
     }
     if dossier.turn.obligation.has_lost_message() && draft.state == DeliveryState::Withdrawn {
-        entry.push_str(" It may still be in the chat, so the answer is labelled as a possible copy.");
+        entry.push_str(" It may still be in the chat, so the answer says that it replaces it.");
     }
     entries.add(draft.created_at, Rank::Claim(draft.claim, ClaimStep::Cleared), entry);
 }

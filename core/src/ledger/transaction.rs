@@ -19,7 +19,7 @@ use crate::{
         conversation::ChannelId,
         ids::{OwnerId, TurnId},
         settings::Settings,
-        stored_delivery::{DeliveryRecord, DeliveryState},
+        stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::{Handler, TurnRecord},
     },
     outbox::{
@@ -238,7 +238,7 @@ impl<'a> Transaction<'a> {
             self.delivery = Some(DeliveryChange {
                 state: DeliveryState::Pending,
                 next_attempt_at: self.now + retry::resend_pause(delivery.attempts, ended.is_idempotent),
-                labelled: labelled || delivery.labelled,
+                label: if labelled { Some(Label::Resent) } else { delivery.label },
                 ..DeliveryChange::of(delivery)
             });
         }

@@ -178,7 +178,8 @@ impl Delivery {
         self.is_overtaken
     }
 
-    /// A text to put before the content: it says that this may be a second copy, or belongs to an earlier message.
+    /// A text to put before the content: this may be a second copy, replaces what may still be in
+    /// the chat, or belongs to an earlier message.
     #[must_use]
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()

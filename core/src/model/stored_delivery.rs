@@ -42,6 +42,27 @@ impl DeliveryState {
     }
 }
 
+/// A text of the operator's that is put before a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Label {
+    /// It is sent again and may be a second copy.
+    Resent,
+    /// It replaces a draft or a deferral that may still be in the chat.
+    Replaces,
+}
+
+impl Label {
+    /// The name in records, and of the template.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Resent => "resent",
+            Self::Replaces => "replaces",
+        }
+    }
+}
+
 /// One outbound action, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryRecord {
@@ -75,8 +96,8 @@ pub struct DeliveryRecord {
     pub attempts: u32,
     /// The time of the next attempt, while the state is pending.
     pub next_attempt_at: Timestamp,
-    /// Whether it is sent with a label that warns of a second copy.
-    pub labelled: bool,
+    /// The label that it is sent with.
+    pub label: Option<Label>,
     /// Whether it gets nowhere: later claims of its conversation are sent without waiting for it.
     pub parked: bool,
     /// The platform's message ids, once delivered.

@@ -20,7 +20,7 @@ use crate::{
         event::{EventKind, InboundEvent, Sender, SenderKind},
         ids::{EventId, OwnerId},
         settings::Settings,
-        stored_delivery::{DeliveryRecord, DeliveryState},
+        stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::TurnRecord,
     },
     outbox::{caller::Caller, health::UNAUTHORIZED_PAUSE},
@@ -115,8 +115,8 @@ impl Attempts {
         }
     }
 
-    /// Lets a signal replace the draft's message, or labels it as a possible copy if the draft is lost. A draft that was
-    /// in flight when the signal was claimed had no message id then.
+    /// Lets a signal replace the draft's message, or labels it if a draft or a deferral is lost. A draft that was in flight
+    /// when the signal was claimed had no message id then.
     fn replace_draft(&self, delivery: &mut DeliveryRecord, turn: &TurnRecord) {
         let is_late = turn.obligation.state().is_final();
         if delivery.part != 1 || delivery.is_draft() || is_late {
@@ -129,8 +129,10 @@ impl Attempts {
             delivery.action = Action::Edit { message: message.to_owned(), content, reply_to };
         }
         let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
-        let may_be_a_copy = turn.obligation.has_lost_message() && policy.on_unknown != OnUnknown::Resend;
-        delivery.labelled |= may_be_a_copy && delivery.signal == SignalKind::Reply;
+        let is_labelled = turn.obligation.has_lost_message() && policy.on_unknown != OnUnknown::Resend;
+        if is_labelled && delivery.signal == SignalKind::Reply {
+            delivery.label = Some(Label::Replaces);
+        }
     }
 
     /// Whether a delivery is an edit that gets nowhere while later messages are sent: it is sent as a new message, at
@@ -148,7 +150,9 @@ impl Attempts {
             && let Some(action) = as_send(&delivery.action)
         {
             delivery.action = action;
-            delivery.labelled |= on_unknown == OnUnknown::Label;
+            if on_unknown == OnUnknown::Label {
+                delivery.label = Some(Label::Resent);
+            }
         }
     }
 

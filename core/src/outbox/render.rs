@@ -13,7 +13,7 @@ use crate::{
         delivery::{Action, Class, Content, Delivery},
         ids::DeliveryId,
         settings::{Settings, Templates},
-        stored_delivery::{DeliveryRecord, DeliveryState},
+        stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::TurnRecord,
         view::Shown,
     },
@@ -65,7 +65,7 @@ impl Target<'_> {
             state: DeliveryState::Pending,
             attempts: 0,
             next_attempt_at: self.now,
-            labelled: false,
+            label: None,
             parked: false,
             message_ids: Vec::new(),
             error: None,
@@ -330,7 +330,7 @@ fn is_ours(signal: &Signal, turn: &TurnRecord) -> bool {
 /// Turns a stored delivery into the one that the adapter gets for an attempt.
 pub(crate) fn delivery(attempt: &StartedAttempt, templates: &Templates) -> Delivery {
     let StartedAttempt { delivery: record, number, is_overtaken, .. } = attempt;
-    let labels = [record.labelled.then_some("resent"), is_overtaken.then_some("overtaken")];
+    let labels = [record.label.map(Label::as_str), is_overtaken.then_some("overtaken")];
     let labels: Vec<&str> =
         labels.into_iter().flatten().map(|name| templates.template(&record.conversation.channel, name)).collect();
     Delivery {

@@ -46,7 +46,7 @@ impl Round {
         let next = candidates[failed.map_or(0, |index| index + 1)..]
             .iter()
             // Each attempt of a labelled one may add a copy.
-            .find(|one| is_due(one) || self.is_hurried || (is_retry && !one.labelled));
+            .find(|one| is_due(one) || self.is_hurried || (is_retry && one.label.is_none()));
         if next.is_some() {
             return next;
         }

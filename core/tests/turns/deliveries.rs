@@ -294,8 +294,8 @@ async fn an_answer_to_a_deleted_message_goes_out_without_the_reply() {
 
     let posts = gateway.platform.posts(&chat("ada"));
     assert_eq!(
-        posts.iter().map(|post| (&*post.text, &post.to, post.labelled)).collect::<Vec<_>>(),
-        [("done", &None, false)]
+        posts.iter().map(|post| (&*post.text, &post.to, &post.label)).collect::<Vec<_>>(),
+        [("done", &None, &None)]
     );
     let results: Vec<_> =
         gateway.dossier(turn).await.attempts.into_iter().filter_map(|attempt| attempt.result).collect();

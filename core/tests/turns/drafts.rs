@@ -564,7 +564,7 @@ async fn a_draft_whose_response_is_lost_becomes_the_answer() {
     }
 }
 
-/// D7. If a resend may show twice, no second draft is sent, and the answer is labelled as a possible copy.
+/// D7. If a resend may show twice, no second draft is sent, and the answer says that it replaces the first.
 #[tokio::test]
 async fn an_answer_after_a_draft_of_unknown_fate_has_a_label() {
     let script = Script::replies("one two").streaming("one").taking(secs(3)).streaming(" two").taking(secs(3));
@@ -574,7 +574,7 @@ async fn an_answer_after_a_draft_of_unknown_fate_has_a_label() {
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(10)).await;
 
-    assert_eq!(gateway.visible(&chat("ada")), ["one", "(again) one two"]);
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "(replaces) one two"]);
     gateway.at_rest().await;
 }
 
@@ -587,7 +587,21 @@ async fn an_answer_after_a_lost_draft_and_a_deferral_has_a_label() {
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(SOFT_DEADLINE + secs(10)).await;
 
-    assert_eq!(gateway.visible(&chat("ada")), ["do", "(again) done"]);
+    assert_eq!(gateway.visible(&chat("ada")), ["do", "(replaces) done"]);
+    gateway.at_rest().await;
+}
+
+/// D7. A copy of an answer that replaces a lost draft says that it is a copy.
+#[tokio::test]
+async fn a_copy_of_an_answer_after_a_lost_draft_is_a_copy() {
+    let gateway = drafting(Script::replies("one two").streaming("one").taking(secs(3))).await;
+    gateway.platform.queue_fault(Fault::LoseResponse);
+    gateway.platform.queue_fault(Fault::LoseResponse);
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(30)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "(replaces) one two", "(again) one two"]);
     gateway.at_rest().await;
 }
 
@@ -626,8 +640,9 @@ async fn a_crash_at_every_step_of_a_draft_leaves_one_message() {
             gateway.advance(secs(60)).await;
 
             let visible = gateway.visible(&chat("ada"));
-            let unlabelled = visible.iter().filter(|text| !text.starts_with("(again)")).count();
-            assert_eq!(visible.last().map(|text| text.trim_start_matches("(again) ")), Some("one two"), "{visible:?}");
+            let unlabelled = visible.iter().filter(|text| !text.starts_with("(replaces)")).count();
+            let last = visible.last().map(|text| text.trim_start_matches("(replaces) "));
+            assert_eq!(last, Some("one two"), "{visible:?}");
             assert!(unlabelled <= 1 && visible.len() <= if is_known { 1 } else { 2 }, "at write {number}: {visible:?}");
             gateway.at_rest().await;
         }

@@ -18,7 +18,7 @@ use rejoinder_core::{
         clock::TestClock,
         layered::Layered,
         rejecting::{RejectingLayer, Rejection},
-        scripted::{Platform, Script, ScriptedAgent, ScriptedChannel, SeenDelivery, capabilities},
+        scripted::{Platform, Post, Script, ScriptedAgent, ScriptedChannel, SeenDelivery, capabilities},
     },
     explain::explain,
     store::{Dossier, TurnFilter, TurnStatus, TurnSummary},
@@ -35,6 +35,7 @@ pub(crate) const DEFERRAL: &str = "Still working on this.";
 pub(crate) const SILENT: &str = "I have nothing to say to that.";
 pub(crate) const FAILED: &str = "Sorry, I could not finish that.";
 pub(crate) const CUT_OFF: &str = "The rest of this answer could not be sent.";
+const REPLACES: &str = "This replaces what may stand above.";
 pub(crate) const IN_FILE: &str = "The whole answer is in this file.";
 pub(crate) const CUT_LONG: &str = "The answer is longer than fits here.";
 pub(crate) const LATE: &str = "Sorry, that took too long.";
@@ -97,6 +98,7 @@ fn templates() -> Templates {
         ("status_busy", "I am working on it."),
         ("resent", "Perhaps you have seen this already."),
         ("overtaken", "This is about something earlier."),
+        ("replaces", REPLACES),
     ]
     .into_iter()
     .fold(Templates::default(), |templates, (name, text)| templates.with_template("", name, text))
@@ -467,10 +469,15 @@ impl TestGateway {
         self.settle().await;
     }
 
-    /// The texts in a chat now. `(again)` marks a labelled copy.
+    /// The texts in a chat now. `(again)` marks a labelled copy, `(replaces)` what replaces a lost message.
     pub(crate) fn visible(&self, conversation: &ConversationRef) -> Vec<String> {
         let posts = self.platform.posts(conversation);
-        posts.into_iter().map(|post| if post.labelled { format!("(again) {}", post.text) } else { post.text }).collect()
+        let text = |post: Post| match post.label.as_deref() {
+            None => post.text,
+            Some(REPLACES) => format!("(replaces) {}", post.text),
+            Some(_) => format!("(again) {}", post.text),
+        };
+        posts.into_iter().map(text).collect()
     }
 
     pub(crate) async fn dossier(&self, turn: TurnId) -> Dossier {

@@ -2,7 +2,7 @@
 //!
 //! The message is sent like a signal: its delivery is stored before its first byte, and a lost response or a crash is
 //! resolved in the same way. It settles nothing. The deferral and the answer replace it. When the platform cannot say
-//! whether it arrived, it is lost, as a deferral can be: the answer is labelled as a possible copy.
+//! whether it arrived, it is lost, as a deferral can be: the answer gets a label.
 
 use serde::{Deserialize, Serialize};
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 pub use agent::obedient;
 pub use clock::LeadingClock;
 pub use gateway::{Gateway, Setup};
-pub use settings::{CANNOT_READ, FAILED, HELP, LABEL, SILENT, settings};
+pub use settings::{CANNOT_READ, FAILED, HELP, LABEL, REPLACES, SILENT, settings};
 
 /// How long a test waits for an event. Far longer than it should take.
 pub const PATIENCE: Duration = Duration::from_mins(1);

@@ -15,6 +15,8 @@ pub const SILENT: &str = "I have nothing to say to that.";
 pub const FAILED: &str = "Sorry.";
 /// The text sent when a message cannot be read.
 pub const CANNOT_READ: &str = "I could not read that.";
+/// The label before an answer after a draft or a deferral that may have arrived.
+pub const REPLACES: &str = "(This replaces what may stand above.)";
 /// The label before a message that may be a second copy.
 pub const LABEL: &str = "(This may be a second copy.)";
 /// The answer to `/help`.
@@ -40,6 +42,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         ("failed", FAILED),
         ("unreadable", CANNOT_READ),
         ("resent", LABEL),
+        ("replaces", REPLACES),
         ("nothing_to_cancel", "Nothing to stop."),
         ("cancelled", "Stopped."),
         ("help", HELP),

@@ -138,18 +138,16 @@ impl Matrix {
         Ok(Fetched::Got(events))
     }
 
-    /// The position of a room's last event. Retries until the homeserver answers; `None` if we may not read the room.
-    pub(super) async fn end_of(&self, room: &Room, receiver: &Receiver<'_>) -> Result<Option<Position>, RunEnd> {
-        loop {
-            match self.fetch_page(room, None, &mut None, receiver).await? {
-                Fetched::Got(page) => {
-                    let now = self.clock.now();
-                    return Ok(page.chunk.iter().find_map(|event| Position::of(event, now)));
-                }
-                Fetched::Refused => return Ok(None),
-                Fetched::Later => {}
+    /// The position of a room's last event; the current time if the homeserver cannot say.
+    pub(super) async fn end_of(&self, room: &Room, receiver: &Receiver<'_>) -> Result<Position, RunEnd> {
+        let now = self.clock.now();
+        Ok(match self.fetch_page(room, None, &mut None, receiver).await? {
+            Fetched::Got(page) => {
+                page.chunk.iter().find_map(|event| Position::of(event, now)).unwrap_or(Position::Joined)
             }
-        }
+            Fetched::Refused => Position::Joined,
+            Fetched::Later => Position::Since { at: now.as_millis() },
+        })
     }
 
     async fn fetch_page(
@@ -212,5 +210,5 @@ impl Gap {
 
 /// Whether an event is so much older than the last stored one that the server must have forgotten that one.
 fn is_too_old(start: &TimelineStart, at: i64) -> bool {
-    matches!(start, TimelineStart::After(Position::Event { at: stored, .. }) if at < stored.saturating_sub(SLACK_MS))
+    matches!(start, TimelineStart::After(Position::Event { at: stored, .. } | Position::Since { at: stored }) if at < stored.saturating_sub(SLACK_MS))
 }

@@ -1,24 +1,28 @@
 //! Rooms that cannot be read to their end now. They are retried until they can be, while other rooms continue.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use matrix_sdk::ruma::{OwnedRoomId, RoomId};
 use rejoinder_core::Backoff;
 use rejoinder_kit::{Receiver, RunEnd};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
-use super::rooms::SyncedEvents;
+use super::{ROOMS_AT_ONCE, rooms::SyncedEvents};
 use crate::{Matrix, Session};
 
 /// The cursor that stores the list, so that it survives a restart.
 const LIST: &str = "late";
 
-/// Shortest pause before rooms are retried.
+/// Shortest pause before a room is retried.
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// How long reading one room may take. What was stored until then is kept.
+const TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The rooms that are behind.
 #[derive(Debug, Default)]
@@ -34,6 +38,8 @@ struct Lag {
     since: Option<String>,
     /// How many times a sync left the room's events for later.
     deferred: u64,
+    /// Whether reading it beside the sync has failed.
+    has_failed: bool,
 }
 
 impl LaggingRooms {
@@ -47,6 +53,26 @@ impl LaggingRooms {
         let mut rooms = self.lock();
         let is_end = rooms.get(room).is_some_and(|lag| lag.deferred == deferred);
         is_end && rooms.remove(room).is_some()
+    }
+
+    fn get(&self, room: &RoomId) -> Option<Lag> {
+        self.lock().get(room).cloned()
+    }
+
+    /// Notes that reading a room failed.
+    fn note_failed(&self, room: &RoomId) {
+        if let Some(lag) = self.lock().get_mut(room) {
+            lag.has_failed = true;
+        }
+    }
+
+    /// The rooms that could not be read.
+    fn failed(&self) -> Vec<String> {
+        let rooms = self.lock();
+        let mut failed: Vec<_> =
+            rooms.iter().filter(|(_, lag)| lag.has_failed).map(|(room, _)| room.to_string()).collect();
+        failed.sort_unstable();
+        failed
     }
 
     fn list(&self) -> String {
@@ -65,7 +91,7 @@ impl Matrix {
     pub(super) async fn load_lagging(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let stored = receiver.cursor(LIST).await?.unwrap_or_default();
         let stored: HashMap<OwnedRoomId, Option<String>> = serde_json::from_str(&stored).unwrap_or_default();
-        let rooms = stored.into_iter().map(|(room, since)| (room, Lag { since, deferred: 0 }));
+        let rooms = stored.into_iter().map(|(room, since)| (room, Lag { since, ..Lag::default() }));
         self.lagging.lock().extend(rooms);
         self.lagging.more.notify_one();
         Ok(())
@@ -79,40 +105,70 @@ impl Matrix {
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
         tracing::warn!(channel = %self.channel, %room, "cannot read a room to its end, retrying; other rooms continue");
-        let lag = Lag { since: since.map(str::to_owned), deferred: 0 };
+        let lag = Lag { since: since.map(str::to_owned), ..Lag::default() };
         self.lagging.lock().entry(room.to_owned()).or_insert(lag);
         receiver.move_cursor(LIST, &self.lagging.list()).await?;
         self.lagging.more.notify_one();
         Ok(())
     }
 
-    /// Reads rooms that are behind, until the run ends.
+    /// Reads rooms that are behind, each by itself, until the run ends.
     pub(super) async fn catch_up_lagging(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        let mut backoff = Backoff::default();
+        let permits = &Semaphore::new(ROOMS_AT_ONCE);
+        let mut reading: FuturesUnordered<BoxFuture<'_, Result<OwnedRoomId, RunEnd>>> = FuturesUnordered::new();
+        let mut begun = HashSet::new();
         loop {
-            let rooms: Vec<_> = self.lagging.lock().iter().map(|(room, it)| (room.clone(), it.clone())).collect();
-            if rooms.is_empty() {
-                backoff.reset();
-                receiver.until_shutdown(self.lagging.more.notified()).await?;
-                continue;
-            }
-            for (id, lag) in rooms {
-                let is_read = match session.client.get_room(&id) {
-                    Some(room) => {
-                        let since = lag.since.as_deref();
-                        self.store_room(session, &room, SyncedEvents::nothing(), since, receiver).await?
-                    }
-                    None => true,
-                };
-                if is_read && self.lagging.remove_if_caught_up(&id, lag.deferred) {
-                    tracing::info!(channel = %self.channel, room = %id, "a room has caught up");
-                    receiver.move_cursor(LIST, &self.lagging.list()).await?;
+            let rooms: Vec<_> = self.lagging.lock().keys().cloned().collect();
+            for room in rooms {
+                if begun.insert(room.clone()) {
+                    let catching_up = async move {
+                        self.catch_up_room(session, &room, permits, receiver).await?;
+                        Ok(room)
+                    };
+                    reading.push(catching_up.boxed());
                 }
             }
-            if !self.lagging.lock().is_empty() {
+            tokio::select! {
+                Some(room) = reading.next() => {
+                    begun.remove(&room?);
+                }
+                more = receiver.until_shutdown(self.lagging.more.notified()) => more?,
+            }
+        }
+    }
+
+    /// Reads a room that is behind, until it has caught up.
+    async fn catch_up_room(
+        &self,
+        session: &Session,
+        id: &RoomId,
+        permits: &Semaphore,
+        receiver: &Receiver<'_>,
+    ) -> Result<(), RunEnd> {
+        let mut backoff = Backoff::default();
+        while let Some(lag) = self.lagging.get(id) {
+            let permit = receiver.until_shutdown(permits.acquire()).await?;
+            let is_read = match session.client.get_room(id) {
+                Some(room) => {
+                    let since = lag.since.as_deref();
+                    let storing = self.store_room(session, &room, SyncedEvents::nothing(), since, receiver);
+                    tokio::time::timeout(TIMEOUT, storing).await.unwrap_or(Ok(false))?
+                }
+                None => true,
+            };
+            drop(permit);
+            if !is_read {
+                self.lagging.note_failed(id);
+            } else if self.lagging.remove_if_caught_up(id, lag.deferred) {
+                tracing::info!(channel = %self.channel, room = %id, "a room has caught up");
+                receiver.move_cursor(LIST, &self.lagging.list()).await?;
+            }
+            self.health.set_unread(&self.lagging.failed());
+            if self.lagging.get(id).is_some() {
                 receiver.pause(backoff.pause().max(PAUSE)).await?;
             }
         }
+        Ok(())
     }
 }
 
@@ -125,7 +181,7 @@ mod tests {
         let (lagging, room) = (LaggingRooms::default(), RoomId::parse("!a:example.org").expect("a room"));
 
         assert!(!lagging.defer_events(&room), "not behind");
-        lagging.lock().insert(room.clone(), Lag { since: Some("s1".to_owned()), deferred: 0 });
+        lagging.lock().insert(room.clone(), Lag { since: Some("s1".to_owned()), ..Lag::default() });
         assert_eq!(lagging.list(), r#"{"!a:example.org":"s1"}"#);
         assert!(lagging.defer_events(&room));
 

@@ -40,8 +40,8 @@ impl Matrix {
         let name = room.room_id().as_str();
         let position = receiver.cursor(name).await?;
         let start = match position.as_deref().map(Position::parse) {
-            Some(position @ Position::Event { .. }) => TimelineStart::After(position),
             Some(Position::Joined) => TimelineStart::Join,
+            Some(position) => TimelineStart::After(position),
             None => TimelineStart::Invite,
         };
         let me = session.me();

@@ -12,6 +12,8 @@ use crate::{
 pub(super) enum Position {
     /// The room is stored up to this event, which was sent at `at` (milliseconds, by the clock of the sender's server).
     Event { at: i64, id: String },
+    /// The room is stored up to this time, in milliseconds. Written at our first start if the room's last event is unknown.
+    Since { at: i64 },
     /// Nothing is stored: the room begins where we join. Written for rooms and invitations older than our first start.
     Joined,
 }
@@ -24,13 +26,17 @@ impl Position {
     }
 
     pub(super) fn parse(text: &str) -> Self {
-        let parsed = text.split_once(' ').and_then(|(at, id)| Some((at.parse().ok()?, id)));
-        parsed.map_or(Self::Joined, |(at, id)| Self::Event { at, id: id.to_owned() })
+        let parsed = text.split_once(' ').and_then(|(first, second)| match first {
+            "since" => Some(Self::Since { at: second.parse().ok()? }),
+            at => Some(Self::Event { at: at.parse().ok()?, id: second.to_owned() }),
+        });
+        parsed.unwrap_or(Self::Joined)
     }
 
     pub(super) fn to_text(&self) -> String {
         match self {
             Self::Event { at, id } => format!("{at} {id}"),
+            Self::Since { at } => format!("since {at}"),
             Self::Joined => "joined".to_owned(),
         }
     }
@@ -82,6 +88,7 @@ impl TimelineStart {
     pub(super) fn is_before(&self, event: &Event, me: &str) -> bool {
         match self {
             Self::After(Position::Event { id, .. }) => event.id == *id,
+            Self::After(Position::Since { at }) => event.origin_server_ts <= *at,
             Self::After(Position::Joined) => false,
             Self::Join => event.membership_of(me).is_some_and(|membership| membership.is_join()),
             Self::Invite => event.membership_of(me).is_some_and(|membership| {
@@ -123,7 +130,10 @@ mod tests {
     fn a_position_is_read_back() {
         let position = Position::Event { at: 17, id: "$a:b c".to_owned() };
 
+        let since = Position::Since { at: 17 };
+
         assert_eq!(Position::parse(&position.to_text()), position);
+        assert_eq!(Position::parse(&since.to_text()), since);
         assert_eq!(Position::parse(&Position::Joined.to_text()), Position::Joined);
     }
 
@@ -135,6 +145,20 @@ mod tests {
         assert_eq!(after("$2").begin(&events, ME), Some(2));
         assert_eq!(after("$3").begin(&events, ME), Some(3));
         assert_eq!(after("$0").begin(&events, ME), None);
+    }
+
+    #[test]
+    fn a_room_whose_end_was_unknown_begins_at_a_time() {
+        let sent = |id: &str, at: i64| {
+            let content =
+                json!({ "type": "m.room.message", "event_id": id, "sender": "@ada:example.org", "content": {} });
+            let mut sent = content;
+            sent["origin_server_ts"] = json!(at);
+            event(&sent)
+        };
+        let events = [sent("$1", 10), sent("$2", 17), sent("$3", 18)];
+
+        assert_eq!(TimelineStart::After(Position::Since { at: 17 }).begin(&events, ME), Some(2));
     }
 
     #[test]

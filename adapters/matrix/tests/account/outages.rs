@@ -1,7 +1,9 @@
 //! Missed and repeated events.
 
+use rejoinder_core::ChannelHealth;
 use rejoinder_matrix::Login;
 use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy, Settings};
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::{Gateway, http, options, send_many, server_error, until_hears_many};
@@ -215,9 +217,12 @@ async fn an_event_with_a_wrong_time_hides_nothing() {
     gateway.stop().await;
 }
 
-/// E4, F1. A room whose history the homeserver cannot read does not delay the others.
+/// E4, F1. A room whose history the homeserver cannot read does not delay the others, and is named.
+#[rstest]
+#[case::fails(server_error())]
+#[case::hangs(Fault::Stall)]
 #[tokio::test]
-async fn a_room_that_cannot_be_read_deafens_no_other() {
+async fn a_room_that_cannot_be_read_deafens_no_other(#[case] fault: Fault) {
     let homeserver = Homeserver::shared().await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
@@ -237,14 +242,57 @@ async fn a_room_that_cannot_be_read_deafens_no_other() {
     proxy.clear_faults();
     // URLs escape room ids, except for this part.
     let name = broken[1..].split(':').next().expect("a room id has a name");
-    proxy.fail("GET", name, usize::MAX, server_error());
+    let hangs = matches!(fault, Fault::Stall);
+    proxy.fail("GET", name, usize::MAX, fault);
 
     assert_eq!(ada.until_hears(&whole, gateway.user(), 2).await, ["before", "here"]);
     ada.says(&whole, "say more").await;
     assert_eq!(ada.until_hears(&whole, gateway.user(), 3).await[2], "more");
+    if hangs {
+        return gateway.stop().await;
+    }
+    let is_named = |health: &ChannelHealth| health.notice.as_deref().is_some_and(|it| it.contains(name));
+    let health = gateway.until_health("the room is named", is_named).await;
+    assert_eq!(health.problem, None);
     proxy.clear_faults();
     let heard = until_hears_many(&ada, &broken, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts, "missed messages are answered once they can be read");
+    gateway.until_health("nothing is wrong", |health| health.notice.is_none()).await;
+    gateway.stop().await;
+}
+
+/// E4, F1. The same at the very first start; nothing old is answered there either.
+#[tokio::test]
+async fn a_room_that_cannot_be_read_at_the_first_start_deafens_no_other() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let gateway = Gateway::synced(options(proxy.url(), &account)).await;
+    let ada = homeserver.person("ada").await;
+    let (broken, whole) = (ada.direct(gateway.user()).await, ada.direct(gateway.user()).await);
+    for room in [&broken, &whole] {
+        ada.says(room, "say before").await;
+        ada.until_hears(room, gateway.user(), 1).await;
+    }
+    gateway.until_settled().await;
+    let down = gateway.shut_down().await;
+    // The SDK knows the rooms, and the gateway begins anew.
+    for name in ["test.db", "test.db-wal", "test.db-shm"] {
+        // They may not exist.
+        let _ = std::fs::remove_file(down.path().join(name));
+    }
+    // URLs escape room ids, except for this part.
+    let name = broken[1..].split(':').next().expect("a room id has a name");
+    proxy.fail("GET", name, usize::MAX, server_error());
+
+    let gateway = down.restart().await;
+    gateway.until_synced().await;
+    ada.says(&whole, "say here").await;
+    assert_eq!(ada.until_hears(&whole, gateway.user(), 2).await, ["before", "here"]);
+    ada.says(&broken, "say there").await;
+
+    assert_eq!(ada.until_hears(&broken, gateway.user(), 2).await, ["before", "there"]);
+    assert_eq!(gateway.agent_texts(), ["say here", "say there"]);
     gateway.stop().await;
 }
 

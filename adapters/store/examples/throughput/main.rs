@@ -164,7 +164,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             state: DeliveryState::Delivered,
             attempts: 0,
             next_attempt_at: now,
-            labelled: false,
+            label: None,
             parked: false,
             message_ids: vec![id.to_string()],
             error: None,

@@ -3,7 +3,7 @@
 use rejoinder_telegram::{Streaming, TelegramSection};
 use rejoinder_telegram_double::{ApiError, Fault, Person, TelegramDouble};
 
-use crate::support::{Gateway, bot, options};
+use crate::support::{Gateway, REPLACES, bot, options};
 
 async fn streaming(telegram: &TelegramDouble, streaming: Streaming) -> Gateway {
     Gateway::with(bot(TelegramSection { streaming, ..options(telegram) })).await
@@ -42,6 +42,24 @@ async fn a_draft_in_a_group_is_linked_to_what_it_answers() {
 
     assert_eq!(ada.hears("It is so").await.reply_to, Some(asked));
     gateway.release_agent();
+    gateway.stop().await;
+}
+
+/// D7. Telegram cannot say whether the draft arrived.
+#[tokio::test]
+async fn an_answer_after_a_draft_of_unknown_fate_says_what_it_replaces() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = streaming(&telegram, Streaming::Edit).await;
+    telegram.fault(Fault::lost_answer().on("sendMessage"));
+
+    ada.says("begin it");
+    ada.hears("it").await;
+    gateway.release_agent();
+
+    ada.hears(&format!("{REPLACES}\n\nit and that is all.")).await;
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(ada.id()).len(), 2);
     gateway.stop().await;
 }
 

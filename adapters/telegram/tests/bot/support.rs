@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 use rejoinder_core::{ChannelId, SystemClock, conformance::rejecting::Rejection};
 use rejoinder_telegram::{Pace, Telegram, TelegramSection};
 use rejoinder_telegram_double::TelegramDouble;
-pub(crate) use rejoinder_testkit::{LABEL, SILENT};
+pub(crate) use rejoinder_testkit::{LABEL, REPLACES, SILENT};
 use rejoinder_testkit::{Setup, obedient};
 use url::Url;
 

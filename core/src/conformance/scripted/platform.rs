@@ -54,8 +54,8 @@ pub struct Post {
     pub text: String,
     /// The id of the message that it replies or reacts to.
     pub to: Option<String>,
-    /// Whether it is labelled as a possible second copy.
-    pub labelled: bool,
+    /// The label before it.
+    pub label: Option<String>,
 }
 
 /// One performed delivery, which a person could notice.
@@ -73,7 +73,7 @@ pub struct SeenDelivery {
     pub signal: Option<SignalKind>,
     /// How the signal came to be.
     pub via: Option<Via>,
-    /// Whether it is labelled as a possible second copy.
+    /// Whether it has a label.
     pub labelled: bool,
     /// The action that was performed.
     pub action: Action,
@@ -363,7 +363,7 @@ impl Platform {
             conversation: delivery.conversation().clone(),
             text: text.to_owned(),
             to,
-            labelled: delivery.label().is_some(),
+            label: delivery.label().map(str::to_owned),
         };
         let id = match delivery.action() {
             Action::Send { content, reply_to } => {
@@ -379,7 +379,7 @@ impl Platform {
             Action::Edit { message, content, .. } => {
                 if let Some(post) = state.posts.iter_mut().find(|post| post.id == *message) {
                     post.text.clone_from(&content.text);
-                    post.labelled |= delivery.label().is_some();
+                    post.label = delivery.label().map(str::to_owned).or_else(|| post.label.take());
                 }
                 message.clone()
             }

@@ -8,7 +8,7 @@ use crate::{
         conversation::{ChannelId, ConversationRef},
         delivery::{Action, Content},
         ids::{ConversationId, DeliveryId},
-        stored_delivery::{DeliveryRecord, DeliveryState},
+        stored_delivery::{DeliveryRecord, DeliveryState, Label},
     },
     ports::store::{
         Store,
@@ -112,7 +112,7 @@ pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subjec
         state: DeliveryState::Dead,
         attempts: 7,
         next_attempt_at: at(99),
-        labelled: true,
+        label: Some(Label::Replaces),
         parked: true,
         message_ids: vec!["10".to_owned(), "11".to_owned()],
         error: Some("gone".to_owned()),

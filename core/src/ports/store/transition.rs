@@ -7,7 +7,7 @@ use crate::{
         agent::{HistoryLine, Usage},
         delivery::Action,
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
-        stored_delivery::{DeliveryRecord, DeliveryState},
+        stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::{Handler, TurnSeq, Version},
     },
     ports::store::record::AuditEntry,
@@ -111,8 +111,8 @@ pub struct DeliveryChange {
     pub attempts: u32,
     /// The time of the next attempt.
     pub next_attempt_at: Timestamp,
-    /// Whether it is sent with a label that warns of a second copy.
-    pub labelled: bool,
+    /// The label that it is sent with.
+    pub label: Option<Label>,
     /// Whether it gets nowhere.
     pub parked: bool,
     /// A new action in place of the stored one; `None` keeps it.
@@ -134,7 +134,7 @@ impl DeliveryChange {
             state: delivery.state,
             attempts: delivery.attempts,
             next_attempt_at: delivery.next_attempt_at,
-            labelled: delivery.labelled,
+            label: delivery.label,
             parked: delivery.parked,
             action: None,
             message_ids: delivery.message_ids.clone(),

@@ -33,8 +33,11 @@ pub(super) trait Columns {
 
     /// A value that is stored as its bare serde name.
     fn name<T: DeserializeOwned>(&self, column: &str) -> Result<T, StoreError> {
-        let name = serde_json::Value::String(self.value(column)?);
-        serde_json::from_value(name).map_err(|error| StoreError::Corrupt(format!("{column}: {error}")))
+        parse_name(column, self.value(column)?)
+    }
+
+    fn name_maybe<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>, StoreError> {
+        self.value::<Option<String>>(column)?.map(|name| parse_name(column, name)).transpose()
     }
 
     /// The columns `agent` and `command`.
@@ -83,6 +86,11 @@ pub(super) fn readable<T>(
 
 fn parse<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{column}: {error}")))
+}
+
+fn parse_name<T: DeserializeOwned>(column: &str, name: String) -> Result<T, StoreError> {
+    let name = serde_json::Value::String(name);
+    serde_json::from_value(name).map_err(|error| StoreError::Corrupt(format!("{column}: {error}")))
 }
 
 /// The column `thread`: empty for `None`.

@@ -14,7 +14,7 @@ macro_rules! select_deliveries {
     ($rest:literal) => {
         concat!(
             "select d.id, d.turn_id, d.claim, d.part, d.parts, d.conversation_id, c.channel, c.chat, c.thread, d.class, d.signal, d.via, ",
-            "d.is_copy, d.action, d.state, d.attempts, d.next_attempt_at, d.labelled, d.parked, d.message_ids, d.error, ",
+            "d.is_copy, d.action, d.state, d.attempts, d.next_attempt_at, d.label, d.parked, d.message_ids, d.error, ",
             "d.created_at, d.delivered_at, d.fetched_at ",
             $rest
         )
@@ -193,7 +193,7 @@ pub(super) fn delivery(row: &SqliteRow) -> Result<DeliveryRecord, StoreError> {
         state: row.name("state")?,
         attempts: row.value("attempts")?,
         next_attempt_at: row.at("next_attempt_at")?,
-        labelled: row.value("labelled")?,
+        label: row.name_maybe("label")?,
         parked: row.value("parked")?,
         message_ids: row.json("message_ids")?,
         error: row.value("error")?,
@@ -214,8 +214,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_upcoming_is_found_in_steps_along_an_index() {
         let directory = tempfile::tempdir().expect("a directory");
-        let store =
-            SqliteStore::open(OpenOptions::new(directory.path().join("rejoinder.db"))).await.expect("it opens");
+        let store = SqliteStore::open(OpenOptions::new(directory.path().join("rejoinder.db"))).await.expect("it opens");
         let explain = AssertSqlSafe(format!("explain query plan {UPCOMING}"));
 
         let plan = sqlx::query(explain).bind("").bind(0).fetch_all(&store.readers).await.expect("it is explained");

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use rejoinder_core::{
     ConversationId, DeliveryId, StoreError, TurnId,
-    store::{Commit, NewSession, Transition, TurnChange},
+    store::{Commit, Label, NewSession, Transition, TurnChange},
 };
 use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
 use uuid::Uuid;
@@ -153,7 +153,7 @@ async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -
                 .add(change.state.as_str())
                 .add(change.attempts)
                 .at(change.next_attempt_at)
-                .add(change.labelled)
+                .add(change.label.map(Label::as_str))
                 .add(change.parked)
                 .json_maybe(change.action.as_ref())
                 .json(&change.message_ids)
@@ -246,7 +246,7 @@ async fn insert_deliveries(connection: &mut SqliteConnection, transitions: &[&Tr
                 .add(record.state.as_str())
                 .add(record.attempts)
                 .at(record.next_attempt_at)
-                .add(record.labelled)
+                .add(record.label.map(Label::as_str))
                 .add(record.parked)
                 .json(&record.message_ids)
                 .add(record.error.as_deref())
@@ -298,17 +298,17 @@ static SELECT_LATEST: Statement = Statement::new(
 
 static INSERT_DELIVERIES: Statement = Statement::new(
     "with r (id, turn_id, claim, part, parts, conversation_id, channel, seq, class, signal, via, is_copy, action, state,
-        attempts, next_attempt_at, labelled, parked, message_ids, error, created_at, delivered_at, fetched_at) as ({rows})
+        attempts, next_attempt_at, label, parked, message_ids, error, created_at, delivered_at, fetched_at) as ({rows})
     insert into deliveries
         (id, turn_id, claim, part, parts, conversation_id, channel, seq, class, signal, via, is_copy, action, state,
-        attempts, next_attempt_at, labelled, parked, message_ids, error, created_at, delivered_at, fetched_at)
+        attempts, next_attempt_at, label, parked, message_ids, error, created_at, delivered_at, fetched_at)
     select * from r where id is not null",
 );
 
 static CHANGE_DELIVERIES: Statement = Statement::new(
-    "with r (id, state, attempts, next_attempt_at, labelled, parked, action, message_ids, error, delivered_at) as ({rows})
+    "with r (id, state, attempts, next_attempt_at, label, parked, action, message_ids, error, delivered_at) as ({rows})
     update deliveries set
-        state = r.state, attempts = r.attempts, next_attempt_at = r.next_attempt_at, labelled = r.labelled,
+        state = r.state, attempts = r.attempts, next_attempt_at = r.next_attempt_at, label = r.label,
         parked = r.parked, action = coalesce(r.action, deliveries.action), message_ids = r.message_ids, error = r.error,
         delivered_at = r.delivered_at
     from r
