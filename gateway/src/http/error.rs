@@ -42,6 +42,7 @@ impl From<StoreError> for ApiError {
         error!(%error, "request failed: cannot read the store");
         match error {
             StoreError::Unavailable(_) => Self::Store,
+            StoreError::TooSlow => Self::TooSlow,
             StoreError::Corrupt(_) | StoreError::Failed(_) => Self::Internal,
         }
     }

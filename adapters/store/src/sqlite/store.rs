@@ -25,6 +25,8 @@ use super::{
 #[derive(Debug)]
 pub struct SqliteStore {
     pub(super) readers: SqlitePool,
+    /// The connections of the operator: what reads for turns does not wait for them.
+    pub(super) operator: SqlitePool,
     /// `None` when the store was opened for reading only.
     pub(super) writer: Option<Writer>,
     pub(super) clock: SharedClock,
@@ -186,15 +188,15 @@ impl Outbox for SqliteStore {
 impl Operator for SqliteStore {
     async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
         let now = filter.now.unwrap_or_else(|| self.clock.now());
-        read::list(&self.readers, filter, now).await
+        read::list(&self.operator, filter, now).await
     }
 
     async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
-        read::dossier(&self.readers, turn).await
+        read::dossier(&self.operator, turn).await
     }
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
-        read::backlog(&self.readers).await
+        read::backlog(&self.operator).await
     }
 }
 
@@ -211,6 +213,7 @@ impl Store for SqliteStore {
     /// Also writes the log back into the database.
     async fn close(&self) {
         self.readers.close().await;
+        self.operator.close().await;
         if let Some(writer) = &self.writer {
             writer.close().await;
         }
