@@ -1,8 +1,18 @@
 //! Measures how many turns per second the store takes: each is accepted in one commit and settled in another.
 //!
-//! `cargo run --release -p rejoinder-store --example throughput [callers] [turns] [directory]`
+//! `cargo run --release -p rejoinder-store --example throughput [callers] [turns] [directory] [readers]`
+//!
+//! Meanwhile, `readers` tasks list turns as an operator does, and as many read turns, without a pause. The largest size of
+//! the log is printed.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use rejoinder_core::{
     Action, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
@@ -10,12 +20,13 @@ use rejoinder_core::{
     SessionId, SignalKind, Speaker, Store, SystemClock, TurnId, Via,
     conformance::new_delivery,
     store::{
-        Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, RunEnd, RunStart, Stored, TranscriptLine, Transition,
-        TurnChange,
+        Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, Operator, RunEnd, RunStart, Stored, TranscriptLine,
+        Transition, TurnChange, TurnFilter, Turns,
     },
 };
 use rejoinder_guard::Event;
 use rejoinder_store::{OpenOptions, SqliteStore};
+use tokio::task::JoinSet;
 
 #[tokio::main]
 async fn main() {
@@ -23,9 +34,11 @@ async fn main() {
     let callers: usize = arguments.next().map_or(64, |text| text.parse().expect("callers is a number"));
     let turns: usize = arguments.next().map_or(40_000, |text| text.parse().expect("turns is a number"));
     let directory = arguments.next().map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a directory is made");
+    let readers: usize = arguments.next().map_or(0, |text| text.parse().expect("readers is a number"));
 
     let path = directory.path().join("throughput.db");
     let store = Arc::new(SqliteStore::open(OpenOptions::new(&path)).await.expect("the store opens"));
+    let (reading, largest_log) = (read(&store, readers), watch_log(path.with_extension("db-wal")));
     let each = turns / callers;
     let started = Instant::now();
     let tasks: Vec<_> = (0..callers)
@@ -47,6 +60,8 @@ async fn main() {
         latencies.extend(task.await.expect("a caller finishes"));
     }
     let elapsed = started.elapsed();
+    drop(reading);
+    println!("the log had {} KiB at most", largest_log.load(Ordering::Relaxed) >> 10);
     latencies.sort_unstable();
     let at = |share: usize| latencies[(latencies.len() - 1) * share / 1000];
     println!(
@@ -62,6 +77,40 @@ async fn main() {
         println!("{line}");
     }
     store.close().await;
+}
+
+/// Reads without a pause, as operators and as turns do.
+fn read(store: &Arc<SqliteStore>, readers: usize) -> JoinSet<()> {
+    let mut reading = JoinSet::new();
+    for reader in 0..readers {
+        let (lists, views) = (Arc::clone(store), Arc::clone(store));
+        reading.spawn(async move {
+            loop {
+                lists.list_turns(&TurnFilter { limit: 200, ..TurnFilter::default() }).await.expect("turns are listed");
+            }
+        });
+        let conversation = ConversationRef::new(ChannelId::new("webhook", "default"), &format!("caller-{reader}"));
+        reading.spawn(async move {
+            loop {
+                views.views(&conversation, None, 50).await.expect("views are read");
+            }
+        });
+    }
+    reading
+}
+
+/// Watches the size of the log's file. The value is its largest size so far, in bytes.
+fn watch_log(path: PathBuf) -> Arc<AtomicU64> {
+    let largest = Arc::new(AtomicU64::new(0));
+    let watched = Arc::clone(&largest);
+    tokio::spawn(async move {
+        loop {
+            let size = path.metadata().map_or(0, |metadata| metadata.len());
+            watched.fetch_max(size, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    largest
 }
 
 fn main_agent() -> Handler {

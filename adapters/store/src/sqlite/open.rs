@@ -41,7 +41,7 @@ const READERS: u32 = 3;
 const OPERATOR_READERS: u32 = 2;
 
 /// How long a query of the operator may take. While it reads, the log cannot start again from its beginning.
-const OPERATOR_LIMIT: Duration = Duration::from_secs(3);
+pub(super) const OPERATOR_LIMIT: Duration = Duration::from_secs(3);
 
 /// How many instructions of SQLite's virtual machine pass between two looks at the time.
 const LIMIT_CHECK: i32 = 10_000;
@@ -196,10 +196,8 @@ pub(super) fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConne
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(busy_timeout)
-        // In pages of 4 KiB. Limits the log while writes never pause; see `Database::checkpoint`.
-        .pragma("wal_autocheckpoint", "4000")
-        // In bytes: the log file is truncated to this after a checkpoint.
-        .pragma("journal_size_limit", "16777216")
+        // See `Database::limit_log`.
+        .pragma("wal_autocheckpoint", "0")
         // In KiB.
         .pragma("cache_size", "-8000")
         .pragma("temp_store", "memory")

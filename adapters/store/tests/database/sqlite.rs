@@ -546,3 +546,35 @@ async fn a_channel_and_a_time_are_found_in_a_long_history() {
     assert_eq!((everything, of_another, later), (0, 0, 0));
     assert!(channel < whole / 5 && since < whole / 5, "{channel:?} and {since:?}, all of it: {whole:?}");
 }
+
+/// At any moment somebody reads, and nobody for long.
+#[tokio::test]
+async fn the_log_stays_small_while_readers_never_pause() {
+    const TEXT: usize = 200_000;
+    const TURNS: usize = 400;
+    let database = Database::new().await;
+    let store = &database.store;
+    let (mut one, mut other) = (elsewhere(&database.path).await, elsewhere(&database.path).await);
+    let reading = tokio::spawn(async move {
+        let read = "select count(*) from turns";
+        for sql in ["begin", read] {
+            sqlx::query(sql).execute(&mut one).await.expect("it reads");
+        }
+        loop {
+            for sql in ["begin", read] {
+                sqlx::query(sql).execute(&mut other).await.expect("it reads");
+            }
+            sqlx::query("commit").execute(&mut one).await.expect("it ends");
+            std::mem::swap(&mut one, &mut other);
+        }
+    });
+    let log = format!("{}-wal", database.path.display());
+    let mut largest = 0;
+    for number in 0..TURNS {
+        accept(store, "a", &number.to_string(), "x".repeat(TEXT)).await.expect("it is accepted");
+        largest = largest.max(std::fs::metadata(&log).expect("there is a log").len());
+    }
+    reading.abort();
+
+    assert!(largest < 32 << 20, "the log had {largest} bytes");
+}
