@@ -79,6 +79,7 @@ fn describe() {
         "Matrix events that arrived before their keys, by channel and outcome"
     );
     describe_histogram!("rejoinder_store_batch_seconds", Unit::Seconds, "Duration of the store's commits");
+    describe_gauge!("rejoinder_store_log_bytes", Unit::Bytes, "Size of the database's log, after its last write");
     describe_histogram!("rejoinder_store_batch_requests", Unit::Count, "Requests that shared one commit");
 }
 

@@ -66,6 +66,7 @@ create table turns (
     agent text,                     -- the handler: this agent, or a command of the gateway
     command text,
     accepted_at integer not null,
+    channel text not null,          -- of its conversation
     picked blob,                    -- the turn that the first pick opened, if this turn was answered with a question
     check ((agent is null) <> (command is null))
 ) strict, without rowid;
@@ -73,6 +74,7 @@ create table turns (
 create unique index turns_in_order on turns (seq);
 create index turns_of_conversation on turns (conversation_id, seq);
 create index turns_of_session on turns (session_id);
+create index turns_of_channel on turns (channel, seq);
 
 -- What is owed for a turn. `body` is the guard's state machine; the other columns repeat parts of it for searches.
 create table obligations (

@@ -463,7 +463,7 @@ fn store_problem(error: &StoreError) -> Problem {
     match error {
         // The store logs this itself, once.
         StoreError::Unavailable(_) => tracing::debug!(%error, "hook request refused"),
-        StoreError::Corrupt(_) | StoreError::CorruptTurn { .. } | StoreError::Failed(_) => {
+        StoreError::TooSlow | StoreError::Corrupt(_) | StoreError::CorruptTurn { .. } | StoreError::Failed(_) => {
             tracing::error!(%error, "hook request refused");
         }
     }

@@ -92,7 +92,7 @@ fn listen_to_signals(shutdown: CancellationToken) -> Result<(), Failure> {
     // By default this signal ends the process when a file reaches its size limit. Once it is handled, the write fails, and
     // the limit is a full disk.
     let file_size = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
-    signal(file_size).context("cannot listen to SIGXFSZ")?;
+    drop(signal(file_size).context("cannot listen to SIGXFSZ")?);
     tokio::spawn(async move {
         let mut next = async || {
             tokio::select! {

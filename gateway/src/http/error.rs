@@ -46,6 +46,7 @@ impl From<StoreError> for ApiError {
         error!(%error, "request failed: cannot read the store");
         match error {
             StoreError::Unavailable(_) => Self::Store,
+            StoreError::TooSlow => Self::TooSlow,
             StoreError::Corrupt(_) | StoreError::CorruptTurn { .. } | StoreError::Failed(_) => Self::Internal,
         }
     }

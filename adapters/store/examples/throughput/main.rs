@@ -1,17 +1,21 @@
 //! Measures how many turns per second the store takes: each is accepted in one commit and settled in another.
 //!
-//! `cargo run --release -p rejoinder-store --example throughput [callers] [turns] [history] [directory]`
+//! `cargo run --release -p rejoinder-store --example throughput [callers] [turns] [history] [directory] [readers]`
 //!
 //! With a `history` of so many settled turns, also measures what these cost: reading, and removing an eighth of them.
+//!
+//! Meanwhile, `readers` tasks list turns as an operator does, and as many read turns, without a pause. The largest size of
+//! the log is printed.
 
 mod history;
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use rejoinder_core::{
@@ -20,12 +24,13 @@ use rejoinder_core::{
     SessionId, SignalKind, Speaker, Store, SystemClock, TurnId, Via,
     conformance::new_delivery,
     store::{
-        Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, RunEnd, RunStart, Stored, TranscriptLine, Transition,
-        TurnChange,
+        Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, Operator, RunEnd, RunStart, Stored, TranscriptLine,
+        Transition, TurnChange, TurnFilter, Turns,
     },
 };
 use rejoinder_guard::Event;
 use rejoinder_store::{OpenOptions, SqliteStore};
+use tokio::task::JoinSet;
 
 /// The number of the next turn: its key must be new.
 static NUMBER: AtomicUsize = AtomicUsize::new(1);
@@ -37,6 +42,7 @@ async fn main() {
     let turns: usize = arguments.next().map_or(40_000, |text| text.parse().expect("turns is a number"));
     let history: usize = arguments.next().map_or(0, |text| text.parse().expect("history is a number"));
     let directory = arguments.next().map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a directory is made");
+    let readers: usize = arguments.next().map_or(0, |text| text.parse().expect("readers is a number"));
 
     let path = directory.path().join("throughput.db");
     let open = async || Arc::new(SqliteStore::open(OpenOptions::new(&path)).await.expect("the store opens"));
@@ -48,7 +54,10 @@ async fn main() {
         store = open().await;
         history::measure_reads(&*store).await;
     }
+    let (reading, largest_log) = (read(&store, readers), watch_log(path.with_extension("db-wal")));
     run(&store, callers, turns).await;
+    drop(reading);
+    println!("the log had {} KiB at most", largest_log.load(Ordering::Relaxed) >> 10);
     if history > 0 {
         // One at a time: what a person waits for.
         run(&store, 1, turns / 20).await;
@@ -94,6 +103,40 @@ async fn run(store: &Arc<SqliteStore>, callers: usize, turns: usize) {
         at(990),
         at(1000),
     );
+}
+
+/// Reads without a pause, as operators and as turns do.
+fn read(store: &Arc<SqliteStore>, readers: usize) -> JoinSet<()> {
+    let mut reading = JoinSet::new();
+    for reader in 0..readers {
+        let (lists, views) = (Arc::clone(store), Arc::clone(store));
+        reading.spawn(async move {
+            loop {
+                lists.list_turns(&TurnFilter { limit: 200, ..TurnFilter::default() }).await.expect("turns are listed");
+            }
+        });
+        let conversation = ConversationRef::new(ChannelId::new("webhook", "default"), &format!("caller-{reader}"));
+        reading.spawn(async move {
+            loop {
+                views.views(&conversation, None, 50).await.expect("views are read");
+            }
+        });
+    }
+    reading
+}
+
+/// Watches the size of the log's file. The value is its largest size so far, in bytes.
+fn watch_log(path: PathBuf) -> Arc<AtomicU64> {
+    let largest = Arc::new(AtomicU64::new(0));
+    let watched = Arc::clone(&largest);
+    tokio::spawn(async move {
+        loop {
+            let size = path.metadata().map_or(0, |metadata| metadata.len());
+            watched.fetch_max(size, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    largest
 }
 
 fn main_agent() -> Handler {

@@ -8,6 +8,7 @@ const BUSY: u32 = 5;
 const LOCKED: u32 = 6;
 const NOMEM: u32 = 7;
 const READONLY: u32 = 8;
+const INTERRUPT: u32 = 9;
 const IOERR: u32 = 10;
 const CORRUPT: u32 = 11;
 const FULL: u32 = 13;
@@ -36,6 +37,8 @@ pub(super) fn store_error(error: sqlx::Error) -> StoreError {
     match code(&error) {
         Some(BUSY | LOCKED | NOMEM | READONLY | IOERR | FULL | CANTOPEN) => StoreError::Unavailable(error.to_string()),
         Some(CORRUPT | NOTADB) => StoreError::Corrupt(error.to_string()),
+        // Only the limit of an operator's query interrupts.
+        Some(INTERRUPT) => StoreError::TooSlow,
         Some(_) => StoreError::Failed(error.to_string()),
         None => match error {
             sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {

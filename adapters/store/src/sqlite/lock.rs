@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     fs::{File, Metadata, TryLockError},
     io,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -53,8 +53,15 @@ impl Lock {
         if path.metadata().is_ok_and(|metadata| held.contains(&FileId::of(&metadata))) {
             return Err(in_use());
         }
-        let database =
-            File::options().create(true).truncate(false).read(true).write(true).open(path).map_err(cannot_lock)?;
+        // With the mode that SQLite gives a database.
+        let database = File::options()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .mode(0o644)
+            .open(path)
+            .map_err(cannot_lock)?;
         let metadata = database.metadata().map_err(cannot_lock)?;
         // SQLite finds the log by the name of the database: every process must use the same name.
         let resolved = path.canonicalize().map_err(cannot_lock)?;

@@ -4,7 +4,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rejoinder_core::{SharedClock, SystemClock};
@@ -34,8 +34,17 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     )])
 });
 
-/// How many connections read at once.
+/// How many connections read for turns.
 const READERS: u32 = 3;
+
+/// How many connections read for the operator.
+const OPERATOR_READERS: u32 = 2;
+
+/// How long a query of the operator may take. While it reads, the log cannot start again from its beginning.
+pub(super) const OPERATOR_LIMIT: Duration = Duration::from_secs(3);
+
+/// How many instructions of SQLite's virtual machine pass between two looks at the time.
+const LIMIT_CHECK: i32 = 10_000;
 
 /// How long to wait before the second try at the lock: `is_in_use` in another process holds it for a moment.
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -136,8 +145,10 @@ impl SqliteStore {
         };
         let path = lock.path().to_owned();
         let writer = Writer::start(Database::open(lock, busy_timeout).await?).map_err(OpenError::Thread)?;
+        let options = reader_options(&path, busy_timeout, false);
         Ok(Self {
-            readers: readers(&path, busy_timeout, false),
+            readers: readers(options.clone()),
+            operator: operator_readers(options, OPERATOR_READERS, OPERATOR_LIMIT),
             writer: Some(writer),
             clock,
             transcripts: Transcripts::default(),
@@ -155,14 +166,22 @@ impl SqliteStore {
         }
         // With no writer and no log to read, the file is opened as immutable: SQLite then creates no files beside it.
         let is_at_rest = !is_in_use(path).unwrap_or(true) && !beside(path, "-wal").exists();
-        let readers = readers(path, Duration::from_secs(5), is_at_rest);
+        let options = reader_options(path, Duration::from_secs(5), is_at_rest);
+        let (readers, operator) =
+            (readers(options.clone()), operator_readers(options, OPERATOR_READERS, OPERATOR_LIMIT));
         let mut connection = readers.acquire().await.map_err(|source| OpenError::database(path, source))?;
         let found = version(&mut connection).await.map_err(|source| OpenError::database(path, source))?;
         drop(connection);
         match (found, schema_version()) {
             (found, known) if found > known => Err(OpenError::Newer { path: path.to_owned(), found, known }),
             (found, known) if found < known => Err(OpenError::Older { path: path.to_owned(), found, known }),
-            _ => Ok(Self { readers, writer: None, clock: Arc::new(SystemClock), transcripts: Transcripts::default() }),
+            _ => Ok(Self {
+                readers,
+                operator,
+                writer: None,
+                clock: Arc::new(SystemClock),
+                transcripts: Transcripts::default(),
+            }),
         }
     }
 }
@@ -200,10 +219,8 @@ pub(super) fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConne
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(busy_timeout)
-        // In pages of 4 KiB. Limits the log while writes never pause; see `Database::checkpoint`.
-        .pragma("wal_autocheckpoint", "4000")
-        // In bytes: the log file is truncated to this after a checkpoint.
-        .pragma("journal_size_limit", "16777216")
+        // See `Database::limit_log`.
+        .pragma("wal_autocheckpoint", "0")
         // In KiB.
         .pragma("cache_size", "-8000")
         .pragma("temp_store", "memory")
@@ -213,9 +230,9 @@ pub(super) fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConne
         .disable_statement_logging()
 }
 
-/// The connections that read. `is_at_rest`: no process writes to the database.
-fn readers(path: &Path, busy_timeout: Duration, is_at_rest: bool) -> SqlitePool {
-    let options = SqliteConnectOptions::new()
+/// The options of the connections that read. `is_at_rest`: no process writes to the database.
+fn reader_options(path: &Path, busy_timeout: Duration, is_at_rest: bool) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
         .filename(path)
         .read_only(true)
         .immutable(is_at_rest)
@@ -223,14 +240,38 @@ fn readers(path: &Path, busy_timeout: Duration, is_at_rest: bool) -> SqlitePool 
         .pragma("wal_autocheckpoint", "0")
         .pragma("cache_size", "-1000")
         .thread_name(|number| format!("store-read-{number}"))
-        .disable_statement_logging();
+        .disable_statement_logging()
+}
+
+fn pool(connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .min_connections(0)
-        .max_connections(READERS)
+        .max_connections(connections)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
+}
+
+/// The connections that read for turns.
+fn readers(options: SqliteConnectOptions) -> SqlitePool {
+    pool(READERS).connect_lazy_with(options)
+}
+
+/// The connections that read for the operator, and how long each query may take.
+fn operator_readers(options: SqliteConnectOptions, connections: u32, limit: Duration) -> SqlitePool {
+    pool(connections)
+        .after_connect(move |connection, _| Box::pin(limit_time(connection, limit)))
+        .before_acquire(move |connection, _| {
+            Box::pin(async move { limit_time(connection, limit).await.map(|()| true) })
+        })
         .connect_lazy_with(options)
+}
+
+/// Interrupts what the connection does after `limit` from now.
+async fn limit_time(connection: &mut SqliteConnection, limit: Duration) -> Result<(), sqlx::Error> {
+    let begun = Instant::now();
+    connection.lock_handle().await?.set_progress_handler(LIMIT_CHECK, move || begun.elapsed() < limit);
+    Ok(())
 }
 
 /// The latest schema version that this program knows, and the only one that it reads.
@@ -259,4 +300,57 @@ pub(super) async fn migrate(connection: &mut SqliteConnection, path: &Path) -> R
         .run_direct(None, connection, false)
         .await
         .map_err(|error| OpenError::Migration { path: path.to_owned(), reason: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, future::join_all};
+    use rejoinder_core::{
+        StoreError, TurnId,
+        store::{Operator, Turns},
+    };
+
+    use super::*;
+
+    /// A query that ends only when it is interrupted.
+    const ENDLESS: &str = "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";
+
+    async fn store() -> (SqliteStore, tempfile::TempDir) {
+        let directory = tempfile::tempdir().expect("a directory is made");
+        let options = OpenOptions::new(directory.path().join("rejoinder.db"));
+        (SqliteStore::open(options).await.expect("the store opens"), directory)
+    }
+
+    async fn endless(pool: &SqlitePool) -> StoreError {
+        let query = sqlx::query_scalar::<_, i64>(ENDLESS).fetch_one(pool);
+        error::store_error(query.await.expect_err("the query has no end"))
+    }
+
+    #[tokio::test]
+    async fn an_operator_whose_queries_have_no_end_holds_up_no_turn() {
+        let (store, _directory) = store().await;
+        let mut queries = join_all((0..8).map(|_| endless(&store.operator))).boxed();
+        let turn = TurnId::new(store.clock.now());
+
+        let read = tokio::select! {
+            biased;
+            errors = &mut queries => panic!("the turn waited: {errors:?}"),
+            read = store.turn(turn) => read,
+        };
+
+        assert!(matches!(read, Ok(None)), "{read:?}");
+    }
+
+    #[tokio::test]
+    async fn a_query_of_the_operator_that_takes_too_long_ends_and_the_next_one_has_its_own_time() {
+        let (store, _directory) = store().await;
+        let options = (*store.operator.connect_options()).clone();
+        let limited = SqliteStore { operator: operator_readers(options, 1, Duration::from_millis(20)), ..store };
+
+        for _ in 0..2 {
+            let error = endless(&limited.operator).await;
+            assert!(matches!(error, StoreError::TooSlow), "{error:?}");
+        }
+        limited.backlog().await.expect("the backlog is read in time");
+    }
 }

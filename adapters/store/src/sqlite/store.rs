@@ -26,6 +26,8 @@ use super::{
 #[derive(Debug)]
 pub struct SqliteStore {
     pub(super) readers: SqlitePool,
+    /// The connections of the operator: what reads for turns does not wait for them.
+    pub(super) operator: SqlitePool,
     /// `None` when the store was opened for reading only.
     pub(super) writer: Option<Writer>,
     pub(super) clock: SharedClock,
@@ -209,7 +211,7 @@ impl Outbox for SqliteStore {
 impl Operator for SqliteStore {
     async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
         let now = filter.now.unwrap_or_else(|| self.clock.now());
-        read::list(&self.readers, filter, now).await
+        read::list(&self.operator, filter, now).await
     }
 
     async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError> {
@@ -217,22 +219,22 @@ impl Operator for SqliteStore {
     }
 
     async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
-        read::dossier(&self.readers, turn).await
+        read::dossier(&self.operator, turn).await
     }
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
-        read::backlog(&self.readers, self.clock.now()).await
+        read::backlog(&self.operator, self.clock.now()).await
     }
 }
 
 #[async_trait]
 impl Housekeeping for SqliteStore {
     async fn expired(&self, cutoffs: &Cutoffs, limit: u32) -> Result<Option<Removal>, StoreError> {
-        read::expired(&self.readers, cutoffs, limit).await
+        read::expired(&self.operator, cutoffs, limit).await
     }
 
     async fn next_expiry(&self, lifetimes: &Lifetimes) -> Result<Option<Timestamp>, StoreError> {
-        read::next_expiry(&self.readers, lifetimes).await
+        read::next_expiry(&self.operator, lifetimes).await
     }
 
     async fn remove(&self, removal: Removal) -> Result<(), StoreError> {
@@ -246,7 +248,7 @@ impl Housekeeping for SqliteStore {
     }
 
     async fn stats(&self, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
-        read::stats(&self.readers, cutoffs).await
+        read::stats(&self.operator, cutoffs).await
     }
 }
 
@@ -263,6 +265,7 @@ impl Store for SqliteStore {
     /// Also writes the log back into the database.
     async fn close(&self) {
         self.readers.close().await;
+        self.operator.close().await;
         if let Some(writer) = &self.writer {
             writer.close().await;
         }

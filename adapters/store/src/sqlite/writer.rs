@@ -3,10 +3,10 @@
 //! It takes all waiting requests, writes them in one transaction, commits once, and answers every caller. New
 //! requests queue while it commits. A request is written even when its caller is gone.
 
-use std::{io, panic::AssertUnwindSafe, time::Duration};
+use std::{io, panic::AssertUnwindSafe, path::PathBuf, time::Duration};
 
 use rejoinder_core::StoreError;
-use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout_at},
@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     error::{self, store_error},
-    lock::Lock,
-    open::{OpenError, migrate, writer_options},
+    lock::{Lock, beside},
+    open::{OPERATOR_LIMIT, OpenError, migrate, writer_options},
     request::{WriteRequest, WriteResult},
     trouble::Trouble,
     write,
@@ -30,6 +30,21 @@ const WAITING: usize = 1024;
 
 /// How long the writer is idle before it writes the log back.
 const IDLE: Duration = Duration::from_millis(500);
+
+/// The size of the log, in bytes, from which it is written back even though writes do not pause.
+const LOG_LIMIT: u64 = 16 << 20;
+
+/// How much the log grows, in bytes, until the next try if readers keep it from being written back.
+const LOG_STEP: u64 = 4 << 20;
+
+/// The size of the log, in bytes, from which writes wait for readers.
+const LOG_FULL: u64 = 40 << 20;
+
+/// How long writes wait for readers before the log is full: longer than a query for a turn takes.
+const SHORT_WAIT: Duration = Duration::from_millis(50);
+
+/// How long writes wait for readers once the log is full: longer than a query of the operator may take.
+const LONG_WAIT: Duration = OPERATOR_LIMIT.saturating_add(Duration::from_secs(1));
 
 /// How often the writer checks, after a write has failed, whether there is room again.
 const RECHECK: Duration = Duration::from_secs(1);
@@ -134,6 +149,7 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database
                 (None, Err(error)) => tracing::debug!(%error, "a background write failed"),
             }
         }
+        database.limit_log().await;
     }
     // From here on new requests fail. Queued ones fail when the receiver is dropped, after the database is closed.
     receiver.close();
@@ -155,6 +171,12 @@ pub(super) struct Database {
     trouble: Trouble,
     /// When the log is written back, unless something is written before; `None` if nothing was written since.
     checkpoint_at: Option<Instant>,
+    /// The log's file.
+    log: PathBuf,
+    /// The size of the log at which it is written back next.
+    log_limit: u64,
+    /// How long a write waits for another program that has locked the database.
+    busy_timeout: Duration,
     /// While writes fail: when to check whether there is room again.
     recheck_at: Option<Instant>,
 }
@@ -163,7 +185,7 @@ impl Database {
     /// Connects to the locked database and updates its schema.
     pub(super) async fn open(lock: Lock, busy_timeout: Duration) -> Result<Self, OpenError> {
         let path = lock.path();
-        let options = writer_options(path, busy_timeout);
+        let (options, log) = (writer_options(path, busy_timeout), beside(path, "-wal"));
         let mut connection = options.connect().await.map_err(|source| OpenError::database(path, source))?;
         if let Err(error) = migrate(&mut connection, path).await {
             // The error of the migration is the one to report.
@@ -176,6 +198,9 @@ impl Database {
             options,
             lock,
             trouble: Trouble::default(),
+            log,
+            log_limit: LOG_LIMIT,
+            busy_timeout,
             checkpoint_at: None,
             recheck_at: None,
         })
@@ -290,11 +315,69 @@ impl Database {
     /// Writes the log back into the database, as far as readers allow. No other connection does so: SQLite before
     /// 3.51.3 has a bug when two connections checkpoint at once.
     async fn checkpoint(&mut self) {
+        if self.report_log_size() >= LOG_LIMIT {
+            if self.truncate_log(SHORT_WAIT).await.is_ok_and(|is_empty| is_empty) {
+                self.log_limit = LOG_LIMIT;
+                self.report_log_size();
+            }
+            return;
+        }
         if let Some(connection) = &mut self.connection
             && let Err(error) = execute(connection, "pragma wal_checkpoint(passive)").await
         {
             tracing::debug!(%error, "checkpoint failed");
         }
+    }
+
+    /// Writes back a log that has grown large although writes do not pause, so that it starts again from its beginning.
+    /// For that, every reader must have ended that began before. The writer waits only briefly, and longer once the log
+    /// is full.
+    async fn limit_log(&mut self) {
+        let size = self.report_log_size();
+        if size < self.log_limit {
+            return;
+        }
+        let is_full = size >= LOG_FULL;
+        match self.truncate_log(if is_full { LONG_WAIT } else { SHORT_WAIT }).await {
+            Ok(true) => {
+                (self.log_limit, self.checkpoint_at) = (LOG_LIMIT, None);
+                self.report_log_size();
+            }
+            Ok(false) if is_full => {
+                tracing::warn!(
+                    bytes = size,
+                    "the database's log grows: something reads for long, perhaps another program"
+                );
+                self.log_limit = size * 2;
+            }
+            Ok(false) => self.log_limit = size + LOG_STEP,
+            Err(error) => {
+                tracing::debug!(%error, "checkpoint failed");
+                self.log_limit = size + LOG_STEP;
+            }
+        }
+    }
+
+    /// The size of the log's file, in bytes.
+    fn report_log_size(&self) -> u64 {
+        let size = self.log.metadata().map_or(0, |metadata| metadata.len());
+        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+        metrics::gauge!("rejoinder_store_log_bytes").set(size as f64);
+        size
+    }
+
+    /// Writes the whole log back and makes its file empty; `false` if a reader did not end in time.
+    async fn truncate_log(&mut self, wait: Duration) -> Result<bool, sqlx::Error> {
+        let Some(connection) = &mut self.connection else { return Ok(false) };
+        set_busy_timeout(connection, wait).await?;
+        let checkpoint =
+            sqlx::query_scalar::<_, i64>("pragma wal_checkpoint(truncate)").fetch_one(&mut *connection).await;
+        if let Err(error) = set_busy_timeout(connection, self.busy_timeout).await {
+            self.must_reopen = true;
+            return Err(error);
+        }
+        // The first column: 1 if it could not complete.
+        checkpoint.map(|was_busy| was_busy == 0)
     }
 
     async fn close(&mut self) {
@@ -317,6 +400,11 @@ async fn committed(
     let outcomes = write::all(connection, requests).await?;
     execute(connection, "commit").await.map_err(store_error)?;
     Ok(outcomes)
+}
+
+async fn set_busy_timeout(connection: &mut SqliteConnection, timeout: Duration) -> Result<(), sqlx::Error> {
+    let sql = AssertSqlSafe(format!("pragma busy_timeout = {}", timeout.as_millis()));
+    sqlx::query(sql).execute(connection).await.map(drop)
 }
 
 async fn execute(connection: &mut SqliteConnection, sql: &'static str) -> Result<(), sqlx::Error> {
@@ -356,5 +444,26 @@ mod tests {
         assert!(database.trouble.error().is_none());
         assert!(database.recheck_at.is_none());
         write(&mut database, 4 << 20).await.expect("there is room again");
+    }
+
+    /// What another program read for long is no reason to keep a large log for ever.
+    #[tokio::test]
+    async fn a_log_that_a_reader_kept_is_empty_after_the_next_pause() {
+        let directory = tempfile::tempdir().expect("a directory is made");
+        let lock = Lock::take(&directory.path().join("rejoinder.db")).expect("it is locked");
+        let mut database = Database::open(lock, Duration::ZERO).await.expect("it opens");
+        let mut reader = database.options.connect().await.expect("it opens");
+        for sql in ["begin", "select * from probe"] {
+            execute(&mut reader, sql).await.expect("it reads");
+        }
+
+        database.write_one(&WriteRequest::Probe { room: 17 << 20 }).await.expect("it writes");
+        database.limit_log().await;
+        let kept = database.report_log_size();
+        execute(&mut reader, "commit").await.expect("it ends");
+        database.checkpoint().await;
+
+        assert!(kept > LOG_LIMIT && database.report_log_size() == 0, "{kept}, {}", database.report_log_size());
+        assert_eq!(database.log_limit, LOG_LIMIT);
     }
 }

@@ -58,6 +58,9 @@ pub enum StoreError {
         /// Which value it is, and what is wrong with it.
         reason: String,
     },
+    /// A query of the operator took longer than the store allows: ask for less.
+    #[error("the query took too long")]
+    TooSlow,
     /// Any other error of the database.
     #[error("the store failed: {0}")]
     Failed(String),
@@ -220,7 +223,8 @@ pub trait Outbox: Send + Sync + 'static {
     async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError>;
 }
 
-/// The operator's view: lists, dossiers and counts.
+/// The operator's view: lists, dossiers and counts. However many of them are read, and however slow they are, the other
+/// parts of the store do not wait for them.
 #[async_trait]
 pub trait Operator: Send + Sync + 'static {
     /// The turns that match `filter`, newest first.

@@ -56,13 +56,15 @@ pub(in crate::sqlite) async fn list(
         }
     }
     if let Some(channel) = &filter.channel {
-        sql.push(" and c.channel = ").push_bind(channel.as_str());
+        sql.push(" and t.channel = ").push_bind(channel.as_str());
     }
     if let Some(conversation) = filter.conversation {
         sql.push(" and t.conversation_id = ").push_bind(conversation.as_uuid());
     }
     if let Some(since) = filter.since {
         sql.push(" and t.accepted_at >= ").push_bind(since.as_millis());
+        // Older turns need not be read.
+        sql.push(" and t.id >= ").push_bind(first_id(since));
     }
     if let Some(until) = filter.until {
         sql.push(" and t.accepted_at < ").push_bind(until.as_millis());
@@ -123,6 +125,13 @@ fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
         wake_at: row.at_maybe("wake_at")?,
         ended_at: row.at_maybe("ended_at")?,
     })
+}
+
+/// An id below those of all turns that were accepted at this time or later. An id holds when it was made, which is after its
+/// event was received; an hour is for clocks that differ.
+fn first_id(since: Timestamp) -> uuid::Uuid {
+    let millis = u128::try_from(since.as_millis() - 3_600_000).unwrap_or(0);
+    uuid::Uuid::from_u128(millis << 80)
 }
 
 /// The status by the column `state`.

@@ -206,7 +206,7 @@ async fn open(
                 .id(current.conversation.as_uuid())
                 .id(current.session.as_uuid());
             runs::handler(values, &turn.handler);
-            values.at(event.event.received_at);
+            values.at(event.event.received_at).add(event.event.conversation.channel.as_str());
         })
         .await?;
     INSERT_OBLIGATIONS
@@ -274,8 +274,8 @@ static OPEN_CONVERSATIONS: Statement = Statement::new(
 );
 
 static INSERT_TURNS: Statement = Statement::new(
-    "with r (seq, id, event_id, conversation_id, session_id, agent, command, accepted_at) as ({rows})
-    insert into turns (seq, id, event_id, conversation_id, session_id, agent, command, accepted_at)
+    "with r (seq, id, event_id, conversation_id, session_id, agent, command, accepted_at, channel) as ({rows})
+    insert into turns (seq, id, event_id, conversation_id, session_id, agent, command, accepted_at, channel)
     select * from r where seq is not null",
 );
 
