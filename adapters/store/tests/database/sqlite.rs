@@ -4,9 +4,13 @@ use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use rejoinder_core::{
-    ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, InboundEvent,
-    Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Store, StoreError, SystemClock, TurnId,
-    store::{Backlog, Commit, NewEvent, NewTurn, Operator, RunStart, Stored, Transition, TurnChange, Turns},
+    CancelledBy, ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler,
+    HistoryLine, InboundEvent, Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Speaker, Store, StoreError,
+    SystemClock, TurnId,
+    store::{
+        Backlog, Commit, Housekeeping, NewEvent, NewTurn, Operator, Removal, RunStart, Stored, TranscriptLine,
+        Transition, TurnChange, Turns,
+    },
 };
 use rejoinder_guard::Event;
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore, is_in_use};
@@ -346,4 +350,88 @@ async fn many_waiting_turns_are_read_by_their_conversations_page_by_page() {
     }
     assert_eq!(seen, 25);
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 10 * EACH as u64);
+}
+
+#[tokio::test]
+async fn the_text_of_a_message_is_stored_once() {
+    let database = Database::new().await;
+    let store = &database.store;
+    let new = new_turn("a", "1", "words".to_owned());
+    let turn = new.turn.as_ref().expect("it has a turn").id;
+    let Ok(Stored::Turn { session, .. }) = store.accept(vec![new], None).await.map(|mut stored| stored.remove(0))
+    else {
+        panic!("it is a turn");
+    };
+    let at = SystemClock.now();
+    let line = |speaker| {
+        let line = HistoryLine { speaker, name: None, text: "words".to_owned(), at };
+        TranscriptLine { session, turn, line }
+    };
+    let transcript = vec![line(Speaker::Person), line(Speaker::Agent)];
+    store.commit(Transition { transcript, ..Transition::default() }).await.expect("it is written");
+
+    let mut other = elsewhere(&database.path).await;
+    let sql = "select text from transcript order by speaker desc";
+    let texts: Vec<Option<String>> = sqlx::query_scalar(sql).fetch_all(&mut other).await.expect("they are read");
+    assert_eq!(texts, [None, Some("words".to_owned())]);
+}
+
+/// Removing a turn leaves no row behind that refers to it, although not every reference is a foreign key.
+#[tokio::test]
+async fn a_removed_turn_leaves_no_reference_to_it_behind() {
+    let database = Database::new().await;
+    let store = &database.store;
+    let now = SystemClock.now();
+    let mut ids = Vec::new();
+    for number in 0..3 {
+        let new = new_turn(&format!("chat {}", number % 2), &number.to_string(), "words".to_owned());
+        let NewTurn { id, mut obligation, .. } = new.turn.clone().expect("it has a turn");
+        let stored = store.accept(vec![new], None).await.expect("it is accepted").remove(0);
+        let Stored::Turn { session, .. } = stored else { panic!("it is a turn") };
+        let _ = obligation.on(Event::Cancelled { by: CancelledBy::Deletion }, &Policy::default(), now);
+        let line = HistoryLine { speaker: Speaker::Person, name: None, text: "words".to_owned(), at: now };
+        let transition = Transition {
+            turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],
+            transcript: vec![TranscriptLine { session, turn: id, line }],
+            ..Transition::default()
+        };
+        assert_eq!(store.commit(transition).await.expect("it is written"), Commit::Done);
+        ids.push(id);
+    }
+
+    store.remove(Removal::Turns(ids[..2].to_vec())).await.expect("they are removed");
+
+    let mut other = elsewhere(&database.path).await;
+    for sql in [
+        "select count(*) from pragma_foreign_key_check",
+        "select count(*) from transcript where turn_id not in (select id from turns)",
+        "select count(*) from turns where event_id not in (select id from events where details is not null)",
+        "select count(*) from events where details is not null and id not in (select event_id from turns)",
+        "select count(*) - 1 from turns",
+    ] {
+        let dangling: i64 = sqlx::query_scalar(sql).fetch_one(&mut other).await.expect("they are counted");
+        assert_eq!(dangling, 0, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_compacted_database_is_smaller_and_complete() {
+    let database = Database::new().await;
+    let size = || database.path.metadata().expect("the file is there").len();
+    for number in 0..50 {
+        accept(&database.store, "a", &number.to_string(), "x".repeat(20_000)).await.expect("it is accepted");
+    }
+    let held = rejoinder_store::vacuum(&database.path).await.expect_err("it is in use");
+    assert!(matches!(held, OpenError::InUse { .. }), "{held:?}");
+    database.store.close().await;
+    let mut other = elsewhere(&database.path).await;
+    sqlx::query("update events set text = ''").execute(&mut other).await.expect("it is written");
+    other.close().await.expect("it closes");
+    let before = size();
+
+    rejoinder_store::vacuum(&database.path).await.expect("it is compacted");
+
+    assert!(size() < before / 2, "{before} bytes before, {} after", size());
+    let store = SqliteStore::open(OpenOptions::new(&database.path)).await.expect("it opens");
+    assert_eq!(store.backlog().await.expect("the backlog is read").open, 50);
 }
