@@ -181,7 +181,7 @@ create table transcript (
     turn_id blob not null,          -- no foreign key: it would need an index of its own
     speaker text not null,          -- person, agent, gateway
     name text,                      -- the sender's name, in chats of several people
-    text text not null,
+    text text,                      -- null: the text of the turn's event
     at integer not null,
     primary key (session_id, seq, speaker)
 ) strict, without rowid;

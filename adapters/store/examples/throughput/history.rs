@@ -134,6 +134,16 @@ async fn median(what: &str, mut call: impl AsyncFnMut()) {
     println!("  {what}: {:?}", times[times.len() / 2]);
 }
 
+/// Removes turns as a running gateway does, with pauses.
+pub(crate) async fn remove_in_the_background(store: &dyn Store) {
+    let cutoffs = cutoffs(SystemClock.now(), 50);
+    while let Some(removal) = store.expired(&cutoffs, 100).await.expect("rows are read") {
+        let begun = Instant::now();
+        store.remove(removal).await.expect("rows are removed");
+        tokio::time::sleep(begun.elapsed() * 3).await;
+    }
+}
+
 /// Removes the oldest eighth of the turns, without pauses.
 pub(crate) async fn measure_removal(store: &dyn Store) {
     let cutoffs = cutoffs(SystemClock.now(), 70);

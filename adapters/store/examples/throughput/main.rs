@@ -62,6 +62,14 @@ async fn main() {
         // One at a time: what a person waits for.
         run(&store, 1, turns / 20).await;
         history::measure_removal(&*store).await;
+        let removing = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move { history::remove_in_the_background(&*store).await }
+        });
+        println!("while turns are removed:");
+        run(&store, 1, turns / 20).await;
+        run(&store, callers, turns).await;
+        removing.abort();
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     for line in status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM")) {

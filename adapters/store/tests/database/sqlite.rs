@@ -4,13 +4,13 @@ use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use rejoinder_core::{
-    Action, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
-    Expectation, Handler, HistoryLine, InboundEvent, Obligation, OwnerId, Policy, Sender, SenderKind, SessionId,
-    SignalKind, Speaker, Store, StoreError, SystemClock, Timestamp, TurnId, Via,
+    Action, CancelledBy, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId,
+    Directed, EventId, Expectation, Handler, HistoryLine, InboundEvent, Obligation, OwnerId, Policy, Sender,
+    SenderKind, SessionId, SignalKind, Speaker, Store, StoreError, SystemClock, Timestamp, TurnId, Via,
     conformance::new_delivery,
     store::{
-        AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, Operator, Outbox, RunStart,
-        Stored, TranscriptLine, Transition, TurnChange, TurnFilter, TurnListState, Turns,
+        AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, Housekeeping, NewEvent, NewTurn, Operator,
+        Outbox, Removal, RunStart, Stored, TranscriptLine, Transition, TurnChange, TurnFilter, TurnListState, Turns,
     },
 };
 use rejoinder_guard::Event;
@@ -460,7 +460,7 @@ async fn a_row_that_cannot_be_read_costs_itself() {
             state: DeliveryState::Sending,
             attempts: 1,
             next_attempt_at: now,
-            labelled: false,
+            label: None,
             parked: false,
             message_ids: Vec::new(),
             error: None,
@@ -573,4 +573,88 @@ async fn the_log_stays_small_while_readers_never_pause() {
     reading.abort();
 
     assert!(largest < 32 << 20, "the log had {largest} bytes");
+}
+
+#[tokio::test]
+async fn the_text_of_a_message_is_stored_once() {
+    let database = Database::new().await;
+    let store = &database.store;
+    let new = new_turn("a", "1", "words".to_owned());
+    let turn = new.turn.as_ref().expect("it has a turn").id;
+    let Ok(Stored::Turn { seq, session, .. }) = store.accept(vec![new], None).await.map(|mut stored| stored.remove(0))
+    else {
+        panic!("it is a turn");
+    };
+    let at = SystemClock.now();
+    let line = |speaker| {
+        let line = HistoryLine { speaker, name: None, text: "words".to_owned(), at };
+        TranscriptLine { session, turn, seq, line }
+    };
+    let transcript = vec![line(Speaker::Person), line(Speaker::Agent)];
+    store.commit(Transition { transcript, ..Transition::default() }).await.expect("it is written");
+
+    let mut other = elsewhere(&database.path).await;
+    let sql = "select text from transcript order by speaker desc";
+    let texts: Vec<Option<String>> = sqlx::query_scalar(sql).fetch_all(&mut other).await.expect("they are read");
+    assert_eq!(texts, [None, Some("words".to_owned())]);
+}
+
+/// Removing a turn leaves no row behind that refers to it, although not every reference is a foreign key.
+#[tokio::test]
+async fn a_removed_turn_leaves_no_reference_to_it_behind() {
+    let database = Database::new().await;
+    let store = &database.store;
+    let now = SystemClock.now();
+    let mut ids = Vec::new();
+    for number in 0..3 {
+        let new = new_turn(&format!("chat {}", number % 2), &number.to_string(), "words".to_owned());
+        let NewTurn { id, mut obligation, .. } = new.turn.clone().expect("it has a turn");
+        let stored = store.accept(vec![new], None).await.expect("it is accepted").remove(0);
+        let Stored::Turn { seq, session, .. } = stored else { panic!("it is a turn") };
+        let _ = obligation.on(Event::Cancelled { by: CancelledBy::Deletion }, &Policy::default(), now);
+        let line = HistoryLine { speaker: Speaker::Person, name: None, text: "words".to_owned(), at: now };
+        let transition = Transition {
+            turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],
+            transcript: vec![TranscriptLine { session, turn: id, seq, line }],
+            ..Transition::default()
+        };
+        assert_eq!(store.commit(transition).await.expect("it is written"), Commit::Done);
+        ids.push(id);
+    }
+
+    store.remove(Removal::Turns(ids[..2].to_vec())).await.expect("they are removed");
+
+    let mut other = elsewhere(&database.path).await;
+    for sql in [
+        "select count(*) from pragma_foreign_key_check",
+        "select count(*) from transcript where turn_id not in (select id from turns)",
+        "select count(*) from turns where event_id not in (select id from events where details is not null)",
+        "select count(*) from events where details is not null and id not in (select event_id from turns)",
+        "select count(*) - 1 from turns",
+    ] {
+        let dangling: i64 = sqlx::query_scalar(sql).fetch_one(&mut other).await.expect("they are counted");
+        assert_eq!(dangling, 0, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_compacted_database_is_smaller_and_complete() {
+    let database = Database::new().await;
+    let size = || database.path.metadata().expect("the file is there").len();
+    for number in 0..50 {
+        accept(&database.store, "a", &number.to_string(), "x".repeat(20_000)).await.expect("it is accepted");
+    }
+    let held = rejoinder_store::vacuum(&database.path).await.expect_err("it is in use");
+    assert!(matches!(held, OpenError::InUse { .. }), "{held:?}");
+    database.store.close().await;
+    let mut other = elsewhere(&database.path).await;
+    sqlx::query("update events set text = ''").execute(&mut other).await.expect("it is written");
+    other.close().await.expect("it closes");
+    let before = size();
+
+    rejoinder_store::vacuum(&database.path).await.expect("it is compacted");
+
+    assert!(size() < before / 2, "{before} bytes before, {} after", size());
+    let store = SqliteStore::open(OpenOptions::new(&database.path)).await.expect("it opens");
+    assert_eq!(store.backlog().await.expect("the backlog is read").open, 50);
 }

@@ -257,6 +257,27 @@ pub async fn a_line_keeps_the_name_of_who_said_it(subject: &mut impl Subject) {
     assert_eq!(read, expected);
 }
 
+/// A person's line has the text of their message, also when it is read from disk.
+pub async fn a_persons_line_has_the_text_of_their_message(subject: &mut impl Subject) {
+    let mut expected = Vec::new();
+    let mut sessions = Vec::new();
+    for key in ["1", "2", "3"] {
+        let store = subject.store();
+        let turn = Turn::accept(&*store, said(&chat(key), key)).await;
+        let text = format!("text of {key}");
+        let lines = vec![line(&turn, Speaker::Person, &text, 1), line(&turn, Speaker::Agent, &text, 2)];
+        expected.push(lines.iter().map(|line| line.line.clone()).collect::<Vec<_>>());
+        sessions.push(turn.session);
+        write_transcript(&*store, lines).await;
+    }
+    subject.reopen().await;
+
+    for (session, expected) in sessions.into_iter().zip(expected) {
+        let read = subject.store().transcript(session, 10).await.expect("transcripts are read");
+        assert_eq!(read, expected);
+    }
+}
+
 /// A limited transcript has the latest lines, oldest first.
 pub async fn a_transcript_ends_with_the_latest_lines(subject: &mut impl Subject) {
     let store = subject.store();

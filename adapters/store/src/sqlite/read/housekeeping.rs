@@ -6,7 +6,7 @@ use rejoinder_core::{
     Lifetimes, StoreError, Timestamp,
     store::{Cutoffs, ExpiredRows, Removal, StoreStats},
 };
-use sqlx::{AssertSqlSafe, SqliteConnection, SqlitePool, sqlite::SqliteRow};
+use sqlx::{AssertSqlSafe, SqlitePool, sqlite::SqliteRow};
 
 use super::columns::Columns;
 use crate::sqlite::error::store_error;
@@ -93,7 +93,7 @@ pub(in crate::sqlite) async fn expired(
     if !keys.is_empty() {
         return Ok(Some(Removal::Keys(keys)));
     }
-    let pages = Pages::read(&mut *pool.acquire().await.map_err(store_error)?).await?;
+    let pages = Pages::read(pool).await?;
     Ok(pages.spare(limit).map(Removal::Pages))
 }
 
@@ -133,11 +133,11 @@ struct Pages {
 }
 
 impl Pages {
-    async fn read(connection: &mut SqliteConnection) -> Result<Self, StoreError> {
+    async fn read(pool: &SqlitePool) -> Result<Self, StoreError> {
         let sql = "
             select page_size as size, page_count as pages, freelist_count as free, auto_vacuum = 2 as can_shrink
             from pragma_page_size, pragma_page_count, pragma_freelist_count, pragma_auto_vacuum";
-        let row = sqlx::query(sql).fetch_one(connection).await.map_err(store_error)?;
+        let row = sqlx::query(sql).fetch_one(pool).await.map_err(store_error)?;
         Ok(Self {
             size: row.value("size")?,
             all: row.value("pages")?,
@@ -154,31 +154,30 @@ impl Pages {
 }
 
 pub(in crate::sqlite) async fn stats(pool: &SqlitePool, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
-    let mut reading = pool.begin().await.map_err(store_error)?;
+    // Not in one transaction: a long one keeps the log from being written back.
     let mut rows = BTreeMap::new();
     for table in TABLES {
         let sql = AssertSqlSafe(format!("select count(*) from {table}"));
-        let count: i64 = sqlx::query_scalar(sql).fetch_one(&mut *reading).await.map_err(store_error)?;
+        let count: i64 = sqlx::query_scalar(sql).fetch_one(pool).await.map_err(store_error)?;
         rows.insert(table.to_owned(), unsigned(count));
     }
     let oldest: Option<i64> = sqlx::query_scalar("select accepted_at from turns order by id limit 1")
-        .fetch_optional(&mut *reading)
+        .fetch_optional(pool)
         .await
         .map_err(store_error)?;
     let turns: i64 = sqlx::query_scalar(expired_turns!("count(*)", ""))
         .bind(cutoffs.turns.as_millis())
         .bind(cutoffs.dead_letters.as_millis())
-        .fetch_one(&mut *reading)
+        .fetch_one(pool)
         .await
         .map_err(store_error)?;
-    let mut events = async |sql: &'static str, before: Timestamp| {
+    let events = async |sql: &'static str, before: Timestamp| {
         let query = sqlx::query_scalar::<_, i64>(sql).bind(before.as_millis());
-        query.fetch_one(&mut *reading).await.map(unsigned).map_err(store_error)
+        query.fetch_one(pool).await.map(unsigned).map_err(store_error)
     };
     let payloads = events(expired_payloads!("count(*)", ""), cutoffs.payloads).await?;
     let keys = events(expired_keys!("count(*)", ""), cutoffs.keys).await?;
-    let pages = Pages::read(&mut reading).await?;
-    reading.commit().await.map_err(store_error)?;
+    let pages = Pages::read(pool).await?;
     Ok(StoreStats {
         bytes: unsigned(pages.all * pages.size),
         free_bytes: unsigned(pages.free * pages.size),

@@ -161,12 +161,13 @@ pub(in crate::sqlite) async fn transcript(
     // One row for all lines: returning a row costs as much as reading it from the database.
     let sql = "
         select json_group_array(json_array(
-            seq, json_object('speaker', speaker, 'name', name, 'text', text, 'at', at)
+            l.seq, json_object('speaker', l.speaker, 'name', l.name, 'at', l.at, 'text', coalesce(l.text, (
+                select e.text from turns as t cross join events as e on e.id = t.event_id where t.seq = l.seq)))
         )) from (
             select seq, speaker, name, text, at from transcript where session_id = ?
             order by seq desc, at desc, case speaker when 'person' then 0 when 'agent' then 1 else 2 end desc
             limit ?
-        )";
+        ) as l";
     let lines: String =
         sqlx::query_scalar(sql).bind(session.as_uuid()).bind(limit).fetch_one(pool).await.map_err(store_error)?;
     let mut lines = parse_lines(session, &lines)?;

@@ -327,10 +327,15 @@ static END_ATTEMPTS: Statement = Statement::new(
     where attempts.delivery_id = r.delivery_id and attempts.number = r.number",
 );
 
+/// A person's text is stored once, with the event.
 static WRITE_TRANSCRIPT: Statement = Statement::new(
     "with r (session_id, seq, turn_id, speaker, name, text, at) as ({rows})
     insert into transcript (session_id, seq, turn_id, speaker, name, text, at)
-    select * from r where session_id is not null
+    select session_id, seq, turn_id, speaker, name,
+        iif(speaker = 'person', nullif(text, (
+            select e.text from turns as t cross join events as e on e.id = t.event_id where t.id = r.turn_id)), text),
+        at
+    from r where session_id is not null
     on conflict do update set name = excluded.name, text = excluded.text, at = excluded.at",
 );
 
