@@ -66,7 +66,6 @@ use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use self::{auth::Auth, counters::Counters, outbound::Callback, result_url::ResultUrls};
 pub use self::{
     answer::EndTexts,
     openapi::openapi,
@@ -74,6 +73,7 @@ pub use self::{
     result_key::ResultKeys,
     section::WebhookSection,
 };
+use self::{auth::Auth, counters::Counters, outbound::Callback, result_url::ResultUrls};
 
 /// What a [`WebhookAdapter`] is built from.
 pub struct WebhookSettings {

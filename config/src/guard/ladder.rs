@@ -127,7 +127,8 @@ impl Ladders {
         checks: &Checks<'a>,
     ) -> Option<&'a str> {
         let of_agent = |routed: &&Option<String>| routed.as_deref() == Some(agent);
-        let channels = checks.names.channels.iter().filter(|(_, routed)| of_agent(routed)).map(|(name, _)| name.as_str());
+        let channels =
+            checks.names.channels.iter().filter(|(_, routed)| of_agent(routed)).map(|(name, _)| name.as_str());
         channels.into_iter().find(|name| self.chosen(name, chat, cause).is_some_and(|(chosen, _)| chosen == scope))
     }
 

@@ -93,7 +93,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Capabilities, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError, Intake, Receipt,
+        Capabilities, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError, Intake,
+        Receipt,
         conformance::{
             clock::TestClock,
             scripted::{Script, ScriptedAgent, capabilities},

@@ -233,7 +233,9 @@ async fn when_every_agent_of_a_ladder_fails_the_person_is_told_so() {
         .config(&failing.section().replace("[agents.main]", "[agents.broken]"))
         .config("[agents.absent]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"none\"\n")
         .config("[routing]\ndefault_agent = \"main\"\n")
-        .config("[guard.ladder.default.direct]\nsilent = [{ handoff = \"absent\" }]\nerror = [{ handoff = \"absent\" }]\n")
+        .config(
+            "[guard.ladder.default.direct]\nsilent = [{ handoff = \"absent\" }]\nerror = [{ handoff = \"absent\" }]\n",
+        )
         .start()
         .await;
 

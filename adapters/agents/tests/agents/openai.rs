@@ -474,12 +474,8 @@ async fn what_a_server_refuses_is_left_out_from_then_on() {
 #[tokio::test]
 async fn a_refusal_that_leaving_out_does_not_help_teaches_nothing() {
     let refusal = "Content policy: instructions on burglary tools are not allowed";
-    let server = Server::answering([
-        Answer::error(400, refusal),
-        Answer::error(400, refusal),
-        Answer::says(&["Hello"]),
-    ])
-    .await;
+    let server =
+        Server::answering([Answer::error(400, refusal), Answer::error(400, refusal), Answer::says(&["Hello"])]).await;
     let agent = server.agent();
     assert!(message(run(&agent, turn("How?")).await.outcome).contains("burglary"));
     assert_eq!(run(&agent, turn("Hi")).await.reply(), "Hello");
