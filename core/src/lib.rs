@@ -72,7 +72,7 @@ pub use commands::{COMMANDS, CommandHelp};
 pub use crash::crash_point_is_reached;
 pub use engine::{Engine, Parts};
 pub use hub::Watch;
-pub use markdown::{read_markdown, shows_anything, split_markdown};
+pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{AgentFile, AgentName, AgentTurn, Deferred, HistoryLine, Speaker, Surface, Usage},

@@ -9,6 +9,7 @@ mod cuts;
 mod inline;
 mod lines;
 mod part;
+mod rows;
 mod shown;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use std::borrow::Cow;
 use cuts::{Cut, Rank};
 use lines::{FencePart, LineKind};
 use part::Source;
+pub use rows::row_cells;
 pub use shown::{read_markdown, shows_anything};
 use unicode_segmentation::GraphemeCursor;
 

@@ -104,6 +104,8 @@ fn pictures_as_links(line: Cow<'_, str>) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use rejoinder_core::conformance::markdown::{PIECES, sample};
     use rstest::rstest;
 
     use super::*;
@@ -134,6 +136,27 @@ mod tests {
         let table = format!("| a | b |\n|---|---|\n| {wide} | 2 |");
 
         assert_eq!(formatted(&table), format!("- **a**: {wide}, **b**: 2"));
+    }
+
+    #[test]
+    fn no_cell_of_a_table_is_lost() {
+        let table = "| cmd | what |\n|---|---|\n| `ls | wc -l` | counts files |\n| x || y | or |";
+
+        let expected =
+            "```\ncmd        | what\n-----------+-------------\nls | wc -l | counts files\nx          | | y | or\n```";
+        assert_eq!(formatted(table), expected);
+    }
+
+    proptest! {
+        /// Nothing that the agent said is lost.
+        #[test]
+        fn every_word_is_shown(pieces in prop::collection::vec(0..PIECES.len(), 0..400)) {
+            let (markdown, words) = sample(&pieces);
+            let shown = parts(&markdown).iter().map(|part| formatted(part).into_owned()).collect::<String>();
+            for word in words {
+                prop_assert!(shown.contains(&word), "{word} is missing of {markdown:?}: {shown}");
+            }
+        }
     }
 
     /// K6, K7.

@@ -57,21 +57,32 @@ impl Table {
         cells.join(BETWEEN).trim_end().to_owned()
     }
 
-    /// For a table that is too wide: the non-empty cells of each row, each as (heading of its column, cell). A heading row
-    /// alone is returned as one row without headings.
+    /// For a table that is too wide: the non-empty cells of each row, each as (heading of its column, cell). A heading without
+    /// any cell is in the first row, with an empty cell. A heading row alone is returned as one row without headings.
     #[must_use]
     pub fn records(&self) -> Vec<Vec<(&str, &str)>> {
         let Some((head, rows)) = self.rows.split_first() else { return Vec::new() };
         if rows.is_empty() {
             return vec![head.iter().map(|cell| ("", cell.as_str())).filter(|(_, cell)| !cell.is_empty()).collect()];
         }
+        let is_bare = |column: usize| rows.iter().all(|row| text(row, column).is_empty());
         rows.iter()
-            .map(|row| {
-                let keys = head.iter().map(String::as_str).chain(std::iter::repeat(""));
-                keys.zip(row.iter().map(String::as_str)).filter(|(_, cell)| !cell.is_empty()).collect()
+            .enumerate()
+            .map(|(index, row)| {
+                let cells =
+                    (0..row.len().max(head.len())).map(|column| (column, text(head, column), text(row, column)));
+                let is_shown = |&(column, heading, cell): &(usize, &str, &str)| {
+                    !cell.is_empty() || (index == 0 && !heading.is_empty() && is_bare(column))
+                };
+                cells.filter(is_shown).map(|(_, heading, cell)| (heading, cell)).collect()
             })
             .collect()
     }
+}
+
+/// The text of a cell; empty if the row has no such cell.
+fn text(row: &[String], column: usize) -> &str {
+    row.get(column).map_or("", String::as_str)
 }
 
 #[cfg(test)]
@@ -97,5 +108,12 @@ mod tests {
         let table = table(&[&["Name", ""], &["Ada", "1"], &["Grace", ""]]);
 
         assert_eq!(table.records(), [vec![("Name", "Ada"), ("", "1")], vec![("Name", "Grace")]]);
+    }
+
+    #[test]
+    fn a_heading_without_cells_is_read_once() {
+        let table = table(&[&["Name", "Age"], &["Ada", ""], &["Grace"]]);
+
+        assert_eq!(table.records(), [vec![("Name", "Ada"), ("Age", "")], vec![("Name", "Grace")]]);
     }
 }

@@ -1,15 +1,13 @@
 //! The receiver retries until events are stored, and one that the store rejects does not stop the others.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, AgentName, ChannelId, ChatKind, ConversationRef, Engine, InboundEvent, Lifetimes, Parts, PersonLimits,
-    Policies, Sender, SenderKind, Settings, Store, SystemClock, Templates, Timestamp,
-    conformance::rejecting::{RejectingLayer, Rejection},
+    Accepted, ChannelId, ChatKind, ConversationRef, Engine, InboundEvent, Sender, SenderKind, Store, Timestamp,
+    conformance::{
+        parts_without_agents,
+        rejecting::{RejectingLayer, Rejection},
+    },
 };
 use rejoinder_kit::{Health, Receiver, ShuttingDown};
 use rejoinder_store::{OpenOptions, SqliteStore};
@@ -25,28 +23,7 @@ async fn gateway(rejection: Rejection) -> (Engine, Arc<dyn Store>, TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let store =
         Arc::new(SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a database"));
-    let parts = Parts {
-        store: Arc::new(RejectingLayer::wrap(Arc::clone(&store) as _, rejection)),
-        clock: Arc::new(SystemClock),
-        channels: Vec::new(),
-        agents: HashMap::new(),
-        settings: Settings {
-            default_agent: AgentName::from("nobody"),
-            channel_agents: HashMap::new(),
-            access: HashMap::new(),
-            reaction_channels: HashSet::new(),
-            max_attachment: 1 << 20,
-            policies: Policies::default(),
-            templates: Templates::default(),
-            max_concurrent_turns: 1,
-            agent_turns: HashMap::new(),
-            limits: PersonLimits::default(),
-            delivery_lifetime: Duration::from_hours(1),
-            min_attempts: 1,
-            max_parts: 8,
-            lifetimes: Lifetimes::default(),
-        },
-    };
+    let parts = parts_without_agents(Arc::new(RejectingLayer::wrap(Arc::clone(&store) as _, rejection)), Vec::new());
     (Engine::start(parts).await.expect("an empty store can be read"), store, directory)
 }
 

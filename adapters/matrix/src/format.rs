@@ -85,8 +85,9 @@ pub(crate) fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use rejoinder_core::{
-        conformance::markdown::{SEEN, UNSEEN},
+        conformance::markdown::{PIECES, SEEN, UNSEEN, sample},
         is_blank, shows_anything,
     };
     use rstest::rstest;
@@ -123,6 +124,18 @@ mod tests {
                 "{markdown:?}: {:?}",
                 html(markdown)
             );
+        }
+    }
+
+    proptest! {
+        /// Nothing that the agent said is lost.
+        #[test]
+        fn every_word_is_shown(pieces in prop::collection::vec(0..PIECES.len(), 0..400)) {
+            let (markdown, words) = sample(&pieces);
+            let shown = parts(&markdown).iter().map(|part| visible_text(&html(part))).collect::<String>();
+            for word in words {
+                prop_assert!(shown.contains(&word), "{word} is missing of {markdown:?}: {shown}");
+            }
         }
     }
 

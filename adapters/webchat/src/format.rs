@@ -284,7 +284,7 @@ fn without_punctuation(mut address: &str) -> &str {
 mod tests {
     use proptest::prelude::*;
     use rejoinder_core::{
-        conformance::markdown::{SEEN, UNSEEN},
+        conformance::markdown::{PIECES, SEEN, UNSEEN, sample},
         is_blank, shows_anything,
     };
     use rstest::rstest;
@@ -443,6 +443,16 @@ mod tests {
     }
 
     proptest! {
+        /// Nothing that the agent said is lost.
+        #[test]
+        fn every_word_is_shown(pieces in prop::collection::vec(0..PIECES.len(), 0..400)) {
+            let (markdown, words) = sample(&pieces);
+            let shown = visible_text(&to_html(&markdown));
+            for word in words {
+                prop_assert!(shown.contains(&word), "{word} is missing of {markdown:?}: {shown}");
+            }
+        }
+
         /// A7. No bubble is empty.
         #[test]
         fn a_bubble_has_words_if_there_is_anything_to_see(

@@ -11,11 +11,6 @@ pub(crate) fn of(media_type: &str, content: &[u8]) -> String {
     format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(content))
 }
 
-/// Whether the URL contains its file.
-pub(crate) fn is_data_url(url: &str) -> bool {
-    split(url).is_some()
-}
-
 /// The file in a URL. `None`: it is not a `data:` URL. `Some(None)`: it is malformed.
 pub(crate) fn content(url: &str) -> Option<Option<Vec<u8>>> {
     let (header, data) = split(url)?;
@@ -37,8 +32,7 @@ pub(crate) fn media_type(url: &str) -> Option<&str> {
 
 /// What stands before the comma, and after it.
 fn split(url: &str) -> Option<(&str, Option<&str>)> {
-    let (scheme, rest) = url.split_once(':').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("data"))?;
-    debug_assert!(scheme.len() == 4, "it is `data`");
+    let (_, rest) = url.split_once(':').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("data"))?;
     Some(rest.split_once(',').map_or((rest, None), |(header, data)| (header, Some(data))))
 }
 

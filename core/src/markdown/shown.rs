@@ -5,6 +5,8 @@ use std::ops::Range;
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, RefDefs, Tag, TagEnd};
 use rejoinder_guard::is_blank;
 
+use super::rows::without_surplus;
+
 /// The extensions to CommonMark.
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
@@ -15,11 +17,15 @@ const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHRO
 /// * a link definition (`[Answer]: 42`) is a paragraph, unless a link uses it and it holds an address;
 /// * a link without text shows its address;
 /// * a number alone (`42.`) is a paragraph, not an empty list;
+/// * the cells of a row beyond those of its heading belong to its last cell;
 /// * an inline `<br>` is a line break.
 #[must_use]
 pub fn read_markdown(markdown: &str) -> Vec<Event<'_>> {
     let mut parser = Parser::new_ext(markdown, OPTIONS).into_offset_iter();
     let events: Vec<_> = parser.by_ref().collect();
+    if let Some(escaped) = without_surplus(markdown, &events) {
+        return read_markdown(&escaped).into_iter().map(Event::into_static).collect();
+    }
     let mut reader = Reader { markdown, used: None, at: 0, blocks: 0, links: Vec::new(), events: Vec::new() };
     let definitions = parser.reference_definitions();
     if definitions.iter().next().is_some() {
@@ -332,6 +338,15 @@ mod tests {
     #[case("The answer:\n\n 7. ", "The answer:\n7.")]
     fn a_number_alone_is_text(#[case] markdown: &str, #[case] shown: &str) {
         assert_eq!(words(markdown), shown);
+    }
+
+    #[rstest]
+    #[case("| cmd | what |\n|-|-|\n| `ls | wc -l` | counts files |", "cmdwhatls | wc -lcounts files")]
+    #[case("| a | b |\n|-|-|\n| x || y | or |", "abx| y | or")]
+    #[case("> - | a |\n>   |---|\n>   | b | **c** | `d|e` |", "ab | c | d|e")]
+    #[case("| a | b |\n|-|-|\n| c |", "abc")]
+    fn the_surplus_of_a_row_is_in_its_last_cell(#[case] markdown: &str, #[case] shown: &str) {
+        assert_eq!(words(markdown).replace('\n', ""), shown);
     }
 
     fn letters(text: &str) -> String {

@@ -1,5 +1,6 @@
 //! Renders tables, which Discord's Markdown lacks.
 
+use rejoinder_core::row_cells;
 use rejoinder_kit::{Alignment, Table};
 
 /// The columns of monospace text that Discord shows without wrapping.
@@ -11,19 +12,16 @@ pub(super) fn table_at(lines: &[&str]) -> Option<(Table, usize)> {
     if !heading.contains('|') {
         return None;
     }
-    let alignments = cells(rule).iter().map(|cell| alignment(cell)).collect::<Option<Vec<Alignment>>>()?;
-    let heading = row(heading);
-    if !rule.contains('-') || !rule.contains('|') || heading.len() != alignments.len() {
+    let rule_cells = row_cells(rule, usize::MAX);
+    let alignments = rule_cells.iter().map(|cell| alignment(cell)).collect::<Option<Vec<Alignment>>>()?;
+    let columns = alignments.len();
+    if !rule.contains('-') || !rule.contains('|') || row_cells(heading, usize::MAX).len() != columns {
         return None;
     }
-    let body: Vec<Vec<String>> =
-        rest.iter().take_while(|line| line.contains('|') && !line.trim().is_empty()).map(|line| row(line)).collect();
-    let taken = body.len() + 2;
-    let rows = std::iter::once(heading).chain(body).map(|mut row| {
-        row.truncate(alignments.len());
-        row
-    });
-    Some((Table { rows: rows.collect(), alignments }, taken))
+    let body = rest.iter().take_while(|line| line.contains('|') && !line.trim().is_empty());
+    let rows: Vec<_> = std::iter::once(heading).chain(body).map(|line| row(line, columns)).collect();
+    let taken = rows.len() + 1;
+    Some((Table { rows, alignments }, taken))
 }
 
 /// Renders aligned columns in a code block, or a list if they are too wide.
@@ -41,27 +39,10 @@ pub(super) fn to_text(table: &Table) -> String {
     table.records().into_iter().map(item).collect::<Vec<_>>().join("\n")
 }
 
-/// The text between the bars of a line.
-fn cells(line: &str) -> Vec<String> {
-    let line = line.trim();
-    let line = line.strip_prefix('|').unwrap_or(line);
-    let line = if line.ends_with("\\|") { line } else { line.strip_suffix('|').unwrap_or(line) };
-    let mut cells = vec![String::new()];
-    let mut characters = line.chars().peekable();
-    while let Some(character) = characters.next() {
-        let last = cells.last_mut().expect("it starts with one cell");
-        match character {
-            '\\' if characters.peek() == Some(&'|') => last.extend(characters.next()),
-            '|' => cells.push(String::new()),
-            _ => last.push(character),
-        }
-    }
-    cells
-}
-
 /// The cells of a row without mark-up, which a code block would show as it is.
-fn row(line: &str) -> Vec<String> {
-    cells(line).iter().map(|cell| cell.trim().replace("**", "").replace('`', "")).collect()
+fn row(line: &str, columns: usize) -> Vec<String> {
+    let text = |cell: &str| cell.trim().replace("\\|", "|").replace("**", "").replace('`', "");
+    row_cells(line, columns).into_iter().map(text).collect()
 }
 
 fn alignment(cell: &str) -> Option<Alignment> {

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use rejoinder_core::conformance::markdown::SEEN;
+use rejoinder_core::conformance::markdown::{PIECES, SEEN, sample};
 use teloxide::types::{MessageEntity, MessageEntityKind};
 
 use super::{LABEL_UNITS, MESSAGE_UNITS, PART_UNITS, format, parts, plain, utf16_len};
@@ -232,6 +232,16 @@ fn assert_valid(markdown: &str) -> Result<(), TestCaseError> {
 }
 
 proptest! {
+    /// Nothing that the agent said is lost.
+    #[test]
+    fn every_word_is_shown(pieces in prop::collection::vec(0..PIECES.len(), 0..400)) {
+        let (markdown, words) = sample(&pieces);
+        let shown = parts(&markdown).iter().map(|part| plain(part)).collect::<String>();
+        for word in words {
+            prop_assert!(shown.contains(&word), "{word} is missing of {markdown:?}: {shown}");
+        }
+    }
+
     #[test]
     fn entities_are_always_valid(markdown in markdown()) {
         assert_valid(&markdown)?;

@@ -204,7 +204,7 @@ fn file_part(disposition: &str, content_type: &str, content: &[u8]) -> Vec<u8> {
 #[test]
 fn the_files_of_a_form_are_attachments() {
     let form = [
-        &file_part("name=notes; filename=\"notes.txt\"", "Content-Type: text/plain\r\n", "Grüße\r\n--bb".as_bytes()),
+        &file_part("name=notes; filename=\"notes.txt\"", "Content-Type: text/plain\r\n", "Grüße\r\n--a".as_bytes()),
         &file_part("name=photo; filename=x.png", "", b"\xff\x00\r\n"),
         &file_part("name=more; filename=\"\"", "Content-Type: application/octet-stream\r\n", b""),
         &file_part("name=message", "", b"look"),
@@ -220,7 +220,7 @@ fn the_files_of_a_form_are_attachments() {
         .map(|file| (&*file.name, &*file.media_type, data_url::content(&file.url).unwrap().unwrap()))
         .collect();
     let expected = [
-        ("notes.txt", "text/plain", "Grüße\r\n--bb".as_bytes().to_vec()),
+        ("notes.txt", "text/plain", "Grüße\r\n--a".as_bytes().to_vec()),
         ("x.png", "application/octet-stream", b"\xff\x00\r\n".to_vec()),
     ];
     assert_eq!((message.text.as_str(), files), ("look", expected.to_vec()));

@@ -24,18 +24,18 @@ pub(crate) struct Question {
     attachments: Option<Vec<File>>,
 }
 
-/// A file, given by its URL.
+/// A file, given by its URL or by a `data:` URL with its content.
 #[derive(ToSchema)]
 #[schema(as = HookFile)]
 pub(crate) struct File {
     /// The file's name. If missing, the last segment of the URL is used.
     #[schema(max_length = 256)]
     name: Option<String>,
-    /// The file's IANA media type.
+    /// The file's IANA media type. If missing, that of a `data:` URL is used.
     #[schema(max_length = 256)]
     media_type: Option<String>,
-    /// The file's URL. The gateway does not fetch it.
-    #[schema(max_length = 4096, format = "uri")]
+    /// The file's URL, of at most 4096 bytes, which the gateway does not fetch. Or a `data:` URL of any length.
+    #[schema(format = "uri")]
     url: String,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Answer {
     /// The kind of answer, when the status is `answered`.
     #[schema(nullable = false)]
     signal: Option<Signal>,
-    /// The answer's text in Markdown, the emoji of a reaction, or the text of a deferral.
+    /// The answer's text in Markdown, the emoji of a reaction, the text of a deferral, or that there is no answer.
     #[schema(nullable = false)]
     reply: Option<String>,
     /// Files that belong to the answer.

@@ -1,7 +1,6 @@
 //! A gateway whose store opens and closes on demand, for checks of inbound events.
 
 use std::{
-    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -13,17 +12,10 @@ use async_trait::async_trait;
 
 use super::PlatformDouble;
 use crate::{
-    conformance::layered::Layer,
-    engine::{Engine, Parts},
-    model::{
-        agent::AgentName,
-        event::InboundEvent,
-        settings::{Lifetimes, PersonLimits, Policies, Settings, Templates},
-    },
-    ports::{
-        clock::SystemClock,
-        store::{Store, StoreError, accept::NewEvent},
-    },
+    conformance::{layered::Layer, parts_without_agents},
+    engine::Engine,
+    model::event::InboundEvent,
+    ports::store::{Store, StoreError, accept::NewEvent},
 };
 
 /// How long to wait for a condition before the check fails.
@@ -31,28 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts a gateway with the double's adapter, no agent, and `store`.
 pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) -> Engine {
-    let parts = Parts {
-        store,
-        clock: Arc::new(SystemClock),
-        channels: vec![double.adapter()],
-        agents: HashMap::new(),
-        settings: Settings {
-            default_agent: AgentName::from("nobody"),
-            channel_agents: HashMap::new(),
-            access: HashMap::new(),
-            reaction_channels: HashSet::new(),
-            max_attachment: 1 << 20,
-            policies: Policies::default(),
-            templates: Templates::default(),
-            max_concurrent_turns: 1,
-            agent_turns: HashMap::new(),
-            limits: PersonLimits::default(),
-            delivery_lifetime: Duration::from_hours(1),
-            min_attempts: 1,
-            max_parts: 8,
-            lifetimes: Lifetimes::default(),
-        },
-    };
+    let parts = parts_without_agents(store, vec![double.adapter()]);
     Engine::start(parts).await.expect("the engine starts on an empty store")
 }
 

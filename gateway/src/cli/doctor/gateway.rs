@@ -11,6 +11,7 @@ use crate::{
     console::{finding::Finding, output::capital},
     gateway::url_of,
     http::{ALIVE, Readiness},
+    platforms,
 };
 
 const ABOUT: &str = "gateway";
@@ -93,8 +94,7 @@ fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
         findings.push(Finding::wrong(ABOUT, format!("its store cannot write: {problem}")).with_advice(advice));
     }
     for channel in readiness.channels {
-        let platform = channel.channel.split('.').next().unwrap_or_default();
-        let advice = format!("docs/{platform}.md lists problems and their fixes.");
+        let advice = advice(channel.channel.split('.').next().unwrap_or_default());
         match (channel.live, channel.problem) {
             (true, None) => {}
             (true, Some(problem)) => {
@@ -110,6 +110,16 @@ fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Where to read on about a problem of a platform. Each platform with accounts has a page.
+fn advice(platform: &str) -> String {
+    let has_page = platforms::all().any(|known| known.section().name == platform && known.setup().is_some());
+    if has_page {
+        format!("docs/{platform}.md lists problems and their fixes.")
+    } else {
+        "The gateway's log says more.".to_owned()
+    }
 }
 
 /// Whether a gateway could listen there. Only binds and never listens, so a gateway that is just starting can listen.
@@ -152,6 +162,19 @@ mod tests {
         let findings = check(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await;
 
         assert!(matches!(&findings[..], [finding] if finding.verdict == Verdict::Ok), "{findings:?}");
+    }
+
+    #[test]
+    fn every_page_that_is_named_is_there() {
+        let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        for platform in platforms::all() {
+            let advice = advice(platform.section().name);
+            let page = advice.split_whitespace().next().filter(|word| word.starts_with("docs/"));
+
+            assert!(page.is_none_or(|page| docs.join(page).exists()), "{advice}");
+        }
+        let has_telegram = platforms::all().any(|platform| platform.section().name == "telegram");
+        assert_eq!(advice("telegram").starts_with("docs/telegram.md "), has_telegram);
     }
 
     #[test]
