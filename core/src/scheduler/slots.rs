@@ -485,6 +485,7 @@ mod tests {
     use rejoinder_guard::Timestamp;
 
     use super::*;
+    use crate::ports::clock::SystemClock;
 
     fn main() -> AgentName {
         AgentName::from("main")
@@ -496,7 +497,7 @@ mod tests {
 
     /// Slots without waiting rows.
     fn slots(total: usize) -> Arc<Slots> {
-        let slots = Arc::new(Slots::new(total, [(main(), total)], CancellationToken::new()));
+        let slots = Arc::new(Slots::new(total, [(main(), total)], CancellationToken::new(), Arc::new(SystemClock)));
         slots.end_round(&slots.begin_round(), &HashSet::new());
         slots
     }

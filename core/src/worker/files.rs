@@ -118,7 +118,7 @@ mod tests {
         }
 
         fn health(&self) -> ChannelHealth {
-            ChannelHealth { inbound_at: None, stale_after: None, problem: None }
+            ChannelHealth { inbound_at: None, stale_after: None, problem: None, notice: None }
         }
 
         async fn run(&self, _: Intake, _: CancellationToken) -> Result<(), ChannelError> {

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Instant};
 
 use rejoinder_core::{
-    Clock, Lifetimes, Store, SystemClock, Timestamp,
+    ChannelId, Clock, Lifetimes, Store, SystemClock, Timestamp,
     store::{Cutoffs, Removal, TurnFilter, TurnListState},
 };
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqliteConnection, sqlite::SqliteConnectOptions};
@@ -56,11 +56,15 @@ pub(crate) async fn fill(path: &Path, turns: usize) {
                 from {n} cross join events as e on e.id = (select event_id from template)"
             ),
             format!(
-                "insert into turns select n.turn, n.event, {conversation}, {session}, t.agent, t.command, n.at, null
+                "insert into turns (id, seq, event_id, conversation_id, session_id, agent, command, accepted_at, channel)
+                select n.turn, n.i + 2, n.event, {conversation}, {session}, t.agent, t.command, n.at, t.channel
                 from {n} cross join turns as t on t.id = (select id from template)"
             ),
             format!(
-                "insert into obligations select n.turn, {conversation}, o.version, o.owed, o.state, o.work, o.wake_at, n.at, 0, o.body
+                "insert into obligations (turn_id, seq, conversation_id, channel, person, agent, version, owed, state, work,
+                    ended_at, rank, body)
+                select n.turn, n.i + 2, {conversation}, o.channel, o.person, o.agent, o.version, o.owed, o.state, o.work, n.at,
+                    n.i + 2, o.body
                 from {n} cross join obligations as o on o.turn_id = (select id from template)"
             ),
             format!(
@@ -68,13 +72,16 @@ pub(crate) async fn fill(path: &Path, turns: usize) {
                 from {n} cross join runs as r on r.turn_id = (select id from template)"
             ),
             format!(
-                "insert into deliveries select n.delivery, n.turn, claim, part, parts, {conversation}, n.i / {CONVERSATIONS}, class,
-                    signal, via, is_copy, action, state, attempts, n.at, labelled, message_ids, error, n.at, n.at, null, 0
+                "insert into deliveries (id, turn_id, claim, part, parts, conversation_id, channel, seq, class, signal, via,
+                    is_copy, action, state, attempts, next_attempt_at, parked, message_ids, created_at, delivered_at)
+                select n.delivery, n.turn, claim, part, parts, {conversation}, channel, n.i / {CONVERSATIONS}, class, signal,
+                    via, is_copy, action, state, attempts, n.at, parked, message_ids, n.at, n.at
                 from {n} cross join deliveries as d on d.id = (select delivery from template)"
             ),
             format!("insert into attempts select n.delivery, 1, n.turn, n.at, n.at, 'delivered', null from {n}"),
             format!(
-                "insert into transcript select {session}, n.turn, l.speaker, l.name, l.text, n.at
+                "insert into transcript (session_id, seq, turn_id, speaker, name, text, at)
+                select {session}, n.i + 2, n.turn, l.speaker, l.name, l.text, n.at
                 from {n} cross join transcript as l on l.turn_id = (select id from template)"
             ),
             "commit".to_owned(),
@@ -108,11 +115,11 @@ pub(crate) async fn measure_reads(store: &dyn Store) {
     median("the backlog", async || drop(store.backlog().await)).await;
     median("one sweep", async || {
         drop(store.due(now, 256).await);
-        drop(store.deliverable(now, None, 256).await);
+        drop(store.upcoming(&ChannelId::new("webhook", "default"), 256).await);
         drop(store.next_wake().await);
     })
     .await;
-    median("waiting turns", async || drop(store.waiting(None, 256).await)).await;
+    median("waiting turns", async || drop(store.waiting(256).await)).await;
     median("what is past its time", async || drop(store.expired(&cutoffs(now, 100), 100).await)).await;
     let lifetimes = Lifetimes { turns: Some(std::time::Duration::from_hours(24 * 90)), ..Lifetimes::default() };
     median("when the next is", async || drop(store.next_expiry(&lifetimes).await)).await;

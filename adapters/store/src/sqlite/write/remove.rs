@@ -121,8 +121,8 @@ static DELETE_AUDIT: Statement =
 
 static DELETE_TRANSCRIPT: Statement = Statement::new(
     "with r (id) as ({rows})
-    delete from transcript where (session_id, turn_id) in (
-        select t.session_id, t.id from r cross join turns as t on t.id = r.id)",
+    delete from transcript where (session_id, seq) in (
+        select t.session_id, t.seq from r cross join turns as t on t.id = r.id)",
 );
 
 static DELETE_OBLIGATIONS: Statement =
