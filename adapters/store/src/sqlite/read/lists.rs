@@ -63,8 +63,9 @@ pub(in crate::sqlite) async fn list(
     }
     if let Some(since) = filter.since {
         sql.push(" and t.accepted_at >= ").push_bind(since.as_millis());
-        // Older turns need not be read.
-        sql.push(" and t.id >= ").push_bind(first_id(since));
+        // Older turns need not be read: ids begin with the time.
+        sql.push(" and t.seq >= (select seq from turns where id >= ").push_bind(first_id(since));
+        sql.push(" order by id limit 1)");
     }
     if let Some(until) = filter.until {
         sql.push(" and t.accepted_at < ").push_bind(until.as_millis());
