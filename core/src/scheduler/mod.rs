@@ -223,7 +223,9 @@ impl Scheduler {
         let mut lines: Vec<Line> =
             waiting.into_iter().map(|waiting| Line { agent: agent_of(&waiting), waiting }).collect();
         let mut found: HashMap<AgentName, u32> = HashMap::new();
-        lines.iter().for_each(|line| *found.entry(line.agent.clone()).or_default() += 1);
+        for line in &lines {
+            *found.entry(line.agent.clone()).or_default() += 1;
+        }
         while let Some(slot) = self.slots.take_next(&mut lines) {
             self.run_waiting(slot);
         }

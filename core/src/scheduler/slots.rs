@@ -475,7 +475,9 @@ impl Drop for Slot {
             Left::Nothing => {}
             Left::For(agent) => state.fall_behind(agent),
         }
-        more.iter().for_each(|agent| state.fall_behind(agent));
+        for agent in &more {
+            state.fall_behind(agent);
+        }
         self.slots.wake_if_someone_is_next(&state);
     }
 }

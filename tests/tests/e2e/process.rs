@@ -151,7 +151,8 @@ async fn callers_who_wait_leave_room_for_health_and_for_others() {
     let holds = async |calls| {
         eventually("the agent holds the calls", async || (held.lock().unwrap().len() == calls).then_some(())).await;
     };
-    let gateway = builder(&agent).open_files(FEW_FILES).start().await;
+    let agents = agent.section_with("max_concurrent = 64");
+    let gateway = Gateway::builder().config(&hook("")).config(&agents).open_files(FEW_FILES).start().await;
 
     let waiting: FuturesUnordered<_> = (0..60)
         .map(|_| {
