@@ -187,8 +187,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_upcoming_is_found_in_steps_along_an_index() {
         let directory = tempfile::tempdir().expect("a directory");
-        let store =
-            SqliteStore::open(OpenOptions::new(directory.path().join("rejoinder.db"))).await.expect("it opens");
+        let store = SqliteStore::open(OpenOptions::new(directory.path().join("rejoinder.db"))).await.expect("it opens");
         let explain = AssertSqlSafe(format!("explain query plan {UPCOMING}"));
 
         let plan = sqlx::query(explain).bind("").bind(0).fetch_all(&store.readers).await.expect("it is explained");
