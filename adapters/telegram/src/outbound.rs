@@ -268,7 +268,7 @@ fn entities(entities: Vec<MessageEntity>) -> Option<Vec<MessageEntity>> {
     (!entities.is_empty()).then_some(entities)
 }
 
-/// The reply link of a message. A private chat needs none, except for a late answer.
+/// The reply link of a message. A private chat needs none, except for an answer that comes late.
 fn reply(address: &Address, message: Option<&str>, delivery: &Delivery) -> Option<ReplyParameters> {
     let is_linked = !address.is_private || delivery.is_overtaken() || matches!(delivery.via(), Some(Via::LateAnswer));
     let id = address::message_id(message.filter(|_| is_linked)?).ok()?;

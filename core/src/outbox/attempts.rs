@@ -128,8 +128,7 @@ impl Attempts {
             let (content, reply_to) = (content.clone(), reply_to.clone());
             delivery.action = Action::Edit { message: message.to_owned(), content, reply_to };
         }
-        let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
-        let is_labelled = turn.obligation.has_lost_message() && policy.on_unknown != OnUnknown::Resend;
+        let is_labelled = turn.obligation.has_lost_message() && self.on_unknown(turn) != OnUnknown::Resend;
         if is_labelled && delivery.signal == SignalKind::Reply {
             delivery.label = Some(Label::Replaces);
         }
@@ -139,13 +138,20 @@ impl Attempts {
     /// once.
     pub(crate) async fn is_overtaken_edit(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
         let is_stuck_edit = delivery.parked && matches!(delivery.action, Action::Edit { .. });
-        Ok(is_stuck_edit && self.store.is_overtaken(delivery.id).await?)
+        if !is_stuck_edit || !self.store.is_overtaken(delivery.id).await? {
+            return Ok(false);
+        }
+        Ok(self.on_unknown(&self.ledger.turn(delivery.turn).await?) != OnUnknown::Hold)
+    }
+
+    fn on_unknown(&self, turn: &TurnRecord) -> OnUnknown {
+        self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat).on_unknown
     }
 
     /// Turns an edit into a new message, with a label: the edit may have been applied although the platform reported an
     /// error. Not where the operator wants no copies.
     fn send_instead_of_edit(&self, delivery: &mut DeliveryRecord, turn: &TurnRecord) {
-        let on_unknown = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat).on_unknown;
+        let on_unknown = self.on_unknown(turn);
         if on_unknown != OnUnknown::Hold
             && let Some(action) = as_send(&delivery.action)
         {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{
-    Action, AgentTurn, Attachment, Capabilities, ChannelId, ConversationRef, Delivery, OnUnknown, Policy, Receipts,
-    Reply, Resend, Scope, Support,
+    Action, AgentTurn, Attachment, Capabilities, ChannelId, ConversationRef, Delivery, OnUnknown, Policies, Policy,
+    Receipts, Reply, Resend, Scope, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel, capabilities},
     store::{DeliveryState, TurnStatus},
 };
@@ -581,6 +581,26 @@ async fn an_edit_that_gets_nowhere_lets_the_conversation_go_on() {
     gateway.receives(said(&chat("ada"), "two")).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["two", "(again) one"]);
+    gateway.at_rest().await;
+}
+
+/// Where the operator wants no copies, an edit that gets nowhere stays an edit.
+#[tokio::test]
+async fn an_edit_is_not_sent_as_a_message_where_no_copy_is_wanted() {
+    let mut setup = slow_on_one();
+    setup.policies = Policies::new(Policy { on_unknown: OnUnknown::Hold, ..policy() });
+    let gateway = setup.start().await;
+    gateway.platform.choose_faults(|delivery| is_edit(delivery).then_some(Fault::NotSent));
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.advance(secs(60)).await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+    gateway.advance(secs(900)).await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL, "two"]);
+
+    gateway.platform.clear_faults();
+    gateway.advance(secs(900)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
     gateway.at_rest().await;
 }
 

@@ -108,10 +108,12 @@ impl Ephemerals {
         Some(result)
     }
 
-    /// Whether sending to the conversation of a turn is blocked now.
+    /// Whether sending to the conversation of a turn is blocked now, or signals wait for the account's rate.
     pub(super) async fn is_blocked(&self, turn: &TurnRecord) -> bool {
         match self.address(turn).await {
-            Some(address) => self.caller.blocked_until(&address).is_some(),
+            Some(address) => {
+                self.caller.blocked_until(&address).is_some() || !self.caller.gate.line(&address.channel).is_empty()
+            }
             None => true,
         }
     }

@@ -56,10 +56,11 @@ impl Tidier {
             // The answer follows its deferral.
             return;
         }
-        let deliveries = match self.ephemerals.store.deliveries(turn.id).await {
-            Ok(deliveries) if is_answered => deliveries,
-            Ok(_) => Vec::new(),
-            Err(_) => return,
+        let deliveries = if is_answered {
+            let Ok(deliveries) = self.ephemerals.store.deliveries(turn.id).await else { return };
+            deliveries
+        } else {
+            Vec::new()
         };
         let is_beside = !is_answered || deliveries.iter().any(was_sent_instead);
         for message in obligation.unfinished_messages() {
