@@ -38,7 +38,7 @@ async fn main() {
 
     let path = directory.path().join("throughput.db");
     let store = Arc::new(SqliteStore::open(OpenOptions::new(&path)).await.expect("the store opens"));
-    let (reading, largest_log) = (read(&store, readers), watch_log(path.with_extension("db-wal")));
+    let (mut reading, largest_log) = (read(&store, readers), watch_log(path.with_extension("db-wal")));
     let each = turns / callers;
     let started = Instant::now();
     let tasks: Vec<_> = (0..callers)
@@ -60,7 +60,7 @@ async fn main() {
         latencies.extend(task.await.expect("a caller finishes"));
     }
     let elapsed = started.elapsed();
-    drop(reading);
+    reading.shutdown().await;
     println!("the log had {} KiB at most", largest_log.load(Ordering::Relaxed) >> 10);
     latencies.sort_unstable();
     let at = |share: usize| latencies[(latencies.len() - 1) * share / 1000];
