@@ -6,7 +6,10 @@
 
 use rejoinder_guard::Timestamp;
 
-use crate::model::{ids::DeliveryId, stored_delivery::DeliveryRecord};
+use crate::model::{
+    ids::DeliveryId,
+    stored_delivery::{DeliveryRecord, Label},
+};
 
 /// What a lane remembers from one delivery to the next.
 #[derive(Debug, Default)]
@@ -46,7 +49,7 @@ impl Round {
         let next = candidates[failed.map_or(0, |index| index + 1)..]
             .iter()
             // Each attempt of a labelled one may add a copy.
-            .find(|one| is_due(one) || self.is_hurried || (is_retry && one.label.is_none()));
+            .find(|one| is_due(one) || self.is_hurried || (is_retry && one.label != Some(Label::Resent)));
         if next.is_some() {
             return next;
         }

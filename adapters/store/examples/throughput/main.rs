@@ -54,9 +54,9 @@ async fn main() {
         store = open().await;
         history::measure_reads(&*store).await;
     }
-    let (reading, largest_log) = (read(&store, readers), watch_log(path.with_extension("db-wal")));
+    let (mut reading, largest_log) = (read(&store, readers), watch_log(path.with_extension("db-wal")));
     run(&store, callers, turns).await;
-    drop(reading);
+    reading.shutdown().await;
     println!("the log had {} KiB at most", largest_log.load(Ordering::Relaxed) >> 10);
     if history > 0 {
         // One at a time: what a person waits for.

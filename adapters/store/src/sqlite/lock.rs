@@ -79,6 +79,9 @@ impl Lock {
         if metadata.nlink() > 1 {
             return Err(OpenError::HardLinked { path: resolved, names: metadata.nlink() });
         }
+        if is_mounted(&resolved) {
+            return Err(OpenError::Mounted { path: resolved });
+        }
         let id = FileId::of(&metadata);
         held.insert(id);
         Ok(Self { path: resolved, id, _file: file })
@@ -100,6 +103,21 @@ impl Drop for Lock {
     fn drop(&mut self) {
         held().remove(&self.id);
     }
+}
+
+/// Whether something is mounted at exactly this file, as with `docker run -v ./rejoinder.db:/data/rejoinder.db`.
+#[cfg(target_os = "linux")]
+fn is_mounted(path: &Path) -> bool {
+    use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+
+    // A system that does not know it says no.
+    statx(CWD, path, AtFlags::empty(), StatxFlags::empty())
+        .is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn is_mounted(_path: &Path) -> bool {
+    false
 }
 
 /// Whether a process has the database open for writing. It creates and changes no file.

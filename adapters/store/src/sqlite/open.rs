@@ -91,6 +91,11 @@ pub enum OpenError {
          the others"
     )]
     HardLinked { path: PathBuf, names: u64 },
+    #[error(
+        "the database {path} is mounted as a single file, so that its log would stay outside of the mount and be lost: \
+         mount its directory"
+    )]
+    Mounted { path: PathBuf },
     /// Only when opened for reading.
     #[error("there is no database at {path} yet: the gateway creates it when it first runs")]
     Missing { path: PathBuf },

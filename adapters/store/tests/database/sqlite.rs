@@ -116,6 +116,37 @@ async fn a_database_with_two_names_is_refused() {
     opened.expect("it has one name again");
 }
 
+/// Set in the child process of the next test: the mounted file.
+const MOUNTED: &str = "REJOINDER_TEST_MOUNTED";
+
+/// As with `docker run -v ./rejoinder.db:/data/rejoinder.db`: the log would be lost with the container.
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_database_that_is_mounted_as_a_single_file_is_refused() {
+    if let Some(path) = std::env::var_os(MOUNTED) {
+        let opened = SqliteStore::open(OpenOptions::new(path)).await;
+        assert!(matches!(opened, Err(OpenError::Mounted { .. })), "{opened:?}");
+        return;
+    }
+    let may_mount = Command::new("unshare").args(["-Urm", "true"]).status().is_ok_and(|status| status.success());
+    if !may_mount {
+        return eprintln!("skipped: this system lets nobody mount in a namespace of their own");
+    }
+    let database = Database::new().await;
+    database.store.close().await;
+    let mounted = database.path.with_extension("mounted");
+    std::fs::write(&mounted, "").expect("it is written");
+    let child = Command::new("unshare")
+        .args(["-Urm", "sh", "-c", "mount --bind \"$1\" \"$REJOINDER_TEST_MOUNTED\" && shift && exec \"$@\"", "sh"])
+        .arg(&database.path)
+        .arg(std::env::current_exe().expect("a test knows its file"))
+        .args(["--exact", "sqlite::a_database_that_is_mounted_as_a_single_file_is_refused", "--nocapture"])
+        .env(MOUNTED, &mounted)
+        .output()
+        .expect("the shell starts");
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
+}
+
 #[tokio::test]
 async fn whoever_looks_sees_whether_it_is_held_and_leaves_nothing_behind() {
     let database = Database::new().await;
