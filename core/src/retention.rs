@@ -48,12 +48,15 @@ impl Retention {
         let shortest = [lifetimes.turns, lifetimes.payloads].into_iter().flatten().min().unwrap_or(Duration::MAX);
         let (least, most) = (shortest.min(INTERVAL.0), shortest.min(INTERVAL.1));
         loop {
-            let next = self.remove_expired().await.unwrap_or_else(|error| {
-                warn!(%error, "cannot remove rows that are past their time, trying again later");
-                None
-            });
-            // Rows that are stored meanwhile are not past their time before the longest pause is over.
-            let pause = next.map_or(most, |next| next.since(self.clock.now())).clamp(least, most);
+            let pause = match self.remove_expired().await {
+                Ok(Some(next)) => next.since(self.clock.now()).clamp(least, most),
+                // Rows that are stored meanwhile are not past their time before the longest pause is over.
+                Ok(None) => most,
+                Err(error) => {
+                    warn!(%error, "cannot remove rows that are past their time, trying again later");
+                    least
+                }
+            };
             if !self.lifecycle.pause_unless_stopping(pause).await {
                 return;
             }

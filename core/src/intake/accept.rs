@@ -136,7 +136,9 @@ impl Acceptor {
         let new = NewEvent { id: EventId::new(note.received_at), event: Arc::new(note), turn: None };
         let accepted = AssertUnwindSafe(self.store.accept(vec![new], None)).catch_unwind().await;
         let stored = accepted.unwrap_or_else(|_| Err(StoreError::Failed("storing a note panicked".to_owned())))?;
-        stored.iter().for_each(|stored| count(&channel, stored));
+        for stored in &stored {
+            count(&channel, stored);
+        }
         Ok(())
     }
 

@@ -119,6 +119,12 @@ impl Settings {
     }
 }
 
+impl Lifetimes {
+    /// How long the key of an event is kept at least: longer than any platform sends an event again, and longer than any
+    /// channel reads back.
+    pub const KEYS: Duration = Duration::from_hours(31 * 24);
+}
+
 /// The guard's policies by channel and kind of chat: the channel's own, else its platform's, else the default.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {

@@ -84,6 +84,23 @@ async fn what_is_owed_and_what_is_a_dead_letter_stay() {
     gateway.at_rest().await;
 }
 
+/// A store that could not write is tried again within an hour.
+#[tokio::test]
+async fn what_could_not_be_removed_is_removed_soon_after() {
+    let gateway = forgetful().start().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(DAY * 9).await;
+    gateway.life.set_store_down(true);
+    gateway.advance(DAY + secs(6 * 3600)).await;
+    assert!(is_there(&gateway, turn).await);
+
+    gateway.life.set_store_down(false);
+    gateway.advance(secs(2 * 3600)).await;
+
+    assert!(!is_there(&gateway, turn).await);
+    gateway.at_rest().await;
+}
+
 /// A gateway without work reads its store once a day.
 #[tokio::test]
 async fn nothing_to_remove_costs_next_to_nothing() {

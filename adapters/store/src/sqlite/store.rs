@@ -240,7 +240,9 @@ impl Housekeeping for SqliteStore {
     async fn remove(&self, removal: Removal) -> Result<(), StoreError> {
         match self.write(WriteRequest::Remove(removal)).await? {
             WriteResult::Removed(sessions) => {
-                sessions.into_iter().for_each(|session| self.transcripts.forget(session));
+                for session in sessions {
+                    self.transcripts.forget(session);
+                }
                 Ok(())
             }
             other => unreachable!("`Remove` ended with {other:?}"),

@@ -306,9 +306,9 @@ pub async fn conversations_of_a_chat_that_moved_go_too(subject: &mut impl Subjec
         let kind = EventKind::Moved { chat: new.chat.to_string() };
         let moved = InboundEvent { kind, raw: String::new(), ..said(&old, &key("moved")) };
         accept_one(&*store, NewEvent { turn: None, ..new_turn(moved) }).await;
-        let order = if is_older_first { [older.id, newer.id] } else { [newer.id, older.id] };
+        let turns = if is_older_first { [older.id, newer.id] } else { [newer.id, older.id] };
 
-        for turn in order {
+        for turn in turns {
             store.remove(Removal::Turns(vec![turn])).await.expect("rows are removed");
         }
 

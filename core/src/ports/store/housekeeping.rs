@@ -10,12 +10,6 @@ use crate::model::{
     settings::Lifetimes,
 };
 
-impl Lifetimes {
-    /// How long the key of an event is kept at least: longer than any platform sends an event again, and longer than any
-    /// channel reads back.
-    pub const KEYS: Duration = Duration::from_hours(31 * 24);
-}
-
 /// The times before which rows are past theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cutoffs {
