@@ -18,7 +18,6 @@ mod table;
 mod words;
 
 use std::{
-    collections::BTreeMap,
     fs,
     hash::{BuildHasher as _, RandomState},
     path::{Path, PathBuf},
@@ -39,7 +38,7 @@ use crate::{
     crowd::Crowd,
     evidence::{Evidence, collect},
     process::Process,
-    table::Summary,
+    table::{Faults, Summary},
 };
 
 /// How long the gateway may take to settle everything once all failures are lifted.
@@ -119,14 +118,14 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
     let end = begun + length;
     let crowd = Crowd::new(channels.clone(), seed, end);
     let mut writing = crowd.start(begun + length / 4);
-    let faults = Arc::new(Mutex::new(BTreeMap::<String, u32>::new()));
+    let faults = Arc::new(Mutex::new(Faults::new()));
     let mut troubles = JoinSet::new();
     for (number, channel) in channels.iter().enumerate() {
         let (faults, platform) = (Arc::clone(&faults), channel.platform().name());
         let random = StdRng::seed_from_u64(seed ^ (number as u64 + 1) << 48);
         troubles.spawn(crowd::trouble(Arc::clone(channel), random, end, move |what| {
             let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
-            *faults.entry(format!("{platform}: {what}")).or_default() += 1;
+            *faults.entry(platform).or_default().entry(what).or_default() += 1;
         }));
     }
     let progress = tokio::spawn(report_progress(Arc::clone(&crowd), Arc::clone(&agent), begun, end));

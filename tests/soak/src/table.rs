@@ -1,13 +1,16 @@
 //! The result of a run as Markdown.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::Serialize;
 
 use crate::{
-    judge::{Figures, Verdict, Wrong},
+    judge::{Figures, Verdict, Wait, Wrong},
     process::{Sample, Treatment},
 };
+
+/// How often each platform failed, by kind of failure.
+pub(crate) type Faults = BTreeMap<&'static str, BTreeMap<&'static str, u32>>;
 
 /// A run and its result.
 #[derive(Debug, Serialize)]
@@ -23,8 +26,8 @@ pub(crate) struct Summary {
     pub(crate) settled_after: Option<f64>,
     /// Messages that no platform had accepted at the end.
     pub(crate) not_accepted: usize,
-    /// Failures of platforms, by kind.
-    pub(crate) faults: std::collections::BTreeMap<String, u32>,
+    /// Failures of each platform, by kind.
+    pub(crate) faults: Faults,
     pub(crate) treatment: Treatment,
     pub(crate) verdict: Verdict,
 }
@@ -59,7 +62,7 @@ impl Summary {
             dead_letters: sum.dead_letters + it.dead_letters,
             labelled: sum.labelled + it.labelled,
             leftovers: sum.leftovers + it.leftovers,
-            wait: sum.wait,
+            wait: Wait { median: 0, longest: sum.wait.longest.max(it.wait.longest) },
         })
     }
 
@@ -76,7 +79,7 @@ impl Summary {
             "{}, {:.0} minutes, seed {}, {} cores, {:.0} GiB of memory.\n",
             self.date, self.minutes, self.seed, self.cores, self.machine_memory_gib
         )?;
-        writeln!(out, "| Result | |\n| --- | ---: |\n| turns | {} |", total.said)?;
+        writeln!(out, "| Result | |\n| --- | ---: |\n| messages, and turns for them | {} |", total.said)?;
         for (name, count) in self.failures() {
             writeln!(out, "| **{name}** | **{count}** |")?;
         }
@@ -89,18 +92,19 @@ impl Summary {
             out,
             "| Signals | answers | reactions | ladder, commands | deferrals | cancelled by /stop | labelled | median wait | longest wait |"
         )?;
-        writeln!(out, "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")?;
-        for (platform, it) in &self.verdict.platforms {
+        writeln!(out, "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")?;
+        for (platform, it) in self.verdict.platforms.iter().map(|(name, it)| (*name, it)).chain([("all", &total)]) {
             writeln!(
                 out,
-                "| {platform} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {platform} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                it.said,
                 it.answers,
                 it.reactions,
                 it.texts,
                 it.deferrals,
                 it.cancelled,
                 it.labelled,
-                seconds(it.wait.median),
+                if platform == "all" { String::new() } else { seconds(it.wait.median) },
                 seconds(it.wait.longest)
             )?;
         }
@@ -119,8 +123,10 @@ impl Summary {
             None => "not possible here: `prlimit` is missing".to_owned(),
         };
         writeln!(out, "| full disk, for 5 s | {disk} |")?;
-        for (fault, times) in &self.faults {
-            writeln!(out, "| {fault} | {times} |")?;
+        writeln!(out, "\n| Failures of | |\n| --- | --- |")?;
+        for (platform, faults) in &self.faults {
+            let faults: Vec<_> = faults.iter().map(|(what, times)| format!("{what}: {times}")).collect();
+            writeln!(out, "| {platform} | {} |", faults.join(", "))?;
         }
         Ok(())
     }
