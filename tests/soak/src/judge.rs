@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::{
     channel::{Platform, Seen},
+    crowd::Said,
     evidence::{self, ChatKey, Evidence, Turn},
     words,
 };
@@ -154,6 +155,7 @@ impl<'a> View<'a> {
                             *(if is_labelled { &mut count.labelled } else { &mut count.plain }) += 1;
                         } else if parts.iter().any(|part| !is_home(part.token)) {
                             view.astray.push((chat, text));
+                            continue;
                         }
                         let is_begun = !parts.is_empty() && parts.iter().all(|part| !part.is_whole);
                         if is_begun {
@@ -206,113 +208,141 @@ fn final_text(turn: &Turn) -> Option<&str> {
 
 /// Judges a run.
 pub(crate) fn judge(evidence: &Evidence) -> Verdict {
-    let view = View::of(evidence);
-    let turns = turns_of(evidence);
     let keys: Vec<ChatKey> = evidence.said.iter().map(|said| (said.platform, said.chat.clone())).collect();
-    let stopped: BTreeSet<&ChatKey> =
+    let view = View::of(evidence);
+    let stopped =
         evidence.said.iter().zip(&keys).filter(|(said, _)| said.text == "/stop").map(|(_, key)| key).collect();
-    let mut verdict = Verdict::default();
-    let mut waits: BTreeMap<&'static str, Vec<i64>> = BTreeMap::new();
-    // How often the gateway tried to show each text in each chat, and how many of them are not yet found.
-    let mut tried: BTreeMap<(&ChatKey, &str), usize> = BTreeMap::new();
-    let mut left: BTreeMap<(&ChatKey, &str), usize> =
-        view.texts.iter().map(|(text, count)| (*text, count.plain + count.labelled)).collect();
+    let left = view.texts.iter().map(|(text, count)| (*text, count.plain + count.labelled)).collect();
+    let mut case =
+        Case { view, stopped, left, tried: BTreeMap::new(), waits: BTreeMap::new(), verdict: Verdict::default() };
+    for ((said, key), turn) in evidence.said.iter().zip(&keys).zip(turns_of(evidence)) {
+        case.judge_message(said, key, turn);
+    }
+    case.judge_texts(evidence);
+    case.into_verdict()
+}
 
-    for ((said, key), turn) in evidence.said.iter().zip(&keys).zip(&turns) {
-        let figures = verdict.platforms.entry(said.platform.name()).or_default();
-        figures.said += 1;
+/// A verdict that is being formed.
+struct Case<'a> {
+    view: View<'a>,
+    /// The chats where a person said `/stop`.
+    stopped: BTreeSet<&'a ChatKey>,
+    /// How often each chat shows a text without a token, without those that were attributed to a message.
+    left: BTreeMap<(&'a ChatKey, &'a str), usize>,
+    /// How often the gateway tried to show a text in a chat.
+    tried: BTreeMap<(&'a ChatKey, &'a str), usize>,
+    waits: BTreeMap<&'static str, Vec<i64>>,
+    verdict: Verdict,
+}
+
+impl<'a> Case<'a> {
+    fn judge_message(&mut self, said: &Said, key: &'a ChatKey, turn: Option<&'a Turn>) {
+        let text = turn.and_then(|turn| self.judge_turn(said, key, turn));
         let nothing = Shown::default();
-        let shown = words::token_in(&said.text).and_then(|token| view.by_token.get(token)).unwrap_or(&nothing);
-        let mut text = None;
-        if let Some(turn) = turn {
-            for sent in turn.deliveries.iter().filter(|sent| sent.was_tried && words::token_in(&sent.text).is_none()) {
-                *tried.entry((key, sent.text.trim())).or_default() += 1;
-            }
-            figures.deferrals +=
-                turn.deliveries.iter().filter(|sent| sent.signal == "deferral" && sent.delivered_at.is_some()).count();
-            figures.dead_letters += usize::from(turn.state == "undeliverable");
-            let first = turn.deliveries.iter().filter_map(|sent| sent.delivered_at).min();
-            waits.entry(said.platform.name()).or_default().extend(first.map(|at| at - turn.accepted_at));
-            text = final_text(turn).filter(|text| {
-                left.get_mut(&(key, *text)).filter(|left| **left > 0).is_some_and(|left| {
-                    *left -= 1;
-                    true
-                })
-            });
-        }
-
-        let mut problem = |wrong, detail: String| {
-            verdict.problems.push(Problem {
-                wrong,
-                about: said.text.clone(),
-                chat: format!("{} {}", said.platform.name(), said.chat),
-                turn: turn.map(|turn| turn.id.clone()),
-                detail,
-            });
-        };
+        let shown = words::token_in(&said.text).and_then(|token| self.view.by_token.get(token)).unwrap_or(&nothing);
         // An answer whose rest could not be sent ends with a text that says so.
         let (is_answered, is_plain) = (shown.is_complete(), shown.parts.iter().all(|(.., labelled)| !labelled));
+
+        let figures = self.verdict.platforms.entry(said.platform.name()).or_default();
+        figures.said += 1;
+        let mut wrongs = Vec::new();
         match (is_answered, shown.reactions > 0, text) {
             (true, ..) => figures.answers += 1,
             (_, true, _) => figures.reactions += 1,
             (.., Some(_)) => figures.texts += 1,
             _ => match turn {
-                Some(turn) if turn.status == "cancelled" && stopped.contains(key) => figures.cancelled += 1,
-                None => problem(Wrong::Lost, "there is no turn for it".to_owned()),
+                Some(turn) if turn.status == "cancelled" && self.stopped.contains(key) => figures.cancelled += 1,
+                None => wrongs.push((Wrong::Lost, "there is no turn for it".to_owned())),
                 Some(turn) if evidence::is_open(&turn.state) => {
-                    problem(Wrong::Overdue, format!("it is {}", turn.state))
+                    wrongs.push((Wrong::Overdue, format!("it is {}", turn.state)));
                 }
-                Some(turn) if turn.state == "undeliverable" => problem(Wrong::Lost, "it is a dead letter".to_owned()),
-                Some(turn) => problem(Wrong::Silent, format!("it is {} and {}", turn.state, turn.status)),
+                Some(turn) if turn.state == "undeliverable" => {
+                    wrongs.push((Wrong::Lost, "it is a dead letter".to_owned()));
+                }
+                Some(turn) => wrongs.push((Wrong::Silent, format!("it is {} and {}", turn.state, turn.status))),
             },
         }
-        let plain = shown.plain();
-        if plain > 1 {
-            problem(Wrong::Doubled, format!("a part of the answer is shown {plain} times without a label"));
-        } else if is_answered && is_plain && text.is_some() {
-            problem(Wrong::Doubled, format!("the answer is shown, and `{}`", text.unwrap_or_default()));
-        } else if is_answered && shown.reactions > 0 {
-            problem(Wrong::Doubled, "the answer is shown, and a reaction".to_owned());
-        } else if is_answered && is_plain && shown.unfinished > 0 {
-            problem(Wrong::Doubled, "the answer is shown, and an unfinished one".to_owned());
-        } else if shown.unfinished > 0 {
-            figures.leftovers += shown.unfinished;
-            verdict.leftovers.push(format!("an unfinished answer beside the signal: {}", said.text));
+        let mut doubled = |detail| wrongs.push((Wrong::Doubled, detail));
+        match (shown.plain(), text) {
+            (plain @ 2.., _) => doubled(format!("a part of the answer is shown {plain} times without a label")),
+            (_, Some(text)) if is_answered && is_plain => doubled(format!("the answer is shown, and `{text}`")),
+            _ if is_answered && shown.reactions > 0 => doubled("the answer is shown, and a reaction".to_owned()),
+            _ if is_answered && is_plain && shown.unfinished > 0 => {
+                doubled("the answer is shown, and an unfinished one".to_owned());
+            }
+            _ if shown.unfinished > 0 => {
+                figures.leftovers += shown.unfinished;
+                self.verdict.leftovers.push(format!("an unfinished answer: {}", said.text));
+            }
+            _ => {}
+        }
+        self.verdict.problems.extend(wrongs.into_iter().map(|(wrong, detail)| Problem {
+            wrong,
+            about: said.text.clone(),
+            chat: name(key),
+            turn: turn.map(|turn| turn.id.clone()),
+            detail,
+        }));
+    }
+
+    /// Notes what was sent for a turn. Returns its final text without a token, if the chat shows one more of it.
+    fn judge_turn(&mut self, said: &Said, key: &'a ChatKey, turn: &'a Turn) -> Option<&'a str> {
+        for sent in turn.deliveries.iter().filter(|sent| sent.was_tried && words::token_in(&sent.text).is_none()) {
+            *self.tried.entry((key, sent.text.trim())).or_default() += 1;
+        }
+        let figures = self.verdict.platforms.entry(said.platform.name()).or_default();
+        let delivered = turn.deliveries.iter().filter(|sent| sent.delivered_at.is_some());
+        figures.deferrals += delivered.filter(|sent| sent.signal == "deferral").count();
+        figures.dead_letters += usize::from(turn.state == "undeliverable");
+        let first = turn.deliveries.iter().filter_map(|sent| sent.delivered_at).min();
+        self.waits.entry(said.platform.name()).or_default().extend(first.map(|at| at - turn.accepted_at));
+
+        let text = final_text(turn)?;
+        let left = self.left.get_mut(&(key, text)).filter(|left| **left > 0)?;
+        *left -= 1;
+        Some(text)
+    }
+
+    /// Judges the messages that were not attributed to one message.
+    fn judge_texts(&mut self, evidence: &Evidence) {
+        for ((key, text), count) in &self.view.texts {
+            let tried = self.tried.get(&(*key, *text)).copied().unwrap_or(0);
+            let more = count.plain.saturating_sub(tried);
+            let detail = format!("shown {} times without a label, and sent for {tried} turns", count.plain);
+            if is_final(evidence, text) {
+                let doubled =
+                    Problem { wrong: Wrong::Doubled, about: (*text).to_owned(), chat: name(key), turn: None, detail };
+                self.verdict.problems.extend(std::iter::repeat_n(doubled, more));
+            } else if more > 0 {
+                self.verdict.platforms.entry(key.0.name()).or_default().leftovers += more;
+                self.verdict.leftovers.push(format!("{detail}: {text} ({})", name(key)));
+            }
+        }
+        for (key, text) in &self.view.astray {
+            let detail = "it answers a message of another chat".to_owned();
+            let (about, chat) = ((*text).to_owned(), name(key));
+            self.verdict.problems.push(Problem { wrong: Wrong::Doubled, about, chat, turn: None, detail });
         }
     }
 
-    for ((key, text), count) in &view.texts {
-        let tried = tried.get(&(*key, *text)).copied().unwrap_or(0);
-        if count.plain <= tried {
-            continue;
+    fn into_verdict(self) -> Verdict {
+        let mut verdict = self.verdict;
+        for (platform, count) in self.view.labelled {
+            verdict.platforms.entry(platform.name()).or_default().labelled = count;
         }
-        let (about, chat) = ((*text).to_owned(), format!("{} {}", key.0.name(), key.1));
-        let detail = format!("shown {} times without a label, and sent for {tried} turns", count.plain);
-        if is_final(evidence, text) {
-            let doubled = Problem { wrong: Wrong::Doubled, about, chat, turn: None, detail };
-            verdict.problems.extend(std::iter::repeat_n(doubled, count.plain - tried));
-        } else {
-            verdict.platforms.entry(key.0.name()).or_default().leftovers += count.plain - tried;
-            verdict.leftovers.push(format!("{detail}: {about} ({chat})"));
+        for (platform, mut waits) in self.waits {
+            waits.sort_unstable();
+            let [median, longest] =
+                [waits.get(waits.len() / 2), waits.last()].map(|wait| wait.copied().unwrap_or_default());
+            verdict.platforms.entry(platform).or_default().wait = Wait { median, longest };
         }
+        verdict
     }
-    for (key, text) in &view.astray {
-        let (about, chat) = ((*text).to_owned(), format!("{} {}", key.0.name(), key.1));
-        let detail = "it answers a message of another chat".to_owned();
-        verdict.problems.push(Problem { wrong: Wrong::Doubled, about, chat, turn: None, detail });
-    }
-    for (platform, count) in view.labelled {
-        verdict.platforms.entry(platform.name()).or_default().labelled = count;
-    }
-    for (platform, mut waits) in waits {
-        waits.sort_unstable();
-        let figures = verdict.platforms.entry(platform).or_default();
-        figures.wait = Wait {
-            median: waits.get(waits.len() / 2).copied().unwrap_or_default(),
-            longest: waits.last().copied().unwrap_or_default(),
-        };
-    }
-    verdict
+}
+
+/// The name of a chat, for people.
+fn name((platform, chat): &ChatKey) -> String {
+    format!("{} {chat}", platform.name())
 }
 
 /// Whether the gateway uses a text for a final signal anywhere.
@@ -323,7 +353,7 @@ fn is_final(evidence: &Evidence, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{crowd::Said, evidence::Sent};
+    use crate::evidence::Sent;
 
     const FAILED: &str = "Sorry, I could not finish that.";
 
@@ -476,7 +506,7 @@ mod tests {
         let evidence =
             Evidence { said: vec![said("answer tg000001")], turns: vec![answered("answer tg000001")], chats };
 
-        assert_eq!(wrong(&judge(&evidence)), [Wrong::Doubled]);
+        assert_eq!(wrong(&judge(&evidence)), [Wrong::Silent, Wrong::Doubled]);
     }
 
     #[test]
