@@ -62,8 +62,8 @@ fn commit(workspace: &Workspace) -> Result<String> {
     };
     let commit = git(&["rev-parse", "--short=10", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--", ".", &format!(":!{DOCUMENT}")])?;
-    let changed = if changes.trim().is_empty() { "" } else { ", with uncommitted changes" };
-    Ok(format!("{}{changed}", commit.trim()))
+    let note = if changes.trim().is_empty() { "" } else { ", with uncommitted changes" };
+    Ok(format!("{}{note}", commit.trim()))
 }
 
 #[cfg(test)]

@@ -47,14 +47,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 impl Arguments {
     /// The arguments that make a difference, as they are typed.
     pub(crate) fn typed(&self) -> String {
-        let mut typed = format!("--minutes {}", self.minutes);
-        if let Some(channels) = &self.channels {
-            typed.push_str(&format!(" --channels {channels}"));
-        }
-        if self.kill_every != 20 {
-            typed.push_str(&format!(" --kill-every {}", self.kill_every));
-        }
-        typed
+        let seed = self.seed.map(|seed| format!("--seed {seed}"));
+        let channels = self.channels.as_ref().map(|channels| format!("--channels {channels}"));
+        let kills = (self.kill_every != 20).then(|| format!("--kill-every {}", self.kill_every));
+        let typed = [Some(format!("--minutes {}", self.minutes)), seed, channels, kills];
+        typed.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
     /// Builds what the soak needs, and returns the command that runs it.
@@ -80,7 +77,7 @@ impl Arguments {
         add("--kill-every", Some(self.kill_every.to_string().into()));
         add("--seed", self.seed.map(|seed| seed.to_string().into()));
         add("--channels", self.channels.as_ref().map(Into::into));
-        add("--json", self.json.as_ref().map(Into::into));
+        add("--json", self.json.as_ref().map(std::path::absolute).transpose()?.map(Into::into));
         add("--keep", Some(workspace.target().join("soak").into()));
         Ok(soak)
     }

@@ -113,7 +113,7 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
     }
 
     let life = (arguments.kill_every > 0).then(|| Duration::from_secs(arguments.kill_every));
-    let mut process = Process::start(builder.prepare(), seed, life);
+    let mut process = Process::start(builder.prepare(), seed, life).await;
     let begun = Instant::now();
     let end = begun + length;
     let crowd = Crowd::new(channels.clone(), seed, end);

@@ -62,8 +62,9 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(mut gateway: Gateway, seed: u64, life: Option<Duration>) -> Self {
-        gateway.spawn(&[]);
+    /// Starts it and waits until it is ready, while everything around it still works.
+    pub(crate) async fn start(mut gateway: Gateway, seed: u64, life: Option<Duration>) -> Self {
+        gateway.restart().await;
         let now = Instant::now();
         let treatment = Treatment { full_disk: can_fill_disk().then_some(false), ..Treatment::default() };
         Self { gateway, treatment, random: StdRng::seed_from_u64(seed), life, begun: now, born: now }
