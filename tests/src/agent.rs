@@ -195,6 +195,14 @@ impl ScriptedAgent {
         eventually(&about, async || (self.calls().len() >= times).then_some(())).await;
     }
 
+    /// Forgets the calls so far: the next one has the number 0.
+    ///
+    /// # Panics
+    /// If a call has panicked.
+    pub fn forget_calls(&self) {
+        self.shared.calls.lock().expect("no call has panicked").clear();
+    }
+
     /// The calls so far.
     ///
     /// # Panics

@@ -353,6 +353,22 @@ impl Gateway {
         status
     }
 
+    /// The id of the process, if it was started and has not been stopped.
+    #[must_use]
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+
+    /// How the process has ended by itself, once, if it has.
+    ///
+    /// # Panics
+    /// If the process cannot be waited for.
+    pub fn has_ended(&mut self) -> Option<std::process::ExitStatus> {
+        let status = self.process.as_mut()?.try_wait().expect("the process is waited for")?;
+        self.process = None;
+        Some(status)
+    }
+
     /// Waits until the process has ended by itself (a crash point), and returns how.
     ///
     /// # Panics

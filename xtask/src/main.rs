@@ -1,7 +1,9 @@
-//! The developer's commands: `cargo xtask test`, `cargo xtask check-layers`, `cargo xtask deny`, `cargo xtask bench`.
+//! The developer's commands: `cargo xtask test`, `cargo xtask check-layers`, `cargo xtask deny`, `cargo xtask bench`,
+//! `cargo xtask soak`, `cargo xtask report`.
 //!
 //! A test run compiles this package first, so it has few dependencies and none on the rest of the workspace. It writes
-//! only to the target directory, except that it installs the Debian packages that the tests need, and says so.
+//! only to the target directory, except that it installs the Debian packages that the tests need, and says so, and that
+//! `report` writes `docs/reliability.md`.
 //!
 //! To add a command, write a module with a `run` function and add a variant of [`Command`]. To add a server or tool that
 //! the tests need, see [`counterparts`].
@@ -12,6 +14,8 @@ mod deny;
 mod homeserver;
 mod layers;
 mod process;
+mod report;
+mod soak;
 mod tally;
 mod test;
 mod workspace;
@@ -36,6 +40,8 @@ enum Command {
     CheckLayers(layers::Arguments),
     Deny(deny::Arguments),
     Bench(bench::Arguments),
+    Soak(soak::Arguments),
+    Report(report::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +51,8 @@ fn main() -> ExitCode {
         Command::CheckLayers(arguments) => layers::run(&workspace, arguments),
         Command::Deny(arguments) => deny::run(&workspace, arguments),
         Command::Bench(arguments) => bench::run(&workspace, arguments),
+        Command::Soak(arguments) => soak::run(&workspace, arguments),
+        Command::Report(arguments) => report::run(&workspace, arguments),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -56,11 +56,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     };
     let packages: &[&str] = if arguments.judges { &JUDGES } else { &TESTED };
 
-    // The tests start binaries that they do not depend on. One call builds everything, because Cargo unifies the
-    // features of all packages that it builds together.
-    println!("building the binaries and the tests");
-    let mut build = workspace.cargo();
-    process::show(build.arg("build").args(packages).args(["--lib", "--bins", "--tests"]))?;
+    build_packages(workspace, packages)?;
 
     let started = Instant::now();
     environment.insert("REJOINDER_BIN", workspace.binary("debug", "rejoinder").into());
@@ -86,6 +82,22 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         bail!("no test ran: no test name contains {}", arguments.filters.join(" or "));
     }
     Ok(())
+}
+
+/// Builds what a test run builds, the binaries included.
+///
+/// # Errors
+///
+/// When something does not compile.
+pub(crate) fn build(workspace: &Workspace) -> Result<()> {
+    build_packages(workspace, &TESTED)
+}
+
+fn build_packages(workspace: &Workspace, packages: &[&str]) -> Result<()> {
+    // The tests start binaries that they do not depend on. One call builds everything, because Cargo unifies the
+    // features of all packages that it builds together.
+    println!("building the binaries and the tests");
+    process::show(workspace.cargo().arg("build").args(packages).args(["--lib", "--bins", "--tests"]))
 }
 
 /// Runs cargo-nextest, which reports on standard error.

@@ -1,0 +1,271 @@
+//! Runs the real binary under trouble, and judges from outside what people saw.
+//!
+//! People write on several platforms at once to agents that answer, stall, fail, defer and stay silent. The platforms
+//! respond with 429 and 5xx, hang, and lose responses. The process is killed again and again; once there is a flood, and
+//! once the disk is full. At the end all failures are lifted, and when nothing is owed any more, every message is judged:
+//! see [`judge`].
+//!
+//! Run by `cargo xtask soak`. The seed decides what is said and what fails; when the process reacts is up to the machine, so
+//! a run with the same seed is similar, not equal.
+
+mod agent;
+mod channel;
+mod crowd;
+mod evidence;
+mod judge;
+mod process;
+mod table;
+mod words;
+
+use std::{
+    fs,
+    hash::{BuildHasher as _, RandomState},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+use rand::{SeedableRng as _, rngs::StdRng};
+use rejoinder_core::{Clock as _, SystemClock};
+use rejoinder_tests::Gateway;
+use tokio::{task::JoinSet, time::sleep};
+
+use crate::{
+    channel::{Channel, Platform},
+    crowd::Crowd,
+    evidence::{Evidence, collect},
+    process::Process,
+    table::{Faults, Summary},
+};
+
+/// How long the gateway may take to settle everything once all failures are lifted.
+const GRACE: Duration = Duration::from_mins(3);
+/// How long nothing must be owed before it is judged: what is sent beside a signal comes after it.
+const REST: Duration = Duration::from_secs(3);
+/// How often the progress is reported.
+const PROGRESS: Duration = Duration::from_secs(5);
+/// How many problems are explained.
+const EXPLAINED: usize = 10;
+
+/// Run the real binary under trouble, and judge from outside what people saw
+#[derive(Parser)]
+#[command(bin_name = "rejoinder-soak")]
+struct Arguments {
+    /// How long people write
+    #[arg(long, default_value_t = 60.0)]
+    minutes: f64,
+    /// Decides what is said and what fails; random if not given
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The platforms that take part
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [
+        Platform::Telegram, Platform::Discord, Platform::Webhook, Platform::Webchat, Platform::Example,
+    ])]
+    channels: Vec<Platform>,
+    /// About how many seconds the process lives before it is killed; 0: it is not killed
+    #[arg(long, default_value_t = 20)]
+    kill_every: u64,
+    /// Write the result to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Folder for the database and the log of a run that fails
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let soaked =
+        tokio::runtime::Runtime::new().map_err(Into::into).and_then(|runtime| runtime.block_on(soak(&arguments)));
+    match soaked {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Performs the run; returns whether its result is good.
+async fn soak(arguments: &Arguments) -> Result<bool> {
+    let seed = arguments.seed.unwrap_or_else(|| RandomState::new().hash_one(()) % 1_000_000);
+    let length = Duration::from_secs_f64(arguments.minutes * 60.0);
+    eprintln!("{:.1} minutes with seed {seed}", arguments.minutes);
+
+    let port = Gateway::free_port();
+    let url = format!("http://127.0.0.1:{port}");
+    let mut channels = Vec::new();
+    for platform in &arguments.channels {
+        channels.push(platform.start(&url).await?);
+    }
+    let prefixes: Vec<_> = arguments.channels.iter().map(|it| (it.prefix(), it.paragraph())).collect();
+    let paragraph = move |token: &str| {
+        prefixes.iter().find(|(prefix, _)| token.starts_with(prefix)).map_or(600, |(_, paragraph)| *paragraph)
+    };
+    let agent = Arc::new(agent::start(paragraph).await);
+    let mut builder = Gateway::builder().port(port).allow_open_turns().config(&agent.section()).config(&settings());
+    for channel in &channels {
+        builder = builder.config(&channel.section());
+    }
+
+    let life = (arguments.kill_every > 0).then(|| Duration::from_secs(arguments.kill_every));
+    let mut process = Process::start(builder.prepare(), seed, life).await;
+    let begun = Instant::now();
+    let end = begun + length;
+    let crowd = Crowd::new(channels.clone(), seed, end);
+    let mut writing = crowd.start(begun + length / 4);
+    let faults = Arc::new(Mutex::new(Faults::new()));
+    let mut troubles = JoinSet::new();
+    for (number, channel) in channels.iter().enumerate() {
+        let (faults, platform) = (Arc::clone(&faults), channel.platform().name());
+        let random = StdRng::seed_from_u64(seed ^ (number as u64 + 1) << 48);
+        troubles.spawn(crowd::trouble(Arc::clone(channel), random, end, move |what| {
+            let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
+            *faults.entry(platform).or_default().entry(what).or_default() += 1;
+        }));
+    }
+    let progress = tokio::spawn(report_progress(Arc::clone(&crowd), Arc::clone(&agent), begun, end));
+    process.treat(begun + length / 2, end).await;
+    while troubles.join_next().await.is_some() {}
+    progress.abort();
+    eprintln!("all failures are lifted; waiting until nothing is owed");
+    for channel in &channels {
+        channel.heal().await;
+    }
+    let settled_after = settle(&mut process, &crowd, &channels, &mut writing).await;
+    process.measure();
+
+    eprintln!("collecting {} messages", crowd.said_count());
+    let evidence: Evidence = collect(&process.gateway, &channels, crowd.said()).await;
+    let verdict = judge::judge(&evidence);
+    let faults = faults.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let summary = Summary {
+        date: today(),
+        minutes: arguments.minutes,
+        seed,
+        cores: std::thread::available_parallelism().map_or(1, Into::into),
+        machine_memory_gib: machine_memory_gib(),
+        flood: crowd::FLOOD,
+        settled_after: settled_after.map(|time| time.as_secs_f64()),
+        not_accepted: crowd.trying_count(),
+        faults,
+        treatment: process.treatment.clone(),
+        verdict,
+    };
+    if let Some(file) = &arguments.json {
+        fs::write(file, serde_json::to_vec_pretty(&summary)?)
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    println!("{}", summary.markdown());
+    for leftover in summary.verdict.leftovers.iter().take(EXPLAINED) {
+        eprintln!("left over: {leftover}");
+    }
+    if !summary.is_good() {
+        explain(&summary, &process.gateway);
+        if let Some(folder) = &arguments.keep {
+            keep(&process.gateway, folder)?;
+        }
+    }
+    Ok(summary.is_good())
+}
+
+/// The configuration besides channels and agents.
+fn settings() -> String {
+    format!(
+        "[guard]\nsoft_deadline = \"{}s\"\nhard_deadline = \"{}s\"\n[guard.templates]\nresent = \"{}\"\n",
+        agent::SOFT_DEADLINE.as_secs(),
+        agent::HARD_DEADLINE.as_secs(),
+        words::LABEL
+    )
+}
+
+async fn report_progress(crowd: Arc<Crowd>, agent: Arc<rejoinder_tests::ScriptedAgent>, begun: Instant, end: Instant) {
+    loop {
+        sleep(PROGRESS).await;
+        let left = end.saturating_duration_since(Instant::now()).as_secs();
+        // Each holds a whole conversation.
+        agent.forget_calls();
+        eprintln!(
+            "{:>4} s, {left} s left: {} messages accepted, {} not yet",
+            begun.elapsed().as_secs(),
+            crowd.said_count(),
+            crowd.trying_count()
+        );
+    }
+}
+
+/// Waits until every message is accepted and nothing is owed. Returns how long that took; `None` if it took too long.
+async fn settle(
+    process: &mut Process,
+    crowd: &Crowd,
+    channels: &[Arc<dyn Channel>],
+    writing: &mut JoinSet<()>,
+) -> Option<Duration> {
+    let begun = Instant::now();
+    let mut since = None;
+    while begun.elapsed() < GRACE {
+        sleep(Duration::from_millis(500)).await;
+        process.revive();
+        while writing.try_join_next().is_some() {}
+        let is_done = async {
+            let ready = process.gateway.http().get(format!("{}/readyz", process.gateway.url())).send().await;
+            if !ready.is_ok_and(|response| response.status().is_success())
+                || !writing.is_empty()
+                || channels.iter().any(|channel| channel.unacknowledged() > 0)
+            {
+                return false;
+            }
+            let (turns, owed) = evidence::counts(&process.gateway).await;
+            owed == 0 && turns >= crowd.said_count()
+        };
+        if !is_done.await {
+            since = None;
+            continue;
+        }
+        let since = *since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= REST {
+            return Some(since.duration_since(begun));
+        }
+    }
+    None
+}
+
+fn explain(summary: &Summary, gateway: &Gateway) {
+    for problem in summary.verdict.problems.iter().take(EXPLAINED) {
+        eprintln!("\n{:?}: {} ({}): {}", problem.wrong, problem.about, problem.chat, problem.detail);
+        if let Some(turn) = &problem.turn {
+            eprintln!("{}", gateway.explain(turn));
+        }
+    }
+}
+
+/// Copies the database and the log.
+fn keep(gateway: &Gateway, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    for file in ["rejoinder.db", "rejoinder.db-wal"] {
+        let from = gateway.data().join(file);
+        if from.exists() {
+            fs::copy(from, folder.join(file))?;
+        }
+    }
+    fs::write(folder.join("log"), gateway.log())?;
+    eprintln!("the database and the log are in {}", folder.display());
+    Ok(())
+}
+
+fn today() -> String {
+    jiff::Timestamp::from_millisecond(SystemClock.now().as_millis())
+        .map(|now| now.strftime("%F").to_string())
+        .unwrap_or_default()
+}
+
+fn machine_memory_gib() -> f64 {
+    let information = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = information.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: Option<f64> = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+    kib.unwrap_or_default() / 1024.0 / 1024.0
+}

@@ -1,0 +1,147 @@
+//! The result of a run as Markdown.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use serde::Serialize;
+
+use crate::{
+    judge::{Figures, Verdict, Wait, Wrong},
+    process::{Sample, Treatment},
+};
+
+/// How often each platform failed, by kind of failure.
+pub(crate) type Faults = BTreeMap<&'static str, BTreeMap<&'static str, u32>>;
+
+/// A run and its result.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary {
+    /// `2026-05-01`.
+    pub(crate) date: String,
+    pub(crate) minutes: f64,
+    pub(crate) seed: u64,
+    pub(crate) cores: usize,
+    pub(crate) machine_memory_gib: f64,
+    pub(crate) flood: usize,
+    /// Seconds from the end of all failures until nothing was owed; `None` if that did not happen.
+    pub(crate) settled_after: Option<f64>,
+    /// Messages that no platform had accepted at the end.
+    pub(crate) not_accepted: usize,
+    /// Failures of each platform, by kind.
+    pub(crate) faults: Faults,
+    pub(crate) treatment: Treatment,
+    pub(crate) verdict: Verdict,
+}
+
+impl Summary {
+    /// What must be 0, with names for the table.
+    fn failures(&self) -> [(&'static str, usize); 6] {
+        let count = |wrong| self.verdict.count(wrong);
+        [
+            ("lost", count(Wrong::Lost)),
+            ("silent", count(Wrong::Silent)),
+            ("doubled without a label", count(Wrong::Doubled)),
+            ("overdue at the end", count(Wrong::Overdue)),
+            ("not accepted at the end", self.not_accepted),
+            ("ended by itself, or not when asked", (self.treatment.crashes + self.treatment.stuck) as usize),
+        ]
+    }
+
+    /// Whether everything that must be 0 is 0, and somebody wrote.
+    pub(crate) fn is_good(&self) -> bool {
+        self.failures().iter().all(|(_, count)| *count == 0) && self.total().said > 0
+    }
+
+    fn total(&self) -> Figures {
+        self.verdict.platforms.values().fold(Figures::default(), |sum, it| Figures {
+            said: sum.said + it.said,
+            answers: sum.answers + it.answers,
+            reactions: sum.reactions + it.reactions,
+            texts: sum.texts + it.texts,
+            deferrals: sum.deferrals + it.deferrals,
+            cancelled: sum.cancelled + it.cancelled,
+            dead_letters: sum.dead_letters + it.dead_letters,
+            labelled: sum.labelled + it.labelled,
+            leftovers: sum.leftovers + it.leftovers,
+            wait: Wait { median: 0, longest: sum.wait.longest.max(it.wait.longest) },
+        })
+    }
+
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text).expect("writing to a string succeeds");
+        text
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let (total, treatment) = (self.total(), &self.treatment);
+        writeln!(
+            out,
+            "{}, {:.0} minutes, seed {}, {} cores, {:.0} GiB of memory.\n",
+            self.date, self.minutes, self.seed, self.cores, self.machine_memory_gib
+        )?;
+        writeln!(out, "| Result | |\n| --- | ---: |\n| messages, and turns for them | {} |", total.said)?;
+        for (name, count) in self.failures() {
+            writeln!(out, "| **{name}** | **{count}** |")?;
+        }
+        let settled = self.settled_after.map_or("never".to_owned(), |after| format!("{after:.1} s"));
+        writeln!(out, "| copies with a label | {} |\n| dead letters | {} |", total.labelled, total.dead_letters)?;
+        writeln!(out, "| leftovers (unfinished answers, extra deferrals) | {} |", total.leftovers)?;
+        writeln!(out, "| nothing owed after the last failure ended | {settled} |\n")?;
+
+        writeln!(
+            out,
+            "| Signals | answers | reactions | ladder, commands | deferrals | cancelled by /stop | labelled | median wait | longest wait |"
+        )?;
+        writeln!(out, "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")?;
+        for (platform, it) in self.verdict.platforms.iter().map(|(name, it)| (*name, it)).chain([("all", &total)]) {
+            writeln!(
+                out,
+                "| {platform} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                it.said,
+                it.answers,
+                it.reactions,
+                it.texts,
+                it.deferrals,
+                it.cancelled,
+                it.labelled,
+                if platform == "all" { String::new() } else { seconds(it.wait.median) },
+                seconds(it.wait.longest)
+            )?;
+        }
+        writeln!(out, "\nA wait is the time from intake to the first signal, a deferral included.\n")?;
+
+        writeln!(out, "| Over time | start | median | maximum | end |\n| --- | ---: | ---: | ---: | ---: |")?;
+        self.series(out, "memory (RSS), MiB", |it| it.memory_mib)?;
+        self.series(out, "database, MiB", |it| it.database_mib)?;
+        self.series(out, "write-ahead log, MiB", |it| it.wal_mib)?;
+
+        writeln!(out, "\n| Trouble | |\n| --- | ---: |")?;
+        writeln!(out, "| `kill -9` | {} |\n| `SIGTERM` and start | {} |", treatment.kills, treatment.restarts)?;
+        writeln!(out, "| floods of {} messages in about a second | 1 |", self.flood)?;
+        let disk = match treatment.full_disk {
+            Some(full) => u32::from(full).to_string(),
+            None => "not possible here: `prlimit` is missing".to_owned(),
+        };
+        writeln!(out, "| full disk, for 5 s | {disk} |")?;
+        writeln!(out, "\n| Failures of | |\n| --- | --- |")?;
+        for (platform, faults) in &self.faults {
+            let faults: Vec<_> = faults.iter().map(|(what, times)| format!("{what}: {times}")).collect();
+            writeln!(out, "| {platform} | {} |", faults.join(", "))?;
+        }
+        Ok(())
+    }
+
+    fn series(&self, out: &mut String, name: &str, figure: impl Fn(&Sample) -> f64) -> std::fmt::Result {
+        let figures: Vec<f64> = self.treatment.samples.iter().map(figure).collect();
+        let mut sorted = figures.clone();
+        sorted.sort_by(f64::total_cmp);
+        let [start, end] = [figures.first(), figures.last()].map(|it| it.copied().unwrap_or_default());
+        let [median, most] = [sorted.get(sorted.len() / 2), sorted.last()].map(|it| it.copied().unwrap_or_default());
+        writeln!(out, "| {name} | {start:.1} | {median:.1} | {most:.1} | {end:.1} |")
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "waits are shorter than 2^52 ms")]
+fn seconds(millis: i64) -> String {
+    format!("{:.2} s", millis as f64 / 1000.0)
+}
