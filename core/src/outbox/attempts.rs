@@ -63,7 +63,7 @@ pub(crate) struct StartedAttempt {
     /// The attempt's number within the delivery, counted from 1.
     pub(crate) number: u32,
     pub(crate) at: Timestamp,
-    /// Whether later deliveries of the conversation were sent before this one.
+    /// Whether it is a new message, and later deliveries of the conversation were sent before it.
     pub(crate) is_overtaken: bool,
 }
 
@@ -110,6 +110,8 @@ impl Attempts {
             let input = (!delivery.is_copy).then_some(TurnEvents { turn, events });
             let trigger = Trigger::AttemptBegins { start, delivery: change };
             if self.ledger.try_to_decide(&mut Vec::from_iter(input), &trigger).await?.is_some() {
+                // An edit stays where it belongs.
+                let is_overtaken = is_overtaken && matches!(delivery.action, Action::Send { .. });
                 return Ok(Some(StartedAttempt { delivery, number, at, is_overtaken }));
             }
         }

@@ -204,7 +204,7 @@ mod tests {
     fn a_refused_send_takes_from_no_budget() {
         let clock = TestClock::new();
         let gate = RateGate::new(Arc::<TestClock>::clone(&clock), Vec::new());
-        let slow = Rate { per: Duration::from_secs(60), burst: 1 };
+        let slow = Rate { per: Duration::from_mins(1), burst: 1 };
         let limits = limited(Some(slow), Some(per_second(1)));
         gate.take(&conversation("a"), &limits, Class::Final).expect("it fits");
 
