@@ -173,7 +173,7 @@ impl Matrix {
         since: Option<&str>,
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
-        let storing = self.store_room(session, room, synced, since, receiver);
+        let storing = self.store_room(session, room, synced, since, receiver).boxed();
         match tokio::time::timeout(ROOM_PATIENCE, storing).await {
             Ok(Ok(true)) => Ok(()),
             Ok(Err(ended)) => Err(ended),

@@ -151,7 +151,7 @@ impl Matrix {
             let is_read = match session.client.get_room(id) {
                 Some(room) => {
                     let since = lag.since.as_deref();
-                    let storing = self.store_room(session, &room, SyncedEvents::nothing(), since, receiver);
+                    let storing = self.store_room(session, &room, SyncedEvents::nothing(), since, receiver).boxed();
                     tokio::time::timeout(TIMEOUT, storing).await.unwrap_or(Ok(false))?
                 }
                 None => true,
