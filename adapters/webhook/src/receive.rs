@@ -454,7 +454,7 @@ fn store_problem(error: &StoreError) -> Problem {
         // The store logs this itself, once.
         StoreError::Unavailable(_) => tracing::debug!(%error, "hook request refused"),
         StoreError::TooSlow | StoreError::Corrupt(_) | StoreError::Failed(_) => {
-            tracing::error!(%error, "hook request refused")
+            tracing::error!(%error, "hook request refused");
         }
     }
     unavailable("the store cannot be used at the moment; accepted turns are kept")

@@ -1,10 +1,12 @@
 //! The store on SQLite: one writer, a few readers.
 
+mod connections;
 mod error;
 mod lock;
 mod open;
 mod read;
 mod request;
+mod schema;
 mod store;
 mod stored;
 mod transcripts;
@@ -12,8 +14,4 @@ mod trouble;
 mod write;
 mod writer;
 
-pub use self::{
-    lock::is_in_use,
-    open::{OpenError, OpenOptions, schema_version},
-    store::SqliteStore,
-};
+pub use self::{error::OpenError, lock::is_in_use, open::OpenOptions, schema::schema_version, store::SqliteStore};
