@@ -1,4 +1,9 @@
-//! Maps SQLite's errors to those of the store port.
+//! Maps SQLite's errors to those of the store port, and to the reasons why a database is not opened.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use rejoinder_core::StoreError;
 
@@ -27,7 +32,7 @@ pub(super) fn is_plain(error: &sqlx::Error) -> bool {
 }
 
 /// Whether the file exists and is no database, or a corrupt one.
-pub(super) fn is_unreadable(error: &sqlx::Error) -> bool {
+fn is_unreadable(error: &sqlx::Error) -> bool {
     matches!(code(error), Some(NOTADB | CORRUPT))
 }
 
@@ -47,5 +52,67 @@ pub(super) fn store_error(error: sqlx::Error) -> StoreError {
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreError::Corrupt(error.to_string()),
             _ => StoreError::Failed(error.to_string()),
         },
+    }
+}
+
+/// Why a database was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("cannot create the directory {path}")]
+    Directory {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the database {path} is in use by another process")]
+    InUse { path: PathBuf },
+    #[error("cannot open and lock the database {path}")]
+    Lock {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// SQLite keeps the log beside the name that it is given: under another name, what the log holds is missing.
+    #[error(
+        "the database {path} has {names} names (hard links), and opened under another one it would be damaged: remove \
+         the others"
+    )]
+    HardLinked { path: PathBuf, names: u64 },
+    #[error(
+        "the database {path} is mounted as a single file, so that its log would stay outside of the mount and be lost: \
+         mount its directory"
+    )]
+    Mounted { path: PathBuf },
+    /// Only when opened for reading.
+    #[error("there is no database at {path} yet: the gateway creates it when it first runs")]
+    Missing { path: PathBuf },
+    #[error("the database {path} has schema version {found}, and this program knows {known}: use a newer version")]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    /// Only when opened for reading: opening for writing updates the schema.
+    #[error("the database {path} has schema version {found}, this program reads {known}: run the gateway to update it")]
+    Older { path: PathBuf, found: i64, known: i64 },
+    #[error("{path} is not a readable SQLite database: {reason}")]
+    Unreadable { path: PathBuf, reason: String },
+    #[error("the schema of {path} cannot be updated: {reason}")]
+    Migration { path: PathBuf, reason: String },
+    /// Any other error of SQLite.
+    #[error("cannot open the database {path}")]
+    Database {
+        path: PathBuf,
+        #[source]
+        source: sqlx::Error,
+    },
+    #[error("cannot start the writer's thread")]
+    Thread(#[source] io::Error),
+}
+
+impl OpenError {
+    pub(super) fn database(path: &Path, source: sqlx::Error) -> Self {
+        let path = path.to_owned();
+        if is_unreadable(&source) {
+            Self::Unreadable { path, reason: source.to_string() }
+        } else {
+            Self::Database { path, source }
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::open::OpenError;
+use super::error::OpenError;
 
 /// Whether the database file itself is locked. Elsewhere than on Linux this lock (`flock`) and SQLite's own (`fcntl`)
 /// exclude each other, even in one process: there a file beside the database is locked.

@@ -1,10 +1,12 @@
 //! The store on SQLite: one writer, a few readers.
 
+mod connections;
 mod error;
 mod lock;
 mod open;
 mod read;
 mod request;
+mod schema;
 mod store;
 mod stored;
 mod transcripts;
@@ -13,7 +15,9 @@ mod write;
 mod writer;
 
 pub use self::{
+    error::OpenError,
     lock::is_in_use,
-    open::{OpenError, OpenOptions, schema_version, vacuum},
+    open::{OpenOptions, vacuum},
+    schema::schema_version,
     store::SqliteStore,
 };

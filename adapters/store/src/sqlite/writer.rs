@@ -14,10 +14,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    error::{self, store_error},
+    connections::{OPERATOR_LIMIT, writer_options},
+    error::{self, OpenError, store_error},
     lock::{Lock, beside},
-    open::{OPERATOR_LIMIT, OpenError, migrate, writer_options},
     request::{WriteRequest, WriteResult},
+    schema::migrate,
     trouble::Trouble,
     write,
 };
@@ -116,11 +117,11 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database
             database.keep_up().await;
             continue;
         }
-        let received = match upkeep_at {
+        let next = match upkeep_at {
             Some(at) => timeout_at(at, receiver.recv()).await,
             None => Ok(receiver.recv().await),
         };
-        match received {
+        match next {
             Ok(Some(command)) => commands.push(command),
             Ok(None) => break,
             Err(_) => continue,

@@ -535,45 +535,6 @@ async fn a_row_that_cannot_be_read_costs_itself() {
     assert_eq!(lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["2"]);
 }
 
-/// What an operator asks for in a long history is found without reading all of it.
-#[tokio::test]
-async fn a_channel_and_a_time_are_found_in_a_long_history() {
-    const HISTORY: usize = 20_000;
-    let database = Database::new().await;
-    let store = &database.store;
-    for batch in 0..HISTORY / 500 {
-        let events = (0..500).map(|number| new_turn("a", &format!("{batch} {number}"), String::new()));
-        store.accept(events.collect(), None).await.expect("they are accepted");
-    }
-    let all = TurnFilter { limit: 1, ..TurnFilter::default() };
-    let newest = store.list_turns(&all).await.expect("turns are listed").remove(0);
-    let mut other = elsewhere(&database.path).await;
-    sqlx::query("update obligations set state = 'settled', ended_at = 1")
-        .execute(&mut other)
-        .await
-        .expect("it is changed");
-    let time = async |filter: TurnFilter| {
-        let (filter, mut best, mut found) = (TurnFilter { limit: 50, ..filter }, Duration::MAX, 0);
-        for _ in 0..5 {
-            let begun = std::time::Instant::now();
-            found = store.list_turns(&filter).await.expect("turns are listed").len();
-            best = best.min(begun.elapsed());
-        }
-        (found, best)
-    };
-
-    let (everything, whole) =
-        time(TurnFilter { until: Some(Timestamp::from_millis(0)), ..TurnFilter::default() }).await;
-    let channel = Some(ChannelId::new("test", "other"));
-    let state = Some(TurnListState::Settled);
-    let (of_another, channel) = time(TurnFilter { channel, state, ..TurnFilter::default() }).await;
-    let since = Some(newest.accepted_at + Duration::from_secs(7200));
-    let (later, since) = time(TurnFilter { since, ..TurnFilter::default() }).await;
-
-    assert_eq!((everything, of_another, later), (0, 0, 0));
-    assert!(channel < whole / 5 && since < whole / 5, "{channel:?} and {since:?}, all of it: {whole:?}");
-}
-
 /// At any moment somebody reads, and nobody for long.
 #[tokio::test]
 async fn the_log_stays_small_while_readers_never_pause() {

@@ -1,0 +1,95 @@
+//! The connections to a database: one that writes, some that read for turns, some that read for the operator.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use sqlx::{
+    ConnectOptions, SqliteConnection, SqlitePool,
+    sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+/// How many connections read for turns.
+const READERS: u32 = 3;
+
+/// How many connections read for the operator.
+const OPERATOR_READERS: u32 = 2;
+
+/// How long a query of the operator may take. While it reads, the log cannot start again from its beginning.
+pub(super) const OPERATOR_LIMIT: Duration = Duration::from_secs(3);
+
+/// How many instructions of SQLite's virtual machine pass between two looks at the time.
+const LIMIT_CHECK: i32 = 10_000;
+
+/// The connection options of the writer.
+pub(super) fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        // The lock is on the file that exists. If it is missing later, an empty database would forget what is owed.
+        .create_if_missing(false)
+        // Only has an effect on a database without tables: free pages can be given back one by one.
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(busy_timeout)
+        // See `Database::limit_log`.
+        .pragma("wal_autocheckpoint", "0")
+        // In KiB.
+        .pragma("cache_size", "-8000")
+        .pragma("temp_store", "memory")
+        .statement_cache_capacity(200)
+        .row_buffer_size(256)
+        .thread_name(|_| "store-sqlite".to_owned())
+        .disable_statement_logging()
+}
+
+/// The options of the connections that read. `is_at_rest`: no process writes to the database.
+pub(super) fn reader_options(path: &Path, busy_timeout: Duration, is_at_rest: bool) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .immutable(is_at_rest)
+        .busy_timeout(busy_timeout)
+        .pragma("wal_autocheckpoint", "0")
+        .pragma("cache_size", "-1000")
+        .thread_name(|number| format!("store-read-{number}"))
+        .disable_statement_logging()
+}
+
+fn pool(connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .min_connections(0)
+        .max_connections(connections)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+}
+
+/// The connections that read for turns.
+pub(super) fn readers(options: SqliteConnectOptions) -> SqlitePool {
+    pool(READERS).connect_lazy_with(options)
+}
+
+/// The connections that read for the operator.
+pub(super) fn operator_readers(options: SqliteConnectOptions) -> SqlitePool {
+    limited_readers(options, OPERATOR_READERS, OPERATOR_LIMIT)
+}
+
+/// Connections that read, and each query for `limit` at most.
+pub(super) fn limited_readers(options: SqliteConnectOptions, connections: u32, limit: Duration) -> SqlitePool {
+    pool(connections)
+        .after_connect(move |connection, _| Box::pin(limit_time(connection, limit)))
+        .before_acquire(move |connection, _| {
+            Box::pin(async move { limit_time(connection, limit).await.map(|()| true) })
+        })
+        .connect_lazy_with(options)
+}
+
+/// Interrupts what the connection does after `limit` from now.
+async fn limit_time(connection: &mut SqliteConnection, limit: Duration) -> Result<(), sqlx::Error> {
+    let begun = Instant::now();
+    connection.lock_handle().await?.set_progress_handler(LIMIT_CHECK, move || begun.elapsed() < limit);
+    Ok(())
+}
