@@ -115,8 +115,8 @@ fn choose_default_agent(tree: &mut Node) -> Option<Problem> {
     let mut named_agents = named();
     let (first, node) = named_agents.next().filter(|_| !is_chosen)?;
     let problem = named_agents.next().map(|_| {
-        let names = list(named().map(|(name, _)| name.as_str()), "or");
-        let what = format!("must be set, because there are several agents: {names}");
+        let agents = list(named().map(|(name, _)| name.as_str()), "or");
+        let what = format!("must be set, because there are several agents: {agents}");
         Problem::Key { key, what, place: node.place.clone() }
     });
     // Set it in both cases, so that the missing default is not also reported as a wrong one.
