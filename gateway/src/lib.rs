@@ -21,6 +21,10 @@
 mod agents;
 pub mod cli;
 mod client;
+#[cfg_attr(
+    not(any(feature = "discord", feature = "matrix", feature = "telegram")),
+    expect(dead_code, reason = "some questions and secrets belong to platforms with accounts")
+)]
 mod console;
 mod gateway;
 mod http;

@@ -2,8 +2,8 @@
 //!
 //! To add one, write its crate under `adapters/` with its section of the configuration, add the crate to `Cargo.toml`,
 //! implement [`Platform`] in a file here, and list it in [`PLATFORMS`]. An optional platform also has a Cargo feature of its
-//! name, which only the files here mention, and a line in [`LEFT_OUT`]. Everything else (the manual, `init`, `doctor`, the
-//! start) uses these lists.
+//! name, which only the files here and `lib.rs` mention, and a line in [`LEFT_OUT`]. Everything else (the manual, `init`,
+//! `doctor`, the start) uses these lists.
 
 #[cfg(any(feature = "discord", feature = "telegram"))]
 mod bot;
@@ -120,6 +120,10 @@ pub(crate) enum ChannelNotice {
     /// A path of the gateway that programs call. Without a token it accepts only signed requests.
     Hook { path: String, token: Option<TokenSource> },
     /// An account on a platform. The description says how and from where its messages arrive.
+    #[cfg_attr(
+        not(any(feature = "discord", feature = "example", feature = "matrix", feature = "telegram")),
+        expect(dead_code, reason = "only some platforms have accounts")
+    )]
     Account { channel: ChannelId, description: String },
 }
 
@@ -185,9 +189,16 @@ pub(crate) enum CheckError {
 
 /// What `rejoinder doctor` checks.
 #[derive(Clone, Copy)]
+#[cfg_attr(
+    not(any(feature = "discord", feature = "matrix", feature = "telegram")),
+    expect(dead_code, reason = "only platforms with accounts check them")
+)]
 pub(crate) struct CheckContext<'a> {
     pub(crate) config: &'a Config,
-    #[cfg_attr(not(feature = "matrix"), expect(dead_code, reason = "only some platforms keep files"))]
+    #[cfg_attr(
+        all(not(feature = "matrix"), any(feature = "discord", feature = "telegram")),
+        expect(dead_code, reason = "only some platforms keep files")
+    )]
     pub(crate) data_dir: &'a Path,
     pub(crate) http: &'a Client,
     /// Whether a gateway uses the database.

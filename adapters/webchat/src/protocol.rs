@@ -256,6 +256,13 @@ mod tests {
     }
 
     #[test]
+    fn a_time_always_has_milliseconds() {
+        let times = [0, 220, 1_700_000_000_007].map(|at| rfc3339(Timestamp::from_millis(at)));
+
+        assert_eq!(times, ["1970-01-01T00:00:00.000Z", "1970-01-01T00:00:00.220Z", "2023-11-14T22:13:20.007Z"]);
+    }
+
+    #[test]
     fn a_hello_needs_neither_token_nor_version() {
         let frame = read(r#"{"type":"hello","conversation":"abc"}"#).expect("a hello");
 

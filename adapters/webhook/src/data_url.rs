@@ -11,16 +11,21 @@ pub(crate) fn of(media_type: &str, content: &[u8]) -> String {
     format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(content))
 }
 
-/// The file in a URL. `None`: it is not a `data:` URL. `Some(None)`: it is malformed.
-pub(crate) fn content(url: &str) -> Option<Option<Vec<u8>>> {
+/// A `data:` URL without data, or with data that is not Base64 although it says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// The file in a URL; `None` if it is not a `data:` URL.
+pub(crate) fn content(url: &str) -> Option<Result<Vec<u8>, Malformed>> {
     let (header, data) = split(url)?;
-    Some(data.and_then(|data| {
-        let bytes = percent_decode_str(data).collect::<Vec<_>>();
-        match header.rsplit_once(';') {
-            Some((_, last)) if last.trim().eq_ignore_ascii_case("base64") => BASE64_STANDARD.decode(bytes).ok(),
-            _ => Some(bytes),
+    let Some(data) = data else { return Some(Err(Malformed)) };
+    let bytes = percent_decode_str(data).collect::<Vec<_>>();
+    Some(match header.rsplit_once(';') {
+        Some((_, last)) if last.trim().eq_ignore_ascii_case("base64") => {
+            BASE64_STANDARD.decode(bytes).map_err(|_| Malformed)
         }
-    }))
+        _ => Ok(bytes),
+    })
 }
 
 /// The media type that a `data:` URL gives, without its parameters.
@@ -44,14 +49,14 @@ mod tests {
 
     #[rstest]
     #[case("https://a.example/data:,x", None)]
-    #[case("data:text/plain;base64,SGkh", Some(Some("Hi!")))]
-    #[case("DATA:;BASE64,SGkh", Some(Some("Hi!")))]
-    #[case("data:text/plain;base64,SGk%3D", Some(Some("Hi")))]
-    #[case("data:,a%20b", Some(Some("a b")))]
-    #[case("data:text/plain;charset=utf-8,", Some(Some("")))]
-    #[case("data:text/plain;base64,S", Some(None))]
-    #[case("data:text/plain", Some(None))]
-    fn a_file_is_read_from_its_url(#[case] url: &str, #[case] expected: Option<Option<&str>>) {
+    #[case("data:text/plain;base64,SGkh", Some(Ok("Hi!")))]
+    #[case("DATA:;BASE64,SGkh", Some(Ok("Hi!")))]
+    #[case("data:text/plain;base64,SGk%3D", Some(Ok("Hi")))]
+    #[case("data:,a%20b", Some(Ok("a b")))]
+    #[case("data:text/plain;charset=utf-8,", Some(Ok("")))]
+    #[case("data:text/plain;base64,S", Some(Err(Malformed)))]
+    #[case("data:text/plain", Some(Err(Malformed)))]
+    fn a_file_is_read_from_its_url(#[case] url: &str, #[case] expected: Option<Result<&str, Malformed>>) {
         assert_eq!(content(url), expected.map(|content| content.map(|content| content.as_bytes().to_vec())));
     }
 
@@ -60,7 +65,7 @@ mod tests {
         let file: Vec<u8> = (0..=255).collect();
         let url = of("image/png", &file);
 
-        assert_eq!((media_type(&url), content(&url)), (Some("image/png"), Some(Some(file))));
+        assert_eq!((media_type(&url), content(&url)), (Some("image/png"), Some(Ok(file))));
         assert_eq!(media_type("data:,x"), Some("text/plain"));
     }
 }

@@ -273,7 +273,7 @@ impl File {
         let media_type = name(self.media_type, &field("media_type"))?;
         let given_name = name(self.name, &field("name"))?;
         if let Some(content) = data_url::content(&self.url) {
-            content.ok_or_else(|| invalid("is a malformed data: URL", field("url")))?;
+            content.map_err(|data_url::Malformed| invalid("is a malformed data: URL", field("url")))?;
             let own = || name(data_url::media_type(&self.url).map(ToOwned::to_owned), &field("url"));
             return Ok(Attachment {
                 name: given_name.unwrap_or_else(|| UNNAMED.to_owned()),

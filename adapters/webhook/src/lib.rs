@@ -224,7 +224,8 @@ impl ChannelAdapter for WebhookAdapter {
         let Some(content) = data_url::content(&attachment.url) else {
             return Err(FetchError::NotOurs(attachment.name.clone()));
         };
-        let bytes = content.ok_or_else(|| FetchError::Failed("its data: URL is malformed".to_owned()))?;
+        let bytes =
+            content.map_err(|data_url::Malformed| FetchError::Failed("its data: URL is malformed".to_owned()))?;
         if bytes.len() > limit { Err(FetchError::TooLarge { limit }) } else { Ok(bytes) }
     }
 

@@ -6,11 +6,11 @@ use futures_util::future::join_all;
 use rejoinder_core::{
     Action, CancelledBy, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId,
     Directed, EventId, Expectation, Handler, HistoryLine, InboundEvent, Obligation, OwnerId, Policy, Sender,
-    SenderKind, SessionId, SignalKind, Speaker, Store, StoreError, SystemClock, Timestamp, TurnId, Via,
+    SenderKind, SessionId, SignalKind, Speaker, Store, StoreError, SystemClock, TurnId, Via,
     conformance::new_delivery,
     store::{
         AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, Housekeeping, NewEvent, NewTurn, Operator,
-        Outbox, Removal, RunStart, Stored, TranscriptLine, Transition, TurnChange, TurnFilter, TurnListState, Turns,
+        Outbox, Removal, RunStart, Stored, TranscriptLine, Transition, TurnChange, TurnFilter, Turns,
     },
 };
 use rejoinder_guard::Event;
