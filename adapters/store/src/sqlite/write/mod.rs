@@ -39,7 +39,7 @@ pub(super) async fn all(
             WriteRequest::Accept { events, cursor } => accepts.push((events.as_slice(), cursor.as_ref())),
             WriteRequest::Commit(transition) => transitions.push(&**transition),
             WriteRequest::SetAside { turn, obligation, reason, at } => {
-                set_aside.push((*turn, &**obligation, &**reason, *at))
+                set_aside.push((*turn, &**obligation, &**reason, *at));
             }
             WriteRequest::Channels(channels) => configured = Some(channels.as_slice()),
             WriteRequest::Block(scope) => blocked.push(scope),
