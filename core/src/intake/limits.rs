@@ -1,15 +1,20 @@
 //! Limits how many turns a person may open, so that one person cannot use up what all share.
 //!
-//! The turns of the current minute are counted in memory, for the people who wrote last; a restart forgets them. The
-//! turns that wait are rows.
+//! The turns of a minute are counted in memory; a restart forgets them. The turns that wait are rows.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
-use quick_cache::sync::Cache;
-use rejoinder_guard::Timestamp;
+use governor::{
+    Quota, RateLimiter, clock::Clock as _, middleware::NoOpMiddleware, nanos::Nanos,
+    state::keyed::DefaultKeyedStateStore,
+};
 
 use crate::{
     model::{conversation::ChannelId, event::InboundEvent, settings::Settings},
@@ -19,52 +24,68 @@ use crate::{
     },
 };
 
-/// The number of people whose turns are counted. More than that within a minute are counted from anew.
-const PEOPLE: usize = 8192;
+/// The number of turns after which the people who have not written for a while are forgotten.
+const FORGET_EVERY: u32 = 4096;
 
 const MINUTE_MS: i64 = 60_000;
+
+/// The gateway's clock, as the rate limiter needs it.
+#[derive(Clone, Debug)]
+struct LimiterClock(SharedClock);
+
+impl governor::clock::Clock for LimiterClock {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        let millis = u64::try_from(self.0.now().as_millis()).unwrap_or(0);
+        Duration::from_millis(millis).into()
+    }
+}
+
+type Person = (ChannelId, Box<str>);
+
+type Limiter = RateLimiter<Person, DefaultKeyedStateStore<Person>, LimiterClock, NoOpMiddleware<Nanos>>;
 
 /// Counts the turns of people.
 pub(crate) struct Limits {
     store: Arc<dyn Store>,
     settings: Arc<Settings>,
     clock: SharedClock,
-    minutes: Cache<(ChannelId, Box<str>), Arc<Mutex<Minute>>>,
-}
-
-/// What a person did in one minute.
-#[derive(Default)]
-struct Minute {
-    /// The minute's number since the Unix epoch.
-    number: i64,
-    turns: u32,
+    /// `None`: without limit.
+    minutes: Option<Limiter>,
+    counted: AtomicU32,
 }
 
 /// A person is over a limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OverLimit {
-    /// The number of the minute in which this was found.
+    /// The number of the minute in which this was found, since the Unix epoch.
     pub(crate) minute: i64,
-    /// When the minute is over.
+    /// When to try again.
     pub(crate) retry_after: Duration,
 }
 
 impl Limits {
     pub(crate) fn new(store: Arc<dyn Store>, settings: Arc<Settings>, clock: SharedClock) -> Self {
-        Self { store, settings, clock, minutes: Cache::new(PEOPLE) }
+        let most = settings.limits.turns_per_minute.and_then(NonZeroU32::new);
+        let minutes = most.map(|most| {
+            let clock = LimiterClock(Arc::clone(&clock));
+            Limiter::new(Quota::per_minute(most), DefaultKeyedStateStore::default(), clock)
+        });
+        Self { store, settings, clock, minutes, counted: AtomicU32::new(0) }
     }
 
-    /// Counts a turn that `event` opens. `Some` if that is one too many for this minute.
+    /// Counts a turn that `event` opens. `Some` if that is one too many for now.
     pub(crate) fn count(&self, event: &InboundEvent) -> Option<OverLimit> {
-        let most = self.settings.limits.turns_per_minute?;
-        self.with_minute(event, |minute, now| {
-            if minute.turns < most {
-                minute.turns += 1;
-                return None;
-            }
-            metrics::counter!("rejoinder_limited_events_total", "limit" => "turns_per_minute").increment(1);
-            Some(minute.over(now))
-        })
+        let minutes = self.minutes.as_ref()?;
+        if self.counted.fetch_add(1, Ordering::Relaxed) % FORGET_EVERY == FORGET_EVERY - 1 {
+            minutes.retain_recent();
+        }
+        let person = (event.conversation.channel.clone(), Box::from(event.person()));
+        let not_yet = minutes.check_key(&person).err()?;
+        metrics::counter!("rejoinder_limited_events_total", "limit" => "turns_per_minute").increment(1);
+        let retry_after = not_yet.wait_time_from(LimiterClock(Arc::clone(&self.clock)).now());
+        Some(OverLimit { minute: self.minute(), retry_after })
     }
 
     /// `Some` if so many turns of the event's person wait already that another one must not.
@@ -74,25 +95,11 @@ impl Limits {
             return Ok(None);
         }
         metrics::counter!("rejoinder_limited_events_total", "limit" => "waiting_turns").increment(1);
-        Ok(Some(self.with_minute(event, Minute::over)))
+        Ok(Some(OverLimit { minute: self.minute(), retry_after: Duration::from_mins(1) }))
     }
 
-    fn with_minute<T>(&self, event: &InboundEvent, act: impl FnOnce(&mut Minute, Timestamp) -> T) -> T {
-        let person = (event.conversation.channel.clone(), Box::from(event.person()));
-        let Ok(minute) = self.minutes.get_or_insert_with(&person, || Ok::<_, std::convert::Infallible>(Arc::default()));
-        let mut minute = minute.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.clock.now();
-        let number = now.as_millis().div_euclid(MINUTE_MS);
-        if minute.number != number {
-            *minute = Minute { number, ..Minute::default() };
-        }
-        act(&mut minute, now)
-    }
-}
-
-impl Minute {
-    fn over(&mut self, now: Timestamp) -> OverLimit {
-        let end = Timestamp::from_millis((self.number + 1) * MINUTE_MS);
-        OverLimit { minute: self.number, retry_after: end.since(now) }
+    /// The number of the current minute since the Unix epoch.
+    fn minute(&self) -> i64 {
+        self.clock.now().as_millis().div_euclid(MINUTE_MS)
     }
 }

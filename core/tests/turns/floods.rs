@@ -35,7 +35,7 @@ async fn who_writes_too_much_in_a_minute_is_told_once_and_opens_no_turn() {
     }
     let third = said(&chat("ada"), "three");
 
-    assert_eq!(comes_in(&gateway, third.clone()).await, Accepted::Limited { retry_after: secs(40) });
+    assert_eq!(comes_in(&gateway, third.clone()).await, Accepted::Limited { retry_after: secs(30) });
     let elsewhere = comes_in(&gateway, said(&chat("another chat"), "four")).await;
     assert!(matches!(elsewhere, Accepted::Limited { .. }), "the limit is the person's, in all chats: {elsewhere:?}");
 
