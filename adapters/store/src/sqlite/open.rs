@@ -124,15 +124,21 @@ pub async fn vacuum(path: &Path) -> Result<(), OpenError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use futures_util::{FutureExt, future::join_all};
     use rejoinder_core::{
-        StoreError, TurnId,
-        store::{Operator, Turns},
+        ChannelId, StoreError, Timestamp, TurnId,
+        store::{Operator, TurnFilter, TurnListState, Turns},
     };
-    use sqlx::SqlitePool;
+    use sqlx::{ConnectOptions, SqlitePool, sqlite::SqlitePoolOptions};
 
     use super::*;
-    use crate::sqlite::{connections::limited_readers, error::store_error};
+    use crate::sqlite::{
+        connections::{limited_readers, writer_options},
+        error::store_error,
+        read,
+    };
 
     /// A query that ends only when it is interrupted.
     const ENDLESS: &str = "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";
@@ -174,5 +180,55 @@ mod tests {
             assert!(matches!(error, StoreError::TooSlow), "{error:?}");
         }
         limited.backlog().await.expect("the backlog is read in time");
+    }
+
+    /// Counts how many hundred instructions SQLite needs for a list.
+    async fn cost(store: &SqliteStore, filter: TurnFilter) -> usize {
+        let (cost, counted) = (Arc::new(AtomicUsize::new(0)), store.operator.connect_options());
+        let options = SqlitePoolOptions::new().after_connect({
+            let cost = Arc::clone(&cost);
+            move |connection, _| {
+                let cost = Arc::clone(&cost);
+                Box::pin(async move {
+                    connection.lock_handle().await?.set_progress_handler(100, move || {
+                        cost.fetch_add(1, Ordering::Relaxed);
+                        true
+                    });
+                    Ok(())
+                })
+            }
+        });
+        let pool = options.connect_lazy_with((*counted).clone());
+        let filter = TurnFilter { limit: 50, ..filter };
+        let found = read::list(&pool, &filter, Timestamp::from_millis(0)).await.expect("turns are listed");
+        assert!(found.is_empty(), "{found:?}");
+        cost.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn in_a_long_history_a_channel_and_a_time_are_found_without_reading_all_of_it() {
+        let (store, directory) = store().await;
+        let options =
+            writer_options(&directory.path().join("rejoinder.db"), Duration::from_secs(5)).foreign_keys(false);
+        let mut connection = options.connect().await.expect("it opens");
+        // The ids are of the year 3647, by their first bytes.
+        for sql in [
+            "insert into conversations (id, channel, chat, thread, created_at) values (x'01', 'test.main', 'a', '', 0)",
+            "with recursive n (i) as (select 1 union all select i + 1 from n where i < 2000)
+            insert into turns (id, event_id, conversation_id, session_id, agent, accepted_at, channel)
+            select cast(printf('%016d', i) as blob), x'01', x'01', x'01', 'main', 1000, 'test.main' from n",
+            "insert into obligations (turn_id, conversation_id, version, owed, state, ended_at, body)
+            select id, x'01', 1, 1, 'settled', 1, '{}' from turns",
+        ] {
+            sqlx::query(sql).execute(&mut connection).await.expect("it is written");
+        }
+
+        let all = TurnFilter { until: Some(Timestamp::from_millis(0)), ..TurnFilter::default() };
+        let channel = Some(ChannelId::new("test", "other"));
+        let of_another = TurnFilter { channel, state: Some(TurnListState::Settled), ..TurnFilter::default() };
+        let later = TurnFilter { since: Some(Timestamp::from_millis(60_000_000_000_000)), ..TurnFilter::default() };
+        let costs = (cost(&store, all).await, cost(&store, of_another).await, cost(&store, later).await);
+
+        assert!(costs.0 > 30 && costs.1 < 3 && costs.2 < 3, "{costs:?}");
     }
 }
