@@ -94,8 +94,8 @@ impl EventRouter {
             Route::To { .. } if is_edit => return Ok(self.without_turn(event, None)),
             Route::To { handler, expectation } => (handler, expectation),
         };
-        // A command acts on turns that run and wait, and an addition belongs to a turn that was counted.
-        let is_limited = handler.agent().is_some() && event.amends.is_none();
+        // A command acts on turns that run and wait. Each part of an album counts: it may open a turn.
+        let is_limited = handler.agent().is_some();
         if is_limited && let Some(over) = self.limits.count(&event) {
             return Ok(self.over_limit(event, expectation, over));
         }

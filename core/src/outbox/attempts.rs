@@ -18,7 +18,7 @@ use crate::{
         conversation::{ChatKind, ConversationRef},
         delivery::{Action, DeliveryError, MAX_RETRY_AFTER, Receipt},
         event::{EventKind, InboundEvent, Sender, SenderKind},
-        ids::{EventId, OwnerId},
+        ids::{EventId, OwnerId, TurnId},
         settings::Settings,
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::TurnRecord,
@@ -172,6 +172,11 @@ impl Attempts {
         Ok(self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts) + 1)
     }
 
+    /// Ends a turn that cannot be read, with its deliveries.
+    pub(crate) async fn set_aside(&self, turn: TurnId, reason: &str) -> Result<(), StoreError> {
+        self.ledger.set_aside(turn, reason).await
+    }
+
     /// Whether the guard no longer wants this delivery sent.
     pub(crate) async fn is_stale(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
         Ok(!delivery.is_copy && !may_attempt(&self.ledger.turn(delivery.turn).await?, delivery.claim))
@@ -244,6 +249,12 @@ impl Attempts {
                 events: Vec::from_iter(self.receipt_event(delivery, Some(receipt)).await?),
             },
             Err(error) => self.handle_failure(delivery, error, at, is_spent).await?,
+        };
+        let change = if change.state == DeliveryState::Dead && self.is_stale(delivery).await? {
+            // Nobody waits for it any more: it is no dead letter.
+            DeliveryChange { state: DeliveryState::Withdrawn, ..change }
+        } else {
+            change
         };
         let dead_copy = change.error.clone().filter(|_| delivery.is_copy && change.state == DeliveryState::Dead);
         let ended_badly = matches!(events.last(), Some(Event::Refused { .. } | Event::Expired { .. }));

@@ -116,6 +116,15 @@ impl Dispatcher {
                 // `close` fails if the lane was opened again meanwhile; after it, `open` starts a new one.
                 Ok(Ok(Next::End)) if self.lanes.close(conversation) => return,
                 Ok(Ok(Next::Again | Next::End)) => continue,
+                // It costs itself: its deliveries end, and the next one is sent.
+                Ok(Err(StoreError::CorruptTurn { turn, reason })) => match self.attempts.set_aside(turn, &reason).await
+                {
+                    Ok(()) => continue,
+                    Err(error) => {
+                        warn!(%turn, %error, "cannot set a turn aside, retrying");
+                        STORE_PAUSE
+                    }
+                },
                 Ok(Err(error)) => {
                     warn!(%conversation, %error, "the store failed during a delivery, retrying");
                     STORE_PAUSE

@@ -144,8 +144,8 @@ impl Scheduler {
 
     /// Runs a turn until it ends, or goes on past its deadline without the slot.
     async fn run_turn(&self, slot: &mut Slot, turn: TurnRecord, run: Run) {
-        let (worker, stop) = (Arc::clone(&self.worker), slot.stop().clone());
-        let mut running = Box::pin(async move { worker.run(turn, run, &stop).await });
+        let (worker, tokens) = (Arc::clone(&self.worker), slot.tokens().clone());
+        let mut running = Box::pin(async move { worker.run(turn, run, &tokens).await });
         tokio::select! {
             () = &mut running => {}
             () = slot.late().cancelled() => {
@@ -156,6 +156,7 @@ impl Scheduler {
                 });
             }
         }
+        slot.run_ended();
     }
 
     /// How long events may still be added to a turn; `None` if no longer.

@@ -64,9 +64,18 @@ struct HeldRun {
     number: u32,
     /// When it began, in the clock's uptime.
     began: Duration,
-    stop: CancellationToken,
+    tokens: RunTokens,
     /// Cancelled when the run goes on past its deadline.
     late: CancellationToken,
+}
+
+/// What tells a run to stop.
+#[derive(Clone)]
+pub(crate) struct RunTokens {
+    /// Stops the run.
+    pub(crate) stop: CancellationToken,
+    /// Ends its drafts and its typing notice: also when the ladder has answered for it and it goes on.
+    pub(crate) show: CancellationToken,
 }
 
 /// The state of a slot that is held.
@@ -90,9 +99,9 @@ pub(crate) struct Permit {
 pub(crate) struct Slot {
     slots: Arc<Slots>,
     conversation: ConversationId,
-    /// Stops the run that holds the slot. Every run has its own token, so that a late stop of an earlier run does not
-    /// affect it.
-    stop: CancellationToken,
+    /// Those of the run that holds the slot. Every run has its own, so that a late stop of an earlier run does not affect
+    /// it.
+    tokens: RunTokens,
     late: CancellationToken,
     /// Whether no turn began since the permit was given.
     is_fresh: bool,
@@ -188,14 +197,16 @@ impl Slots {
             state.give(permit);
         }
         let run = self.run(turn, 1);
-        let (stop, late) = (run.stop.clone(), run.late.clone());
+        let (tokens, late) = (run.tokens.clone(), run.late.clone());
         state.held.insert(conversation, Held { run, more: HashSet::new(), permit: permit.cloned() });
-        Some(Slot { slots: Arc::clone(self), conversation, stop, late, is_fresh: true, left: Left::Unknown })
+        Some(Slot { slots: Arc::clone(self), conversation, tokens, late, is_fresh: true, left: Left::Unknown })
     }
 
     fn run(&self, turn: TurnId, number: u32) -> HeldRun {
         let began = self.clock.uptime();
-        HeldRun { turn, number, began, stop: CancellationToken::new(), late: CancellationToken::new() }
+        let stop = CancellationToken::new();
+        let show = stop.child_token();
+        HeldRun { turn, number, began, tokens: RunTokens { stop, show }, late: CancellationToken::new() }
     }
 
     /// Notes that a row of `conversation` waits for a run of `agent`: the holder of its slot runs it, or the scheduler
@@ -273,13 +284,14 @@ impl Slots {
     /// Stops run `run` of `turn`, if it holds the slot of `conversation` or goes on without one.
     pub(crate) fn stop_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
         if let Some(found) = self.state().find(conversation, turn).filter(|found| found.number == run) {
-            found.stop.cancel();
+            found.tokens.stop.cancel();
         }
     }
 
     /// Lets run `run` of `turn` go on without the slot of `conversation`.
     pub(crate) fn let_go_on(&self, conversation: ConversationId, turn: TurnId, run: u32) {
         if let Some(found) = self.state().find(conversation, turn).filter(|found| found.number == run) {
+            found.tokens.show.cancel();
             found.late.cancel();
         }
     }
@@ -363,9 +375,14 @@ impl State {
 }
 
 impl Slot {
-    /// Cancelled to stop the run that holds the slot.
-    pub(crate) const fn stop(&self) -> &CancellationToken {
-        &self.stop
+    /// Those of the run that holds the slot.
+    pub(crate) const fn tokens(&self) -> &RunTokens {
+        &self.tokens
+    }
+
+    /// The run that the permit was given for has ended.
+    pub(crate) const fn run_ended(&mut self) {
+        self.is_fresh = false;
     }
 
     /// Cancelled when the run that holds the slot goes on without it.
@@ -390,7 +407,7 @@ impl Slot {
     /// Makes `run` of `turn` the run that holds the slot, with a new token.
     pub(crate) fn begin(&mut self, turn: TurnId, run: u32) {
         let run = self.slots.run(turn, run);
-        (self.stop, self.late, self.is_fresh) = (run.stop.clone(), run.late.clone(), false);
+        (self.tokens, self.late, self.is_fresh) = (run.tokens.clone(), run.late.clone(), false);
         if let Some(held) = self.slots.state().held.get_mut(&self.conversation) {
             held.run = run;
         }

@@ -30,6 +30,7 @@ use crate::{
         clock::SharedClock,
         store::transition::RunEnd,
     },
+    scheduler::slots::RunTokens,
     visibility,
 };
 
@@ -74,11 +75,11 @@ impl From<RunResult> for FinishedRun {
 }
 
 impl Worker {
-    /// Runs the agent of `run` on `turn`, until it ends or `stop` is cancelled. If the guard wants another run, the turn
-    /// waits for it like any other.
-    pub(crate) async fn run(&self, mut turn: TurnRecord, run: Run, stop: &CancellationToken) {
+    /// Runs the agent of `run` on `turn`, until it ends or is stopped. If the guard wants another run, the turn waits for it
+    /// like any other.
+    pub(crate) async fn run(&self, mut turn: TurnRecord, run: Run, tokens: &RunTokens) {
         crash_point!("run_started");
-        let FinishedRun { result, usage, typing } = self.run_agent(&mut turn, &run, stop).await;
+        let FinishedRun { result, usage, typing } = self.run_agent(&mut turn, &run, tokens).await;
         crash_point!("run_ended");
         self.finish(&mut turn, &run, result, usage).await;
         // Last, so that the answer does not wait for it.
@@ -132,16 +133,17 @@ impl Worker {
         }
     }
 
-    async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, stop: &CancellationToken) -> FinishedRun {
+    async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
+        let RunTokens { stop, show } = tokens;
         let prepared = match self.inputs.prepare(turn, run).await {
             Ok(prepared) => prepared,
             Err(PrepareError::Unreadable) => return RunResult::Unreadable.into(),
             Err(PrepareError::Failed(error)) => return RunResult::Returned(Err(error)).into(),
         };
         let PreparedRun { runtime, input } = prepared;
-        let mut drafting = Drafting::new(&self.ephemerals, &input.capabilities, stop);
+        let mut drafting = Drafting::new(&self.ephemerals, &input.capabilities, show);
         let typing = (input.capabilities.typing != Support::No)
-            .then(|| Typing::start(&self.ephemerals, turn, &input.capabilities, stop));
+            .then(|| Typing::start(&self.ephemerals, turn, &input.capabilities, show));
         let (events, mut reported) = RunEvents::channel();
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
@@ -150,14 +152,18 @@ impl Worker {
             tokio::spawn(async move { runtime.run(input, events, cancel).await })
         };
         let mut usage = None;
-        let mut open = true;
+        let (mut open, mut is_shown) = (true, true);
         let result = loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break RunResult::Stopped,
                 () = self.lifecycle.ended.cancelled() => break RunResult::GatewayStopped,
+                () = show.cancelled(), if is_shown => {
+                    is_shown = false;
+                    drafting.pause().await;
+                }
                 event = reported.recv(), if open => match event {
-                    Some(event) => self.handle_event(turn, event, &mut drafting, &mut usage, stop).await,
+                    Some(event) => self.handle_event(turn, event, &mut drafting, &mut usage, show).await,
                     None => open = false,
                 },
                 result = &mut running => break match result {
@@ -173,7 +179,7 @@ impl Worker {
         reported.close();
         // Events that the runtime reported just before it returned.
         while let Some(Some(event)) = reported.recv().now_or_never() {
-            self.handle_event(turn, event, &mut drafting, &mut usage, stop).await;
+            self.handle_event(turn, event, &mut drafting, &mut usage, show).await;
         }
         drafting.end().await;
         FinishedRun { result, usage, typing }
@@ -209,7 +215,7 @@ impl Worker {
         event: RunEvent,
         drafting: &mut Drafting,
         usage: &mut Option<Usage>,
-        stop: &CancellationToken,
+        show: &CancellationToken,
     ) {
         match event {
             RunEvent::Text(delta) => drafting.add(turn, &delta),
@@ -222,8 +228,8 @@ impl Worker {
                 let channel = self.channels.get(&turn.event.conversation.channel);
                 let reply = visibility::visible_reply(reply, channel.map(AsRef::as_ref));
                 let decided = self.ledger.decide_until_stored(turn, Event::Sent(reply), Trigger::Event).await;
-                if turn.obligation.may_draft() {
-                    drafting.resume(stop);
+                if turn.obligation.may_draft() && !show.is_cancelled() {
+                    drafting.resume(show);
                 }
                 let is_claimed = decided.is_some_and(|decided| decided.claimed);
                 // Fails if the runtime no longer waits for the result.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    AgentTurn, Clock, LateAnswer, Policy,
+    AgentTurn, Clock, LateAnswer, Policy, Support,
     conformance::scripted::Script,
     store::{TurnFilter, TurnListState, TurnStatus},
 };
@@ -179,5 +179,31 @@ async fn a_signal_that_is_not_acknowledged_for_a_minute_is_listed_as_overdue() {
 
     assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
     assert_eq!(overdue().await, 0);
+    gateway.at_rest().await;
+}
+
+/// D3, B13.
+#[tokio::test]
+async fn a_late_run_that_streams_does_not_overwrite_the_fallback() {
+    let policy = Policy { late_answer: LateAnswer::Record, late_window: WINDOW, ..policy() };
+    let script = Script::replies("one two three").streaming("one").taking(HARD_DEADLINE + secs(5)).streaming(" two");
+    let gateway = GatewaySetup::new()
+        .policy(policy)
+        .capable(|it| {
+            (it.drafts, it.drafts_are_messages, it.edit) = (Support::Full, true, Support::Full);
+            (it.typing, it.typing_interval) = (Support::Full, secs(4));
+        })
+        .always(script.taking(secs(20)))
+        .start()
+        .await;
+
+    gateway.receives(said(&chat("ada"), "count")).await;
+    gateway.advance(HARD_DEADLINE).await;
+    assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    let calls = gateway.platform.calls();
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    assert_eq!(gateway.platform.calls(), calls, "nothing of the late run is shown, nor that it types");
     gateway.at_rest().await;
 }

@@ -177,6 +177,7 @@ impl Obligation {
             return;
         };
         // The parts of an answer that have not been sent are not sent any more.
+        let is_partly_seen = *partly && *rank > End::Deferral;
         let may_be_the_answer = *attempted && *rank > End::Deferral && !*partly;
         if let Some(pending) = self.pending.take() {
             pending.suppress(by.to_string(), context);
@@ -184,9 +185,17 @@ impl Obligation {
         if may_be_the_answer {
             self.cancelled_by = Some(by);
         } else {
-            self.withdraw(context);
-            self.settle(Settlement::Cancelled { by });
+            self.cancel_claim(by, is_partly_seen, context);
         }
+    }
+
+    /// Ends the turn with its claim. A deferral or a draft that was edited into a part that was seen stays in the chat.
+    pub(super) fn cancel_claim(&mut self, by: CancelledBy, is_partly_seen: bool, context: &mut EventContext<'_>) {
+        if is_partly_seen {
+            (self.debt, self.draft) = (None, None);
+        }
+        self.withdraw(context);
+        self.settle(Settlement::Cancelled { by });
     }
 
     pub(super) fn merged(&mut self, into: String, context: &mut EventContext<'_>) {

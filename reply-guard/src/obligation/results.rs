@@ -40,11 +40,13 @@ impl Obligation {
     }
 
     pub(super) fn part_delivered(&mut self, claim: u32, context: &mut EventContext<'_>) {
-        let (true, ObligationState::Claimed { partly, .. }) = (claim == self.claims, &mut self.state) else { return };
+        let (true, ObligationState::Claimed { partly, rank, .. }) = (claim == self.claims, &mut self.state) else {
+            return;
+        };
         *partly = true;
+        let is_partly_seen = *rank > End::Deferral;
         if let Some(by) = self.cancelled_by.take() {
-            self.withdraw(context);
-            self.settle(Settlement::Cancelled { by });
+            self.cancel_claim(by, is_partly_seen, context);
         }
     }
 

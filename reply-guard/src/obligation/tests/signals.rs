@@ -346,3 +346,18 @@ fn a_signal_that_is_not_acknowledged_for_a_minute_is_overdue() {
     turn.shown_as("m1");
     assert_eq!(overdue_at(&turn), None);
 }
+
+/// A10. The deferral was edited into the part that was seen: it is not removed.
+#[test]
+fn a_cancel_between_the_parts_leaves_what_was_seen() {
+    let mut turn = Turn::deferred().after([reply("a long answer")]);
+    turn.part_delivered();
+    assert_eq!(turn.on(cancelled()), ["withdraw 2"]);
+    assert_eq!(turn.obligation.unfinished_messages().next(), None);
+
+    let mut turn = Turn::deferred().after([reply("a long answer")]);
+    turn.attempted();
+    turn.on(cancelled());
+    assert_eq!(turn.on(Event::PartDelivered { claim: 2 }), ["withdraw 2"]);
+    assert_eq!(turn.obligation.unfinished_messages().next(), None);
+}

@@ -66,6 +66,14 @@ impl Columns for SqliteRow {
     }
 }
 
+/// The error of a row that cannot be read, with the turn in its column `turn`.
+pub(super) fn of_turn(row: &SqliteRow, turn: &str, error: StoreError) -> StoreError {
+    match (error, row.id(turn)) {
+        (StoreError::Corrupt(reason), Ok(turn)) => StoreError::CorruptTurn { turn, reason },
+        (error, _) => error,
+    }
+}
+
 /// The rows that can be read, as `read` does it. Of any other the operator hears; `turn` is the column with the turn that it
 /// belongs to.
 pub(super) fn readable<T>(

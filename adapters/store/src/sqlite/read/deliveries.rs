@@ -6,7 +6,7 @@ use rejoinder_core::{
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
-use super::columns::{Columns, readable};
+use super::columns::{Columns, of_turn, readable};
 use crate::sqlite::error::store_error;
 
 /// `select` of whole delivery records: `d` joined with its conversation `c`.
@@ -48,7 +48,7 @@ pub(in crate::sqlite) async fn next_deliveries(
         )
     );
     let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(delivery).collect()
+    rows.iter().map(|row| delivery(row).map_err(|error| of_turn(row, "turn_id", error))).collect()
 }
 
 pub(in crate::sqlite) async fn find_delivery(

@@ -9,7 +9,7 @@ use rejoinder_core::{
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    columns::Columns,
+    columns::{Columns, of_turn},
     deliveries::{delivery, select_deliveries},
 };
 use crate::sqlite::{error::store_error, stored::Details};
@@ -256,10 +256,7 @@ fn id_after(after: Option<TurnId>) -> uuid::Uuid {
 
 /// As [`record`]; the error names the turn that cannot be read.
 fn record_or_its_turn(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
-    record(row).map_err(|error| match (error, row.id("id")) {
-        (StoreError::Corrupt(reason), Ok(turn)) => StoreError::CorruptTurn { turn, reason },
-        (error, _) => error,
-    })
+    record(row).map_err(|error| of_turn(row, "id", error))
 }
 
 /// A turn from a row of `select_turns!`.

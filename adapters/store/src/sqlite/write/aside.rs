@@ -6,7 +6,8 @@ use sqlx::{Row, SqliteConnection};
 use super::lines::{self, Touched};
 use crate::sqlite::{error::store_error, stored::ObligationColumns};
 
-/// Ends a turn with `obligation`, whatever is stored of it. Does nothing if it has ended.
+/// Ends a turn with `obligation`, whatever is stored of it. A turn that has ended stays as it is; nothing happens with it
+/// any more.
 pub(super) async fn set(
     connection: &mut SqliteConnection,
     turn: TurnId,
@@ -14,8 +15,7 @@ pub(super) async fn set(
     reason: &str,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let sql = "select conversation_id, place, cast(body as text) as body from obligations
-        where turn_id = ? and ended_at is null";
+    let sql = "select conversation_id, place, cast(body as text) as body from obligations where turn_id = ?";
     let row = sqlx::query(sql).bind(turn.as_uuid()).fetch_optional(&mut *connection).await.map_err(store_error)?;
     let Some(row) = row else { return Ok(()) };
     let body: String = row.try_get("body").map_err(store_error)?;
@@ -23,7 +23,8 @@ pub(super) async fn set(
     let place: Option<i64> = row.try_get("place").map_err(store_error)?;
 
     let ObligationColumns { state, .. } = ObligationColumns::of(obligation);
-    let ended = "update obligations set version = version + 1, state = ?2, work = null, wake_at = null, ended_at = ?3, body = ?4
+    let ended = "update obligations set version = version + 1, work = null, wake_at = null,
+            state = iif(ended_at is null, ?2, state), body = iif(ended_at is null, ?4, body), ended_at = coalesce(ended_at, ?3)
         where turn_id = ?1";
     let json = serde_json::to_string(obligation).expect("its map keys are strings");
     let ended = sqlx::query(ended).bind(turn.as_uuid()).bind(state).bind(at.as_millis()).bind(json);
