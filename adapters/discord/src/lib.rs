@@ -208,7 +208,8 @@ impl Discord {
         let (all, queued) = mpsc::channel(gateway::QUEUE);
         let (urgent, queued_urgent) = mpsc::unbounded_channel();
         let stored = Arc::new(StoredSeq::default());
-        let shard = Shard::new(self, receiver, Arc::clone(&stored), Queues { all, urgent }, position.session.clone());
+        let shard =
+            Shard::new(self, receiver, Arc::clone(&stored), Queues { all, urgent }, position.resumable_session());
         let interaction_storer = InteractionStorer { discord: self, receiver, me };
         let event_storer = EventStorer::new(self, receiver, me, position, known_chats, stored);
         for record in waiting {

@@ -72,6 +72,13 @@ impl Position {
         self.gaps.get(place).copied()
     }
 
+    /// The session to resume. `None` while a server's messages are still to be read over REST: only a new session names the
+    /// server again.
+    pub(crate) fn resumable_session(&self) -> Option<Session> {
+        let is_read = self.gaps.keys().all(|place| place == DIRECT);
+        self.session.clone().filter(|_| is_read)
+    }
+
     pub(crate) fn close_gap(&mut self, place: &str) {
         self.gaps.remove(place);
     }
@@ -121,6 +128,21 @@ mod tests {
         assert_eq!(position.gap(DIRECT), None);
         position.start_session(["1"].into_iter(), at(1));
         assert_eq!(position.gap("1"), Some(Snowflake::at(at(0))), "nothing from before the first start");
+    }
+
+    /// F5, D14.
+    #[test]
+    fn a_session_is_not_resumed_before_every_server_was_read() {
+        let mut position = Position::default();
+        position.start_session([].into_iter(), at(0));
+        position.mark_handled_to(&("session".into(), "wss://gateway".into()), 7);
+        assert!(position.resumable_session().is_some());
+
+        position.start_session(["1"].into_iter(), at(1));
+        assert!(position.resumable_session().is_none());
+        position.close_gap("1");
+
+        assert!(position.resumable_session().is_some(), "direct chats are read at every start");
     }
 
     /// F5.

@@ -189,7 +189,9 @@ impl HookMessage {
     /// Adds a file of a form.
     fn add_file(&mut self, name: &str, media_type: Option<&str>, content: &[u8]) -> Result<(), Problem> {
         self.count_field()?;
-        let media_type = media_type.unwrap_or(OCTETS);
+        // Without parameters, which may contain a comma.
+        let essence = media_type.and_then(|given| given.split(';').next()).map(str::trim);
+        let media_type = essence.filter(|essence| !essence.is_empty()).unwrap_or(OCTETS);
         self.has_files = true;
         self.attachments.get_or_insert_default().push(File {
             name: Some(name.to_owned()),

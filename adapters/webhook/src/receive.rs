@@ -113,6 +113,7 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         (status = 405, description = "The method is not POST", body = schema::Problem, content_type = "application/problem+json"),
         (status = 408, description = "The body is too slow", body = schema::Problem, content_type = "application/problem+json"),
         (status = 409, description = "The key was already used with another body", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 410, description = "The key was used before, and the answer was removed", body = schema::Problem, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = schema::Problem, content_type = "application/problem+json"),
         (status = 415, description = "The body's type or encoding is not supported", body = schema::Problem, content_type = "application/problem+json"),
         (status = 422, description = "The message is empty or cannot be stored, a field cannot be used, or a form has too many fields", body = schema::Problem, content_type = "application/problem+json"),

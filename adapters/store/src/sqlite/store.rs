@@ -215,7 +215,7 @@ impl Operator for SqliteStore {
     }
 
     async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError> {
-        read::dead_letters(&self.readers, filter).await
+        read::dead_letters(&self.operator, filter).await
     }
 
     async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
