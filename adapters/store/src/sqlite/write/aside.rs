@@ -15,7 +15,9 @@ pub(super) async fn set(
     reason: &str,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let sql = "select conversation_id, place, cast(body as text) as body from obligations where turn_id = ?";
+    let sql = "select conversation_id, place, cast(body as text) as body from obligations
+        where turn_id = ?1 and (ended_at is null or work is not null or wake_at is not null or exists (
+            select 1 from deliveries where turn_id = ?1 and state in ('pending', 'sending')))";
     let row = sqlx::query(sql).bind(turn.as_uuid()).fetch_optional(&mut *connection).await.map_err(store_error)?;
     let Some(row) = row else { return Ok(()) };
     let body: String = row.try_get("body").map_err(store_error)?;
