@@ -248,7 +248,7 @@ impl Dispatcher {
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
-        let attempted = render::delivery(&begun, &self.settings.templates);
+        let attempted = render::delivery(&begun.delivery, begun.number, begun.is_overtaken, &self.settings.templates);
         let Some(result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
             // The gateway ended: the next start finds an attempt without a result.
             return Ok(Next::End);

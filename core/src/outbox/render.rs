@@ -17,7 +17,6 @@ use crate::{
         turn::TurnRecord,
         view::Shown,
     },
-    outbox::attempts::StartedAttempt,
     ports::{
         channel::ChannelAdapter,
         store::transition::{NewDelivery, TranscriptLine},
@@ -327,9 +326,9 @@ fn is_ours(signal: &Signal, turn: &TurnRecord) -> bool {
     turn.handler.is_gateway() || is_rungs
 }
 
-/// Turns a stored delivery into the one that the adapter gets for an attempt.
-pub(crate) fn delivery(attempt: &StartedAttempt, templates: &Templates) -> Delivery {
-    let StartedAttempt { delivery: record, number, is_overtaken, .. } = attempt;
+/// Turns a stored delivery into the one that the adapter gets for the given attempt. `is_overtaken`: later deliveries of
+/// its conversation were sent before it.
+pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, is_overtaken: bool, templates: &Templates) -> Delivery {
     let labels = [record.label.map(Label::as_str), is_overtaken.then_some("overtaken")];
     let labels: Vec<&str> =
         labels.into_iter().flatten().map(|name| templates.template(&record.conversation.channel, name)).collect();
@@ -342,8 +341,8 @@ pub(crate) fn delivery(attempt: &StartedAttempt, templates: &Templates) -> Deliv
         via: Some(record.via.clone()),
         signal: Some(record.signal).filter(|_| !record.is_draft()),
         action: record.action.clone(),
-        attempt: *number,
-        is_overtaken: *is_overtaken,
+        attempt,
+        is_overtaken,
         label: (!labels.is_empty()).then(|| labels.join("\n")),
     }
 }
