@@ -43,9 +43,9 @@ fn escaped(json: &str) -> String {
     let escape = |char: char| format!("\\u{:04x}", u32::from(char));
     json.chars().fold(String::with_capacity(json.len()), |mut text, char| {
         if is_unsafe(char) {
-            text.push_str(&escape(char))
+            text.push_str(&escape(char));
         } else {
-            text.push(char)
+            text.push(char);
         }
         text
     })
