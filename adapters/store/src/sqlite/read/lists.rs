@@ -63,8 +63,8 @@ pub(in crate::sqlite) async fn list(
     }
     if let Some(since) = filter.since {
         sql.push(" and t.accepted_at >= ").push_bind(since.as_millis());
-        // Older turns need not be read: ids begin with the time.
-        sql.push(" and t.seq >= coalesce((select min(seq) from turns where id >= ").push_bind(first_id(since));
+        // Older turns need not be read: ids begin with the time. `+`: found by the id, and not by going through the order.
+        sql.push(" and t.seq >= coalesce((select min(+seq) from turns where id >= ").push_bind(first_id(since));
         sql.push("), 9223372036854775807)");
     }
     if let Some(until) = filter.until {
