@@ -176,10 +176,10 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
 /// The configuration besides channels and agents.
 fn settings() -> String {
     format!(
-        "[guard]\nsoft_deadline = \"{}s\"\nhard_deadline = \"{}s\"\n[guard.templates]\nresent = \"{}\"\n",
+        "[guard]\nsoft_deadline = \"{}s\"\nhard_deadline = \"{}s\"\n[guard.templates]\nresent = \"{label}\"\nreplaces = \"{label}\"\n",
         agent::SOFT_DEADLINE.as_secs(),
         agent::HARD_DEADLINE.as_secs(),
-        words::LABEL
+        label = words::LABEL
     )
 }
 
