@@ -10,6 +10,7 @@ mod dead_letters;
 mod error;
 mod health;
 mod openapi;
+mod paging;
 mod places;
 mod serve;
 mod turns;

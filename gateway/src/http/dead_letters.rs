@@ -15,7 +15,7 @@ use utoipa::IntoParams;
 use super::{
     Shared,
     error::{ApiError, ProblemDocument},
-    turns::{MAX_PAGE, PAGE},
+    paging,
 };
 use crate::view::{DeadLetterItem, DeadLetterList};
 
@@ -37,10 +37,7 @@ pub(super) struct Filter {
 
 impl Filter {
     fn read(self) -> Result<DeadLetterFilter, ApiError> {
-        let limit = self.limit.unwrap_or(PAGE);
-        if !(1..=MAX_PAGE).contains(&limit) {
-            return Err(ApiError::BadRequest(format!("`limit` must be from 1 to {MAX_PAGE}")));
-        }
+        let limit = paging::limit(self.limit)?;
         let wrong = |_| ApiError::BadRequest("`before` must be a delivery id".to_owned());
         Ok(DeadLetterFilter {
             channel: self.channel.as_deref().map(ChannelId::from_stored),
@@ -70,12 +67,9 @@ pub(super) async fn list(
 
 /// One page of dead letters, and where the next one begins.
 pub(crate) async fn page(store: &dyn Store, filter: DeadLetterFilter) -> Result<DeadLetterList, StoreError> {
-    let limit = filter.limit as usize;
-    // One more than asked for shows whether there is a next page.
-    let mut found = store.dead_letters(&DeadLetterFilter { limit: filter.limit + 1, ..filter }).await?;
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let next = found.last().filter(|_| has_more).map(|delivery| delivery.id.to_string());
+    let limit = filter.limit;
+    let mut found = store.dead_letters(&DeadLetterFilter { limit: limit + 1, ..filter }).await?;
+    let next = paging::cut(&mut found, limit, |delivery| delivery.id.to_string());
     Ok(DeadLetterList { items: found.iter().map(DeadLetterItem::from).collect(), next })
 }
 

@@ -18,17 +18,12 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     App, Shared,
     error::{ApiError, ProblemDocument},
+    paging,
 };
 use crate::{
     time,
     view::{TurnDetail, TurnExplanation, TurnItem, TurnList},
 };
-
-/// The default of `limit`.
-pub(super) const PAGE: u32 = 50;
-
-/// The largest `limit`.
-pub(super) const MAX_PAGE: u32 = 200;
 
 /// The filter of the list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -71,10 +66,7 @@ enum StateFilter {
 
 impl Filter {
     fn read(self) -> Result<TurnFilter, ApiError> {
-        let limit = self.limit.unwrap_or(PAGE);
-        if !(1..=MAX_PAGE).contains(&limit) {
-            return Err(ApiError::BadRequest(format!("`limit` must be from 1 to {MAX_PAGE}")));
-        }
+        let limit = paging::limit(self.limit)?;
         let time = |name: &str, text: Option<String>| {
             let read = |text: String| time::parse(&text).ok_or_else(|| bad(name, "an RFC 3339 time"));
             text.map(read).transpose()
@@ -135,12 +127,9 @@ pub(crate) async fn page(
     store: &dyn rejoinder_core::Store,
     filter: TurnFilter,
 ) -> Result<TurnList, rejoinder_core::StoreError> {
-    let limit = filter.limit as usize;
-    // One more than asked for shows whether there is a next page.
-    let mut turns = store.list_turns(&TurnFilter { limit: filter.limit + 1, ..filter }).await?;
-    let has_more = turns.len() > limit;
-    turns.truncate(limit);
-    let next = turns.last().filter(|_| has_more).map(|turn| turn.turn_id.to_string());
+    let limit = filter.limit;
+    let mut turns = store.list_turns(&TurnFilter { limit: limit + 1, ..filter }).await?;
+    let next = paging::cut(&mut turns, limit, |turn| turn.turn_id.to_string());
     Ok(TurnList { items: turns.into_iter().map(TurnItem::from).collect(), next })
 }
 

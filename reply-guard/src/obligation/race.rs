@@ -177,8 +177,8 @@ impl Obligation {
             return;
         };
         // The parts of an answer that have not been sent are not sent any more.
-        let is_partly_seen = *partly && *rank > End::Deferral;
-        let may_be_the_answer = *attempted && *rank > End::Deferral && !*partly;
+        let is_answer = *rank > End::Deferral;
+        let (is_partly_seen, may_be_the_answer) = (is_answer && *partly, is_answer && *attempted && !*partly);
         if let Some(pending) = self.pending.take() {
             pending.suppress(by.to_string(), context);
         }

@@ -1,0 +1,26 @@
+//! Pages of lists.
+
+use super::error::ApiError;
+
+/// The number of items of a page, if the caller does not say.
+const DEFAULT: u32 = 50;
+
+/// The largest number of items of a page.
+const MAX: u32 = 200;
+
+/// The number of items to list: `limit` as the caller gave it, or the default.
+pub(super) fn limit(limit: Option<u32>) -> Result<u32, ApiError> {
+    let limit = limit.unwrap_or(DEFAULT);
+    if (1..=MAX).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(ApiError::BadRequest(format!("`limit` must be from 1 to {MAX}")))
+}
+
+/// Cuts `found` to `limit` items; returns the id after which the next page begins. One more than `limit` was asked for:
+/// it shows whether there is a next page.
+pub(super) fn cut<T>(found: &mut Vec<T>, limit: u32, id: impl Fn(&T) -> String) -> Option<String> {
+    let has_more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    found.last().filter(|_| has_more).map(id)
+}
