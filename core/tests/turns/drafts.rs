@@ -195,6 +195,23 @@ async fn typing_is_renewed_and_ends_with_the_turn() {
     gateway.at_rest().await;
 }
 
+/// G1. An answer interrupts the call that ends the notice. It is made again.
+#[tokio::test]
+async fn typing_ends_although_the_answer_goes_first() {
+    let gateway = GatewaySetup::new().capable(showing).always(Script::replies("done").taking(secs(2))).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(1)).await;
+
+    gateway.platform.hang_ephemerals(true);
+    gateway.advance(secs(2)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.platform.hang_ephemerals(false);
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(typing(&gateway), [true, false]);
+    gateway.at_rest().await;
+}
+
 /// G1.
 #[tokio::test]
 async fn the_end_of_typing_is_not_asked_for_where_it_comes_by_itself() {
@@ -421,7 +438,7 @@ async fn a_draft_that_comes_too_late_is_removed() {
 async fn a_typing_notice_that_hangs_delays_no_signal() {
     let script = Script::replies("done").taking(SOFT_DEADLINE + secs(10));
     let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
-    gateway.platform.hang_ephemerals();
+    gateway.platform.hang_ephemerals(true);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(SOFT_DEADLINE).await;
@@ -442,7 +459,7 @@ async fn a_draft_that_hangs_neither_delays_nor_overwrites_the_answer() {
     gateway.advance(secs(1)).await;
     assert_eq!(gateway.visible(&chat("ada")), ["one"]);
 
-    gateway.platform.hang_ephemerals();
+    gateway.platform.hang_ephemerals(true);
     gateway.advance(secs(4)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["one two three"]);
@@ -460,7 +477,7 @@ async fn a_draft_that_hangs_after_the_soft_deadline_does_not_overwrite_the_answe
     gateway.receives(said(&chat("ada"), "count")).await;
     gateway.advance(secs(1)).await;
 
-    gateway.platform.hang_ephemerals();
+    gateway.platform.hang_ephemerals(true);
     gateway.advance(secs(3)).await;
     assert_eq!(gateway.visible(&chat("ada")), ["one"]);
     gateway.advance(secs(7)).await;

@@ -162,9 +162,9 @@ impl Platform {
         self.state().is_down = is_down;
     }
 
-    /// Makes the calls of ephemerals hang from now on.
-    pub fn hang_ephemerals(&self) {
-        self.state().ephemerals_hang = true;
+    /// Makes the calls of ephemerals hang from now on, or no longer.
+    pub fn hang_ephemerals(&self, hang: bool) {
+        self.state().ephemerals_hang = hang;
     }
 
     /// Applies the edits of the ephemerals that hang, as a slow platform does even if nobody waits for the response.

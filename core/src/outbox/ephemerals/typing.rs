@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::show::{Ephemerals, MIN_PAUSE};
 use crate::model::{
     capabilities::Capabilities,
-    delivery::{Action, Class},
+    delivery::{Action, Class, DeliveryError},
     turn::TurnRecord,
 };
 
@@ -17,6 +17,9 @@ const TYPING_AFTER: Duration = Duration::from_millis(200);
 
 /// How long the conversation's next turn may wait for the end of the notice.
 const END_WAIT: Duration = Duration::from_secs(1);
+
+/// How often the end of the notice is sent until it gets through: an answer goes first, and interrupts it.
+const END_ATTEMPTS: u32 = 5;
 
 /// A typing notice that is renewed until it is ended.
 pub(crate) struct Typing {
@@ -48,7 +51,7 @@ impl Typing {
                 }
             }
             if !ends_by_itself {
-                shown.show(&turn, Action::Typing { on: false }, Class::Typing, None).await;
+                shown.end_typing(&turn).await;
             }
         });
         Self { ephemerals: Arc::clone(ephemerals), ended, task }
@@ -60,6 +63,18 @@ impl Typing {
         tokio::select! {
             _ = self.task => {}
             _ = self.ephemerals.lifecycle.pause(END_WAIT) => {}
+        }
+    }
+}
+
+impl Ephemerals {
+    async fn end_typing(&self, turn: &TurnRecord) {
+        for attempt in 0..END_ATTEMPTS {
+            let result = self.show(turn, Action::Typing { on: false }, Class::Typing, None).await;
+            let is_interrupted = matches!(result, None | Some(Err(DeliveryError::Unknown(_))));
+            if !is_interrupted || !self.lifecycle.pause(MIN_PAUSE * 2_u32.pow(attempt)).await {
+                return;
+            }
         }
     }
 }
