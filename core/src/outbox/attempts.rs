@@ -404,7 +404,7 @@ impl Attempts {
                 at,
             )
         };
-        let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None };
+        let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None, only_if_known: false };
         self.store.accept(vec![event], None).await?;
         self.addresses.moved(from, chat);
         Ok(())
