@@ -12,6 +12,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 fn view(status: TurnStatus, shown: Option<Shown>) -> TurnView {
     TurnView {
         turn_id: TURN.parse().unwrap(),
+        seq: 1,
         conversation: ConversationRef::new(ChannelId::new("webhook", "siri"), "ann"),
         at: NOW,
         text: "what is the status?".to_owned(),
