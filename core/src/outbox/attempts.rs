@@ -16,7 +16,7 @@ use crate::{
     model::{
         capabilities::Resend,
         conversation::{ChatKind, ConversationRef},
-        delivery::{Action, DeliveryError, MAX_RETRY_AFTER, Receipt},
+        delivery::{Action, Content, DeliveryError, MAX_RETRY_AFTER, Receipt},
         event::{EventKind, InboundEvent, Sender, SenderKind},
         ids::{EventId, OwnerId, TurnId},
         settings::Settings,
@@ -355,12 +355,30 @@ impl Attempts {
                 let events = std::iter::once(lost).chain(expired.into_iter().flatten()).collect();
                 (events, in_state(given_up))
             }
+            DeliveryError::Refused(_) | DeliveryError::Unsupported(_)
+                if let Some(notice) = self.file_not_sent(delivery) =>
+            {
+                (Vec::new(), DeliveryChange { action: Some(notice), ..again(Duration::ZERO) })
+            }
             DeliveryError::Refused(reason) | DeliveryError::Unsupported(reason) => {
                 let state = if delivery.is_copy { DeliveryState::Dead } else { DeliveryState::Refused };
                 (vec![Event::Refused { claim, reason }], in_state(state))
             }
         };
         Ok(AttemptResult { events, change })
+    }
+
+    /// What is sent in place of a refused file of the agent, if something was sent before it. Then the parts after it are
+    /// sent as well.
+    fn file_not_sent(&self, delivery: &DeliveryRecord) -> Option<Action> {
+        let Action::Send { content, reply_to } = &delivery.action else { return None };
+        let [file] = &content.attachments[..] else { return None };
+        if delivery.part == 1 || delivery.is_copy || !content.text.is_empty() {
+            return None;
+        }
+        let text = self.settings.templates.template(&delivery.conversation.channel, "file_not_sent");
+        let content = Content { text: text.replace("{name}", &file.name), ..Content::default() };
+        Some(Action::Send { content, reply_to: reply_to.clone() })
     }
 
     /// The event that a part's receipt means for its claim, if any. `receipt` is `None` for a deletion that the platform
@@ -404,7 +422,7 @@ impl Attempts {
                 at,
             )
         };
-        let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None };
+        let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None, only_if_known: false };
         self.store.accept(vec![event], None).await?;
         self.addresses.moved(from, chat);
         Ok(())

@@ -172,6 +172,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         )
     };
     let new = NewEvent {
+        only_if_known: false,
         id: EventId::new(now),
         event: Arc::new(event),
         turn: Some(NewTurn {

@@ -40,7 +40,7 @@ fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
         conversation: ConversationId::new(now),
         session: SessionId::new(now),
     };
-    NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn) }
+    NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn), only_if_known: false }
 }
 
 async fn accept(store: &SqliteStore, chat: &str, key: &str, text: String) -> Result<Stored, StoreError> {
