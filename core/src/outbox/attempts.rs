@@ -92,7 +92,7 @@ impl Attempts {
             if !delivery.is_copy && waiting.attempts == 0 {
                 self.replace_draft(&mut delivery, &turn);
             }
-            if let Action::Edit { message, .. } = &delivery.action
+            if let Some(message) = edited_message(&delivery.action)
                 && self.caller.late_edits.may_change(delivery.conversation_id, message)
                 && let Some(action) = as_send(&delivery.action)
             {
@@ -332,7 +332,12 @@ impl Attempts {
             }
             DeliveryError::Gone(_) => {
                 let action = as_send(&delivery.action);
-                (not_sent, DeliveryChange { action, ..again(Duration::ZERO) })
+                let events = edited_message(&delivery.action)
+                    .map(|message| Event::MessageGone { message: message.to_owned() })
+                    .into_iter()
+                    .chain(not_sent)
+                    .collect();
+                (events, DeliveryChange { action, ..again(Duration::ZERO) })
             }
             DeliveryError::ReplyGone(_) => {
                 let action = without_reply(&delivery.action);
@@ -450,6 +455,13 @@ fn may_attempt(turn: &TurnRecord, claim: u32) -> bool {
     let state = turn.obligation.state();
     claim == turn.obligation.claims()
         && matches!(state, ObligationState::Claimed { .. } | ObligationState::Settled(Settlement::Signal { .. }))
+}
+
+fn edited_message(action: &Action) -> Option<&str> {
+    match action {
+        Action::Edit { message, .. } => Some(message),
+        _ => None,
+    }
 }
 
 /// An edit as a new message, for when the message to edit no longer exists.
