@@ -198,6 +198,7 @@ impl Engine {
         let dead_letters = Arc::new(DeadLetters {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),
+            channels: Arc::clone(&channels),
             lanes: Arc::clone(&lanes),
             clock: Arc::clone(&clock),
             retrying: Mutex::default(),

@@ -87,6 +87,7 @@ pub fn answer(
         message_ids: Vec::new(),
         error: None,
         created_at: at,
+        retried_at: None,
         delivered_at: None,
         fetched_at: None,
     }
