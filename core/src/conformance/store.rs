@@ -16,14 +16,13 @@ mod transitions;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, SignalKind, Timestamp, Via};
+use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Timestamp};
 
 pub use self::{accepting::*, amending::*, delivering::*, housekeeping::*, lasting::*, reading::*, transitions::*};
-use super::new_delivery;
+use super::{answer, new_delivery};
 use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
-        delivery::{Action, Class, Content},
         event::{Directed, InboundEvent, Sender, SenderKind},
         ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -296,30 +295,7 @@ impl Turn {
 
     /// A pending delivery of one part.
     fn delivery(&self, claim: u32, text: &str) -> DeliveryRecord {
-        DeliveryRecord {
-            id: DeliveryId::new(at(2)),
-            turn: self.id,
-            claim,
-            part: 1,
-            parts: 1,
-            conversation_id: self.conversation,
-            conversation: self.place.clone(),
-            class: Class::Final,
-            signal: SignalKind::Reply,
-            via: Via::Answer,
-            is_copy: false,
-            action: Action::Send { content: Content { text: text.to_owned(), ..Content::default() }, reply_to: None },
-            state: DeliveryState::Pending,
-            attempts: 0,
-            next_attempt_at: at(2),
-            label: None,
-            parked: false,
-            message_ids: Vec::new(),
-            error: None,
-            created_at: at(2),
-            delivered_at: None,
-            fetched_at: None,
-        }
+        DeliveryRecord { claim, ..answer(self.id, self.conversation, self.place.clone(), text, at(2)) }
     }
 
     fn run(&self, number: u32) -> RunStart {

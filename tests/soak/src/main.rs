@@ -162,7 +162,10 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
     }
     println!("{}", summary.markdown());
     for leftover in summary.verdict.leftovers.iter().take(EXPLAINED) {
-        eprintln!("left over: {leftover}");
+        eprintln!("left over: {}", leftover.detail);
+        if let Some(turn) = &leftover.turn {
+            eprintln!("{}", process.gateway.explain(turn));
+        }
     }
     if !summary.is_good() {
         explain(&summary, &process.gateway);
