@@ -282,7 +282,7 @@ impl<'a> EventStorer<'a> {
             }
             "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" => {
                 if let Ok(change) = serde_json::from_str::<RoleChange>(data) {
-                    directory.learn_role(change.guild_id, change.role, self.me.user);
+                    directory.learn_role(change.role, self.me.user);
                 }
             }
             "GUILD_DELETE" => {
@@ -321,8 +321,9 @@ impl<'a> EventStorer<'a> {
         }
         if message.mention_roles.iter().any(|role| directory.is_our_role(guild, *role).is_none()) {
             let path = format!("guilds/{guild}/members/{}", self.me.user);
-            let roles = self.fetch::<Member>(&path).await?.map(|member| member.roles).unwrap_or_default();
-            directory.learn_our_roles(guild, roles);
+            if let Some(member) = self.fetch::<Member>(&path).await? {
+                directory.learn_our_roles(guild, member.roles);
+            }
         }
         Ok(())
     }
