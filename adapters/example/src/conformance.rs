@@ -1,16 +1,25 @@
 //! The channel suite, against the example server.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelAdapter, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Scope, Sender, SenderKind,
-    SystemClock, Timestamp,
-    conformance::channel::{Expected, Fixture, PlatformDouble, PlatformFailure, text},
+    ChannelAdapter, ChannelId, ChatKind, ConversationRef, DeliveryError, Directed, Engine, EventKind, InboundEvent,
+    Scope, Sender, SenderKind, SystemClock, Timestamp,
+    conformance::{
+        channel::{Expected, Fixture, PlatformDouble, PlatformFailure, text},
+        layered::NullStore,
+        parts_without_agents,
+    },
 };
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Example, ExampleSection, inbound,
@@ -138,13 +147,69 @@ async fn a_second_attempt_is_shown_once() {
 
 #[tokio::test]
 async fn without_a_server_nothing_is_sent() {
-    let nowhere =
-        tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("its address");
+    let nowhere = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("its address");
     let options = ExampleSection { address: nowhere.to_string(), token: TOKEN.into(), ..ExampleSection::default() };
     let adapter = Example::new(ChannelId::new("example", "main"), &options, Arc::new(SystemClock));
     let delivery = text(&ConversationRef::new(adapter.channel().clone(), "ada"), "hello").build();
 
     let error = adapter.deliver(&delivery).await.expect_err("nothing listens there");
 
-    assert!(matches!(error, rejoinder_core::DeliveryError::NotSent { .. }), "{error:?}");
+    assert!(matches!(error, DeliveryError::NotSent { .. }), "{error:?}");
+}
+
+/// A server that keeps silent: nobody accepts its connections, and the system takes what is written to them.
+async fn silent_server() -> (TcpListener, Example) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("its address").to_string();
+    let options = ExampleSection { address, token: TOKEN.into(), ..ExampleSection::default() };
+    (listener, Example::new(ChannelId::new("example", "main"), &options, Arc::new(SystemClock)))
+}
+
+/// Time runs as soon as nothing else does.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_welcomes_us_is_given_up() {
+    let (_listener, adapter) = silent_server().await;
+    let delivery = text(&ConversationRef::new(adapter.channel().clone(), "ada"), "hello").build();
+
+    let error = adapter.deliver(&delivery).await.expect_err("it does not welcome us");
+
+    assert!(matches!(error, DeliveryError::NotSent { .. }), "{error:?}");
+}
+
+/// The text may be shown, so the result is unknown.
+#[tokio::test]
+async fn a_server_that_never_answers_is_given_up() {
+    let double = double().await;
+    let mut shown = double.server.watch();
+    double.server.fail_next(Fault::Silence);
+    let delivery = text(&double.conversation(), "hello").build();
+
+    let hanging = async {
+        shown.recv().await.expect("the server shows it");
+        // From here on, time runs as soon as nothing else does.
+        tokio::time::pause();
+    };
+    let (result, ()) = tokio::join!(double.adapter.deliver(&delivery), hanging);
+
+    let error = result.expect_err("it does not answer");
+    assert!(matches!(error, DeliveryError::Unknown(_)), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_wait_for_a_silent_server() {
+    let (listener, adapter) = silent_server().await;
+    let engine = Engine::start(parts_without_agents(Arc::new(NullStore), Vec::new())).await.expect("an engine");
+    let shutdown = CancellationToken::new();
+    let began = tokio::time::Instant::now();
+
+    let hanging = async {
+        let connection = listener.accept().await.expect("it connects");
+        shutdown.cancel();
+        connection
+    };
+    let (ended, _connection) = tokio::join!(adapter.run(engine.intake(adapter.channel()), shutdown.clone()), hanging);
+
+    ended.expect("a shutdown is no error");
+    assert_eq!(began.elapsed(), Duration::ZERO, "it waited");
+    engine.stop(Duration::ZERO).await;
 }
