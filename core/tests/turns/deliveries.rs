@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{
-    Action, AgentTurn, Attachment, Capabilities, ChannelId, ConversationRef, Delivery, OnUnknown, Policy,
-    Receipts, Reply, Resend, Scope, Support,
+    Action, AgentTurn, Attachment, Capabilities, ChannelId, ConversationRef, Delivery, OnUnknown, Policy, Receipts,
+    Reply, Resend, Scope, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel, capabilities},
     store::{DeliveryState, TurnStatus},
 };

@@ -19,9 +19,9 @@ use std::{
 };
 
 use rejoinder_core::{
-    ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId,
-    Expectation, Handler, HistoryLine, InboundEvent, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind,
-    SessionId, Speaker, Store, SystemClock, TurnId,
+    ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, HistoryLine,
+    InboundEvent, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind, SessionId, Speaker, Store,
+    SystemClock, TurnId,
     conformance::{answer, new_delivery},
     store::{
         Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, Operator, RunEnd, RunStart, Stored, TranscriptLine,

@@ -4,9 +4,9 @@ use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use rejoinder_core::{
-    CancelledBy, ChannelId, ChatKind, Clock, ConversationId, ConversationRef,
-    Directed, EventId, Expectation, Handler, HistoryLine, InboundEvent, Obligation, OwnerId, Policy, Sender,
-    SenderKind, SessionId, Speaker, Store, StoreError, SystemClock, TurnId,
+    CancelledBy, ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler,
+    HistoryLine, InboundEvent, Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Speaker, Store, StoreError,
+    SystemClock, TurnId,
     conformance::{answer, new_delivery},
     store::{
         AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, Housekeeping, NewEvent, NewTurn, Operator,
