@@ -497,7 +497,7 @@ async fn a_deferral_that_a_draft_hangs_on_is_removed_however_late_the_answer_is(
     gateway.receives(said(&chat("ada"), "count")).await;
     gateway.advance(secs(4)).await;
     assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
-    gateway.platform.hang_ephemerals();
+    gateway.platform.hang_ephemerals(true);
     gateway.advance(secs(4)).await;
 
     gateway.platform.queue_fault(Fault::Limit { retry_after: secs(150), scope: Scope::Conversation });
