@@ -1,25 +1,17 @@
 //! The channel suite, against the example server.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelAdapter, ChannelId, ChatKind, ConversationRef, DeliveryError, Directed, Engine, EventKind, InboundEvent,
-    Scope, Sender, SenderKind, SystemClock, Timestamp,
-    conformance::{
-        channel::{Expected, Fixture, PlatformDouble, PlatformFailure, text},
-        layered::NullStore,
-        parts_without_agents,
-    },
+    ChannelAdapter, ChannelId, ChatKind, ConversationRef, DeliveryError, Directed, EventKind, InboundEvent, Scope,
+    Sender, SenderKind, SystemClock, Timestamp,
+    conformance::channel::{Expected, Fixture, PlatformDouble, PlatformFailure, text},
 };
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Example, ExampleSection, inbound,
@@ -127,6 +119,14 @@ impl PlatformDouble for Double {
     async fn is_acknowledged(&self, payload: &str) -> bool {
         self.server.is_acknowledged(payload.split(' ').nth(1).expect("an id"))
     }
+
+    async fn fall_silent(&self) {
+        self.server.fall_silent();
+    }
+
+    async fn has_hanging_call(&self) -> bool {
+        self.server.has_hanging_call()
+    }
 }
 
 rejoinder_core::channel_conformance!(double());
@@ -157,21 +157,14 @@ async fn without_a_server_nothing_is_sent() {
     assert!(matches!(error, DeliveryError::NotSent { .. }), "{error:?}");
 }
 
-/// A server that keeps silent: nobody accepts its connections, and the system takes what is written to them.
-async fn silent_server() -> (TcpListener, Example) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("its address").to_string();
-    let options = ExampleSection { address, token: TOKEN.into(), ..ExampleSection::default() };
-    (listener, Example::new(ChannelId::new("example", "main"), &options, Arc::new(SystemClock)))
-}
-
 /// Time runs as soon as nothing else does.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_welcomes_us_is_given_up() {
-    let (_listener, adapter) = silent_server().await;
-    let delivery = text(&ConversationRef::new(adapter.channel().clone(), "ada"), "hello").build();
+    let double = double().await;
+    double.server.fall_silent();
+    let delivery = text(&double.conversation(), "hello").build();
 
-    let error = adapter.deliver(&delivery).await.expect_err("it does not welcome us");
+    let error = double.adapter.deliver(&delivery).await.expect_err("it does not welcome us");
 
     assert!(matches!(error, DeliveryError::NotSent { .. }), "{error:?}");
 }
@@ -193,23 +186,4 @@ async fn a_server_that_never_answers_is_given_up() {
 
     let error = result.expect_err("it does not answer");
     assert!(matches!(error, DeliveryError::Unknown(_)), "{error:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_shutdown_does_not_wait_for_a_silent_server() {
-    let (listener, adapter) = silent_server().await;
-    let engine = Engine::start(parts_without_agents(Arc::new(NullStore), Vec::new())).await.expect("an engine");
-    let shutdown = CancellationToken::new();
-    let began = tokio::time::Instant::now();
-
-    let hanging = async {
-        let connection = listener.accept().await.expect("it connects");
-        shutdown.cancel();
-        connection
-    };
-    let (ended, _connection) = tokio::join!(adapter.run(engine.intake(adapter.channel()), shutdown.clone()), hanging);
-
-    ended.expect("a shutdown is no error");
-    assert_eq!(began.elapsed(), Duration::ZERO, "it waited");
-    engine.stop(Duration::ZERO).await;
 }

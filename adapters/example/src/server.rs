@@ -73,6 +73,9 @@ struct ChatState {
     /// The agent's messages: chat and text.
     shown: Vec<(String, String)>,
     fault: Option<Fault>,
+    is_silent: bool,
+    /// Whether a connection waits in vain.
+    has_hanging_call: bool,
 }
 
 impl ChatServer {
@@ -154,6 +157,17 @@ impl ChatServer {
         self.is_down.send_replace(false);
     }
 
+    /// Accepts new connections and says nothing on them.
+    pub fn fall_silent(&self) {
+        lock(&self.state).is_silent = true;
+    }
+
+    /// Whether somebody waits in vain since [`fall_silent`](Self::fall_silent).
+    #[must_use]
+    pub fn has_hanging_call(&self) -> bool {
+        lock(&self.state).has_hanging_call
+    }
+
     /// Makes the next `say`, or with [`Fault::Deny`] the next `hello`, fail.
     pub fn fail_next(&self, fault: Fault) {
         lock(&self.state).fault = Some(fault);
@@ -211,6 +225,9 @@ impl Accepting {
     async fn serve(&self, socket: TcpStream) -> Result<(), io::Error> {
         let mut lines = Framed::new(socket, Lines::default());
         let greeting = lines.next().await.transpose()?;
+        if self.is_silent() {
+            return std::future::pending().await;
+        }
         if self.denies() || greeting.as_deref() != Some(&format!("hello {TOKEN}")) {
             return lines.send("denied the token is unknown").await;
         }
@@ -238,6 +255,12 @@ impl Accepting {
                 },
             }
         }
+    }
+
+    fn is_silent(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.has_hanging_call |= state.is_silent;
+        state.is_silent
     }
 
     fn denies(&self) -> bool {
