@@ -106,7 +106,7 @@ impl ServerFrame<'_> {
 pub(crate) struct Turn {
     pub(crate) turn_id: TurnId,
     seq: TurnSeq,
-    at: String,
+    at: Box<str>,
     text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attachments: Vec<File>,
@@ -147,7 +147,7 @@ impl From<&TurnView> for Turn {
         Self {
             turn_id: view.turn_id,
             seq: view.seq,
-            at: rfc3339(view.at),
+            at: rfc3339(view.at).into(),
             text: view.text.clone(),
             attachments: files(&view.attachments),
             status: view.status,

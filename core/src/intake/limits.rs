@@ -129,7 +129,7 @@ impl Limits {
         let person: Person = (event.conversation.channel.clone(), Box::from(event.person()));
         let mut counts = lock(&self.counts);
         counts.events = counts.events.wrapping_add(1);
-        if counts.events % FORGET_EVERY == 0 {
+        if counts.events.is_multiple_of(FORGET_EVERY) {
             counts.people.retain(|_, count| now - count.seen_at < MINUTE_US);
         }
         let count = counts.people.entry(person.clone()).or_default();
