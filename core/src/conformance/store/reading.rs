@@ -229,9 +229,9 @@ pub async fn what_ended_last_with_a_draft_is_found(subject: &mut impl Subject) {
     }
 
     assert_eq!(store.ended_last(Duration::from_secs(5), 10).await.expect("turns are read"), [recent.id]);
-    assert_eq!(store.ended_last(Duration::from_secs(60), 10).await.expect("turns are read"), [old.id, recent.id]);
+    assert_eq!(store.ended_last(Duration::from_mins(1), 10).await.expect("turns are read"), [old.id, recent.id]);
     assert_eq!(
-        store.ended_last(Duration::from_secs(60), 3).await.expect("turns are read"),
+        store.ended_last(Duration::from_mins(1), 3).await.expect("turns are read"),
         [recent.id],
         "it looks at three"
     );
