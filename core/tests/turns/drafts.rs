@@ -1,4 +1,4 @@
-//! Drafts and typing: shown during a run, gone after it, and never at the cost of the answer.
+//! Drafts: shown during a run, gone after it, and never at the cost of the answer.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::gateway::{
     DEFERRAL, FAILED, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs,
 };
 
-fn showing(it: &mut Capabilities) {
+pub(crate) fn showing(it: &mut Capabilities) {
     (it.drafts, it.draft_interval) = (Support::Full, Duration::from_millis(500));
     (it.typing, it.typing_interval) = (Support::Full, secs(4));
 }
@@ -23,14 +23,6 @@ fn drafts(gateway: &TestGateway) -> Vec<String> {
         _ => None,
     };
     gateway.platform.seen().into_iter().filter_map(text).collect()
-}
-
-fn typing(gateway: &TestGateway) -> Vec<bool> {
-    let on = |seen: SeenDelivery| match seen.action {
-        Action::Typing { on } => Some(on),
-        _ => None,
-    };
-    gateway.platform.seen().into_iter().filter_map(on).collect()
 }
 
 /// A7. Drafts grow with the stream, no faster than the channel allows.
@@ -180,52 +172,6 @@ async fn no_draft_comes_after_the_ladders_words() {
     gateway.advance(HARD_DEADLINE + secs(30)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), [LATE]);
-    gateway.at_rest().await;
-}
-
-/// G1.
-#[tokio::test]
-async fn typing_is_renewed_and_ends_with_the_turn() {
-    let gateway = GatewaySetup::new().capable(showing).always(Script::replies("done").taking(secs(10))).start().await;
-
-    gateway.receives(said(&chat("ada"), "hello")).await;
-    gateway.advance(secs(11)).await;
-
-    assert_eq!(typing(&gateway), [true, true, true, false]);
-    gateway.at_rest().await;
-}
-
-/// G1. An answer interrupts the call that ends the notice. It is made again.
-#[tokio::test]
-async fn typing_ends_although_the_answer_goes_first() {
-    let gateway = GatewaySetup::new().capable(showing).always(Script::replies("done").taking(secs(2))).start().await;
-    gateway.receives(said(&chat("ada"), "hello")).await;
-    gateway.advance(secs(1)).await;
-
-    gateway.platform.hang_ephemerals(true);
-    gateway.advance(secs(2)).await;
-    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
-    gateway.platform.hang_ephemerals(false);
-    gateway.advance(secs(20)).await;
-
-    assert_eq!(typing(&gateway), [true, false]);
-    gateway.at_rest().await;
-}
-
-/// G1.
-#[tokio::test]
-async fn the_end_of_typing_is_not_asked_for_where_it_comes_by_itself() {
-    let ends_by_itself = |it: &mut Capabilities| {
-        showing(it);
-        it.typing_ends_by_itself = true;
-    };
-    let gateway =
-        GatewaySetup::new().capable(ends_by_itself).always(Script::replies("done").taking(secs(6))).start().await;
-
-    gateway.receives(said(&chat("ada"), "hello")).await;
-    gateway.advance(secs(7)).await;
-
-    assert_eq!(typing(&gateway), [true, true]);
     gateway.at_rest().await;
 }
 
@@ -450,22 +396,6 @@ async fn a_draft_that_comes_too_late_is_removed() {
     gateway.advance(secs(5)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), [LATE]);
-    gateway.at_rest().await;
-}
-
-/// A typing notice that hangs delays neither the deferral nor the answer.
-#[tokio::test]
-async fn a_typing_notice_that_hangs_delays_no_signal() {
-    let script = Script::replies("done").taking(SOFT_DEADLINE + secs(10));
-    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
-    gateway.platform.hang_ephemerals(true);
-
-    gateway.receives(said(&chat("ada"), "hello")).await;
-    gateway.advance(SOFT_DEADLINE).await;
-    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
-    gateway.advance(secs(10)).await;
-
-    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.at_rest().await;
 }
 

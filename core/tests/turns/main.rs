@@ -30,4 +30,5 @@ mod retention;
 mod rows;
 mod shares;
 mod store;
+mod typing;
 mod unreadable;

@@ -2,7 +2,7 @@
 
 use rejoinder_core::ChannelHealth;
 use rejoinder_matrix::Login;
-use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy, Settings};
+use rejoinder_matrix_server::{Call, Fault, Homeserver, Person, Proxy, Settings};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -296,10 +296,20 @@ async fn a_room_that_cannot_be_read_at_the_first_start_deafens_no_other() {
     gateway.stop().await;
 }
 
-/// D14, F5. A room that could not be read is read once it can be, even after a restart. Later messages are answered
-/// after the missed ones.
-#[tokio::test]
-async fn what_could_not_be_read_back_is_read_after_a_restart() {
+/// A room that the homeserver does not let us read.
+struct RoomBehind {
+    proxy: Proxy,
+    gateway: Gateway,
+    ada: Person,
+    room: String,
+    /// The part of its id that the paths of requests contain.
+    name: String,
+    /// What Ada has said since it was read last.
+    texts: Vec<String>,
+}
+
+/// Makes a room that cannot be read back after an outage, and that syncs have brought events of since. Other rooms go on.
+async fn room_behind() -> RoomBehind {
     let homeserver = Homeserver::shared().await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
@@ -316,19 +326,27 @@ async fn what_could_not_be_read_back_is_read_after_a_restart() {
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
     let mut texts = send_many(&ada, &broken).await;
     proxy.clear_faults();
+    texts.push("last".to_owned());
     // URLs escape room ids, except for this part.
-    let name = broken[1..].split(':').next().expect("a room id has a name");
-    proxy.fail("GET", name, usize::MAX, server_error());
+    let name = broken[1..].split(':').next().expect("a room id has a name").to_owned();
+    proxy.fail("GET", &name, usize::MAX, server_error());
     ada.says(&whole, "say here").await;
     ada.until_hears(&whole, gateway.user(), 2).await;
     ada.says(&broken, "say last").await;
     ada.says(&whole, "say more").await;
     ada.until_hears(&whole, gateway.user(), 3).await;
+    RoomBehind { proxy, gateway, ada, room: broken, name, texts }
+}
+
+/// D14, F5. A room that could not be read is read once it can be, even after a restart. Later messages are answered
+/// after the missed ones.
+#[tokio::test]
+async fn what_could_not_be_read_back_is_read_after_a_restart() {
+    let RoomBehind { proxy, gateway, ada, room: broken, texts, .. } = room_behind().await;
     let down = gateway.shut_down().await;
     proxy.clear_faults();
     let gateway = down.restart().await;
 
-    texts.push("last".to_owned());
     let heard = until_hears_many(&ada, &broken, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
     gateway.stop().await;
@@ -337,35 +355,11 @@ async fn what_could_not_be_read_back_is_read_after_a_restart() {
 /// F5. What syncs brought while a room could not be read is answered even if the homeserver then closes its history.
 #[tokio::test]
 async fn what_came_while_a_room_could_not_be_read_is_answered_though_its_history_is_closed() {
-    let homeserver = Homeserver::shared().await;
-    let proxy = homeserver.proxy().await;
-    let account = homeserver.account("agent").await;
-    let gateway = Gateway::synced(options(proxy.url(), &account)).await;
-    let ada = homeserver.person("ada").await;
-    let (broken, whole) = (ada.direct(gateway.user()).await, ada.direct(gateway.user()).await);
-    for room in [&broken, &whole] {
-        ada.says(room, "say before").await;
-        ada.until_hears(room, gateway.user(), 1).await;
-    }
-    gateway.until_settled().await;
-
-    proxy.fail("GET", "/sync", usize::MAX, server_error());
-    gateway.until_health("a health problem", |health| health.problem.is_some()).await;
-    let mut texts = send_many(&ada, &broken).await;
-    proxy.clear_faults();
-    // URLs escape room ids, except for this part.
-    let name = broken[1..].split(':').next().expect("a room id has a name");
-    proxy.fail("GET", name, usize::MAX, server_error());
-    ada.says(&whole, "say here").await;
-    ada.until_hears(&whole, gateway.user(), 2).await;
-    ada.says(&broken, "say last").await;
-    ada.says(&whole, "say more").await;
-    ada.until_hears(&whole, gateway.user(), 3).await;
+    let RoomBehind { proxy, gateway, ada, room: broken, name, texts } = room_behind().await;
     let closed = json!({ "errcode": "M_FORBIDDEN", "error": "You may not read this" });
     proxy.clear_faults();
-    proxy.fail("GET", name, usize::MAX, Fault::Answer { status: 403, body: closed });
+    proxy.fail("GET", &name, usize::MAX, Fault::Answer { status: 403, body: closed });
 
-    texts.push("last".to_owned());
     // The first ones did not fit in the sync.
     let expected = &texts[10..];
     let heard = until_hears_many(&ada, &broken, gateway.user(), 1 + expected.len()).await;
