@@ -2,7 +2,11 @@
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
-use rejoinder_core::{ChannelId, conformance::rejecting::Rejection};
+use rejoinder_core::{
+    ChannelId,
+    conformance::rejecting::Rejection,
+    store::{TurnFilter, TurnListState},
+};
 use rejoinder_discord::{Discord, DiscordSection, Pace};
 use rejoinder_discord_server::DiscordServer;
 pub(crate) use rejoinder_testkit::SILENT;
@@ -43,6 +47,18 @@ fn setup(clock: &Arc<LeadingClock>) -> Setup {
 }
 
 impl Gateway {
+    /// The texts of the turns that have not ended, newest first.
+    pub(crate) async fn open_texts(&self) -> Vec<String> {
+        let open = TurnFilter { state: Some(TurnListState::Open), limit: 10, ..TurnFilter::default() };
+        let turns = self.store.list_turns(&open).await.expect("turns are listed");
+        let mut texts = Vec::new();
+        for turn in turns {
+            let dossier = self.store.dossier(turn.turn_id).await.expect("a turn is read").expect("it is there");
+            texts.push(dossier.turn.event.text.clone());
+        }
+        texts
+    }
+
     pub(crate) async fn start(server: &DiscordServer) -> Self {
         Self::with(options(server)).await
     }
