@@ -8,11 +8,7 @@ use crate::model::{
 
 impl AllowList {
     fn names(&self, sender: &Sender) -> bool {
-        let server = sender.id.split_once(':').map(|(_, server)| format!("*:{server}"));
-        self.has("*")
-            || self.has(&sender.id)
-            || sender.username.as_deref().is_some_and(|name| self.has(name))
-            || server.is_some_and(|server| self.has(&server))
+        self.has_sender(&sender.id) || sender.username.as_deref().is_some_and(|name| self.has_name(name))
     }
 }
 
@@ -38,7 +34,7 @@ impl Access {
                 let is_allowed = if self.group_allow.is_empty() {
                     self.direct == DirectPolicy::Open || self.allow.names(&event.sender)
                 } else {
-                    self.group_allow.names(&event.sender) || self.group_allow.has(&event.conversation.chat)
+                    self.group_allow.names(&event.sender) || self.group_allow.has_group(&event.conversation.chat)
                 };
                 let is_heard = match self.group {
                     GroupPolicy::Mention => event.directed != Directed::Ambient,
@@ -96,13 +92,42 @@ mod tests {
 
     #[test]
     fn a_sender_is_listed_by_id_or_by_name() {
-        for entry in ["42", "ada_l", "@Ada_L", "*"] {
+        for entry in ["42", "@ada_l", "@Ada_L", "*"] {
             let access = Access { allow: [entry].into_iter().collect(), ..Access::default() };
             assert_eq!(direct(&access), Permit::Granted, "{entry}");
             assert_eq!(in_group(&access, Directed::Mention), Permit::Granted, "{entry}");
         }
-        let another = Access { allow: ["7"].into_iter().collect(), ..Access::default() };
-        assert_eq!(direct(&another), Permit::Denied);
+        for entry in ["7", "ada_l", "@42"] {
+            let access = Access { allow: [entry].into_iter().collect(), ..Access::default() };
+            assert_eq!(direct(&access), Permit::Denied, "{entry}");
+        }
+    }
+
+    /// On Discord, a name may consist of digits.
+    #[test]
+    fn a_name_that_is_somebody_elses_id_opens_nothing() {
+        let access = Access {
+            allow: ["7"].into_iter().collect(),
+            group_allow: ["-100200"].into_iter().collect(),
+            ..Access::default()
+        };
+        for name in ["7", "-100200", "@7"] {
+            let called = |said: InboundEvent| {
+                let sender = Sender { username: Some(name.to_owned()), ..said.sender.clone() };
+                access.permit(&InboundEvent { sender, ..said })
+            };
+            assert_eq!(called(event(ChatKind::Direct, Directed::DirectChat)), Permit::Denied, "{name}");
+            assert_eq!(called(event(ChatKind::Group, Directed::Mention)), Permit::Denied, "{name}");
+        }
+    }
+
+    #[test]
+    fn ids_that_differ_in_case_are_two() {
+        let access = Access { allow: ["@Ada:example.org"].into_iter().collect(), ..Access::default() };
+        let said = event(ChatKind::Direct, Directed::DirectChat);
+        let sender = Sender { id: "@ada:example.org".to_owned(), username: None, ..said.sender.clone() };
+
+        assert_eq!(access.permit(&InboundEvent { sender, ..said }), Permit::Denied);
     }
 
     #[test]

@@ -169,14 +169,13 @@ impl Reader<'_> {
         let nick = member.and_then(|member| member.nick.as_deref());
         let name = nick.or(user.global_name.as_deref()).unwrap_or(&user.username);
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Sender { id: user.id.to_string(), name: some(name), username: some(&user.username), kind }
+        // A webhook chooses its name with each message, and the names of bots are not unique.
+        let username = some(&user.username).filter(|_| !is_bot);
+        Sender { id: user.id.to_string(), name: some(name), username, kind }
     }
 
     fn is_allowed(&self, bot: &User) -> bool {
-        let (id, name) = (bot.id.to_string(), bot.username.to_lowercase());
-        self.options.allow_bots.iter().any(|entry| {
-            let entry = entry.trim().trim_start_matches('@').to_lowercase();
-            entry == "*" || entry == id || (!name.is_empty() && entry == name)
-        })
+        let id = bot.id.to_string();
+        self.options.allow_bots.iter().any(|entry| entry == "*" || entry == id)
     }
 }

@@ -317,7 +317,7 @@ fn is_id(text: &str) -> bool {
 }
 
 fn is_username(text: &str) -> bool {
-    let name = text.strip_prefix('@').unwrap_or(text);
+    let Some(name) = text.strip_prefix('@') else { return false };
     (4..=32).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && name.starts_with(|first: char| first.is_ascii_alphabetic())

@@ -79,11 +79,11 @@ fn a_section_is_its_platforms_and_nobody_elses() {
 #[test]
 fn what_every_channel_tells_is_read_from_its_section() {
     let toml = "[channels.page.a]\nallow_from = [42, \"@Ada\"]\ntell_reactions = true\non_unknown = \"hold\"\ngroup_policy = \"all\"";
-    let config = Machine::with_toml(&toml.replace("\"@Ada\"", "\"Ada\"")).config();
+    let config = Machine::with_toml(toml).config();
 
     let (_, channel) = config.channels.iter().next().expect("a channel");
     let access = channel.common.people.as_ref().expect("people").access();
-    assert_eq!(access.allow, ["42", "ada"].into_iter().collect());
+    assert_eq!(access.allow, ["42", "@ada"].into_iter().collect());
     assert_eq!(access.group, rejoinder_core::GroupPolicy::All);
     assert!(channel.common.notify_reactions);
     assert_eq!(channel.common.on_unknown, Some(rejoinder_core::OnUnknown::Hold));

@@ -100,7 +100,7 @@ impl Default for Page {
 }
 
 const ID_FORMAT: IdFormat = IdFormat {
-    is_person: |entry| entry.chars().all(char::is_alphanumeric),
+    is_person: |entry| entry.trim_start_matches('@').chars().all(char::is_alphanumeric),
     is_group: |entry| entry.starts_with('-'),
     person: "a name",
     group: "a group",

@@ -37,7 +37,7 @@ static BOTS: BotPlatform = BotPlatform {
     token_source: "from https://discord.com/developers/applications, \"Bot\", \"Reset Token\"",
     token_issuer: "the developer portal",
     api: "Discord's REST API, if it is not at discord.com",
-    example: "rejoinder init --yes --discord-token-env DISCORD_BOT_TOKEN --discord-allow ada_l",
+    example: "rejoinder init --yes --discord-token-env DISCORD_BOT_TOKEN --discord-allow @ada_l",
     id_format: ID_FORMAT,
     fetch_profile: |http, api_url, token| {
         async move { fetch_profile(http, api_url, token).await.map(|bot| profile(&bot)) }.boxed()

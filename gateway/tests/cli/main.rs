@@ -209,7 +209,7 @@ async fn init_connects_an_application_and_says_where_it_is_invited() {
         "--discord-token-env",
         "BOT_TOKEN",
         "--discord-allow",
-        "ada_l",
+        "@ada_l",
         "--discord-api-url",
         server.api_url(),
         "--force",

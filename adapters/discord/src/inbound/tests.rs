@@ -167,7 +167,7 @@ fn other_bots_and_webhooks_are_no_people_unless_they_are_allowed() {
     let kinds = |world: &World| [&bot, &webhook].map(|fields| world.message(fields.clone()).sender.kind);
 
     assert_eq!(kinds(&world), [SenderKind::OtherAgent, SenderKind::OtherAgent]);
-    world.options.allow_bots = ["@robot"].into_iter().collect();
+    world.options.allow_bots = ["43"].into_iter().collect();
     assert_eq!(kinds(&world), [SenderKind::Person, SenderKind::OtherAgent]);
     world.options.allow_bots = ["44"].into_iter().collect();
     assert_eq!(kinds(&world), [SenderKind::OtherAgent, SenderKind::Person]);

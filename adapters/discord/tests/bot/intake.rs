@@ -107,7 +107,7 @@ async fn another_bot_is_owed_nothing_unless_it_is_allowed() {
     let server = DiscordServer::start().await;
     let general = server.guild("Friends").await.channel("general").await;
     let (robot, friend) = (server.another_bot("Robot").await, server.another_bot("Friend").await);
-    let allow_bots = [friend.username().to_owned()].into_iter().collect();
+    let allow_bots = [friend.id().to_owned()].into_iter().collect();
     let gateway = Gateway::with(DiscordSection { allow_bots, ..options(&server) }).await;
     gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
 

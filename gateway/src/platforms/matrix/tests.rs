@@ -200,7 +200,7 @@ fn an_account_is_for_those_whom_the_operator_lets_in() {
         settings.access[&main],
         Access {
             direct: DirectPolicy::Allowlist,
-            allow: ["ada:example.org", "*:example.com"].into_iter().collect(),
+            allow: ["@Ada:example.org", "*:example.com"].into_iter().collect(),
             group: GroupPolicy::All,
             group_allow: ["!r:example.org"].into_iter().collect(),
         }

@@ -229,7 +229,7 @@ fn a_bot_is_for_those_whom_the_operator_lets_in() {
         settings.access[&main],
         Access {
             direct: DirectPolicy::Allowlist,
-            allow: ["42", "ada_l"].into_iter().collect(),
+            allow: ["42", "@ada_l"].into_iter().collect(),
             group: GroupPolicy::All,
             group_allow: ["-5"].into_iter().collect(),
         }
