@@ -97,7 +97,7 @@ impl Engine {
         let bounds = settings.agents().chain(agents.keys()).map(|agent| (agent.clone(), settings.agent_turns(agent)));
         let (total, stopping) = (settings.max_concurrent_turns, lifecycle.stopping.clone());
         let slots = Arc::new(Slots::new(total, bounds, stopping, Arc::clone(&clock)));
-        let (lanes, opened) = Lanes::new(lifecycle.clone());
+        let (lanes, opened) = Lanes::new(Arc::clone(&timer), lifecycle.clone());
         let lanes = Arc::new(lanes);
         let (leftovers, left) = Leftovers::new(lifecycle.clone());
         let addresses =
@@ -198,6 +198,7 @@ impl Engine {
         let dead_letters = Arc::new(DeadLetters {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),
+            channels: Arc::clone(&channels),
             lanes: Arc::clone(&lanes),
             clock: Arc::clone(&clock),
             retrying: Mutex::default(),

@@ -6,7 +6,6 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use futures_util::{StreamExt, stream};
@@ -23,7 +22,10 @@ use crate::{
         ids::{ConversationId, OwnerId, TurnId},
         turn::TurnRecord,
     },
-    outbox::{attempts::Attempts, lanes::Lanes},
+    outbox::{
+        attempts::Attempts,
+        lanes::{Lanes, MAX_LANES},
+    },
     pauses,
     ports::{
         clock::SharedClock,
@@ -36,15 +38,8 @@ use crate::{
 /// The number of rows read at once.
 const PAGE: u32 = 256;
 
-/// The number of open lanes of one channel at which the sweep opens no more: the other deliveries that are due wait as
-/// rows.
-const MAX_LANES: u32 = 4 * PAGE;
-
 /// The number of turns decided on concurrently: enough to share commits.
 const AT_ONCE: usize = 64;
-
-/// How soon the sweep checks again for due rows that it left alone.
-const RECHECK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Keeps deadlines and retries.
 pub(crate) struct Sweep {
@@ -153,8 +148,7 @@ impl Sweep {
             }
         }
         if let Some(at) = self.store.next_wake().await? {
-            let soon = now + if is_stuck { pauses::READ_AGAIN } else { RECHECK_PAUSE };
-            self.timer.wait_until(if at <= now { soon } else { at });
+            self.timer.wait_until(if is_stuck && at <= now { now + pauses::READ_AGAIN } else { at });
         }
         Ok(())
     }
@@ -162,20 +156,21 @@ impl Sweep {
     /// Opens the lanes of a channel's due deliveries. Returns when the sweep must do so again. An open lane needs no
     /// sweep: it ends only when nothing is due, and sets the timer then.
     async fn open_lanes(&self, channel: &ChannelId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let open = self.lanes.count(channel);
-        if open >= MAX_LANES {
-            return Ok(Some(now + RECHECK_PAUSE));
-        }
-        // Even if all open lanes are among them, there is a page of others.
-        let upcoming = self.store.upcoming(channel, open + PAGE).await?;
-        let is_cut_off = upcoming.len() >= (open + PAGE) as usize;
-        for (conversation, at) in upcoming {
-            if at > now {
-                return Ok(Some(at));
+        while !self.lanes.is_full(channel) && !self.lifecycle.ended.is_cancelled() {
+            // At least one of so many has no lane yet.
+            let upcoming = self.store.upcoming(channel, MAX_LANES).await?;
+            let are_all = upcoming.len() < MAX_LANES as usize;
+            for (conversation, at) in upcoming {
+                if at > now {
+                    return Ok(Some(at));
+                }
+                self.lanes.open(channel, conversation);
             }
-            self.lanes.open(channel, conversation);
+            if are_all {
+                break;
+            }
         }
-        Ok(is_cut_off.then_some(now + RECHECK_PAUSE))
+        Ok(None)
     }
 
     /// Reports to the guard that time has passed for turns; returns for each that was not skipped whether it changed. Turns

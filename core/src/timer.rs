@@ -27,6 +27,11 @@ impl Timer {
         }
     }
 
+    /// Wakes the sweep now.
+    pub(crate) fn wake_now(&self) {
+        self.wake_at(Timestamp::from_millis(i64::MIN));
+    }
+
     /// As [`wake_at`](Self::wake_at), but called by the sweep, which needs no wake-up.
     pub(crate) fn wait_until(&self, at: Timestamp) {
         self.at.fetch_min(at.as_millis(), Ordering::SeqCst);

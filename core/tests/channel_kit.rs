@@ -96,6 +96,11 @@ impl PlatformDouble for Double {
     async fn is_acknowledged(&self, payload: &str) -> bool {
         self.platform.is_acknowledged(&self.normalise(payload).expect("a message").external_id)
     }
+    async fn fall_silent(&self) {}
+    // The run waits for the next event.
+    async fn has_hanging_call(&self) -> bool {
+        true
+    }
 }
 
 rejoinder_core::channel_conformance!(double());

@@ -147,6 +147,7 @@ create table deliveries (
     message_ids text not null,      -- JSON: list of text
     error text,
     created_at integer not null,
+    retried_at integer,             -- when the operator last had it sent again
     delivered_at integer,
     fetched_at integer,
     absent integer not null default 0   -- as in obligations

@@ -38,7 +38,8 @@
 //! 1. It stores the obligation and the rows that its [`Effect`]s insert or suppress in one transaction, by
 //!    compare-and-swap on the row it read. When the swap fails, it reads and decides again.
 //! 2. It stores [`Event::Attempted`] before it sends the first byte of an attempt. It reports how the attempt
-//!    ended as one of `Delivered`, `PartDelivered`, `NotSent`, `Refused`, `Expired` and `Lost`.
+//!    ended as one of `Delivered`, `PartDelivered`, `NotSent`, `Refused`, `Expired` and `Lost`, and before that as
+//!    [`Event::MessageGone`] that there was nothing to edit.
 //! 3. After a restart it sends [`Event::Recovered`] for every turn that was running, and
 //!    [`Event::Lost`] for every attempt that was under way.
 //! 4. It sends [`Event::Tick`] at [`Obligation::wake_at`], and [`Event::Begin`] when [`Obligation::is_waiting`]

@@ -292,6 +292,7 @@ impl Obligation {
             Event::Refused { claim, reason } => self.refused(claim, reason, &mut context),
             Event::Expired { claim, reason } => self.expired(claim, reason, &mut context),
             Event::Lost { claim, idempotent } => self.lost(claim, idempotent, &mut context),
+            Event::MessageGone { message } => self.message_gone(&message),
             Event::Recovered => self.recovered(&mut context),
             Event::Interrupted => self.interrupted(&mut context),
             Event::Cancelled { by } => self.cancelled(by, &mut context),

@@ -38,6 +38,7 @@ fn events() -> impl Strategy<Value = Event> {
     ];
     prop_oneof![
         6 => Just(Event::Begin),
+        1 => Just(Event::MessageGone { message: "m".to_owned() }),
         5 => outcomes.prop_map(Event::Outcome),
         2 => texts().prop_map(|text| Event::Sent(Reply::text(text))),
         2 => Just(Event::Failed("broken".to_owned())),

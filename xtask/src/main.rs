@@ -62,3 +62,15 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_has_valid_arguments() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -20,6 +20,7 @@ const END: &str = "<!-- end -->";
 ///
 /// Takes the arguments of `cargo xtask soak`. A bad result is written, too; the command then fails.
 #[derive(Args)]
+#[group(id = "report")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     soak: soak::Arguments,

@@ -217,6 +217,14 @@ impl PlatformDouble for Double {
         let brought = self.brought.lock().expect("never poisoned").clone();
         self.server.interaction(&brought.expect("something was brought")).await.acknowledged
     }
+
+    async fn fall_silent(&self) {
+        self.server.fault(Fault::on_everything().silent().always()).await;
+    }
+
+    async fn has_hanging_call(&self) -> bool {
+        self.server.calls().await.iter().any(|call| call.fault.is_some())
+    }
 }
 
 rejoinder_core::channel_conformance!(double());

@@ -80,7 +80,9 @@ pub(crate) struct Directory(RwLock<DirectoryState>);
 struct DirectoryState {
     channels: HashMap<Snowflake, ChannelInfo>,
     roles: HashMap<Snowflake, String>,
-    /// Our roles, by server.
+    /// The application's own roles. One has the same name as its bot, so people mention it by mistake.
+    application_roles: HashSet<Snowflake>,
+    /// The roles that we were given, by server; a server is absent while they are unknown.
     ours: HashMap<Snowflake, HashSet<Snowflake>>,
 }
 
@@ -107,7 +109,11 @@ impl Directory {
 
     /// Whether a server's role is ours; `None` if our roles there are unknown.
     pub(crate) fn is_our_role(&self, guild: Snowflake, role: Snowflake) -> Option<bool> {
-        Some(self.read().ours.get(&guild)?.contains(&role))
+        let state = self.read();
+        if state.application_roles.contains(&role) {
+            return Some(true);
+        }
+        Some(state.ours.get(&guild)?.contains(&role))
     }
 
     /// Adds a channel or a thread. `guild` is its server if the channel does not name it.
@@ -135,26 +141,24 @@ impl Directory {
                 latest.push(LatestMessage { channel: channel.id, message: channel.last_message_id });
             }
         }
-        let ours = readable::<Member>(&guild.members)
-            .find(|member| member.user.as_ref().is_some_and(|user| user.id == us))
-            .map(|member| member.roles)
-            .unwrap_or_default();
-        self.learn_our_roles(guild.id, ours);
+        let is_us = |member: &Member| member.user.as_ref().is_some_and(|user| user.id == us);
+        if let Some(member) = readable::<Member>(&guild.members).find(is_us) {
+            self.learn_our_roles(guild.id, member.roles);
+        }
         for role in readable::<Role>(&guild.roles) {
-            self.learn_role(guild.id, role, us);
+            self.learn_role(role, us);
         }
         latest
     }
 
     pub(crate) fn learn_our_roles(&self, guild: Snowflake, roles: Vec<Snowflake>) {
-        self.write().ours.entry(guild).or_default().extend(roles);
+        self.write().ours.insert(guild, roles.into_iter().collect());
     }
 
-    pub(crate) fn learn_role(&self, guild: Snowflake, role: Role, us: Snowflake) {
+    pub(crate) fn learn_role(&self, role: Role, us: Snowflake) {
         let mut state = self.write();
-        // An application's own role has the same name as its bot, so people mention it by mistake.
         if role.tags.bot_id == Some(us) {
-            state.ours.entry(guild).or_default().insert(role.id);
+            state.application_roles.insert(role.id);
         }
         state.roles.insert(role.id, role.name);
     }
@@ -204,6 +208,18 @@ mod tests {
         assert_eq!(directory.channel(id("10")).and_then(|info| info.guild), Some(id("1")));
         let is_ours = |role| directory.is_our_role(id("1"), id(role));
         assert_eq!([is_ours("20"), is_ours("21"), is_ours("22")], [Some(true), Some(true), Some(false)]);
-        assert_eq!(directory.is_our_role(id("2"), id("20")), None);
+        assert_eq!(directory.is_our_role(id("2"), id("23")), None);
+    }
+
+    /// A server may come without its members.
+    #[test]
+    fn roles_that_nobody_named_are_unknown() {
+        let directory = Directory::default();
+        let guild = r#"{"id": "1", "roles": [{"id": "20", "tags": {"bot_id": "7"}}, {"id": "21"}]}"#;
+
+        directory.learn_guild(&serde_json::from_str(guild).expect("a server"), id("7"));
+
+        let is_ours = |role| directory.is_our_role(id("1"), id(role));
+        assert_eq!([is_ours("20"), is_ours("21")], [Some(true), None]);
     }
 }

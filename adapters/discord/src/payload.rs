@@ -251,7 +251,6 @@ pub(crate) struct Threads {
 /// `GUILD_ROLE_CREATE` and `GUILD_ROLE_UPDATE`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RoleChange {
-    pub(crate) guild_id: Snowflake,
     pub(crate) role: Role,
 }
 

@@ -131,9 +131,8 @@ impl<'a> EventStorer<'a> {
             "GUILD_CREATE" => self.handle_server(&dispatch).await?,
             "MESSAGE_CREATE" | "MESSAGE_UPDATE" => {
                 self.fetch_unknown_channels(&dispatch.data).await?;
-                if self.is_held(&dispatch.data) {
-                    self.position.mark_handled(&dispatch);
-                } else {
+                self.position.mark_handled(&dispatch);
+                if let Some(dispatch) = self.backfill.hold(dispatch) {
                     self.read_event(&dispatch);
                 }
             }
@@ -164,17 +163,20 @@ impl<'a> EventStorer<'a> {
         Ok(())
     }
 
-    /// Whether a message is in a channel with missed messages: it is read back after them.
-    fn is_held(&mut self, data: &str) -> bool {
-        serde_json::from_str::<Message>(data).is_ok_and(|message| self.backfill.holds(message.channel_id))
-    }
-
     fn read_event(&mut self, dispatch: &Dispatch) {
         if let Some(read) = self.reader().read(&dispatch.kind, &dispatch.data, dispatch.seq) {
             self.check_content_intent(&read);
             self.waiting.push(read);
         }
         self.position.mark_handled(dispatch);
+    }
+
+    /// Stores messages that were held while their channel was read back.
+    async fn release(&mut self, held: Vec<Dispatch>) -> Result<(), ShuttingDown> {
+        let reader = self.reader();
+        let read = held.iter().filter_map(|dispatch| reader.read(&dispatch.kind, &dispatch.data, dispatch.seq));
+        self.waiting.extend(read);
+        self.flush().await
     }
 
     fn check_content_intent(&self, read: &ReadEvent) {
@@ -282,7 +284,7 @@ impl<'a> EventStorer<'a> {
             }
             "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" => {
                 if let Ok(change) = serde_json::from_str::<RoleChange>(data) {
-                    directory.learn_role(change.guild_id, change.role, self.me.user);
+                    directory.learn_role(change.role, self.me.user);
                 }
             }
             "GUILD_DELETE" => {
@@ -321,8 +323,9 @@ impl<'a> EventStorer<'a> {
         }
         if message.mention_roles.iter().any(|role| directory.is_our_role(guild, *role).is_none()) {
             let path = format!("guilds/{guild}/members/{}", self.me.user);
-            let roles = self.fetch::<Member>(&path).await?.map(|member| member.roles).unwrap_or_default();
-            directory.learn_our_roles(guild, roles);
+            if let Some(member) = self.fetch::<Member>(&path).await? {
+                directory.learn_our_roles(guild, member.roles);
+            }
         }
         Ok(())
     }

@@ -7,10 +7,11 @@ use std::sync::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelAdapter, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Scope, Sender, SenderKind,
-    SystemClock, Timestamp,
+    ChannelAdapter, ChannelId, ChatKind, ConversationRef, DeliveryError, Directed, EventKind, InboundEvent, Scope,
+    Sender, SenderKind, SystemClock, Timestamp,
     conformance::channel::{Expected, Fixture, PlatformDouble, PlatformFailure, text},
 };
+use tokio::net::TcpListener;
 
 use crate::{
     Example, ExampleSection, inbound,
@@ -118,6 +119,14 @@ impl PlatformDouble for Double {
     async fn is_acknowledged(&self, payload: &str) -> bool {
         self.server.is_acknowledged(payload.split(' ').nth(1).expect("an id"))
     }
+
+    async fn fall_silent(&self) {
+        self.server.fall_silent();
+    }
+
+    async fn has_hanging_call(&self) -> bool {
+        self.server.has_hanging_call()
+    }
 }
 
 rejoinder_core::channel_conformance!(double());
@@ -138,13 +147,43 @@ async fn a_second_attempt_is_shown_once() {
 
 #[tokio::test]
 async fn without_a_server_nothing_is_sent() {
-    let nowhere =
-        tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("its address");
+    let nowhere = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("its address");
     let options = ExampleSection { address: nowhere.to_string(), token: TOKEN.into(), ..ExampleSection::default() };
     let adapter = Example::new(ChannelId::new("example", "main"), &options, Arc::new(SystemClock));
     let delivery = text(&ConversationRef::new(adapter.channel().clone(), "ada"), "hello").build();
 
     let error = adapter.deliver(&delivery).await.expect_err("nothing listens there");
 
-    assert!(matches!(error, rejoinder_core::DeliveryError::NotSent { .. }), "{error:?}");
+    assert!(matches!(error, DeliveryError::NotSent { .. }), "{error:?}");
+}
+
+/// Time runs as soon as nothing else does.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_welcomes_us_is_given_up() {
+    let double = double().await;
+    double.server.fall_silent();
+    let delivery = text(&double.conversation(), "hello").build();
+
+    let error = double.adapter.deliver(&delivery).await.expect_err("it does not welcome us");
+
+    assert!(matches!(error, DeliveryError::NotSent { .. }), "{error:?}");
+}
+
+/// The text may be shown, so the result is unknown.
+#[tokio::test]
+async fn a_server_that_never_answers_is_given_up() {
+    let double = double().await;
+    let mut shown = double.server.watch();
+    double.server.fail_next(Fault::Silence);
+    let delivery = text(&double.conversation(), "hello").build();
+
+    let hanging = async {
+        shown.recv().await.expect("the server shows it");
+        // From here on, time runs as soon as nothing else does.
+        tokio::time::pause();
+    };
+    let (result, ()) = tokio::join!(double.adapter.deliver(&delivery), hanging);
+
+    let error = result.expect_err("it does not answer");
+    assert!(matches!(error, DeliveryError::Unknown(_)), "{error:?}");
 }

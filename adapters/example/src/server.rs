@@ -42,6 +42,8 @@ pub enum Fault {
     Refuse,
     /// The server shows the text and closes the connection without an answer.
     LoseAnswer,
+    /// The server shows the text, keeps the connection and never answers.
+    Silence,
     /// The server rejects the token.
     Deny,
 }
@@ -71,6 +73,9 @@ struct ChatState {
     /// The agent's messages: chat and text.
     shown: Vec<(String, String)>,
     fault: Option<Fault>,
+    is_silent: bool,
+    /// Whether a connection waits in vain.
+    has_hanging_call: bool,
 }
 
 impl ChatServer {
@@ -152,6 +157,17 @@ impl ChatServer {
         self.is_down.send_replace(false);
     }
 
+    /// Accepts new connections and says nothing on them.
+    pub fn fall_silent(&self) {
+        lock(&self.state).is_silent = true;
+    }
+
+    /// Whether somebody waits in vain since [`fall_silent`](Self::fall_silent).
+    #[must_use]
+    pub fn has_hanging_call(&self) -> bool {
+        lock(&self.state).has_hanging_call
+    }
+
     /// Makes the next `say`, or with [`Fault::Deny`] the next `hello`, fail.
     pub fn fail_next(&self, fault: Fault) {
         lock(&self.state).fault = Some(fault);
@@ -167,6 +183,17 @@ impl ChatState {
 
 fn lock(state: &Mutex<ChatState>) -> MutexGuard<'_, ChatState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the server does about a line.
+enum Reaction {
+    Answer(String),
+    /// Nothing: the line needs no answer.
+    None,
+    /// Closes the connection.
+    Close,
+    /// Says nothing more on the connection.
+    Silence,
 }
 
 #[derive(Clone)]
@@ -198,6 +225,9 @@ impl Accepting {
     async fn serve(&self, socket: TcpStream) -> Result<(), io::Error> {
         let mut lines = Framed::new(socket, Lines::default());
         let greeting = lines.next().await.transpose()?;
+        if self.is_silent() {
+            return std::future::pending().await;
+        }
         if self.denies() || greeting.as_deref() != Some(&format!("hello {TOKEN}")) {
             return lines.send("denied the token is unknown").await;
         }
@@ -215,10 +245,11 @@ impl Accepting {
                 () = arrived => {}
                 line = lines.next() => match line.transpose()? {
                     Some(line) if line == "listen" => listens = true,
-                    Some(line) => match self.answer(&line) {
-                        Some(answer) => lines.send(&answer).await?,
-                        None if line.starts_with("say ") => return Ok(()),
-                        None => {}
+                    Some(line) => match self.react(&line) {
+                        Reaction::Answer(answer) => lines.send(&answer).await?,
+                        Reaction::None => {}
+                        Reaction::Close => return Ok(()),
+                        Reaction::Silence => std::future::pending().await,
                     },
                     None => return Ok(()),
                 },
@@ -226,39 +257,44 @@ impl Accepting {
         }
     }
 
+    fn is_silent(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.has_hanging_call |= state.is_silent;
+        state.is_silent
+    }
+
     fn denies(&self) -> bool {
         let mut state = lock(&self.state);
         state.fault.take_if(|fault| *fault == Fault::Deny).is_some()
     }
 
-    /// The answer to a line. After a `say` without an answer the connection is closed.
-    fn answer(&self, line: &str) -> Option<String> {
+    fn react(&self, line: &str) -> Reaction {
         let words: Vec<_> = line.splitn(4, ' ').collect();
         match words[..] {
-            ["ping"] => Some("pong".to_owned()),
+            ["ping"] => Reaction::Answer("pong".to_owned()),
             ["ack", id] => {
                 let mut state = lock(&self.state);
                 state.unacknowledged.retain(|(waiting, _)| waiting != id);
                 state.acknowledged.insert(id.to_owned());
-                None
+                Reaction::None
             }
             ["say", key, chat, text] => self.say(key, chat, &unescaped(text)),
-            _ => None,
+            _ => Reaction::None,
         }
     }
 
-    fn say(&self, key: &str, chat: &str, text: &str) -> Option<String> {
+    fn say(&self, key: &str, chat: &str, text: &str) -> Reaction {
         let mut state = lock(&self.state);
         if let Some(answer) = state.answers.get(key) {
-            return Some(answer.clone());
+            return Reaction::Answer(answer.clone());
         }
         let fault = state.fault.take();
-        let failed = |why: &str| Some(format!("failed {why}"));
+        let failed = |why: &str| Reaction::Answer(format!("failed {why}"));
         match fault {
             Some(Fault::Wait(seconds)) => return failed(&format!("wait {seconds}")),
             Some(Fault::Busy) => return failed("busy"),
             Some(Fault::Refuse) => return failed("refused the chat is gone"),
-            Some(Fault::LoseAnswer | Fault::Deny) | None => {}
+            Some(Fault::LoseAnswer | Fault::Silence | Fault::Deny) | None => {}
         }
         if text.chars().count() > MAX_CHARS {
             return failed("refused the text is too long");
@@ -268,6 +304,10 @@ impl Accepting {
         state.shown.push((chat.to_owned(), text.to_owned()));
         // Fails only if nobody watches.
         let _ = self.shown.send((chat.to_owned(), text.to_owned()));
-        fault.is_none().then_some(answer)
+        match fault {
+            None => Reaction::Answer(answer),
+            Some(Fault::Silence) => Reaction::Silence,
+            Some(_) => Reaction::Close,
+        }
     }
 }

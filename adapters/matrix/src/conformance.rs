@@ -217,6 +217,16 @@ impl PlatformDouble for Double {
         };
         syncs[index + 1..].iter().any(|call| call.path.contains(&format!("since={batch}")))
     }
+
+    async fn fall_silent(&self) {
+        for method in ["GET", "POST", "PUT"] {
+            self.proxy.fail(method, "/", usize::MAX, Fault::Stall);
+        }
+    }
+
+    async fn has_hanging_call(&self) -> bool {
+        self.proxy.calls().iter().any(|call| call.status == 0)
+    }
 }
 
 rejoinder_core::channel_conformance!(double());

@@ -49,6 +49,7 @@ const ROOMS_AT_ONCE: usize = 16;
 const TIMELINE: u32 = 50;
 
 pub(crate) use self::lagging::LaggingRooms;
+use self::rooms::ReadTo;
 
 impl Matrix {
     /// Receives events until the run ends.
@@ -126,8 +127,8 @@ impl Matrix {
         for (room, update) in response.rooms.joined.iter().filter(|_| !is_first) {
             let Some(room) = session.client.get_room(room) else { continue };
             let timeline = &update.timeline;
-            if self.lagging.defer_events(room.room_id()) {
-                // `catch_up_lagging` reads these events, after those that are missing before them.
+            if self.lagging.defer_events(room.room_id(), &timeline.events) {
+                // `catch_up_lagging` stores these events, after those that are missing before them.
                 continue;
             }
             if !timeline.events.is_empty() || timeline.limited {
@@ -152,7 +153,7 @@ impl Matrix {
         let rooms = session.client.joined_rooms();
         let mut reading: FuturesUnordered<BoxFuture<'_, Result<(), RunEnd>>> = FuturesUnordered::new();
         for room in &rooms {
-            if self.lagging.defer_events(room.room_id()) {
+            if self.lagging.defer_events(room.room_id(), &[]) {
                 continue;
             }
             if reading.len() >= ROOMS_AT_ONCE {
@@ -173,11 +174,12 @@ impl Matrix {
         since: Option<&str>,
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
+        let events = synced.events.clone();
         let storing = self.store_room(session, room, synced, since, receiver).boxed();
         match tokio::time::timeout(ROOM_PATIENCE, storing).await {
-            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(ReadTo::End | ReadTo::Refusal)) => Ok(()),
             Ok(Err(ended)) => Err(ended),
-            Ok(Ok(false)) | Err(_) => self.mark_lagging(room.room_id(), since, receiver).await,
+            Ok(Ok(ReadTo::Trouble)) | Err(_) => self.mark_lagging(room.room_id(), since, &events, receiver).await,
         }
     }
 

@@ -177,6 +177,14 @@ impl PlatformDouble for Double {
     async fn is_acknowledged(&self, _payload: &str) -> bool {
         self.telegram.inspect(|view| view.pending_updates()) == 0
     }
+
+    async fn fall_silent(&self) {
+        self.telegram.fault(Fault::stall().forever());
+    }
+
+    async fn has_hanging_call(&self) -> bool {
+        self.telegram.inspect(|view| view.all_calls().iter().any(|call| call.fault.is_some()))
+    }
 }
 
 rejoinder_core::channel_conformance!(double());

@@ -80,7 +80,9 @@ impl Reader<'_> {
         let value: Value = serde_json::from_str(raw).unwrap_or_default();
         let number = value.get("update_id").and_then(Value::as_i64);
         let query = value.pointer("/callback_query/id").and_then(Value::as_str).map(str::to_owned);
-        tracing::warn!(channel = %self.channel, update = number, why, "an update cannot be read, storing it as it is");
+        if number.is_some() {
+            tracing::warn!(channel = %self.channel, update = number, why, "an update cannot be read, storing it as it is");
+        }
         let event = self.other(raw, number.unwrap_or_default());
         ReadUpdate { number, query, event }
     }

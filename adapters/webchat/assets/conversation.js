@@ -13,9 +13,10 @@ export class Conversation {
   /** Whether the server has turns before the first one. */
   hasOlder = false;
 
-  /** The turns, oldest first: their ids sort by time. */
+  /** The turns, oldest first. Those of which only the acceptance is known come last, in the order in which they were sent. */
   get turns() {
-    return [...this.#turns.values()].sort((a, b) => (a.turn_id < b.turn_id ? -1 : 1));
+    const place = (turn) => turn.seq ?? Infinity;
+    return [...this.#turns.values()].sort((a, b) => (place(a) === place(b) ? 0 : place(a) - place(b)));
   }
 
   turn(id) {

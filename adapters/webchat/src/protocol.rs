@@ -1,7 +1,7 @@
 //! The frames of the socket. `docs/webchat-protocol.md` describes them for users.
 
 use axum::extract::ws::Utf8Bytes;
-use rejoinder_core::{Attachment, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView};
+use rejoinder_core::{Attachment, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView, store::TurnSeq};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
@@ -105,7 +105,8 @@ impl ServerFrame<'_> {
 #[expect(clippy::struct_field_names, reason = "the name on the wire, and everywhere else")]
 pub(crate) struct Turn {
     pub(crate) turn_id: TurnId,
-    at: String,
+    seq: TurnSeq,
+    at: Box<str>,
     text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attachments: Vec<File>,
@@ -145,7 +146,8 @@ impl From<&TurnView> for Turn {
     fn from(view: &TurnView) -> Self {
         Self {
             turn_id: view.turn_id,
-            at: rfc3339(view.at),
+            seq: view.seq,
+            at: rfc3339(view.at).into(),
             text: view.text.clone(),
             attachments: files(&view.attachments),
             status: view.status,
@@ -316,6 +318,7 @@ mod tests {
         let at = Timestamp::from_millis(1_700_000_000_123);
         TurnView {
             turn_id: TurnId::new(at),
+            seq: 7,
             conversation: ConversationRef::new(ChannelId::new("webchat", "main"), "abc"),
             at,
             text: "**hi**".to_owned(),

@@ -47,17 +47,20 @@ impl Status {
     }
 }
 
-/// The texts for turns that end without an answer, from the operator's templates.
+/// The texts for turns without an answer, from the operator's templates.
 #[derive(Clone, Debug)]
-pub struct EndTexts {
+pub struct HookTexts {
+    /// The turn was accepted, and nothing else is known of it yet. `{url}` is the URL of its result. Only for callers that
+    /// read text.
+    pub accepted: String,
     /// The person cancelled the turn.
     pub cancelled: String,
     /// No answer could be delivered.
     pub undeliverable: String,
 }
 
-impl EndTexts {
-    const fn of(&self, status: Status) -> Option<&String> {
+impl HookTexts {
+    const fn of_end(&self, status: Status) -> Option<&String> {
         match status {
             Status::Accepted | Status::Deferred | Status::Answered => None,
             Status::Cancelled => Some(&self.cancelled),
@@ -120,9 +123,9 @@ impl<'a> Answer<'a> {
     }
 
     /// The response for a turn, as of `now`. Drops `result_url` when the turn is final.
-    pub(crate) fn of(view: &'a TurnView, result_url: Option<&'a str>, now: Timestamp, texts: &'a EndTexts) -> Self {
+    pub(crate) fn of(view: &'a TurnView, result_url: Option<&'a str>, now: Timestamp, texts: &'a HookTexts) -> Self {
         let status = Status::of(view.status);
-        let end = texts.of(status);
+        let end = texts.of_end(status);
         // A deferral that was shown before such an end is no longer true.
         let shown = view.shown.as_ref().filter(|_| end.is_none());
         Self {
@@ -172,10 +175,10 @@ impl<'a> Answer<'a> {
     }
 
     /// The HTTP response, in the format that the caller prefers.
-    pub(crate) fn respond(&self, format: Format) -> Response {
+    pub(crate) fn respond(&self, format: Format, texts: &HookTexts) -> Response {
         let (content_type, body) = match format {
             Format::Json => ("application/json", self.to_json()),
-            Format::Text => ("text/plain; charset=utf-8", self.to_text().into_bytes()),
+            Format::Text => ("text/plain; charset=utf-8", self.to_text(texts).into_bytes()),
         };
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = self.code();
@@ -199,7 +202,10 @@ impl<'a> Answer<'a> {
     }
 
     /// The reply's text, or the attachments' URLs if it is empty, followed by the choices as a numbered list.
-    fn to_text(&self) -> String {
+    fn to_text(&self, texts: &HookTexts) -> String {
+        if self.status == Status::Accepted {
+            return texts.accepted.replace("{url}", self.result_url.unwrap_or_default());
+        }
         let mut text = self.reply.unwrap_or_default().to_owned();
         if text.is_empty() {
             for (at, attachment) in self.attachments.iter().enumerate() {

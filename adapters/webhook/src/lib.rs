@@ -67,7 +67,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 pub use self::{
-    answer::EndTexts,
+    answer::HookTexts,
     openapi::openapi,
     receive::{FormerHooks, router},
     result_key::ResultKeys,
@@ -91,7 +91,7 @@ pub struct WebhookSettings {
     pub body_timeout: Duration,
     /// The gateway's public URL, for the URLs of results.
     pub public_url: Option<Url>,
-    pub texts: EndTexts,
+    pub texts: HookTexts,
     pub clock: SharedClock,
     /// Posts callbacks. It must not follow redirects (`redirect::Policy::none()`): an answer goes only to the URL
     /// that the operator configured.
@@ -122,7 +122,7 @@ pub struct WebhookAdapter {
     body_timeout: Duration,
     conversation: Option<String>,
     urls: ResultUrls,
-    texts: EndTexts,
+    texts: HookTexts,
     callback: Option<Callback>,
     clock: SharedClock,
     stop_waiting: CancellationToken,

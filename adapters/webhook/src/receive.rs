@@ -18,7 +18,7 @@ use url::{Url, form_urlencoded};
 
 use crate::{
     HookContext, ResultKeys, WebhookAdapter,
-    answer::{Answer, EndTexts, Format},
+    answer::{Answer, Format, HookTexts},
     auth::Caller,
     body,
     counters::REQUESTS,
@@ -53,7 +53,7 @@ pub struct FormerHooks {
     pub keys: ResultKeys,
     /// The gateway's public URL, for the URLs of results.
     pub public_url: Option<Url>,
-    pub texts: EndTexts,
+    pub texts: HookTexts,
     pub clock: SharedClock,
     /// Gives a channel's intake, through which its turns are read.
     pub intake: Box<dyn Fn(&ChannelId) -> Intake + Send + Sync>,
@@ -408,7 +408,7 @@ impl Responder<'_> {
     }
 
     fn write(&self, answer: &Answer<'_>) -> Response {
-        let mut response = answer.respond(self.format);
+        let mut response = answer.respond(self.format, &self.hook.texts);
         if let Some(applied) = self.wait.applied() {
             response.headers_mut().insert(PREFERENCE_APPLIED, applied);
         }

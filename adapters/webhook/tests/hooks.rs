@@ -106,6 +106,8 @@ async fn a_caller_that_does_not_wait_gets_an_address() {
     assert_eq!(accepted.header("preference-applied"), "wait=0");
     let url = format!("http://{}/hooks/siri/turns/{}", hook.address, body["turn_id"].as_str().unwrap());
     assert_eq!(body["result_url"], url);
+    let spoken = hook.send(hook.get(&url).header(header::ACCEPT, "text/plain")).await;
+    assert_eq!((spoken.status.as_u16(), spoken.body.as_str()), (202, &*format!("The answer will be at {url}")));
     hook.release_agent();
     let fetched = hook.send(hook.get(&url).header("prefer", "wait=5")).await;
     assert_eq!(json_of(&fetched)["reply"], "at last");

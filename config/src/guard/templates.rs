@@ -19,12 +19,13 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 22] = [
+pub const TEMPLATES: [&str; 23] = [
     "silent",
     "failed",
     "late",
     "refused",
     "unreadable",
+    "accepted",
     "deferral",
     "cancelled",
     "nothing_to_cancel",

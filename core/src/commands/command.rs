@@ -1,11 +1,14 @@
 //! The parts of a command: its texts, its action and its answer.
 
 use futures_util::future::BoxFuture;
-use rejoinder_guard::Timestamp;
+use rejoinder_guard::{CancelledBy, Event, Timestamp};
 
 use crate::{
     ledger::trigger::TurnEvents,
-    model::turn::{Handler, TurnRecord},
+    model::{
+        event::Amends,
+        turn::{Handler, TurnRecord},
+    },
     ports::store::{Store, StoreError, transition::NewSession},
 };
 
@@ -75,8 +78,32 @@ impl Command {
 }
 
 impl Call<'_> {
-    /// The open turns of the command's conversation that are older than the command and that an agent handles.
+    /// Cancels a turn because of this command.
+    pub(super) fn cancelled(&self) -> Event {
+        Event::Cancelled { by: CancelledBy::Turn(self.turn.id.to_string()) }
+    }
+
+    /// The open turns of the command's conversation that are older than the command and that an agent handles. Not that of
+    /// the message which an edit made this command.
     pub(super) async fn open_before(&self) -> Result<Vec<TurnRecord>, StoreError> {
+        let open = self.open_and_replaced().await?.into_iter();
+        Ok(open.filter(|turn| !self.replaces(turn)).collect())
+    }
+
+    /// The open turn of the message which an edit made this command.
+    pub(super) async fn replaced(&self) -> Result<Option<TurnRecord>, StoreError> {
+        if self.turn.event.amends != Some(Amends::Replaces) {
+            return Ok(None);
+        }
+        Ok(self.open_and_replaced().await?.into_iter().find(|turn| self.replaces(turn)))
+    }
+
+    fn replaces(&self, turn: &TurnRecord) -> bool {
+        let (event, earlier) = (&self.turn.event, &turn.event);
+        event.amends == Some(Amends::Replaces) && event.external_id == earlier.external_id
+    }
+
+    async fn open_and_replaced(&self) -> Result<Vec<TurnRecord>, StoreError> {
         let mut open = Vec::new();
         for id in self.store.open_turns(self.turn.conversation).await? {
             match self.store.turn(id).await {

@@ -78,6 +78,8 @@ impl Commands {
             Some(command) => (command.act)(&call).await?,
             None => Answer::of(UNKNOWN),
         };
+        let replaced = call.replaced().await?;
+        turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }));
         let (at, number, end) = (call.now, turn.runs, SignalKind::Reply.as_str().to_owned());
         let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None };
         let answer = Outcome::Reply(Reply::text(self.fill_in(template, &turn)));

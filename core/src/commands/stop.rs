@@ -1,7 +1,5 @@
 //! `/stop`: cancels the open turns of the conversation, running and waiting.
 
-use rejoinder_guard::{CancelledBy, Event};
-
 use super::command::{Answer, Call, Command};
 use crate::{ledger::trigger::TurnEvents, ports::store::StoreError};
 
@@ -14,9 +12,8 @@ pub(super) const STOP: Command = Command {
 };
 
 async fn stop(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let cancelled = || Event::Cancelled { by: CancelledBy::Turn(call.turn.id.to_string()) };
     let open = call.open_before().await?.into_iter();
-    let turn_events: Vec<TurnEvents> = open.map(|turn| TurnEvents { turn, events: vec![cancelled()] }).collect();
+    let turn_events: Vec<TurnEvents> = open.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }).collect();
     Ok(Answer {
         template: if turn_events.is_empty() { "nothing_to_cancel" } else { "cancelled" },
         turn_events,

@@ -7,6 +7,7 @@
 mod accept_switch;
 mod acknowledging;
 mod poison;
+mod silence;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -15,6 +16,7 @@ use rejoinder_guard::{SignalKind, Via};
 
 pub use self::{
     acknowledging::nothing_is_acknowledged_before_it_is_accepted, poison::a_poison_event_costs_itself_only,
+    silence::a_shutdown_does_not_wait_for_a_silent_platform,
 };
 use super::{clock::START, markdown::SEEN};
 use crate::{
@@ -104,6 +106,12 @@ pub trait PlatformDouble: Send + Sync {
 
     /// Whether the adapter has acknowledged a payload given by [`inject`](Self::inject).
     async fn is_acknowledged(&self, payload: &str) -> bool;
+
+    /// Makes the calls of a running adapter hang: from now on the platform accepts them and never responds.
+    async fn fall_silent(&self);
+
+    /// Whether a call hangs.
+    async fn has_hanging_call(&self) -> bool;
 }
 
 /// Makes a test of each check of the channel suite. The argument is an expression whose value is a future of a new
@@ -125,6 +133,7 @@ macro_rules! channel_conformance {
             credentials_that_are_refused_are_named
             nothing_is_acknowledged_before_it_is_accepted
             a_poison_event_costs_itself_only
+            a_shutdown_does_not_wait_for_a_silent_platform
         }
     };
     ($make:expr => $($check:ident)*) => {

@@ -16,12 +16,17 @@ use std::{
     time::Duration,
 };
 
+use rejoinder_guard::{SignalKind, Timestamp, Via};
+
 use crate::{
     engine::Parts,
     model::{
         agent::AgentName,
+        conversation::ConversationRef,
+        delivery::{Action, Class, Content},
+        ids::{ConversationId, DeliveryId, TurnId},
         settings::{Lifetimes, PersonLimits, Policies, Settings, Templates},
-        stored_delivery::DeliveryRecord,
+        stored_delivery::{DeliveryRecord, DeliveryState},
     },
     ports::{
         channel::ChannelAdapter,
@@ -50,6 +55,42 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         lifetimes: Lifetimes::default(),
     };
     Parts { store, clock: Arc::new(SystemClock), channels, agents: HashMap::new(), settings }
+}
+
+/// A pending delivery that answers a turn with `text`: the first claim, in one part. To build others on.
+#[must_use]
+pub fn answer(
+    turn: TurnId,
+    conversation_id: ConversationId,
+    conversation: ConversationRef,
+    text: &str,
+    at: Timestamp,
+) -> DeliveryRecord {
+    DeliveryRecord {
+        id: DeliveryId::new(at),
+        turn,
+        claim: 1,
+        part: 1,
+        parts: 1,
+        conversation_id,
+        conversation,
+        class: Class::Final,
+        signal: SignalKind::Reply,
+        via: Via::Answer,
+        is_copy: false,
+        action: Action::Send { content: Content { text: text.to_owned(), ..Content::default() }, reply_to: None },
+        state: DeliveryState::Pending,
+        attempts: 0,
+        next_attempt_at: at,
+        label: None,
+        parked: false,
+        message_ids: Vec::new(),
+        error: None,
+        created_at: at,
+        retried_at: None,
+        delivered_at: None,
+        fetched_at: None,
+    }
 }
 
 /// Makes a delivery that a store can insert, without a decision of the guard. For checks of stores.

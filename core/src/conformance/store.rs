@@ -16,14 +16,13 @@ mod transitions;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, SignalKind, Timestamp, Via};
+use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Timestamp};
 
 pub use self::{accepting::*, amending::*, delivering::*, housekeeping::*, lasting::*, reading::*, transitions::*};
-use super::new_delivery;
+use super::{answer, new_delivery};
 use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
-        delivery::{Action, Class, Content},
         event::{Directed, InboundEvent, Sender, SenderKind},
         ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -58,6 +57,7 @@ macro_rules! store_conformance {
             a_revision_is_an_event_of_its_own
             the_same_key_on_another_channel_is_another_event
             what_is_no_turn_is_known_by_its_key_alone
+            what_is_only_looked_for_is_not_stored
             turns_of_a_conversation_share_it_and_its_session
             a_thread_is_a_conversation_of_its_own
             a_duplicate_opens_no_conversation
@@ -73,12 +73,14 @@ macro_rules! store_conformance {
             what_is_taken_back_is_known_of_the_turn_that_waits
             an_edit_of_what_runs_or_has_ended_is_kept
             an_edit_of_what_is_no_turn_is_kept
+            an_edit_with_a_turn_opens_it_if_the_earlier_one_waits
             nobody_changes_what_another_one_said
             what_continues_is_added_to_its_turn
             what_continues_too_late_is_a_turn_of_its_own
             what_continues_a_command_is_kept
             a_chat_that_moves_takes_everything_along
             a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older
+            of_two_chats_that_become_one_the_older_goes_on_whatever_its_id
             a_delivery_can_be_given_something_else_to_do
             a_change_needs_the_expected_version
             of_64_that_race_for_a_turn_one_wins
@@ -214,6 +216,7 @@ fn new_turn(event: InboundEvent) -> NewEvent {
             session: SessionId::new(at),
         }),
         event: Arc::new(event),
+        only_if_known: false,
     }
 }
 
@@ -292,30 +295,7 @@ impl Turn {
 
     /// A pending delivery of one part.
     fn delivery(&self, claim: u32, text: &str) -> DeliveryRecord {
-        DeliveryRecord {
-            id: DeliveryId::new(at(2)),
-            turn: self.id,
-            claim,
-            part: 1,
-            parts: 1,
-            conversation_id: self.conversation,
-            conversation: self.place.clone(),
-            class: Class::Final,
-            signal: SignalKind::Reply,
-            via: Via::Answer,
-            is_copy: false,
-            action: Action::Send { content: Content { text: text.to_owned(), ..Content::default() }, reply_to: None },
-            state: DeliveryState::Pending,
-            attempts: 0,
-            next_attempt_at: at(2),
-            label: None,
-            parked: false,
-            message_ids: Vec::new(),
-            error: None,
-            created_at: at(2),
-            delivered_at: None,
-            fetched_at: None,
-        }
+        DeliveryRecord { claim, ..answer(self.id, self.conversation, self.place.clone(), text, at(2)) }
     }
 
     fn run(&self, number: u32) -> RunStart {

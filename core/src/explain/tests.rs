@@ -8,10 +8,11 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
+    conformance::answer,
     model::{
         agent::Usage,
         conversation::{ChannelId, ChatKind, ConversationRef},
-        delivery::{Action, Class, Content},
+        delivery::{Action, Content},
         event::{Directed, InboundEvent, Sender, SenderKind},
         ids::{ConversationId, DeliveryId, SessionId},
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -198,29 +199,14 @@ fn delivery(signal: &Signal, now: Timestamp) -> DeliveryRecord {
             Action::Send { content: Content { text, ..Content::default() }, reply_to: None }
         }
     };
+    let chat = ConversationRef::new(ChannelId::new("telegram", "main"), "7");
     DeliveryRecord {
         id: DeliveryId::from(uuid(100 + u128::from(signal.claim))),
-        turn: uuid(1).into(),
         claim: signal.claim,
-        part: 1,
-        parts: 1,
-        conversation_id: ConversationId::from(uuid(2)),
-        conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
-        class: Class::Final,
         signal: signal.kind(),
         via: signal.via.clone(),
-        is_copy: false,
         action,
-        state: DeliveryState::Pending,
-        attempts: 0,
-        next_attempt_at: now,
-        label: None,
-        parked: false,
-        message_ids: Vec::new(),
-        error: None,
-        created_at: now,
-        delivered_at: None,
-        fetched_at: None,
+        ..answer(uuid(1).into(), ConversationId::from(uuid(2)), chat, "", now)
     }
 }
 

@@ -133,7 +133,8 @@ impl Acceptor {
     /// Stores the key of an event, and the payload of `note`. A panic counts as a rejection by the store.
     async fn store_note(&self, note: InboundEvent) -> Result<(), StoreError> {
         let channel = note.conversation.channel.clone();
-        let new = NewEvent { id: EventId::new(note.received_at), event: Arc::new(note), turn: None };
+        let new =
+            NewEvent { id: EventId::new(note.received_at), event: Arc::new(note), turn: None, only_if_known: false };
         let accepted = AssertUnwindSafe(self.store.accept(vec![new], None)).catch_unwind().await;
         let stored = accepted.unwrap_or_else(|_| Err(StoreError::Failed("storing a note panicked".to_owned())))?;
         for stored in &stored {
@@ -200,10 +201,13 @@ impl Acceptor {
 
     /// Acts on the result of storing an event, and translates it for the caller.
     fn act_on(&self, routed: RoutedEvent, stored: Stored) -> Accepted {
-        let RoutedEvent { new: NewEvent { event, turn, .. }, slot, run, limited, notice_permit, .. } = routed;
+        let RoutedEvent { new: NewEvent { event, turn, .. }, slot, run, counted, limited, notice_permit, .. } = routed;
         count(&event.conversation.channel, &stored);
         if let (Some(permit), Stored::Turn { .. }) = (notice_permit, &stored) {
             permit.spend();
+        }
+        if let (Some(counted), Stored::Turn { .. }) = (counted, &stored) {
+            counted.keep();
         }
         if let EventKind::Moved { chat } = &event.kind {
             // Also for a duplicate: events with the old id may have come since.
@@ -254,7 +258,7 @@ impl Acceptor {
             }
             (Stored::Duplicate { turn, message }, _) => Accepted::Duplicate { turn, message },
             (Stored::Picked { choice }, _) => Accepted::Picked { choice },
-            (Stored::Kept | Stored::Turn { .. }, _) => match limited {
+            (Stored::Kept | Stored::Unknown | Stored::Turn { .. }, _) => match limited {
                 Some(retry_after) => Accepted::Limited { retry_after },
                 None => Accepted::Kept,
             },
@@ -291,6 +295,7 @@ fn count(channel: &ChannelId, stored: &Stored) {
         Stored::Turn { .. } => "turn",
         Stored::Amended { .. } => "amended",
         Stored::Kept | Stored::Picked { .. } => "kept",
+        Stored::Unknown => "limited",
         Stored::Duplicate { .. } => "duplicate",
     };
     metrics::counter!("rejoinder_events_total", "channel" => channel.to_string(), "result" => result).increment(1);

@@ -8,7 +8,7 @@ use super::notices::{NoticePermit, Notices};
 use crate::{
     addresses::Addresses,
     commands::{limited::LIMITED, stranger::STRANGER},
-    intake::limits::{Limits, OverLimit},
+    intake::limits::{Counted, Limits, OverLimit},
     ledger::trigger::Run,
     model::{
         conversation::ConversationRef,
@@ -52,6 +52,8 @@ pub(super) struct RoutedEvent {
     pub(super) notice: Option<Notice>,
     /// If it is a notice to a stranger: its place among those of this hour.
     pub(super) notice_permit: Option<NoticePermit>,
+    /// The turn among those of its sender, if these are limited.
+    pub(super) counted: Option<Counted>,
     /// Its sender is over a limit, for this long at least.
     pub(super) limited: Option<Duration>,
 }
@@ -91,14 +93,15 @@ impl EventRouter {
                 let notice = (!is_edit).then_some(Notice::Stranger);
                 return Ok(self.without_turn(InboundEvent { amends: None, ..event }, notice));
             }
-            Route::To { .. } if is_edit => return Ok(self.without_turn(event, None)),
+            // An edit makes no turn, unless it makes its message a command.
+            Route::To { handler, .. } if is_edit && !handler.is_gateway() => return Ok(self.without_turn(event, None)),
             Route::To { handler, expectation } => (handler, expectation),
         };
-        // A command acts on turns that run and wait. Each part of an album counts: it may open a turn.
-        let is_limited = handler.agent().is_some();
-        if is_limited && let Some(over) = self.limits.count(&event) {
-            return Ok(self.over_limit(event, expectation, over));
-        }
+        // A command acts on turns that run and wait, and is not limited.
+        let counted = match handler.agent().map(|_| self.limits.count(&event)).transpose() {
+            Ok(counted) => counted.flatten(),
+            Err(over) => return Ok(self.over_limit(event, expectation, over)),
+        };
         let conversation = self.addresses.resolve(&event.conversation).await?;
         // A command does not wait.
         let slot = handler.agent().filter(|_| may_begin).and_then(|agent| {
@@ -108,22 +111,25 @@ impl EventRouter {
             let permit = Permit { agent: agent.clone(), channel: event.conversation.channel.clone() };
             self.slots.try_take(conversation, id, &permit)
         });
-        if is_limited
-            && slot.is_none()
-            && let Some(over) = self.limits.check_waiting(&event).await?
+        if slot.is_none()
+            && let Some(counted) = &counted
+            && let Some(over) = self.limits.check_waiting(&event, counted).await?
         {
             return Ok(self.over_limit(event, expectation, over));
         }
-        Ok(self.open(id, Arc::new(event), handler, expectation, conversation, slot))
+        let routed = self.open(id, Arc::new(event), handler, expectation, conversation, slot);
+        Ok(RoutedEvent { counted, ..routed })
     }
 
     /// An event that its sender's limits do not allow to be a turn. Who waits for the result of accepting it is told by
-    /// that; of the others, who would be owed an answer gets a notice.
+    /// that, and may send it again. Of the others, who would be owed an answer gets a notice.
     fn over_limit(&self, event: InboundEvent, expectation: Expectation, over: OverLimit) -> RoutedEvent {
         let is_told = event.directed == Directed::Asked || event.sender.kind == SenderKind::Unnamed;
         let wants_notice = expectation == Expectation::Answer && !is_told;
         let notice = wants_notice.then_some(Notice::Limited { minute: over.minute });
-        RoutedEvent { limited: Some(over.retry_after), ..self.without_turn(event, notice) }
+        let routed = self.without_turn(event, notice);
+        let new = NewEvent { only_if_known: is_told, ..routed.new };
+        RoutedEvent { new, limited: Some(over.retry_after), ..routed }
     }
 
     /// The gateway's notice to the sender of `event`: a turn that owes nothing. A stranger gets at most one a day, and a
@@ -161,8 +167,8 @@ impl EventRouter {
     fn without_turn(&self, event: InboundEvent, notice: Option<Notice>) -> RoutedEvent {
         let raw = if event.amends.is_some() { event.raw } else { String::new() };
         let event = Arc::new(InboundEvent { raw, ..event });
-        let new = NewEvent { id: EventId::new(self.clock.now()), event, turn: None };
-        RoutedEvent { new, slot: None, run: None, notice, notice_permit: None, limited: None }
+        let new = NewEvent { id: EventId::new(self.clock.now()), event, turn: None, only_if_known: false };
+        RoutedEvent { new, slot: None, run: None, notice, notice_permit: None, counted: None, limited: None }
     }
 
     /// Opens a turn, and begins it if it has its slot and no more events may be added to it. A command needs no slot
@@ -184,8 +190,8 @@ impl EventRouter {
         let owner = self.owner;
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
         let turn = NewTurn { id, handler, obligation, run: started, conversation, session: SessionId::new(now) };
-        let new = NewEvent { id: EventId::new(now), event, turn: Some(turn) };
-        RoutedEvent { new, slot, run, notice: None, notice_permit: None, limited: None }
+        let new = NewEvent { id: EventId::new(now), event, turn: Some(turn), only_if_known: false };
+        RoutedEvent { new, slot, run, notice: None, notice_permit: None, counted: None, limited: None }
     }
 }
 

@@ -3,61 +3,39 @@
 //! The turns of a minute are counted in memory; a restart forgets them. The turns that wait are rows.
 
 use std::{
-    num::NonZeroU32,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use governor::{
-    Quota, RateLimiter, clock::Clock as _, middleware::NoOpMiddleware, nanos::Nanos,
-    state::keyed::DefaultKeyedStateStore,
-};
-
 use crate::{
-    model::{conversation::ChannelId, event::InboundEvent, settings::Settings},
+    model::{
+        conversation::ChannelId,
+        event::{Amends, InboundEvent},
+        settings::{PersonLimits, Settings},
+    },
     ports::{
         clock::SharedClock,
         store::{Store, StoreError},
     },
 };
 
-/// The number of turns after which the people who have not written for a while are forgotten.
+/// The number of events after which the people who have not written for a minute are forgotten.
 const FORGET_EVERY: u32 = 4096;
 
 const MINUTE_MS: i64 = 60_000;
-
-/// The gateway's clock, as the rate limiter needs it.
-#[derive(Clone, Debug)]
-struct LimiterClock(SharedClock);
-
-impl governor::clock::Clock for LimiterClock {
-    type Instant = Nanos;
-
-    fn now(&self) -> Nanos {
-        let millis = u64::try_from(self.0.now().as_millis()).unwrap_or(0);
-        Duration::from_millis(millis).into()
-    }
-}
-
-type Person = (ChannelId, Box<str>);
-
-type Limiter = RateLimiter<Person, DefaultKeyedStateStore<Person>, LimiterClock, NoOpMiddleware<Nanos>>;
+const MINUTE_US: i64 = MINUTE_MS * 1000;
 
 /// Counts the turns of people.
 pub(crate) struct Limits {
     store: Arc<dyn Store>,
     settings: Arc<Settings>,
     clock: SharedClock,
-    /// `None`: without limit.
-    minutes: Option<Limiter>,
-    counted: AtomicU32,
+    counts: Arc<Mutex<Counts>>,
 }
 
 /// A person is over a limit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OverLimit {
     /// The number of the minute in which this was found, since the Unix epoch.
     pub(crate) minute: i64,
@@ -65,41 +43,165 @@ pub(crate) struct OverLimit {
     pub(crate) retry_after: Duration,
 }
 
+type Person = (ChannelId, Box<str>);
+
+#[derive(Default)]
+struct Counts {
+    people: HashMap<Person, Count>,
+    /// How many were counted; wraps.
+    events: u32,
+}
+
+/// What is remembered of a person. Times are in microseconds since the Unix epoch.
+#[derive(Default)]
+struct Count {
+    seen_at: i64,
+    /// Each turn moves this time ahead by its share of a minute. One that moves it more than a minute ahead is over the
+    /// limit.
+    used_until: i64,
+    /// The latest album, and whether it was refused: its parts are let in together, or none of them.
+    album: Option<(String, Option<OverLimit>)>,
+}
+
+impl Count {
+    /// Counts a turn. If it is one too many, it is not counted, and the result is for how long it would be.
+    fn add(&mut self, now: i64, share: i64, is_let_in: bool) -> Option<Duration> {
+        // No further ahead than turns move it: the clock may have been set back.
+        let used_until = self.used_until.clamp(now, now + MINUTE_US) + share;
+        let wait = used_until - now - MINUTE_US;
+        if wait > 0 && !is_let_in {
+            return Some(Duration::from_micros(wait.unsigned_abs()));
+        }
+        self.used_until = used_until;
+        None
+    }
+}
+
+/// A turn that was counted. Dropped before it is opened, it no longer counts.
+pub(super) struct Counted {
+    counts: Arc<Mutex<Counts>>,
+    person: Person,
+    /// What it counts, in microseconds.
+    share: i64,
+    /// Whether it is the later part of an album that was let in.
+    is_later_part: bool,
+}
+
+impl Counted {
+    /// The turn was opened.
+    pub(super) fn keep(mut self) {
+        self.share = 0;
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if self.share > 0
+            && let Some(count) = lock(&self.counts).people.get_mut(&self.person)
+        {
+            count.used_until -= self.share;
+        }
+    }
+}
+
+fn lock(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The key that the parts of an album share, if `event` is one.
+fn album(event: &InboundEvent) -> Option<&String> {
+    (event.amends == Some(Amends::Continues)).then_some(&event.external_id)
+}
+
 impl Limits {
     pub(crate) fn new(store: Arc<dyn Store>, settings: Arc<Settings>, clock: SharedClock) -> Self {
-        let most = settings.limits.turns_per_minute.and_then(NonZeroU32::new);
-        let minutes = most.map(|most| {
-            let clock = LimiterClock(Arc::clone(&clock));
-            Limiter::new(Quota::per_minute(most), DefaultKeyedStateStore::default(), clock)
-        });
-        Self { store, settings, clock, minutes, counted: AtomicU32::new(0) }
+        Self { store, settings, clock, counts: Arc::default() }
     }
 
-    /// Counts a turn that `event` opens. `Some` if that is one too many for now.
-    pub(crate) fn count(&self, event: &InboundEvent) -> Option<OverLimit> {
-        let minutes = self.minutes.as_ref()?;
-        if self.counted.fetch_add(1, Ordering::Relaxed) % FORGET_EVERY == FORGET_EVERY - 1 {
-            minutes.retain_recent();
+    /// Counts the turn that `event` may open; an error if that is one too many for now. `None` without limits.
+    pub(super) fn count(&self, event: &InboundEvent) -> Result<Option<Counted>, OverLimit> {
+        let PersonLimits { turns_per_minute, waiting_turns } = self.settings.limits;
+        if turns_per_minute.is_none() && waiting_turns.is_none() {
+            return Ok(None);
         }
-        let person = (event.conversation.channel.clone(), Box::from(event.person()));
-        let not_yet = minutes.check_key(&person).err()?;
-        metrics::counter!("rejoinder_limited_events_total", "limit" => "turns_per_minute").increment(1);
-        let retry_after = not_yet.wait_time_from(LimiterClock(Arc::clone(&self.clock)).now());
-        Some(OverLimit { minute: self.minute(), retry_after })
+        let share = turns_per_minute.map_or(0, |most| MINUTE_US / i64::from(most.max(1)));
+        let now = self.clock.now().as_millis() * 1000;
+        let person: Person = (event.conversation.channel.clone(), Box::from(event.person()));
+        let mut counts = lock(&self.counts);
+        counts.events = counts.events.wrapping_add(1);
+        if counts.events.is_multiple_of(FORGET_EVERY) {
+            counts.people.retain(|_, count| now - count.seen_at < MINUTE_US);
+        }
+        let count = counts.people.entry(person.clone()).or_default();
+        count.seen_at = now;
+        let album = album(event);
+        let known = count.album.as_ref().filter(|(known, _)| Some(known) == album);
+        let is_later_part = known.is_some();
+        if let Some(over) = known.and_then(|(_, over)| *over) {
+            return Err(over);
+        }
+        let wait = count.add(now, share, is_later_part);
+        let over = wait.map(|wait| self.over("turns_per_minute", wait));
+        if let Some(album) = album {
+            count.album = Some((album.clone(), over));
+        }
+        match over {
+            Some(over) => Err(over),
+            None => Ok(Some(Counted { counts: Arc::clone(&self.counts), person, share, is_later_part })),
+        }
     }
 
-    /// `Some` if so many turns of the event's person wait already that another one must not.
-    pub(crate) async fn check_waiting(&self, event: &InboundEvent) -> Result<Option<OverLimit>, StoreError> {
-        let Some(most) = self.settings.limits.waiting_turns else { return Ok(None) };
+    /// `Some` if so many turns of a person wait already that the one of `event`, which was counted, must not.
+    pub(super) async fn check_waiting(
+        &self,
+        event: &InboundEvent,
+        counted: &Counted,
+    ) -> Result<Option<OverLimit>, StoreError> {
+        let Some(most) = self.settings.limits.waiting_turns.filter(|_| !counted.is_later_part) else {
+            return Ok(None);
+        };
         if self.store.waiting_of(&event.conversation.channel, event.person(), most).await? < most {
             return Ok(None);
         }
-        metrics::counter!("rejoinder_limited_events_total", "limit" => "waiting_turns").increment(1);
-        Ok(Some(OverLimit { minute: self.minute(), retry_after: Duration::from_mins(1) }))
+        let over = self.over("waiting_turns", Duration::from_mins(1));
+        if let Some(album) = album(event)
+            && let Some(count) = lock(&self.counts).people.get_mut(&counted.person)
+        {
+            count.album = Some((album.clone(), Some(over)));
+        }
+        Ok(Some(over))
     }
 
-    /// The number of the current minute since the Unix epoch.
-    fn minute(&self) -> i64 {
-        self.clock.now().as_millis().div_euclid(MINUTE_MS)
+    fn over(&self, limit: &'static str, retry_after: Duration) -> OverLimit {
+        metrics::counter!("rejoinder_limited_events_total", "limit" => limit).increment(1);
+        OverLimit { minute: self.clock.now().as_millis().div_euclid(MINUTE_MS), retry_after }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_US: i64 = 60 * MINUTE_US;
+
+    #[test]
+    fn a_burst_is_followed_by_an_even_rate() {
+        let mut count = Count::default();
+        let mut at = |seconds: i64| count.add(HOUR_US + seconds * 1_000_000, MINUTE_US / 3, false);
+
+        assert_eq!([at(0), at(0), at(0)], [None; 3]);
+        assert_eq!(at(5), Some(Duration::from_secs(15)));
+        assert_eq!([at(20), at(40)], [None; 2]);
+        assert_eq!(at(59), Some(Duration::from_secs(1)));
+        assert_eq!([at(120), at(120), at(120)], [None; 3], "no more than three are saved up");
+        assert_eq!(at(120), Some(Duration::from_secs(20)));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_limits_nobody_for_longer() {
+        let mut count = Count::default();
+        assert_eq!(count.add(2 * HOUR_US, MINUTE_US, false), None);
+
+        assert_eq!(count.add(HOUR_US, MINUTE_US, false), Some(Duration::from_mins(1)));
     }
 }

@@ -95,6 +95,7 @@ impl ConsequenceExecutor {
         if shown.is_some() || turn.obligation.claims() == 0 {
             let view = TurnView {
                 turn_id: id,
+                seq: turn.seq,
                 conversation: turn.event.conversation.clone(),
                 at: turn.event.received_at,
                 text: turn.event.text.clone(),

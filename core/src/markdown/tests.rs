@@ -193,6 +193,8 @@ proptest! {
     /// K7.
     #[test]
     fn any_text_fits_and_is_whole(text in "(\\PC|[\n ]){0,600}", max in 32_usize..200) {
+        // A fence's info string is repeated: none here.
+        let text = text.replace("```", "```\n").replace("~~~", "~~~\n");
         for (max, measure) in [(max, chars as fn(&str) -> usize), (max, str::len), (max, |s| s.encode_utf16().count())] {
             let parts = split_markdown(&text, max, measure);
             prop_assert!(parts.iter().all(|part| measure(part) <= max), "{parts:#?}");

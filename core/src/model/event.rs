@@ -95,7 +95,8 @@ pub enum EventKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Amends {
-    /// Replaces the earlier text (an edit). Never opens a turn: without a turn to change it is only stored.
+    /// Replaces the earlier text (an edit). Without a turn to change it is only stored. If its text is a command, it opens
+    /// the command's turn, which cancels the changed one.
     Replaces,
     /// Deletes the message: nothing is owed for it any more. Never opens a turn: without a turn to change it is
     /// only stored.

@@ -106,6 +106,8 @@ pub struct DeliveryRecord {
     pub error: Option<String>,
     /// When its signal was claimed.
     pub created_at: Timestamp,
+    /// When the operator last had it sent again: its age counts from then.
+    pub retried_at: Option<Timestamp>,
     /// When it was acknowledged.
     pub delivered_at: Option<Timestamp>,
     /// When the row was first written to, or fetched by, the client that reads it.

@@ -3,13 +3,17 @@
 use rejoinder_guard::{Attachment, Cause, Obligation, SignalKind, Timestamp, Via};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{conversation::ConversationRef, delivery::Action, ids::TurnId, stored_delivery::DeliveryRecord};
+use crate::model::{
+    conversation::ConversationRef, delivery::Action, ids::TurnId, stored_delivery::DeliveryRecord, turn::TurnSeq,
+};
 
 /// A turn, as clients of hooks and of the chat page see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnView {
     /// The turn's id.
     pub turn_id: TurnId,
+    /// Its place in the order of acceptance.
+    pub seq: TurnSeq,
     /// The address of its conversation.
     pub conversation: ConversationRef,
     /// When it was accepted.

@@ -16,7 +16,7 @@ use crate::{
     model::{
         capabilities::Resend,
         conversation::{ChatKind, ConversationRef},
-        delivery::{Action, DeliveryError, MAX_RETRY_AFTER, Receipt},
+        delivery::{Action, Content, DeliveryError, MAX_RETRY_AFTER, Receipt},
         event::{EventKind, InboundEvent, Sender, SenderKind},
         ids::{EventId, OwnerId, TurnId},
         settings::Settings,
@@ -67,6 +67,18 @@ pub(crate) struct StartedAttempt {
     pub(crate) is_overtaken: bool,
 }
 
+impl StartedAttempt {
+    /// The row of the attempt's end.
+    fn end(&self, result: &Result<Receipt, DeliveryError>, at: Timestamp) -> AttemptEnd {
+        let (name, detail) = match result {
+            Ok(receipt) => ("delivered", receipt.message_id.clone()),
+            Err(error) => (error.as_str(), error.to_string()),
+        };
+        let (delivery, number) = (self.delivery.id, self.number);
+        AttemptEnd { delivery, number, at, result: name.to_owned(), detail: Some(detail) }
+    }
+}
+
 /// The consequences of an attempt's result.
 struct AttemptResult {
     /// The events for the guard, in order.
@@ -92,7 +104,7 @@ impl Attempts {
             if !delivery.is_copy && waiting.attempts == 0 {
                 self.replace_draft(&mut delivery, &turn);
             }
-            if let Action::Edit { message, .. } = &delivery.action
+            if let Some(message) = edited_message(&delivery.action)
                 && self.caller.late_edits.may_change(delivery.conversation_id, message)
                 && let Some(action) = as_send(&delivery.action)
             {
@@ -221,13 +233,48 @@ impl Attempts {
     }
 
     async fn end(&self, begun: &StartedAttempt, result: Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
+        match self.decide_on_end(begun, result.clone()).await {
+            Err(StoreError::CorruptTurn { turn, reason }) => {
+                self.set_aside(turn, &reason).await?;
+                self.end_undecided(begun, result).await
+            }
+            ended => ended,
+        }
+    }
+
+    /// Stores the result of an attempt whose turn cannot be read: nothing follows from it.
+    async fn end_undecided(
+        &self,
+        begun: &StartedAttempt,
+        result: Result<Receipt, DeliveryError>,
+    ) -> Result<(), StoreError> {
         let (delivery, at) = (&begun.delivery, self.clock.now());
-        let (name, detail) = match &result {
-            Ok(receipt) => ("delivered", receipt.message_id.clone()),
-            Err(error) => (error.as_str(), error.to_string()),
+        let end = begun.end(&result, at);
+        let change = match result {
+            Ok(receipt) => delivered(delivery, receipt, at),
+            Err(error) => {
+                let (state, error) = (DeliveryState::Dead, Some(error.to_string()));
+                DeliveryChange { state, error, ..DeliveryChange::of(delivery) }
+            }
         };
-        let (number, result_name) = (begun.number, name.to_owned());
-        let end = AttemptEnd { delivery: delivery.id, number, at, result: result_name, detail: Some(detail) };
+        let trigger = AttemptEnded {
+            delivery: delivery.clone(),
+            end,
+            change,
+            withdraws_later_parts: false,
+            is_spent: true,
+            is_idempotent: false,
+        };
+        self.ledger.record(Trigger::AttemptEnded(Box::new(trigger))).await
+    }
+
+    async fn decide_on_end(
+        &self,
+        begun: &StartedAttempt,
+        result: Result<Receipt, DeliveryError>,
+    ) -> Result<(), StoreError> {
+        let (delivery, at) = (&begun.delivery, self.clock.now());
+        let end = begun.end(&result, at);
         let gets_nowhere = match &result {
             Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_)) => self.gets_nowhere(begun, at).await?,
             _ => false,
@@ -239,13 +286,7 @@ impl Attempts {
         let delivery = &DeliveryRecord { parked: delivery.parked || gets_nowhere, ..delivery.clone() };
         let AttemptResult { events, change } = match result {
             Ok(receipt) => AttemptResult {
-                change: DeliveryChange {
-                    state: DeliveryState::Delivered,
-                    message_ids: vec![receipt.message_id.clone()],
-                    error: None,
-                    delivered_at: Some(at),
-                    ..DeliveryChange::of(delivery)
-                },
+                change: delivered(delivery, receipt.clone(), at),
                 events: Vec::from_iter(self.receipt_event(delivery, Some(receipt)).await?),
             },
             Err(error) => self.handle_failure(delivery, error, at, is_spent).await?,
@@ -332,7 +373,12 @@ impl Attempts {
             }
             DeliveryError::Gone(_) => {
                 let action = as_send(&delivery.action);
-                (not_sent, DeliveryChange { action, ..again(Duration::ZERO) })
+                let events = edited_message(&delivery.action)
+                    .map(|message| Event::MessageGone { message: message.to_owned() })
+                    .into_iter()
+                    .chain(not_sent)
+                    .collect();
+                (events, DeliveryChange { action, ..again(Duration::ZERO) })
             }
             DeliveryError::ReplyGone(_) => {
                 let action = without_reply(&delivery.action);
@@ -355,12 +401,30 @@ impl Attempts {
                 let events = std::iter::once(lost).chain(expired.into_iter().flatten()).collect();
                 (events, in_state(given_up))
             }
+            DeliveryError::Refused(_) | DeliveryError::Unsupported(_)
+                if let Some(notice) = self.file_not_sent(delivery) =>
+            {
+                (Vec::new(), DeliveryChange { action: Some(notice), ..again(Duration::ZERO) })
+            }
             DeliveryError::Refused(reason) | DeliveryError::Unsupported(reason) => {
                 let state = if delivery.is_copy { DeliveryState::Dead } else { DeliveryState::Refused };
                 (vec![Event::Refused { claim, reason }], in_state(state))
             }
         };
         Ok(AttemptResult { events, change })
+    }
+
+    /// What is sent in place of a refused file of the agent, if something was sent before it. Then the parts after it are
+    /// sent as well.
+    fn file_not_sent(&self, delivery: &DeliveryRecord) -> Option<Action> {
+        let Action::Send { content, reply_to } = &delivery.action else { return None };
+        let [file] = &content.attachments[..] else { return None };
+        if delivery.part == 1 || delivery.is_copy || !content.text.is_empty() {
+            return None;
+        }
+        let text = self.settings.templates.template(&delivery.conversation.channel, "file_not_sent");
+        let content = Content { text: text.replace("{name}", &file.name), ..Content::default() };
+        Some(Action::Send { content, reply_to: reply_to.clone() })
     }
 
     /// The event that a part's receipt means for its claim, if any. `receipt` is `None` for a deletion that the platform
@@ -404,7 +468,7 @@ impl Attempts {
                 at,
             )
         };
-        let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None };
+        let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None, only_if_known: false };
         self.store.accept(vec![event], None).await?;
         self.addresses.moved(from, chat);
         Ok(())
@@ -418,6 +482,17 @@ impl Attempts {
             Action::Edit { .. } | Action::React { .. } | Action::Delete { .. } => true,
             Action::Send { .. } | Action::Draft { .. } | Action::Typing { .. } => resend() == Some(Resend::Idempotent),
         }
+    }
+}
+
+/// The change of a delivery that the platform acknowledged.
+fn delivered(delivery: &DeliveryRecord, receipt: Receipt, at: Timestamp) -> DeliveryChange {
+    DeliveryChange {
+        state: DeliveryState::Delivered,
+        message_ids: vec![receipt.message_id],
+        error: None,
+        delivered_at: Some(at),
+        ..DeliveryChange::of(delivery)
     }
 }
 
@@ -450,6 +525,13 @@ fn may_attempt(turn: &TurnRecord, claim: u32) -> bool {
     let state = turn.obligation.state();
     claim == turn.obligation.claims()
         && matches!(state, ObligationState::Claimed { .. } | ObligationState::Settled(Settlement::Signal { .. }))
+}
+
+fn edited_message(action: &Action) -> Option<&str> {
+    match action {
+        Action::Edit { message, .. } => Some(message),
+        _ => None,
+    }
 }
 
 /// An edit as a new message, for when the message to edit no longer exists.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use crate::{
+    channels::Channels,
     ledger::Ledger,
     model::{ids::DeliveryId, stored_delivery::DeliveryState},
     outbox::lanes::Lanes,
@@ -21,6 +22,8 @@ pub enum Retry {
     Started,
     /// It is no dead letter, or no copy of an answer.
     NotDead,
+    /// Its channel is not configured now: it stays a dead letter.
+    NoChannel,
     /// There is no such delivery.
     Unknown,
 }
@@ -29,6 +32,7 @@ pub enum Retry {
 pub(crate) struct DeadLetters {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ledger: Arc<Ledger>,
+    pub(crate) channels: Arc<Channels>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) clock: SharedClock,
     /// Held from the read to the write: of two requests for one delivery, the second finds it pending.
@@ -43,10 +47,20 @@ impl DeadLetters {
         if delivery.state != DeliveryState::Dead || !delivery.is_copy {
             return Ok(Retry::NotDead);
         }
-        let (state, next_attempt_at) = (DeliveryState::Pending, self.clock.now());
-        let change = DeliveryChange { state, attempts: 0, next_attempt_at, ..DeliveryChange::of(&delivery) };
+        let channel = &delivery.conversation.channel;
+        if self.channels.get(channel).is_none() {
+            return Ok(Retry::NoChannel);
+        }
+        let now = self.clock.now();
+        let change = DeliveryChange {
+            state: DeliveryState::Pending,
+            attempts: 0,
+            next_attempt_at: now,
+            retried_at: Some(now),
+            ..DeliveryChange::of(&delivery)
+        };
         self.ledger.change_delivery(change).await?;
-        self.lanes.open(&delivery.conversation.channel, delivery.conversation_id);
+        self.lanes.open(channel, delivery.conversation_id);
         Ok(Retry::Started)
     }
 }

@@ -1,5 +1,7 @@
 //! Lanes: the conversations with deliveries to send.
 
+use std::sync::Arc;
+
 use dashmap::{DashMap, Entry};
 use tokio::sync::mpsc;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -7,18 +9,34 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::{
     lifecycle::Lifecycle,
     model::{conversation::ChannelId, ids::ConversationId},
+    timer::Timer,
 };
+
+/// The number of open lanes of one channel at which the sweep opens no more: the other deliveries that are due wait as
+/// rows.
+pub(crate) const MAX_LANES: u32 = 1024;
+
+/// The number at which it opens more again.
+const FEW_LANES: u32 = MAX_LANES - MAX_LANES / 4;
 
 /// The conversations with a lane, a task that sends their deliveries. Storing a delivery opens the lane; the
 /// dispatcher runs it.
 pub(crate) struct Lanes {
     open: DashMap<ConversationId, OpenLane>,
-    /// The number of open lanes of each channel.
-    counts: DashMap<ChannelId, u32>,
+    counts: DashMap<ChannelId, LaneCount>,
     /// Conversations whose deliveries are to be sent before their next attempts are due.
     hurried: DashMap<ConversationId, ()>,
     opened: mpsc::UnboundedSender<Opened>,
+    timer: Arc<Timer>,
     lifecycle: Lifecycle,
+}
+
+/// The lanes of one channel.
+#[derive(Default)]
+struct LaneCount {
+    open: u32,
+    /// Whether the sweep waits until fewer are open.
+    is_full: bool,
 }
 
 struct OpenLane {
@@ -35,10 +53,10 @@ pub(crate) struct Opened {
 }
 
 impl Lanes {
-    pub(crate) fn new(lifecycle: Lifecycle) -> (Self, mpsc::UnboundedReceiver<Opened>) {
+    pub(crate) fn new(timer: Arc<Timer>, lifecycle: Lifecycle) -> (Self, mpsc::UnboundedReceiver<Opened>) {
         let (opened, lanes) = mpsc::unbounded_channel();
         let (open, counts, hurried) = (DashMap::new(), DashMap::new(), DashMap::new());
-        (Self { open, counts, hurried, opened, lifecycle }, lanes)
+        (Self { open, counts, hurried, opened, timer, lifecycle }, lanes)
     }
 
     /// Opens the lane of `conversation`, which is on `channel`, so that its due deliveries are sent.
@@ -50,7 +68,7 @@ impl Lanes {
             Entry::Occupied(mut open) => open.get_mut().more = true,
             Entry::Vacant(vacant) => {
                 vacant.insert(OpenLane { channel: channel.clone(), more: false });
-                *self.counts.entry(channel.clone()).or_default() += 1;
+                self.counts.entry(channel.clone()).or_default().open += 1;
                 // Sending fails only after the gateway has ended: the row stays then.
                 let _ = self.opened.send(Opened { conversation, work: self.lifecycle.work.token() });
             }
@@ -63,9 +81,12 @@ impl Lanes {
         self.open(channel, conversation);
     }
 
-    /// The number of open lanes of `channel`.
-    pub(crate) fn count(&self, channel: &ChannelId) -> u32 {
-        self.counts.get(channel).map_or(0, |count| *count)
+    /// Whether `channel` has so many open lanes that the sweep opens no more. It is woken when fewer are open.
+    pub(crate) fn is_full(&self, channel: &ChannelId) -> bool {
+        self.counts.get_mut(channel).is_some_and(|mut count| {
+            count.is_full = count.open >= MAX_LANES;
+            count.is_full
+        })
     }
 
     /// Whether the conversation was hurried; clears the flag.
@@ -79,7 +100,11 @@ impl Lanes {
         if let Some((_, lane)) = &closed
             && let Some(mut count) = self.counts.get_mut(&lane.channel)
         {
-            *count -= 1;
+            count.open -= 1;
+            if count.is_full && count.open <= FEW_LANES {
+                count.is_full = false;
+                self.timer.wake_now();
+            }
         }
         closed.is_some()
     }

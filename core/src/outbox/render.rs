@@ -69,6 +69,7 @@ impl Target<'_> {
             message_ids: Vec::new(),
             error: None,
             created_at: self.now,
+            retried_at: None,
             delivered_at: None,
             fetched_at: None,
         }

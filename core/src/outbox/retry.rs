@@ -52,7 +52,8 @@ pub(crate) fn gets_nowhere(delivery: &DeliveryRecord, since: Timestamp, now: Tim
 
 /// Whether a delivery is out of attempts *and* age: an outage shorter than its lifetime never makes it a dead letter.
 pub(crate) fn is_spent(delivery: &DeliveryRecord, attempts: u32, settings: &Settings, now: Timestamp) -> bool {
-    attempts >= settings.min_attempts && now.since(delivery.created_at) >= settings.delivery_lifetime
+    let since = delivery.retried_at.unwrap_or(delivery.created_at);
+    attempts >= settings.min_attempts && now.since(since) >= settings.delivery_lifetime
 }
 
 #[cfg(test)]

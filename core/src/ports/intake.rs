@@ -31,7 +31,9 @@ pub enum Accepted {
     Amended(TurnId),
     /// It is stored and opens no turn.
     Kept,
-    /// Its sender wrote more than the limits allow: it is stored and opens no turn.
+    /// Its sender wrote more than the limits allow: it opens no turn. If the sender waits for this result
+    /// ([`Directed::Asked`](crate::Directed::Asked), [`SenderKind::Unnamed`](crate::SenderKind::Unnamed)), nothing is
+    /// stored, and the event may come again with the same key.
     Limited {
         /// When the sender may try again.
         retry_after: Duration,

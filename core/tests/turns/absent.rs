@@ -1,9 +1,9 @@
 //! Channels and agents that are missing from the configuration for a time.
 
 use rejoinder_core::{
-    AgentTurn, Capabilities, ChannelId, ConversationRef, Policy, Receipts, TurnId,
+    AgentTurn, Capabilities, ChannelId, ConversationRef, Policy, Receipts, Retry, Support, TurnId,
     conformance::scripted::{Fault, Script, capabilities},
-    store::{TurnFilter, TurnListState, TurnStatus},
+    store::{DeadLetterFilter, TurnFilter, TurnListState, TurnStatus},
 };
 
 use crate::{
@@ -160,6 +160,32 @@ async fn deliveries_of_an_absent_channel_wait_and_are_sent_when_it_is_back() {
 
     assert_eq!(gateway.status(waiting).await, TurnStatus::Answered);
     assert_eq!(gateway.status(begun).await, TurnStatus::Answered);
+    assert_eq!(gateway.visible(&there("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// A callback that was given up is sent again only while its channel is configured.
+#[tokio::test]
+async fn a_dead_letter_of_an_absent_channel_stays_one() {
+    let copied = Capabilities { receipts: Receipts::RowThenCopy, edit: Support::No, ..capabilities() };
+    let mut gateway = with(copied, GatewaySetup::new().always(Script::replies("done"))).await;
+    gateway.platform.queue_fault(Fault::Refuse);
+    gateway.receives(said(&there("ada"), "hello")).await;
+    let dead = async |gateway: &TestGateway| {
+        let filter = DeadLetterFilter { limit: 10, ..DeadLetterFilter::default() };
+        let dead = gateway.store.dead_letters(&filter).await.expect("readable");
+        dead.iter().map(|letter| letter.id).collect::<Vec<_>>()
+    };
+    let letters = dead(&gateway).await;
+    let kind = is_absent_for_a_day(&mut gateway).await;
+
+    assert_eq!(gateway.retry(letters[0]).await, Retry::NoChannel);
+    gateway.settle().await;
+
+    assert_eq!(dead(&gateway).await, letters);
+    channel_returns(&mut gateway, kind).await;
+    assert_eq!(gateway.retry(letters[0]).await, Retry::Started);
+    gateway.settle().await;
     assert_eq!(gateway.visible(&there("ada")), ["done"]);
     gateway.at_rest().await;
 }

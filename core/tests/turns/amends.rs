@@ -7,7 +7,10 @@ use rejoinder_core::{
     store::TurnStatus,
 };
 
-use crate::gateway::{GatewaySetup, TestGateway, chat, said, secs};
+use crate::{
+    gateway::{GatewaySetup, TestGateway, chat, said, secs},
+    life::Crash,
+};
 
 const PAUSE: Duration = secs(1);
 
@@ -100,6 +103,70 @@ async fn an_earlier_edit_that_comes_later_changes_nothing() {
     gateway.advance(secs(10)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["one", "abc"]);
+    gateway.at_rest().await;
+}
+
+/// The command is executed at once, and the earlier text is not put before the agent.
+#[tokio::test]
+async fn an_edit_of_what_waits_into_a_command_is_the_command() {
+    for (command, answer) in [("/status", "I am working on it."), ("/stop", "Stopped.")] {
+        let gateway = echo().await;
+        let running = gateway.receives(said(&chat("ada"), "one")).await;
+        let event = said(&chat("ada"), "/sotp");
+        let waiting = gateway.receives(event.clone()).await;
+
+        let edited = comes_in(&gateway, edit(&event, 1, command)).await;
+        let late = comes_in(&gateway, edit(&event, 2, "never mind")).await;
+        assert_eq!(gateway.visible(&chat("ada")), [answer]);
+        gateway.advance(secs(20)).await;
+
+        assert_ne!(turn_of(&edited), waiting);
+        assert_eq!(late, Accepted::Kept, "a command is complete with its first text");
+        assert_eq!(gateway.status(waiting).await, TurnStatus::Cancelled);
+        let is_stopped = gateway.status(running).await == TurnStatus::Cancelled;
+        assert_eq!(is_stopped, command == "/stop");
+        assert_eq!(given(&gateway), [("one".to_owned(), 0)]);
+        let explained = gateway.explained(waiting).await;
+        assert!(explained.contains(&turn_of(&edited).to_string()), "{explained}");
+        gateway.at_rest().await;
+    }
+}
+
+/// The process dies after the edit was stored.
+#[tokio::test]
+async fn an_edit_into_a_command_survives_a_crash() {
+    let mut gateway = echo().await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    let event = said(&chat("ada"), "/halp");
+    let waiting = gateway.receives(event.clone()).await;
+    gateway.life.crash_at(1, Crash::After);
+    let accepting = gateway.intake();
+    let edited = edit(&event, 1, "/help");
+    let accepting = tokio::spawn(async move { accepting.accept(edited).await });
+    gateway.settle().await;
+    assert!(gateway.life.is_over());
+
+    gateway.restart().await;
+    accepting.abort();
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Say what you like.", "one"]);
+    assert_eq!(gateway.status(waiting).await, TurnStatus::Cancelled);
+    gateway.at_rest().await;
+}
+
+/// An edit into a command that comes when its message is before the agent changes nothing, like any other edit.
+#[tokio::test]
+async fn an_edit_of_what_runs_into_a_command_is_kept() {
+    let gateway = echo().await;
+    let event = said(&chat("ada"), "one");
+    gateway.receives(event.clone()).await;
+
+    assert_eq!(comes_in(&gateway, edit(&event, 1, "/stop")).await, Accepted::Kept);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    assert_eq!(gateway.turns().await.len(), 1);
     gateway.at_rest().await;
 }
 

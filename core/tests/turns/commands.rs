@@ -260,7 +260,7 @@ async fn a_stop_reaches_turns_of_a_start_whose_clock_was_ahead() {
         conversation: ConversationId::new(now),
         session: SessionId::new(now),
     };
-    let new = NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn) };
+    let new = NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn), only_if_known: false };
     gateway.store.accept(vec![new], None).await.expect("it is accepted");
     gateway.begin_life().await;
     assert_eq!(gateway.agent("main").runs().len(), 1);

@@ -1,6 +1,6 @@
 //! Many simultaneous conversations.
 
-use rejoinder_core::{AgentTurn, conformance::scripted::Script};
+use rejoinder_core::{AgentTurn, Resend, conformance::scripted::Script};
 
 use crate::gateway::{GatewaySetup, chat, said, secs};
 
@@ -44,5 +44,33 @@ async fn a_batch_is_answered_in_its_order() {
     let expected: Vec<String> = (0..15).map(|number| format!("{number}")).collect();
     assert_eq!(gateway.visible(&chat("ada")), expected);
     assert_eq!(gateway.intake().cursor("updates").await.expect("readable").as_deref(), Some("10"));
+    gateway.at_rest().await;
+}
+
+/// More conversations than have a lane at once: the others wait without being looked at again and again, and go on when
+/// lanes are free.
+#[tokio::test]
+async fn conversations_that_wait_for_a_lane_cost_no_reads() {
+    let mut gateway = GatewaySetup::new()
+        .capable(|it| it.resend = Resend::Idempotent)
+        .slots(2048)
+        .always(Script::replies("done"))
+        .start()
+        .await;
+    gateway.platform.hold(true);
+    let crowd = (0..1500).map(|number| said(&chat(&format!("c{number}")), "hello")).collect();
+    gateway.intake().accept_all(crowd, None).await.expect("accepted");
+    gateway.settle().await;
+    gateway.restart().await;
+
+    let done = gateway.life.done();
+    gateway.advance(secs(30)).await;
+    let calls = gateway.life.done() - done;
+    assert!(calls < 20, "{calls} calls of the store while everything waits");
+
+    gateway.platform.hold(false);
+    gateway.advance(secs(30)).await;
+    let answered = (0..1500).filter(|number| gateway.visible(&chat(&format!("c{number}"))) == ["done"]);
+    assert_eq!(answered.count(), 1500);
     gateway.at_rest().await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, AgentTurn, Capabilities, Delivery, Policy, Resend, Support,
+    Action, AgentTurn, Capabilities, Delivery, Policy, Resend, Scope, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel, SeenDelivery},
     store::TurnStatus,
 };
@@ -485,6 +485,25 @@ async fn a_draft_that_hangs_after_the_soft_deadline_does_not_overwrite_the_answe
     assert_eq!(gateway.visible(&chat("ada")), ["one two three"]);
     gateway.platform.apply_late_edits();
     assert_eq!(gateway.visible(&chat("ada")), ["one two three"]);
+    gateway.at_rest().await;
+}
+
+/// As above, with a deferral of its own, and an answer that is sent when the late edit is no longer feared.
+#[tokio::test]
+async fn a_deferral_that_a_draft_hangs_on_is_removed_however_late_the_answer_is() {
+    let script = Script::replies("one two").taking(secs(6)).streaming("one").taking(secs(4));
+    let quick = Policy { soft_deadline: Some(secs(3)), ..policy() };
+    let gateway = GatewaySetup::new().capable(editing).policy(quick).always(script).start().await;
+    gateway.receives(said(&chat("ada"), "count")).await;
+    gateway.advance(secs(4)).await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+    gateway.platform.hang_ephemerals(true);
+    gateway.advance(secs(4)).await;
+
+    gateway.platform.queue_fault(Fault::Limit { retry_after: secs(150), scope: Scope::Conversation });
+    gateway.advance(secs(200)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one two"]);
     gateway.at_rest().await;
 }
 

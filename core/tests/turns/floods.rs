@@ -1,7 +1,10 @@
 //! People who write more than the limits allow.
 
+use std::time::Duration;
+
 use rejoinder_core::{
-    Accepted, AgentTurn, InboundEvent, PersonLimits, Sender, SenderKind, conformance::scripted::Script,
+    Accepted, AgentTurn, Amends, Attachment, Clock, Directed, InboundEvent, PersonLimits, Sender, SenderKind,
+    conformance::scripted::Script,
 };
 
 use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, said, secs};
@@ -95,6 +98,125 @@ async fn nobody_is_told_who_was_owed_nothing() {
     }
 
     assert_eq!(gateway.visible(&chat("group")), ["0"]);
+    gateway.at_rest().await;
+}
+
+/// A call of a hook, whose sender is told by the result.
+fn called(conversation: &str, text: &str) -> InboundEvent {
+    InboundEvent { directed: Directed::Asked, ..said(&chat(conversation), text) }
+}
+
+/// A limited call may be repeated with its key, and is answered then. The key of an answered one still finds its turn.
+#[tokio::test]
+async fn a_caller_over_the_limit_repeats_the_call_with_its_key() {
+    let gateway = with(Some(1), None, 0).await;
+    let (first, second) = (called("ada", "one"), called("ada", "two"));
+    let answered = gateway.receives(first.clone()).await;
+
+    for _ in 0..2 {
+        assert_eq!(comes_in(&gateway, second.clone()).await, Accepted::Limited { retry_after: secs(60) });
+    }
+    let again = comes_in(&gateway, first).await;
+    assert!(matches!(&again, Accepted::Duplicate { turn: Some(turn), .. } if *turn == answered), "{again:?}");
+    gateway.advance(secs(60)).await;
+    gateway.receives(second).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// The same where the limit is on the turns that wait.
+#[tokio::test]
+async fn a_caller_with_many_waiting_turns_repeats_the_call_with_its_key() {
+    let gateway = with(None, Some(1), 5).await;
+    for text in ["one", "two"] {
+        gateway.receives(called("ada", text)).await;
+    }
+    let third = called("ada", "three");
+    assert!(matches!(comes_in(&gateway, third.clone()).await, Accepted::Limited { .. }));
+    gateway.advance(secs(10)).await;
+
+    gateway.receives(third).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two", "three"]);
+    gateway.at_rest().await;
+}
+
+/// What opens no turn does not count: an event that the store cannot take, and one that arrives again.
+#[tokio::test]
+async fn only_turns_count() {
+    let gateway = with(Some(2), None, 0).await;
+    let first = said(&chat("ada"), "one");
+    gateway.life.set_store_down(true);
+    for _ in 0..5 {
+        gateway.intake().accept(first.clone()).await.expect_err("the store cannot write");
+    }
+    gateway.life.set_store_down(false);
+    gateway.receives(first.clone()).await;
+    for _ in 0..5 {
+        assert!(matches!(comes_in(&gateway, first.clone()).await, Accepted::Duplicate { turn: Some(_), .. }));
+    }
+
+    gateway.receives(said(&chat("ada"), "two")).await;
+
+    assert!(matches!(comes_in(&gateway, said(&chat("ada"), "three")).await, Accepted::Limited { .. }));
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two", NOTICE]);
+    gateway.at_rest().await;
+}
+
+/// Picture `number` of the album `name`.
+fn picture(gateway: &TestGateway, name: &str, number: i64) -> InboundEvent {
+    let url = format!("file:{number}.jpg");
+    InboundEvent {
+        external_id: name.to_owned(),
+        revision: number,
+        attachments: vec![Attachment { name: url.clone(), url, media_type: "image/jpeg".to_owned() }],
+        amends: Some(Amends::Continues),
+        more_within: Some(secs(1)),
+        received_at: gateway.clock.now(),
+        ..said(&chat("ada"), "")
+    }
+}
+
+/// The pictures of an album are one turn: each joins the first, which was let in.
+#[tokio::test]
+async fn an_album_is_let_in_as_a_whole() {
+    let gateway = with(Some(2), Some(1), 5).await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    for number in 1..=5 {
+        let accepted = comes_in(&gateway, picture(&gateway, "album", number)).await;
+        assert!(matches!(accepted, Accepted::Turn(_) | Accepted::Amended(_)), "{number}: {accepted:?}");
+    }
+    assert!(gateway.visible(&chat("ada")).is_empty(), "nothing was refused");
+    assert!(matches!(comes_in(&gateway, said(&chat("ada"), "three")).await, Accepted::Limited { .. }));
+
+    gateway.advance(secs(20)).await;
+
+    let runs = gateway.agent("main").runs();
+    assert_eq!(runs.iter().map(|run| run.turn.attachments.len()).collect::<Vec<_>>(), [0, 5]);
+    gateway.at_rest().await;
+}
+
+/// The pictures that come after the limit has passed are no album of their own.
+#[tokio::test]
+async fn an_album_is_refused_as_a_whole_and_its_sender_is_told_once() {
+    let gateway = with(Some(60), None, 0).await;
+    gateway.advance(Duration::from_millis(59_500)).await;
+    for number in 0..60 {
+        gateway.receives(said(&chat("ada"), &format!("{number}"))).await;
+    }
+    assert!(matches!(comes_in(&gateway, picture(&gateway, "album", 1)).await, Accepted::Limited { .. }));
+    gateway.advance(secs(2)).await;
+
+    for number in 2..=3 {
+        let accepted = comes_in(&gateway, picture(&gateway, "album", number)).await;
+        assert!(matches!(accepted, Accepted::Limited { .. }), "{accepted:?}");
+    }
+    gateway.receives(said(&chat("ada"), "later")).await;
+
+    let seen = gateway.visible(&chat("ada"));
+    assert_eq!(seen[60..], [NOTICE, "later"]);
     gateway.at_rest().await;
 }
 

@@ -87,6 +87,7 @@ fn templates() -> Templates {
         ("in_file", IN_FILE),
         ("cut_long", CUT_LONG),
         ("late", LATE),
+        ("file_not_sent", "{name} is not sent."),
         ("cancelled", "Stopped."),
         ("nothing_to_cancel", "There is nothing to stop."),
         ("new_session", "A new start."),

@@ -23,6 +23,7 @@ mod late;
 mod life;
 mod limits;
 mod moves;
+mod parking;
 mod poison;
 mod restarts;
 mod retention;

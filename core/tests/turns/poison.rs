@@ -23,8 +23,8 @@ fn texts(agent: &ScriptedAgent) -> Vec<String> {
 
 /// Accepts an event again, without a turn.
 async fn again(gateway: &TestGateway, event: &InboundEvent) -> Stored {
-    let again =
-        NewEvent { id: rejoinder_core::EventId::new(event.received_at), event: event.clone().into(), turn: None };
+    let id = rejoinder_core::EventId::new(event.received_at);
+    let again = NewEvent { id, event: event.clone().into(), turn: None, only_if_known: false };
     gateway.store.accept(vec![again], None).await.expect("accepted").remove(0)
 }
 

@@ -1,12 +1,16 @@
 //! Channels whose receipt is our own row.
 
+use std::time::Duration;
+
 use rejoinder_core::{
-    Accepted, DeliveryId, EarlierMessage, Receipts, Retry, Support,
+    Accepted, DeliveryId, EarlierMessage, Receipts, Retry, Scope, Support,
     conformance::scripted::{Fault, Script},
     store::{DeadLetterFilter, DeliveryRecord, DeliveryState, Shown, TurnStatus},
 };
 
 use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
+
+const HOUR: Duration = Duration::from_hours(1);
 
 async fn rows(script: Script) -> TestGateway {
     GatewaySetup::new().capable(|it| it.receipts = Receipts::Row).always(script).start().await
@@ -137,6 +141,32 @@ async fn a_dead_copy_is_sent_again_when_the_operator_asks() {
     let state = gateway.store.delivery(dead).await.expect("readable").expect("there").state;
     assert_eq!(state, DeliveryState::Delivered);
     assert!(dead_letters(&gateway).await.is_empty());
+    gateway.at_rest().await;
+}
+
+/// Its age counts from then on: neither a limit nor an outage ends it at once.
+#[tokio::test]
+async fn a_dead_copy_that_is_sent_again_has_a_lifetime_of_its_own() {
+    let gateway = copies().await;
+    gateway.platform.set_down(true);
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(HOUR * 25).await;
+    let dead = dead_letters(&gateway).await.remove(0).id;
+    let state = async || gateway.store.delivery(dead).await.expect("readable").expect("there").state;
+    gateway.platform.set_down(false);
+    gateway.platform.queue_fault(Fault::Limit { retry_after: secs(60), scope: Scope::Conversation });
+
+    assert_eq!(gateway.retry(dead).await, Retry::Started);
+    gateway.settle().await;
+    assert_eq!(state().await, DeliveryState::Pending);
+    gateway.platform.set_down(true);
+    gateway.advance(HOUR * 23).await;
+    assert_eq!(state().await, DeliveryState::Pending);
+    gateway.platform.set_down(false);
+    gateway.advance(HOUR).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(state().await, DeliveryState::Delivered);
     gateway.at_rest().await;
 }
 

@@ -2,8 +2,8 @@
 
 use rejoinder_core::{
     AgentTurn, TurnId,
-    conformance::scripted::Script,
-    store::{TurnFilter, TurnListState},
+    conformance::scripted::{Fault, Script},
+    store::{DeliveryState, TurnFilter, TurnListState},
 };
 
 use crate::gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
@@ -50,6 +50,55 @@ async fn a_due_turn_that_cannot_be_read_is_set_aside() {
     assert_eq!(dead_letters(&gateway).await, [damaged]);
     gateway.advance(SOFT_DEADLINE * 2).await;
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// An attempt that ends in a turn that has become unreadable has its result, and the conversation goes on.
+#[rstest::rstest]
+#[case::it_was_delivered(None, "delivered")]
+#[case::it_failed(Some(Fault::NotSent), "not_sent")]
+#[tokio::test]
+async fn a_turn_that_cannot_be_read_when_its_attempt_ends_is_set_aside(
+    #[case] fault: Option<Fault>,
+    #[case] result: &str,
+) {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.hold(true);
+    let damaged = gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.damage(damaged).await;
+    if let Some(fault) = fault.clone() {
+        gateway.platform.queue_fault(fault);
+    }
+
+    gateway.platform.hold(false);
+    gateway.settle().await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+
+    let expected = if fault.is_some() { vec!["done"] } else { vec!["done", "done"] };
+    assert_eq!(gateway.visible(&chat("ada")), expected);
+    assert_eq!(dead_letters(&gateway).await, [damaged]);
+    let dossier = gateway.dossier(damaged).await;
+    let state = if fault.is_some() { DeliveryState::Dead } else { DeliveryState::Delivered };
+    assert_eq!(dossier.deliveries[0].state, state);
+    assert_eq!(dossier.attempts[0].result.as_deref(), Some(result));
+    gateway.at_rest().await;
+}
+
+/// The same after a crash: the attempt does not stay without a result.
+#[tokio::test]
+async fn a_turn_with_an_attempt_that_cannot_be_read_after_a_crash_is_set_aside() {
+    let mut gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.hold(true);
+    let damaged = gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.life.kill();
+    gateway.damage(damaged).await;
+    gateway.platform.hold(false);
+
+    gateway.restart().await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(dead_letters(&gateway).await, [damaged]);
     gateway.at_rest().await;
 }
 

@@ -80,7 +80,7 @@ pub(crate) async fn page(store: &dyn Store, filter: DeadLetterFilter) -> Result<
         (status = 202, description = "It is sent again now"),
         (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "There is no such delivery", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "It is not a callback that was given up", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "It is not a callback that was given up, or its channel is not configured", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, description = "The store cannot be read or written now", body = ProblemDocument, content_type = "application/problem+json"),
     ),
     security(("admin_token" = [])))]
@@ -90,6 +90,9 @@ pub(super) async fn retry(State(app): Shared, id: Result<Path<String>, PathRejec
     match app.engine.retry(id).await? {
         Retry::Started => Ok(StatusCode::ACCEPTED),
         Retry::NotDead => Err(ApiError::Conflict("this delivery is not a callback that was given up")),
+        Retry::NoChannel => Err(ApiError::Conflict(
+            "the channel of this callback is not configured: configure it again before you send the callback",
+        )),
         Retry::Unknown => Err(unknown()),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rejoinder_config::PlatformSection;
 use rejoinder_core::{ChannelAdapter, ChannelId};
-use rejoinder_webhook::{EndTexts, FormerHooks, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
+use rejoinder_webhook::{FormerHooks, HookTexts, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use utoipa::openapi::OpenApi;
 
 use super::{Built, ChannelNotice, Intakes, Platform};
@@ -26,7 +26,7 @@ impl Platform for Webhook {
         let keys = ResultKeys::new(&materials.generated_token("hook-result-key")?.token);
         let texts = |channel: &str| {
             let text = |name| materials.config.guard.templates.text(channel, name).unwrap_or_default().to_owned();
-            EndTexts { cancelled: text("cancelled"), undeliverable: text("failed") }
+            HookTexts { accepted: text("accepted"), cancelled: text("cancelled"), undeliverable: text("failed") }
         };
         let (mut hooks, mut built) = (Vec::new(), Built::default());
         for (name, section) in materials.config.channels.of::<WebhookSection>() {

@@ -94,6 +94,16 @@ impl Obligation {
         deferral.clone().chain(draft)
     }
 
+    /// A message is not in the chat any more: no signal replaces it, and nobody removes it.
+    pub(super) fn message_gone(&mut self, message: &str) {
+        if let Some(debt) = &mut self.debt {
+            debt.messages.retain(|one| one != message);
+        }
+        if self.draft_message() == Some(message) {
+            self.draft = None;
+        }
+    }
+
     /// Whether a draft or a deferral may be in the chat that no edit can replace: the answer may look like a second
     /// one.
     #[must_use]

@@ -73,6 +73,11 @@ pub enum Event {
         /// Whether the platform recognises a resend, so that it cannot show twice.
         idempotent: bool,
     },
+    /// A message of this turn that an attempt was to edit is not in the chat any more.
+    MessageGone {
+        /// The platform's id of the message.
+        message: String,
+    },
     /// The gateway restarted: a run that was in flight died with it.
     Recovered,
     /// The gateway shuts down cleanly and stopped the run in flight. The turn is run again, and this run does not

@@ -75,7 +75,15 @@ pub(crate) struct Verdict {
     pub(crate) platforms: BTreeMap<&'static str, Figures>,
     pub(crate) problems: Vec<Problem>,
     /// Examples of leftovers.
-    pub(crate) leftovers: Vec<String>,
+    pub(crate) leftovers: Vec<Leftover>,
+}
+
+/// What was left in a chat.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Leftover {
+    pub(crate) detail: String,
+    /// The turn that left it, if that is known.
+    pub(crate) turn: Option<String>,
 }
 
 impl Verdict {
@@ -272,7 +280,8 @@ impl<'a> Case<'a> {
             }
             _ if shown.unfinished > 0 => {
                 figures.leftovers += shown.unfinished;
-                self.verdict.leftovers.push(format!("an unfinished answer: {}", said.text));
+                let detail = format!("an unfinished answer: {}", said.text);
+                self.verdict.leftovers.push(Leftover { detail, turn: turn.map(|turn| turn.id.clone()) });
             }
             _ => {}
         }
@@ -315,7 +324,8 @@ impl<'a> Case<'a> {
                 self.verdict.problems.extend(std::iter::repeat_n(doubled, more));
             } else if more > 0 {
                 self.verdict.platforms.entry(key.0.name()).or_default().leftovers += more;
-                self.verdict.leftovers.push(format!("{detail}: {text} ({})", name(key)));
+                let detail = format!("{detail}: {text} ({})", name(key));
+                self.verdict.leftovers.push(Leftover { detail, turn: None });
             }
         }
         for (key, text) in &self.view.astray {

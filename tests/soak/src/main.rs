@@ -162,7 +162,10 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
     }
     println!("{}", summary.markdown());
     for leftover in summary.verdict.leftovers.iter().take(EXPLAINED) {
-        eprintln!("left over: {leftover}");
+        eprintln!("left over: {}", leftover.detail);
+        if let Some(turn) = &leftover.turn {
+            eprintln!("{}", process.gateway.explain(turn));
+        }
     }
     if !summary.is_good() {
         explain(&summary, &process.gateway);
@@ -176,10 +179,11 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
 /// The configuration besides channels and agents.
 fn settings() -> String {
     format!(
-        "[guard]\nsoft_deadline = \"{}s\"\nhard_deadline = \"{}s\"\n[guard.templates]\nresent = \"{label}\"\nreplaces = \"{label}\"\n",
+        "[guard]\nsoft_deadline = \"{}s\"\nhard_deadline = \"{}s\"\n[guard.templates]\nresent = \"{label}\"\nreplaces = \"{label}\"\novertaken = \"{overtaken}\"\n",
         agent::SOFT_DEADLINE.as_secs(),
         agent::HARD_DEADLINE.as_secs(),
-        label = words::LABEL
+        label = words::LABEL,
+        overtaken = words::OVERTAKEN
     )
 }
 

@@ -6,6 +6,9 @@
 /// Stands above a copy that may be one too many; the configuration of the gateway sets it.
 pub(crate) const LABEL: &str = "[copy]";
 
+/// What stands before a message that later ones have overtaken, after the label of a copy.
+pub(crate) const OVERTAKEN: &str = "[late]";
+
 /// The last word of a paragraph of an answer: without it, the paragraph is unfinished.
 pub(crate) const END: &str = "done";
 
@@ -143,7 +146,8 @@ pub(crate) fn parts_in(text: &str) -> Vec<SeenPart<'_>> {
 
 /// A text without the label of a copy, and whether it had it.
 pub(crate) fn without_label(text: &str) -> (&str, bool) {
-    text.trim().strip_prefix(LABEL).map_or((text.trim(), false), |rest| (rest.trim(), true))
+    let (text, is_copy) = text.trim().strip_prefix(LABEL).map_or((text.trim(), false), |rest| (rest.trim(), true));
+    (text.strip_prefix(OVERTAKEN).unwrap_or(text).trim(), is_copy)
 }
 
 #[cfg(test)]
@@ -171,6 +175,8 @@ mod tests {
     #[test]
     fn a_label_is_taken_off() {
         assert_eq!(without_label("[copy]\n\nSorry."), ("Sorry.", true));
+        assert_eq!(without_label("[copy]\n[late]\n\nSorry."), ("Sorry.", true));
+        assert_eq!(without_label("[late]\n\nSorry."), ("Sorry.", false));
         assert_eq!(without_label("Sorry."), ("Sorry.", false));
     }
 }

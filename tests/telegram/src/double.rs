@@ -192,6 +192,11 @@ impl TelegramDouble {
         self.shared.lock().push_update(kind, 0, payload)
     }
 
+    /// Pushes an update with this JSON as it is, even without a number.
+    pub fn raw_update(&self, body: &Value) {
+        self.shared.lock().push_raw_update(&body.to_string());
+    }
+
     /// Sets privacy mode: in groups, the bot gets only messages directed at it. On by default.
     pub fn privacy(&self, on: bool) {
         self.shared.lock().privacy = on;

@@ -246,14 +246,23 @@ impl World {
     pub(crate) fn push_update(&mut self, kind: &str, chat: i64, payload: &Value) -> bool {
         let pushed = self.updates.push(kind, chat, payload);
         if pushed {
-            if self.updates.hook.is_some() {
-                self.signals.hook.notify_one();
-            } else {
-                self.signals.poll.notify_waiters();
-            }
-            self.signals.changed.notify_waiters();
+            self.signal_update();
         }
         pushed
+    }
+
+    pub(crate) fn push_raw_update(&mut self, body: &str) {
+        self.updates.push_raw(body);
+        self.signal_update();
+    }
+
+    fn signal_update(&self) {
+        if self.updates.hook.is_some() {
+            self.signals.hook.notify_one();
+        } else {
+            self.signals.poll.notify_waiters();
+        }
+        self.signals.changed.notify_waiters();
     }
 
     pub(crate) fn add_file(

@@ -162,6 +162,33 @@ async fn what_was_left_to_be_read_comes_before_what_is_newer() {
     assert_eq!(server.bot_texts(&chat).await, ["echo hello", "echo one", "echo two"]);
 }
 
+/// D1, F5: killed after the first page of a backlog, while the second is on its way and more is said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_kill_while_a_backlog_is_read_loses_nothing_and_doubles_nothing() {
+    const MISSED: usize = 150;
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
+    let (ada, chat) = server.crowd(1).await.remove(0);
+    let mut gateway = begun(&server, &agent, &ada, &chat).await;
+
+    gateway.kill();
+    server.gateway(GatewayAction::Forget).await;
+    server.all_say(&[(ada.clone(), chat.clone())], MISSED, "{}").await;
+    server.fault(Fault::on("GET", "/channels/*/messages").silent().after(1).always()).await;
+    gateway.restart().await;
+    hears(&server, &chat, "echo 0").await;
+    ada.says(&chat, &MISSED.to_string()).await;
+    let hangs = async || (server.calls_to("GET", "/messages").await.len() > 1).then_some(());
+    server.until("the second page is asked for", hangs).await;
+    gateway.kill();
+    server.clear_faults().await;
+    gateway.restart().await;
+    hears(&server, &chat, &format!("echo {MISSED}")).await;
+
+    gateway.until_settled().await;
+    let expected: Vec<_> = (0..=MISSED).map(|n| format!("echo {n}")).collect();
+    assert_eq!(server.bot_texts(&chat).await[1..], expected);
+}
+
 /// D9: a channel that can no longer be read does not block others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_channel_that_cannot_be_read_is_let_pass() {

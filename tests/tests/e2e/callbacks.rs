@@ -161,6 +161,28 @@ async fn a_callback_that_was_given_up_is_listed_and_sent_again() {
     eventually("the list is empty", async || dead().await.is_empty().then_some(())).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_callback_of_a_hook_that_is_gone_is_not_said_to_be_sent() {
+    let receiver = Receiver::start(&[(410, None)]).await;
+    let agent = ScriptedAgent::replying("posted").await;
+    let mut gateway = gateway(&receiver, &agent).await;
+    gateway.hook("test", TOKEN).ask("hello").await;
+    let dead = async || gateway.admin("dead-letters").await["items"].as_array().expect("a list").clone();
+    let letter = eventually("it is given up", async || dead().await.pop()).await;
+    let id = letter["delivery_id"].as_str().expect("an id");
+    gateway.kill();
+    gateway.reconfigure(|toml| toml.replace("[channels.webhook.test]", "[channels.webhook.other]"));
+    gateway.restart().await;
+
+    let refused = gateway.run(&["dead-letters", "retry", id]);
+
+    assert_eq!(refused.status.code(), Some(1));
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert!(why.contains("is not configured"), "{why}");
+    let listed = gateway.admin("dead-letters").await;
+    assert_eq!(listed["items"][0]["delivery_id"], id);
+}
+
 /// D1: an attempt without a result is repeated with the same id.
 #[rstest::rstest]
 #[case::before_the_bytes("attempt_started:1", 1)]

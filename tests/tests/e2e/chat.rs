@@ -111,6 +111,38 @@ async fn what_is_said_around_a_crash_is_said_once(#[case] point: &str) {
     assert_eq!((turns(&gateway), agent.calls().len()), (1, 1));
 }
 
+/// A message over the limit keeps its id, and is taken in when it is sent again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_message_over_the_limit_can_be_sent_again() {
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("answer to: {}", last_text(call)))).await;
+    let limits = "[limits]\nturns_per_minute = 1\n";
+    let gateway = Gateway::builder().own_calendar().config(&agent.section()).config(limits).start().await;
+    let mut browser = Browser::start("limits", &gateway.url());
+
+    browser.reaches("limited").await;
+    gateway.set_calendar_offset(61);
+    browser.resume().await;
+
+    browser.succeeds().await;
+    assert_eq!(turns(&gateway), 2);
+}
+
+/// The ids of later turns sort before those of earlier ones.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_page_shows_turns_in_the_order_in_which_they_were_accepted() {
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("answer to: {}", last_text(call)))).await;
+    let mut gateway = Gateway::builder().own_calendar().config(&agent.section()).start().await;
+    let mut browser = Browser::start("order", &gateway.url());
+
+    browser.reaches("before").await;
+    gateway.kill();
+    gateway.set_calendar_offset(-3600);
+    gateway.restart().await;
+    browser.resume().await;
+
+    browser.succeeds().await;
+}
+
 /// A1, B14: silence becomes a question.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_becomes_a_question_with_buttons() {

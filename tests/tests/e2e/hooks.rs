@@ -232,6 +232,36 @@ async fn health_and_metrics_tell_how_it_is() {
     assert!(metrics.contains("rejoinder_settled_turns_total"), "{metrics}");
 }
 
+/// A call over the limits may be repeated with its key, and is answered when the minute is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_call_over_the_limits_is_answered_when_it_is_repeated_later() {
+    let agent = ScriptedAgent::replying("here").await;
+    let gateway = Gateway::builder()
+        .own_calendar()
+        .config(&hook(""))
+        .config(&agent.section())
+        .config("[limits]\nturns_per_minute = 1\n")
+        .start()
+        .await;
+    let hook = gateway.hook("test", TOKEN);
+    let call = async |key: &str| {
+        let body = json!({ "message": format!("hello {key}"), "sender": "ada" });
+        Reply::of(hook.call().header("Idempotency-Key", key).json(&body)).await
+    };
+
+    assert_eq!(call("one").await.text(), "here");
+    for _ in 0..2 {
+        assert_eq!(call("two").await.status, StatusCode::TOO_MANY_REQUESTS);
+    }
+    let again = call("one").await;
+    gateway.set_calendar_offset(61);
+    let answered = call("two").await;
+
+    assert_eq!((again.text(), &again.headers["idempotency-replayed"]), ("here", &"true".parse().unwrap()));
+    assert_eq!((answered.status, answered.text()), (StatusCode::OK, "here"));
+    assert!(!answered.headers.contains_key("idempotency-replayed"), "{answered:?}");
+}
+
 /// A sender who is over the limits gets 429, and others are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_sender_over_the_limits_is_asked_to_wait() {

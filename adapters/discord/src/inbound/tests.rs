@@ -26,7 +26,7 @@ impl Default for World {
         world.learn(&json!({"id": "12", "type": 11, "guild_id": "1", "parent_id": "10", "owner_id": "7"}));
         let role: Role =
             serde_json::from_value(json!({"id": "20", "name": "Agents", "tags": {"bot_id": US}})).expect("a role");
-        world.directory.learn_role(id("1"), role, id(US));
+        world.directory.learn_role(role, id(US));
         world
     }
 }

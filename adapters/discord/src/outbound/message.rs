@@ -10,7 +10,7 @@ use serenity::{
 use crate::{
     Discord,
     api::{Body, Upload, json},
-    format::{MESSAGE_UNITS, formatted, units},
+    format::{MESSAGE_UNITS, formatted, parts, units},
     inbound::pick_id,
     interactions::EPHEMERAL,
     snowflake::Snowflake,
@@ -24,10 +24,15 @@ const MAX_ROWS: usize = 5;
 /// The longest label of a button, in characters.
 const MAX_LABEL: usize = 80;
 
+/// The name of the file that a text is sent as if it is too long for a message; Discord's own clients use it.
+const LONG_TEXT: &str = "message.txt";
+
 /// A message to send or to edit.
 pub(super) struct Outgoing {
     /// In Discord's Markdown.
     pub(super) text: String,
+    /// The text, also if it is too long for a message.
+    whole_text: String,
     rows: Vec<CreateActionRow>,
     pub(super) files: Vec<Upload>,
     /// The text that replaces the files if they are rejected.
@@ -38,18 +43,19 @@ pub(super) struct Outgoing {
 impl Discord {
     /// Builds the message of a delivery.
     pub(super) async fn outgoing(&self, delivery: &Delivery, content: &Content) -> Result<Outgoing, DeliveryError> {
-        let (files, mut lines, file_lines) = self.files(&content.attachments).await?;
+        let (mut files, mut lines, file_lines) = self.files(&content.attachments).await?;
         lines.insert(0, formatted(&content.text).into_owned());
         let (rows, rest) = buttons(delivery.turn(), &content.choices);
         lines.extend(rest);
         lines.retain(|line| !line.is_empty());
-        let text = lines.join("\n");
+        let whole_text = lines.join("\n");
+        let text = fitted(&whole_text, &mut files);
         let labelled = delivery.label().map(|label| format!("{label}\n{text}"));
         let text = labelled.filter(|text| units(text) <= MESSAGE_UNITS).unwrap_or(text);
         if text.is_empty() && files.is_empty() {
             return Err(DeliveryError::Refused("the message is empty".to_owned()));
         }
-        Ok(Outgoing { text, rows, files, file_lines, suppress_embeds: self.options.suppress_embeds })
+        Ok(Outgoing { text, whole_text, rows, files, file_lines, suppress_embeds: self.options.suppress_embeds })
     }
 }
 
@@ -59,6 +65,7 @@ impl Outgoing {
     pub(super) fn of_text(text: &str) -> Self {
         Self {
             text: text.to_owned(),
+            whole_text: text.to_owned(),
             rows: Vec::new(),
             files: Vec::new(),
             file_lines: String::new(),
@@ -72,12 +79,14 @@ impl Outgoing {
 
     /// The same message with the names of its files instead of the files.
     pub(super) fn without_files(&self) -> Self {
-        let lines = [self.text.as_str(), &self.file_lines];
-        let text = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+        let lines = [self.whole_text.as_str(), &self.file_lines];
+        let whole_text = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+        let mut files = Vec::new();
         Self {
-            text,
+            text: fitted(&whole_text, &mut files),
+            whole_text,
             rows: self.rows.clone(),
-            files: Vec::new(),
+            files,
             file_lines: String::new(),
             suppress_embeds: self.suppress_embeds,
         }
@@ -127,6 +136,16 @@ impl Outgoing {
     pub(super) fn body(&self, message: Value) -> Body {
         if self.files.is_empty() { Body::Json(message) } else { Body::Files(message, self.files.clone()) }
     }
+}
+
+/// The text of a message. If `text` is too long for one, that is its beginning, and all of it is added to the files.
+fn fitted(text: &str, files: &mut Vec<Upload>) -> String {
+    if units(text) <= MESSAGE_UNITS {
+        return text.to_owned();
+    }
+    let media_type = "text/plain; charset=utf-8".to_owned();
+    files.push(Upload { name: LONG_TEXT.to_owned(), media_type, bytes: text.as_bytes().to_vec() });
+    parts(text).swap_remove(0)
 }
 
 /// Pings nobody, whatever an agent writes.
@@ -186,6 +205,7 @@ mod tests {
         let (rows, _) = buttons(turn, choices);
         Outgoing {
             text: "hello @everyone".to_owned(),
+            whole_text: "hello @everyone".to_owned(),
             rows,
             files: Vec::new(),
             file_lines: String::new(),

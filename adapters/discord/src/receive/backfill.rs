@@ -1,8 +1,8 @@
 //! Reads missed messages over REST
 //! (<https://discord.com/developers/docs/resources/message#get-channel-messages>), beside the live events.
 //!
-//! While a channel has missed messages, its live messages are not stored: they are read back after the missed ones. So each
-//! channel keeps its order, and a channel that cannot be read delays no other.
+//! While a channel has missed messages, its live messages are held: they are stored after the missed ones, also if those
+//! cannot be read. So each channel keeps its order, and a channel that cannot be read delays no other.
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -16,7 +16,13 @@ use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
 use super::EventStorer;
-use crate::{Discord, errors::ApiError, payload::SentMessage, snowflake::Snowflake};
+use crate::{
+    Discord,
+    errors::ApiError,
+    gateway::Dispatch,
+    payload::{Message, SentMessage},
+    snowflake::Snowflake,
+};
 
 /// The most messages per call.
 const PAGE: usize = 100;
@@ -27,10 +33,15 @@ const AT_ONCE: usize = 4;
 /// After this many failures in a row, a channel is reported.
 const REPORTED: u32 = 3;
 
+/// The most live messages that are held, in all channels. Further ones are read back like missed ones.
+const MAX_HELD: usize = 1000;
+
 /// The channels with missed messages.
 pub(super) struct Backfill<'a> {
     discord: &'a Discord,
     unread: HashMap<Snowflake, UnreadChannel>,
+    /// Live messages and edits of these channels, in order.
+    held: Vec<HeldMessage>,
     /// The channels to read next.
     queue: VecDeque<Snowflake>,
     reading: JoinSet<Page>,
@@ -43,10 +54,23 @@ struct UnreadChannel {
     place: String,
     /// Read up to this message.
     after: Snowflake,
-    /// Whether messages may have come since the last call began.
+    /// Whether messages that are not held may have come since the last call began.
     has_more: bool,
     backoff: Backoff,
     failures: u32,
+}
+
+struct HeldMessage {
+    channel: Snowflake,
+    id: Snowflake,
+    dispatch: Dispatch,
+}
+
+/// A channel that is no longer read.
+struct EndedChannel {
+    place: String,
+    /// Its live messages and edits, to be stored now.
+    held: Vec<Dispatch>,
 }
 
 /// The result of one call.
@@ -57,8 +81,14 @@ pub(super) struct Page {
 
 impl<'a> Backfill<'a> {
     pub(super) fn new(discord: &'a Discord) -> Self {
-        let (unread, queue) = (HashMap::new(), VecDeque::new());
-        Self { discord, unread, queue, reading: JoinSet::new(), pausing: JoinSet::new() }
+        Self {
+            discord,
+            unread: HashMap::new(),
+            held: Vec::new(),
+            queue: VecDeque::new(),
+            reading: JoinSet::new(),
+            pausing: JoinSet::new(),
+        }
     }
 
     /// Reads the messages of a channel after `from` that are not older than `backfill_max_age`.
@@ -82,15 +112,29 @@ impl<'a> Backfill<'a> {
         }
     }
 
-    /// Whether a live message of a channel is read back later. That channel is read first then.
-    pub(super) fn holds(&mut self, channel: Snowflake) -> bool {
-        let Some(unread) = self.unread.get_mut(&channel) else { return false };
-        unread.has_more = true;
+    /// Holds a live message, or an edit of one, if its channel has missed messages. That channel is read first then.
+    /// Otherwise returns it, to be stored now: so is an edit of a message that was read.
+    pub(super) fn hold(&mut self, dispatch: Dispatch) -> Option<Dispatch> {
+        if self.unread.is_empty() {
+            return Some(dispatch);
+        }
+        let Ok(Message { id, channel_id: channel, .. }) = serde_json::from_str(&dispatch.data) else {
+            return Some(dispatch);
+        };
+        let Some(unread) = self.unread.get_mut(&channel).filter(|unread| !is_edit(&dispatch) || id > unread.after)
+        else {
+            return Some(dispatch);
+        };
+        if self.held.len() < MAX_HELD {
+            self.held.push(HeldMessage { channel, id, dispatch });
+        } else {
+            unread.has_more = true;
+        }
         if let Some(at) = self.queue.iter().position(|queued| *queued == channel) {
             self.queue.remove(at);
             self.queue.push_front(channel);
         }
-        true
+        None
     }
 
     /// Whether all missed messages of a place are read.
@@ -128,13 +172,15 @@ impl<'a> Backfill<'a> {
         }
     }
 
-    /// Notes that a page was stored. Returns the place of a channel that is read to its end.
-    fn page_stored(&mut self, channel: Snowflake, last: Option<Snowflake>, is_full: bool) -> Option<String> {
+    /// Notes that a page was stored. Returns the channel if it is read to its end.
+    fn page_stored(&mut self, channel: Snowflake, last: Option<Snowflake>, is_full: bool) -> Option<EndedChannel> {
         let unread = self.unread.get_mut(&channel)?;
         unread.backoff.reset();
         unread.failures = 0;
         let has_advanced = last.is_some_and(|last| last > unread.after);
         unread.after = unread.after.max(last.unwrap_or_default());
+        let after = unread.after;
+        self.held.retain(|held| held.channel != channel || held.id > after || is_edit(&held.dispatch));
         if unread.has_more || (is_full && has_advanced) {
             self.queue.push_front(channel);
             self.read_next();
@@ -143,11 +189,12 @@ impl<'a> Backfill<'a> {
         self.end(channel)
     }
 
-    /// Stops reading a channel. Returns its place.
-    fn end(&mut self, channel: Snowflake) -> Option<String> {
+    /// Stops reading a channel.
+    fn end(&mut self, channel: Snowflake) -> Option<EndedChannel> {
         let ended = self.unread.remove(&channel);
         self.read_next();
-        ended.map(|unread| unread.place)
+        let held = self.held.extract_if(.., |held| held.channel == channel).map(|held| held.dispatch).collect();
+        ended.map(|unread| EndedChannel { place: unread.place, held })
     }
 
     /// Reads a channel again after a pause of at least `min`.
@@ -180,7 +227,7 @@ impl EventStorer<'_> {
     /// Stores the missed messages of a page, oldest first. Stored ones are recognised as duplicates.
     pub(super) async fn handle_page(&mut self, page: Page) -> Result<(), ShuttingDown> {
         let Page { channel, messages } = page;
-        let place = match messages {
+        let ended = match messages {
             Ok(page) => {
                 let mut messages: Vec<(Snowflake, &RawValue)> = page
                     .iter()
@@ -208,10 +255,9 @@ impl EventStorer<'_> {
             }
         };
         self.backfill.report();
-        match place {
-            Some(place) => self.close_gap_if_read(&place).await,
-            None => Ok(()),
-        }
+        let Some(EndedChannel { place, held }) = ended else { return Ok(()) };
+        self.release(held).await?;
+        self.close_gap_if_read(&place).await
     }
 
     /// Closes a gap, once all its channels are read.
@@ -222,4 +268,8 @@ impl EventStorer<'_> {
         self.position.close_gap(place);
         self.store_position().await
     }
+}
+
+fn is_edit(dispatch: &Dispatch) -> bool {
+    dispatch.kind == "MESSAGE_UPDATE"
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rejoinder_core::ChannelHealth;
 use rejoinder_discord_server::{DiscordServer, Fault, GatewayAction};
+use rejoinder_testkit::until;
 use rstest::rstest;
 
 use crate::support::Gateway;
@@ -147,6 +148,75 @@ async fn a_channel_that_cannot_be_read_yet_delays_only_itself(#[case] hangs: boo
         gateway.until_settled().await;
         assert_eq!(server.bot_texts(&broken).await.len(), 4);
     }
+    gateway.stop().await;
+}
+
+/// What is said in a channel while its missed messages are read is not lost, even if none of them can be read.
+#[rstest]
+#[case::history_is_hidden(None)]
+#[case::channel_is_closed(Some(403))]
+#[case::channel_is_gone(Some(404))]
+#[tokio::test]
+async fn what_is_said_in_a_channel_that_cannot_be_read_back_is_answered(#[case] refusal: Option<u16>) {
+    let server = DiscordServer::start().await;
+    let guild = server.guild("Friends").await;
+    let (closed, general) = (guild.channel("closed").await, guild.channel("general").await);
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    ada.mentions(&general, "say ready").await;
+    server.until_bot_texts(&general, 1).await;
+    gateway.until_settled().await;
+
+    let gateway = gateway.shut_down().await;
+    server.gateway(GatewayAction::Forget).await;
+    ada.mentions(&closed, "say missed").await;
+    let reading = || Fault::on("GET", &format!("/channels/{}/messages", closed.id()));
+    server.fault(reading().failed(500).always()).await;
+    let gateway = gateway.restart(&server).await;
+    gateway.until_live().await;
+    ada.mentions(&closed, "say one").await;
+    ada.mentions(&closed, "say two").await;
+    ada.mentions(&general, "say open").await;
+    assert_eq!(server.until_bot_texts(&general, 2).await, ["ready", "open"]);
+    assert!(server.bot_texts(&closed).await.is_empty());
+    server.clear_faults().await;
+    match refusal {
+        None => closed.denies(&["read_message_history"]).await,
+        Some(status) => drop(server.fault(reading().refused(status, 50001, "Missing Access").always()).await),
+    }
+
+    assert_eq!(server.until_bot_texts(&closed, 2).await, ["one", "two"]);
+    gateway.stop().await;
+}
+
+/// An edit is not lost either: the message that it changes may be stored already, and wait for its run.
+#[tokio::test]
+async fn an_edit_in_a_channel_that_is_being_read_back_is_not_lost() {
+    let server = DiscordServer::start().await;
+    let guild = server.guild("Friends").await;
+    let (busy, general) = (guild.channel("busy").await, guild.channel("general").await);
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    ada.mentions(&busy, "wait one").await;
+    gateway.until_agent_has(1).await;
+    let waiting = ada.mentions(&busy, "say tow").await;
+    ada.mentions(&general, "say ready").await;
+    server.until_bot_texts(&general, 1).await;
+
+    server.fault(Fault::on("GET", &format!("/channels/{}/messages", busy.id())).failed(500).always()).await;
+    server.gateway(GatewayAction::Forget).await;
+    server.gateway(GatewayAction::Abort).await;
+    let tried = async || (!server.calls_to("GET", &format!("{}/messages", busy.id())).await.is_empty()).then_some(());
+    server.until("the channel is being read back", tried).await;
+    ada.edits(&waiting, &format!("{} say two", server.bot_mention())).await;
+    ada.mentions(&busy, "say three").await;
+    ada.mentions(&general, "say later").await;
+    server.until_bot_texts(&general, 2).await;
+    server.clear_faults().await;
+    until("the third message is stored", async || gateway.store.backlog().await.expect("a store").open == 3).await;
+    gateway.release_agent();
+
+    assert_eq!(server.until_bot_texts(&busy, 3).await, ["one and that is all.", "two", "three"]);
     gateway.stop().await;
 }
 

@@ -68,6 +68,31 @@ async fn a_role_of_ours_is_us() {
     gateway.stop().await;
 }
 
+/// Our roles in a server are not known after a resumed session. They are asked for again when that failed.
+#[tokio::test]
+async fn a_role_of_ours_is_us_once_our_roles_can_be_fetched() {
+    let server = DiscordServer::start().await;
+    let guild = server.guild("Friends").await;
+    let general = guild.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    ada.mentions(&general, "say ready").await;
+    server.until_bot_texts(&general, 1).await;
+    gateway.until_settled().await;
+    let gateway = gateway.shut_down().await.restart(&server).await;
+    gateway.until_live().await;
+
+    server.fault(Fault::on("GET", "/guilds/*/members/*").failed(403)).await;
+    let for_us = format!("stay silent, <@&{}>", guild.bot_role());
+    ada.says(&general, &for_us).await;
+    gateway.until_agent_has(1).await;
+    let asked = ada.says(&general, &for_us).await;
+
+    server.until_bot_texts(&general, 2).await;
+    assert_eq!(server.visible(&general).await.pop().expect("an answer").reply_to, Some(asked.id));
+    gateway.stop().await;
+}
+
 /// B5: messages that are not directed at us reach the agent and are owed nothing.
 #[tokio::test]
 async fn talk_of_the_server_is_owed_nothing() {

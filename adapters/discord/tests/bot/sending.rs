@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{ChannelAdapter, ConversationRef, conformance::channel::answer_file};
+use rejoinder_core::{
+    Action, Attachment, ChannelAdapter, Content, ConversationRef,
+    conformance::channel::{answer_file, delivery},
+};
 use rejoinder_discord::DiscordSection;
 use rejoinder_discord_server::{DiscordServer, Fault, Scope};
 use rstest::rstest;
 
-use crate::support::{Gateway, SILENT, options};
+use crate::support::{Gateway, SILENT, http, options};
 
 /// The counterpart of D7: the nonce makes a resend safe.
 #[rstest]
@@ -301,6 +304,35 @@ async fn a_file_that_is_too_large_is_named() {
     ada.dm("send text/plain data:text/plain;base64,bWVvdw==").await;
 
     assert_eq!(server.until_bot_texts(&ada.direct().await, 2).await, ["Here it is.", "📎 cat.txt"]);
+    gateway.stop().await;
+}
+
+/// K7: lines that are added to a text may make it too long for a message: choices that have no button, and files that
+/// Discord does not take.
+#[tokio::test]
+async fn a_text_that_its_lines_make_too_long_loses_nothing() {
+    let server = DiscordServer::start().await;
+    server.set(serde_json::json!({"upload_limit": 4000})).await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let gateway = Gateway::connected(&server).await;
+    let conversation = ConversationRef::new(gateway.adapter.channel().clone(), general.id());
+    let text = "word ".repeat(399) + "last";
+    let choices: Vec<_> = (1..=30).map(|number| format!("choice {number}")).collect();
+    let large = format!("data:text/plain;base64,{}", "bWVv".repeat(1500));
+    let file = Attachment { name: "cat.txt".to_owned(), media_type: "text/plain".to_owned(), url: large };
+    let question = Content { text: text.clone(), choices, ..Content::default() };
+    let with_file = Content { text: text.clone(), attachments: vec![file], ..Content::default() };
+
+    for (content, lines) in [(question, 5), (with_file, 1)] {
+        let action = Action::Send { content, reply_to: None };
+        gateway.adapter.deliver(&delivery(&conversation, action).build()).await.expect("it is sent");
+
+        let message = server.visible(&general).await.pop().expect("a message");
+        assert!(message.content.starts_with("word word"), "{}", message.content);
+        let [whole] = &message.attachments[..] else { panic!("{:?}", message.attachments) };
+        let whole = http().get(&whole.url).send().await.expect("a response").text().await.expect("a text");
+        assert!(whole.starts_with(&text) && whole.lines().count() == 1 + lines, "{whole}");
+    }
     gateway.stop().await;
 }
 

@@ -50,6 +50,8 @@ pub(super) struct Gap {
     pub(super) pages: Vec<Page>,
     /// The oldest change of our own membership.
     pub(super) first: Option<Membership>,
+    /// Whether the homeserver did not let us read all of it.
+    pub(super) is_refused: bool,
 }
 
 /// The result of a request.
@@ -62,7 +64,8 @@ pub(super) enum Fetched<T> {
 }
 
 impl Matrix {
-    /// Reads the events before `before` that concern us. `since` is the token up to which the room is stored.
+    /// Reads the events before `before` that concern us. `since` is the token up to which the room is stored. `None`: the
+    /// homeserver cannot answer now.
     pub(super) async fn read_gap(
         &self,
         room: &Room,
@@ -71,7 +74,7 @@ impl Matrix {
         mut before: Option<String>,
         since: Option<&str>,
         receiver: &Receiver<'_>,
-    ) -> Result<Fetched<Gap>, RunEnd> {
+    ) -> Result<Option<Gap>, RunEnd> {
         let mut gap = Gap::default();
         let mut joined_at = None;
         // Only a room that we know is stored up to `since`: events of a new one may be older.
@@ -79,8 +82,11 @@ impl Matrix {
         loop {
             let page = match self.fetch_page(room, before.clone(), &mut to, receiver).await? {
                 Fetched::Got(page) => page,
-                Fetched::Refused => break,
-                Fetched::Later => return Ok(Fetched::Later),
+                Fetched::Refused => {
+                    gap.is_refused = true;
+                    break;
+                }
+                Fetched::Later => return Ok(None),
             };
             let (is_last, end) = (page.chunk.is_empty(), page.end);
             let events: Vec<_> = page.chunk.iter().map(read).collect();
@@ -88,7 +94,7 @@ impl Matrix {
                 && !is_last
                 && events.iter().flatten().all(|event| is_too_old(start, event.origin_server_ts))
             {
-                return Ok(Fetched::Got(gap));
+                return Ok(Some(gap));
             }
             let is_begin = |event: &Option<_>| event.as_ref().is_some_and(|event| start.is_before(event, me));
             let begin = events.iter().position(is_begin);
@@ -102,7 +108,7 @@ impl Matrix {
             }
             gap.push(Page { before: before.take(), to: to.clone(), count, events: Some(page.chunk) });
             if begin.is_some() {
-                return Ok(Fetched::Got(gap));
+                return Ok(Some(gap));
             }
             let is_search_over = *start == TimelineStart::Invite && gap.pages.len() >= PAGES_BEFORE_JOIN;
             match end {
@@ -114,7 +120,7 @@ impl Matrix {
             // We can see no invitation: only events after our join are new. Without a join, none are.
             gap.end_at(joined_at);
         }
-        Ok(Fetched::Got(gap))
+        Ok(Some(gap))
     }
 
     /// The events of a page that concern us, oldest first. Reads the page again if it is no longer in memory.

@@ -7,12 +7,18 @@ use std::{
 };
 
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use matrix_sdk::ruma::{OwnedRoomId, RoomId};
+use matrix_sdk::{
+    deserialized_responses::TimelineEvent,
+    ruma::{OwnedRoomId, RoomId},
+};
 use rejoinder_core::Backoff;
 use rejoinder_kit::{Receiver, RunEnd};
 use tokio::sync::{Notify, Semaphore};
 
-use super::{ROOMS_AT_ONCE, rooms::SyncedEvents};
+use super::{
+    ROOMS_AT_ONCE,
+    rooms::{ReadTo, SyncedEvents},
+};
 use crate::{Matrix, Session};
 
 /// The cursor that stores the list, so that it survives a restart.
@@ -23,6 +29,9 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// How long reading one room may take. What was stored until then is kept.
 const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// How many events are kept of all rooms, for a homeserver that does not let us read them back.
+const MAX_EVENTS: usize = 1000;
 
 /// The rooms that are behind.
 #[derive(Debug, Default)]
@@ -38,14 +47,21 @@ struct Lag {
     since: Option<String>,
     /// How many times a sync left the room's events for later.
     deferred: u64,
+    /// These events, as far as they are kept.
+    events: Vec<TimelineEvent>,
     /// Whether reading it beside the sync has failed.
     has_failed: bool,
 }
 
 impl LaggingRooms {
-    /// Whether the room is behind, so that its new events are left for later. Counts them if it is.
-    pub(super) fn defer_events(&self, room: &RoomId) -> bool {
-        self.lock().get_mut(room).map(|lag| lag.deferred += 1).is_some()
+    /// Whether the room is behind, so that its new events are left for later. Keeps them if it is.
+    pub(super) fn defer_events(&self, room: &RoomId, events: &[TimelineEvent]) -> bool {
+        let mut rooms = self.lock();
+        let kept: usize = rooms.values().map(|lag| lag.events.len()).sum();
+        let Some(lag) = rooms.get_mut(room) else { return false };
+        lag.deferred += 1;
+        lag.events.extend(events.iter().take(MAX_EVENTS.saturating_sub(kept)).cloned());
+        true
     }
 
     /// Removes a room that was read to its end, unless more was left for later since. Returns whether it was removed.
@@ -97,16 +113,18 @@ impl Matrix {
         Ok(())
     }
 
-    /// Adds a room that is stored up to `since` and cannot be read further now.
+    /// Adds a room that is stored up to `since` and cannot be read further now. `events` are those of the latest sync.
     pub(super) async fn mark_lagging(
         &self,
         room: &RoomId,
         since: Option<&str>,
+        events: &[TimelineEvent],
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
         tracing::warn!(channel = %self.channel, %room, "cannot read a room to its end, retrying; other rooms continue");
         let lag = Lag { since: since.map(str::to_owned), ..Lag::default() };
         self.lagging.lock().entry(room.to_owned()).or_insert(lag);
+        self.lagging.defer_events(room, events);
         receiver.move_cursor(LIST, &self.lagging.list()).await?;
         self.lagging.more.notify_one();
         Ok(())
@@ -148,16 +166,18 @@ impl Matrix {
         let mut backoff = Backoff::default();
         while let Some(lag) = self.lagging.get(id) {
             let permit = receiver.until_shutdown(permits.acquire()).await?;
-            let is_read = match session.client.get_room(id) {
-                Some(room) => {
-                    let since = lag.since.as_deref();
-                    let storing = self.store_room(session, &room, SyncedEvents::nothing(), since, receiver).boxed();
-                    tokio::time::timeout(TIMEOUT, storing).await.unwrap_or(Ok(false))?
+            let storing = async {
+                let Some(room) = session.client.get_room(id) else { return Ok::<_, RunEnd>(ReadTo::End) };
+                let (since, nothing) = (lag.since.as_deref(), SyncedEvents::nothing());
+                let read_to = self.store_room(session, &room, nothing, since, receiver).await?;
+                if read_to == ReadTo::Refusal {
+                    self.store_deferred(session, &room, lag.events, receiver).await?;
                 }
-                None => true,
+                Ok(read_to)
             };
+            let read_to = tokio::time::timeout(TIMEOUT, storing.boxed()).await.unwrap_or(Ok(ReadTo::Trouble))?;
             drop(permit);
-            if !is_read {
+            if read_to == ReadTo::Trouble {
                 self.lagging.note_failed(id);
             } else if self.lagging.remove_if_caught_up(id, lag.deferred) {
                 tracing::info!(channel = %self.channel, room = %id, "a room has caught up");
@@ -180,13 +200,13 @@ mod tests {
     fn a_room_is_read_to_its_end_when_nothing_came_meanwhile() {
         let (lagging, room) = (LaggingRooms::default(), RoomId::parse("!a:example.org").expect("a room"));
 
-        assert!(!lagging.defer_events(&room), "not behind");
+        assert!(!lagging.defer_events(&room, &[]), "not behind");
         lagging.lock().insert(room.clone(), Lag { since: Some("s1".to_owned()), ..Lag::default() });
         assert_eq!(lagging.list(), r#"{"!a:example.org":"s1"}"#);
-        assert!(lagging.defer_events(&room));
+        assert!(lagging.defer_events(&room, &[]));
 
         assert!(!lagging.remove_if_caught_up(&room, 0), "more was left");
         assert!(lagging.remove_if_caught_up(&room, 1));
-        assert!(!lagging.defer_events(&room));
+        assert!(!lagging.defer_events(&room, &[]));
     }
 }

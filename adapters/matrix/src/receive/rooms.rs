@@ -27,8 +27,19 @@ impl SyncedEvents {
     }
 }
 
+/// How far a room was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReadTo {
+    /// To its end.
+    End,
+    /// As far as the homeserver lets us.
+    Refusal,
+    /// The homeserver cannot answer now: try later.
+    Trouble,
+}
+
 impl Matrix {
-    /// Stores a room's events, after those missing before them. Returns whether all could be read; `false`: try later.
+    /// Stores a room's events, after those missing before them.
     pub(super) async fn store_room(
         &self,
         session: &Session,
@@ -36,7 +47,7 @@ impl Matrix {
         mut synced: SyncedEvents,
         since: Option<&str>,
         receiver: &Receiver<'_>,
-    ) -> Result<bool, RunEnd> {
+    ) -> Result<ReadTo, RunEnd> {
         let name = room.room_id().as_str();
         let position = receiver.cursor(name).await?;
         let start = match position.as_deref().map(Position::parse) {
@@ -51,27 +62,44 @@ impl Matrix {
         let may_lack = synced.has_gap || !matches!(start, TimelineStart::After(_));
         let gap = if begin.is_none() && may_lack {
             match self.read_gap(room, &start, me, synced.before, since, receiver).await? {
-                Fetched::Got(gap) => gap,
-                Fetched::Refused => Gap::default(),
-                Fetched::Later => return Ok(false),
+                Some(gap) => gap,
+                None => return Ok(ReadTo::Trouble),
             }
         } else {
             Gap::default()
         };
         let first = gap.first.or_else(|| synced.events.iter().find_map(|event| read(event)?.membership_of(me)));
         let mut presence = Presence::before(first.as_ref());
+        let mut is_refused = gap.is_refused;
         for page in gap.pages.into_iter().rev() {
             match self.events_of(room, page, receiver).await? {
                 Fetched::Got(events) => {
                     self.store_in_batches(session, room, presence.while_present(events, me), receiver).await?;
                 }
-                Fetched::Refused => break,
-                Fetched::Later => return Ok(false),
+                Fetched::Refused => {
+                    is_refused = true;
+                    break;
+                }
+                Fetched::Later => return Ok(ReadTo::Trouble),
             }
         }
         let events = presence.while_present(synced.events, me);
         self.store_in_batches(session, room, events, receiver).await?;
-        Ok(true)
+        Ok(if is_refused { ReadTo::Refusal } else { ReadTo::End })
+    }
+
+    /// Stores the events that syncs brought while a room lagged, because they cannot be read back.
+    pub(super) async fn store_deferred(
+        &self,
+        session: &Session,
+        room: &Room,
+        events: Vec<TimelineEvent>,
+        receiver: &Receiver<'_>,
+    ) -> Result<(), RunEnd> {
+        let me = session.me();
+        let first = events.iter().find_map(|event| read(event)?.membership_of(me));
+        let events = Presence::before(first.as_ref()).while_present(events, me);
+        self.store_in_batches(session, room, events, receiver).await
     }
 
     async fn store_in_batches(

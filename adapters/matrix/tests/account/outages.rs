@@ -334,6 +334,46 @@ async fn what_could_not_be_read_back_is_read_after_a_restart() {
     gateway.stop().await;
 }
 
+/// F5. What syncs brought while a room could not be read is answered even if the homeserver then closes its history.
+#[tokio::test]
+async fn what_came_while_a_room_could_not_be_read_is_answered_though_its_history_is_closed() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let gateway = Gateway::synced(options(proxy.url(), &account)).await;
+    let ada = homeserver.person("ada").await;
+    let (broken, whole) = (ada.direct(gateway.user()).await, ada.direct(gateway.user()).await);
+    for room in [&broken, &whole] {
+        ada.says(room, "say before").await;
+        ada.until_hears(room, gateway.user(), 1).await;
+    }
+    gateway.until_settled().await;
+
+    proxy.fail("GET", "/sync", usize::MAX, server_error());
+    gateway.until_health("a health problem", |health| health.problem.is_some()).await;
+    let mut texts = send_many(&ada, &broken).await;
+    proxy.clear_faults();
+    // URLs escape room ids, except for this part.
+    let name = broken[1..].split(':').next().expect("a room id has a name");
+    proxy.fail("GET", name, usize::MAX, server_error());
+    ada.says(&whole, "say here").await;
+    ada.until_hears(&whole, gateway.user(), 2).await;
+    ada.says(&broken, "say last").await;
+    ada.says(&whole, "say more").await;
+    ada.until_hears(&whole, gateway.user(), 3).await;
+    let closed = json!({ "errcode": "M_FORBIDDEN", "error": "You may not read this" });
+    proxy.clear_faults();
+    proxy.fail("GET", name, usize::MAX, Fault::Answer { status: 403, body: closed });
+
+    texts.push("last".to_owned());
+    // The first ones did not fit in the sync.
+    let expected = &texts[10..];
+    let heard = until_hears_many(&ada, &broken, gateway.user(), 1 + expected.len()).await;
+    assert_eq!(&heard[1..], expected);
+    gateway.until_health("nothing is wrong", |health| health.notice.is_none()).await;
+    gateway.stop().await;
+}
+
 /// A2, F5. The lookup of a replied-to message is retried when the homeserver limits it.
 #[tokio::test]
 async fn a_reply_to_us_is_known_as_one_after_trouble() {

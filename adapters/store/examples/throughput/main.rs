@@ -19,10 +19,10 @@ use std::{
 };
 
 use rejoinder_core::{
-    Action, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
-    Expectation, Handler, HistoryLine, InboundEvent, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind,
-    SessionId, SignalKind, Speaker, Store, SystemClock, TurnId, Via,
-    conformance::new_delivery,
+    ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, HistoryLine,
+    InboundEvent, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind, SessionId, Speaker, Store,
+    SystemClock, TurnId,
+    conformance::{answer, new_delivery},
     store::{
         Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, Operator, RunEnd, RunStart, Stored, TranscriptLine,
         Transition, TurnChange, TurnFilter, Turns,
@@ -172,6 +172,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         )
     };
     let new = NewEvent {
+        only_if_known: false,
         id: EventId::new(now),
         event: Arc::new(event),
         turn: Some(NewTurn {
@@ -188,8 +189,8 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         panic!("the event is new")
     };
 
-    let answer = "It is sunny, with a light wind from the west.";
-    let _ = obligation.on(Event::Outcome(Outcome::Reply(Reply::text(answer))), &policy, now);
+    const TEXT: &str = "It is sunny, with a light wind from the west.";
+    let _ = obligation.on(Event::Outcome(Outcome::Reply(Reply::text(TEXT))), &policy, now);
     let _ = obligation.on(Event::Delivered { claim: 1, messages: vec![id.to_string()] }, &policy, now);
     let line = |speaker, text: &str| TranscriptLine {
         session,
@@ -200,33 +201,15 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
     let transition = Transition {
         turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],
         deliveries: vec![new_delivery(DeliveryRecord {
-            id: DeliveryId::new(now),
-            turn: id,
-            claim: 1,
-            part: 1,
-            parts: 1,
-            conversation_id,
-            conversation,
-            class: Class::Final,
-            signal: SignalKind::Reply,
-            via: Via::Answer,
-            is_copy: false,
-            action: Action::Send { content: Content { text: answer.to_owned(), ..Content::default() }, reply_to: None },
             state: DeliveryState::Delivered,
-            attempts: 0,
-            next_attempt_at: now,
-            label: None,
-            parked: false,
             message_ids: vec![id.to_string()],
-            error: None,
-            created_at: now,
             delivered_at: Some(now),
-            fetched_at: None,
+            ..answer(id, conversation_id, conversation, TEXT, now)
         })],
         runs_ended: vec![RunEnd { turn: id, number: 1, at: now, end: "reply".to_owned(), detail: None, usage: None }],
         transcript: vec![
             line(Speaker::Person, "What is the weather like today in the city?"),
-            line(Speaker::Agent, answer),
+            line(Speaker::Agent, TEXT),
         ],
         ..Transition::default()
     };

@@ -19,6 +19,9 @@ const OPERATOR_READERS: u32 = 2;
 /// How long a query of the operator may take. While it reads, the log cannot start again from its beginning.
 pub(super) const OPERATOR_LIMIT: Duration = Duration::from_secs(3);
 
+/// How long one count of all rows may take, when the operator asks for the size of the store.
+const COUNT_LIMIT: Duration = Duration::from_mins(10);
+
 /// How many instructions of SQLite's virtual machine pass between two looks at the time.
 const LIMIT_CHECK: i32 = 10_000;
 
@@ -75,6 +78,11 @@ pub(super) fn readers(options: SqliteConnectOptions) -> SqlitePool {
 /// The connections that read for the operator.
 pub(super) fn operator_readers(options: SqliteConnectOptions) -> SqlitePool {
     limited_readers(options, OPERATOR_READERS, OPERATOR_LIMIT)
+}
+
+/// The connection that counts all rows.
+pub(super) fn counter(options: SqliteConnectOptions) -> SqlitePool {
+    limited_readers(options, 1, COUNT_LIMIT)
 }
 
 /// Connections that read, and each query for `limit` at most.

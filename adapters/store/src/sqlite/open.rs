@@ -10,7 +10,7 @@ use rejoinder_core::{SharedClock, SystemClock};
 use sqlx::{ConnectOptions, Connection};
 
 use super::{
-    connections::{operator_readers, reader_options, readers, writer_options},
+    connections::{counter, operator_readers, reader_options, readers, writer_options},
     error::OpenError,
     lock::{Lock, beside, is_in_use},
     schema::{schema_version, version},
@@ -64,7 +64,8 @@ impl SqliteStore {
         let options = reader_options(&path, busy_timeout, false);
         Ok(Self {
             readers: readers(options.clone()),
-            operator: operator_readers(options),
+            operator: operator_readers(options.clone()),
+            counter: counter(options),
             writer: Some(writer),
             clock,
             transcripts: Transcripts::default(),
@@ -83,7 +84,7 @@ impl SqliteStore {
         // With no writer and no log to read, the file is opened as immutable: SQLite then creates no files beside it.
         let is_at_rest = !is_in_use(path).unwrap_or(true) && !beside(path, "-wal").exists();
         let options = reader_options(path, Duration::from_secs(5), is_at_rest);
-        let (readers, operator) = (readers(options.clone()), operator_readers(options));
+        let (readers, operator) = (readers(options.clone()), operator_readers(options.clone()));
         let mut connection = readers.acquire().await.map_err(|source| OpenError::database(path, source))?;
         let found = version(&mut connection).await.map_err(|source| OpenError::database(path, source))?;
         drop(connection);
@@ -93,6 +94,7 @@ impl SqliteStore {
             _ => Ok(Self {
                 readers,
                 operator,
+                counter: counter(options),
                 writer: None,
                 clock: Arc::new(SystemClock),
                 transcripts: Transcripts::default(),
@@ -128,8 +130,8 @@ mod tests {
 
     use futures_util::{FutureExt, future::join_all};
     use rejoinder_core::{
-        ChannelId, StoreError, Timestamp, TurnId,
-        store::{Operator, TurnFilter, TurnListState, Turns},
+        ChannelId, Lifetimes, StoreError, Timestamp, TurnId,
+        store::{Cutoffs, Housekeeping, Operator, TurnFilter, TurnListState, Turns},
     };
     use sqlx::{ConnectOptions, SqlitePool, sqlite::SqlitePoolOptions};
 
@@ -180,6 +182,25 @@ mod tests {
             assert!(matches!(error, StoreError::TooSlow), "{error:?}");
         }
         limited.backlog().await.expect("the backlog is read in time");
+    }
+
+    #[tokio::test]
+    async fn counting_all_rows_may_take_longer_than_any_other_query_of_the_operator() {
+        let (store, directory) = store().await;
+        let options = writer_options(&directory.path().join("rejoinder.db"), Duration::from_secs(5));
+        let mut connection = options.connect().await.expect("it opens");
+        let events = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 20000)
+            insert into events (id, channel, chat, thread, external_id, revision, raw, received_at)
+            select cast(printf('%016d', i) as blob), 'test.main', '', '', i, 1, 'raw', 0 from n";
+        sqlx::query(events).execute(&mut connection).await.expect("it is written");
+        let options = (*store.operator.connect_options()).clone();
+        let limited = SqliteStore { operator: limited_readers(options, 1, Duration::ZERO), ..store };
+        let lifetimes = Lifetimes { payloads: Some(Duration::ZERO), ..Lifetimes::default() };
+        let cutoffs = Cutoffs::at(limited.clock.now(), &lifetimes);
+
+        let stats = limited.stats(&cutoffs).await.expect("there is time");
+
+        assert_eq!((stats.rows["events"], stats.expired.payloads), (20_000, 20_000));
     }
 
     /// Counts how many hundred instructions SQLite needs for a list.

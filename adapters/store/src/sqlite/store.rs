@@ -28,6 +28,8 @@ pub struct SqliteStore {
     pub(super) readers: SqlitePool,
     /// The connections of the operator: what reads for turns does not wait for them.
     pub(super) operator: SqlitePool,
+    /// The connection that counts all rows, which takes long in a big database.
+    pub(super) counter: SqlitePool,
     /// `None` when the store was opened for reading only.
     pub(super) writer: Option<Writer>,
     pub(super) clock: SharedClock,
@@ -250,7 +252,7 @@ impl Housekeeping for SqliteStore {
     }
 
     async fn stats(&self, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
-        read::stats(&self.operator, cutoffs).await
+        read::stats(&self.counter, cutoffs).await
     }
 }
 
@@ -268,6 +270,7 @@ impl Store for SqliteStore {
     async fn close(&self) {
         self.readers.close().await;
         self.operator.close().await;
+        self.counter.close().await;
         if let Some(writer) = &self.writer {
             writer.close().await;
         }

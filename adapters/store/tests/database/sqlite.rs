@@ -4,10 +4,10 @@ use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use rejoinder_core::{
-    Action, CancelledBy, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId,
-    Directed, EventId, Expectation, Handler, HistoryLine, InboundEvent, Obligation, OwnerId, Policy, Sender,
-    SenderKind, SessionId, SignalKind, Speaker, Store, StoreError, SystemClock, TurnId, Via,
-    conformance::new_delivery,
+    CancelledBy, ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler,
+    HistoryLine, InboundEvent, Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Speaker, Store, StoreError,
+    SystemClock, TurnId,
+    conformance::{answer, new_delivery},
     store::{
         AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, Housekeeping, NewEvent, NewTurn, Operator,
         Outbox, Removal, RunStart, Stored, TranscriptLine, Transition, TurnChange, TurnFilter, Turns,
@@ -40,7 +40,7 @@ fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
         conversation: ConversationId::new(now),
         session: SessionId::new(now),
     };
-    NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn) }
+    NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn), only_if_known: false }
 }
 
 async fn accept(store: &SqliteStore, chat: &str, key: &str, text: String) -> Result<Stored, StoreError> {
@@ -476,28 +476,9 @@ async fn a_row_that_cannot_be_read_costs_itself() {
         let stored = store.accept(vec![event], None).await.expect("it is accepted").remove(0);
         let Stored::Turn { seq, conversation: conversation_id, session, .. } = stored else { panic!("{stored:?}") };
         let delivery = DeliveryRecord {
-            id: DeliveryId::new(now),
-            turn: id,
-            claim: 1,
-            part: 1,
-            parts: 1,
-            conversation_id,
-            conversation,
-            class: Class::Final,
-            signal: SignalKind::Reply,
-            via: Via::Answer,
-            is_copy: false,
-            action: Action::Send { content: Content::default(), reply_to: None },
             state: DeliveryState::Sending,
             attempts: 1,
-            next_attempt_at: now,
-            label: None,
-            parked: false,
-            message_ids: Vec::new(),
-            error: None,
-            created_at: now,
-            delivered_at: None,
-            fetched_at: None,
+            ..answer(id, conversation_id, conversation, "", now)
         };
         let attempt = AttemptStart { delivery: delivery.id, number: 1, owner: OwnerId::new(now), at: now };
         let line = HistoryLine { speaker: Speaker::Person, name: None, text: key.to_owned(), at: now };

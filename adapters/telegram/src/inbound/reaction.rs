@@ -25,15 +25,15 @@ impl Reader<'_> {
             conversation = conversation.in_thread(thread);
         }
         let event = self.event(conversation, chat, external_id, sender);
-        // In a private chat we assume that the message is ours; in a group only if we remember sending it.
-        if ours.is_none() && (chat == ChatKind::Group || event.sender.kind != SenderKind::Person) {
+        // Telegram does not say whose message it is.
+        let Some(ours) = ours else {
             return InboundEvent { kind: EventKind::Other, message_id: Some(message), ..event };
-        }
+        };
         InboundEvent {
             kind: EventKind::Reaction { message: message.clone(), emoji },
             message_id: Some(message),
             directed: if chat == ChatKind::Direct { Directed::DirectChat } else { Directed::ReplyToUs },
-            quoted: ours.map(|ours| ours.text.clone()),
+            quoted: Some(ours.text.clone()),
             ..event
         }
     }

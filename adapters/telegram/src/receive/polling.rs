@@ -18,6 +18,7 @@ use crate::{
     Telegram,
     check::BotProfile,
     errors::{ApiError, Refusal},
+    inbound::ReadUpdate,
 };
 
 const CURSOR: &str = "updates";
@@ -80,6 +81,7 @@ impl Telegram {
         // The first poll returns at once, to prove that polling works.
         let mut wait = Duration::ZERO;
         let mut is_away = true;
+        let mut has_skipped = false;
         loop {
             let polled = async {
                 if has_webhook {
@@ -103,15 +105,24 @@ impl Telegram {
                     continue;
                 }
             };
-            backoff.reset();
             if std::mem::take(&mut is_away) {
                 receiver.intake.report_recovered();
             }
             wait = self.options.poll_timeout;
             self.health.inbound_works(self.clock.now());
             self.health.outbound_works();
-            if !updates.is_empty() {
-                cursor = Some(self.store_batch(me, receiver, &updates).await?);
+            let mut read = self.read_updates(me, updates.iter().map(|update| update.get()));
+            read.retain(|read| read.number.is_some());
+            if read.len() < updates.len() && !std::mem::replace(&mut has_skipped, true) {
+                tracing::warn!(channel = %self.channel, "an update has no number, so it cannot be confirmed: skipping it");
+            }
+            let stored = self.store_batch(receiver, &read).await?;
+            if stored.is_some() || updates.is_empty() {
+                cursor = stored.or(cursor);
+                backoff.reset();
+            } else {
+                // What was skipped comes again at once.
+                receiver.pause(backoff.pause()).await?;
             }
         }
     }
@@ -124,20 +135,14 @@ impl Telegram {
         self.api.ask(GetUpdates::NAME, &payload, wait + margin(self.options.poll_timeout)).await
     }
 
-    /// Stores a batch and returns the cursor after it.
-    async fn store_batch(
-        &self,
-        me: &BotProfile,
-        receiver: &Receiver<'_>,
-        updates: &[Box<RawValue>],
-    ) -> Result<Cursor, ShuttingDown> {
-        let read = self.read_updates(me, updates.iter().map(|update| update.get()));
-        let last = read.iter().filter_map(|read| read.number).max().unwrap_or_default();
-        let cursor = Cursor { next: last + 1, at: self.clock.now() };
-        self.store(receiver, &read, Some((CURSOR, &cursor.to_text()))).await?;
+    /// Stores a batch and returns the cursor after it; `None` if no update has a number.
+    async fn store_batch(&self, receiver: &Receiver<'_>, read: &[ReadUpdate]) -> Result<Option<Cursor>, ShuttingDown> {
+        let Some(last) = read.iter().filter_map(|read| read.number).max() else { return Ok(None) };
+        let cursor = Cursor { next: last.saturating_add(1), at: self.clock.now() };
+        self.store(receiver, read, Some((CURSOR, &cursor.to_text()))).await?;
         // Storing may have taken longer than a poll, so inbound is proved again.
         self.health.inbound_works(self.clock.now());
-        Ok(cursor)
+        Ok(Some(cursor))
     }
 
     /// The minimum pause after a failed poll; an error if the token is rejected.

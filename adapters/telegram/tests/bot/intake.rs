@@ -1,7 +1,7 @@
 //! Events from people, and what the agent is given.
 
 use rejoinder_core::ChannelAdapter;
-use rejoinder_telegram_double::{ApiError, Fault, Outage, TelegramDouble};
+use rejoinder_telegram_double::{ApiError, Call, Fault, Outage, TelegramDouble};
 use serde_json::{Value, json};
 
 use crate::support::{Gateway, bot, http, options};
@@ -35,6 +35,29 @@ async fn an_update_that_the_store_refuses_costs_itself_only() {
     telegram.all_confirmed().await;
     assert_eq!(telegram.bot_texts(ada.id()), ["one", "two"]);
     gateway.until_health("there is no problem", |health| health.problem.is_none()).await;
+    gateway.stop().await;
+}
+
+/// E3: an update whose number cannot be read is skipped. The others of its batch are answered once, and the numbers go on.
+#[tokio::test]
+async fn an_update_without_a_number_moves_the_cursor_nowhere() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+    ada.says("say one");
+    ada.hears("one").await;
+    telegram.all_confirmed().await;
+
+    telegram.raw_update(&json!({"update_id": "odd", "message": {}}));
+    telegram.until_called("getUpdates", telegram.calls("getUpdates").len() + 2).await;
+    ada.says("say two");
+
+    ada.hears("two").await;
+    telegram.all_confirmed().await;
+    let offset = |call: &Call| call.params["offset"].as_i64();
+    let offsets: Vec<_> = telegram.calls("getUpdates").iter().filter_map(offset).collect();
+    assert!(offsets.is_sorted(), "{offsets:?}");
+    assert_eq!(telegram.bot_texts(ada.id()), ["one", "two"]);
     gateway.stop().await;
 }
 

@@ -12,6 +12,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 fn view(status: TurnStatus, shown: Option<Shown>) -> TurnView {
     TurnView {
         turn_id: TURN.parse().unwrap(),
+        seq: 1,
         conversation: ConversationRef::new(ChannelId::new("webhook", "siri"), "ann"),
         at: NOW,
         text: "what is the status?".to_owned(),
@@ -43,12 +44,16 @@ fn deferred() -> TurnView {
     view(TurnStatus::Deferred, Some(Shown { due, ..shown(SignalKind::Deferral, "Still working on this.") }))
 }
 
-fn texts() -> EndTexts {
-    EndTexts { cancelled: "Cancelled.".to_owned(), undeliverable: "Sorry.".to_owned() }
+fn texts() -> HookTexts {
+    HookTexts {
+        accepted: "It will be at {url}.".to_owned(),
+        cancelled: "Cancelled.".to_owned(),
+        undeliverable: "Sorry.".to_owned(),
+    }
 }
 
 fn respond(view: &TurnView, format: Format) -> Response {
-    Answer::of(view, Some(URL), NOW, &texts()).respond(format)
+    Answer::of(view, Some(URL), NOW, &texts()).respond(format, &texts())
 }
 
 async fn body_of(response: Response) -> String {
@@ -133,6 +138,8 @@ async fn a_turn_without_a_signal_says_where_the_answer_will_be() {
     let expected = json!({"turn_id": TURN, "status": "accepted", "result_url": URL, "retry_after": 1});
 
     assert_eq!(json_of(&view(TurnStatus::Accepted, None)).await, expected);
+    let spoken = respond(&view(TurnStatus::Accepted, None), Format::Text);
+    assert_eq!((spoken.status(), &*body_of(spoken).await), (StatusCode::ACCEPTED, &*format!("It will be at {URL}.")));
     let just_taken_in = Answer::accepted(TURN.parse().unwrap(), Some(URL));
     assert_eq!(just_taken_in.code(), 202);
     assert_eq!(serde_json::to_value(&just_taken_in).unwrap(), expected);

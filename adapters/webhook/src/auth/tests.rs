@@ -5,7 +5,7 @@ use rstest::rstest;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{EndTexts, WebhookSection};
+use crate::{HookTexts, WebhookSection};
 
 const SIGNING_SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const HUB_SECRET: &str = "It's a Secret to Everybody";
@@ -26,7 +26,7 @@ fn settings(token: Option<&str>, signing_secret: Option<&str>, hub_secret: Optio
         body_limit: 1 << 20,
         body_timeout: Duration::from_secs(30),
         public_url: None,
-        texts: EndTexts { cancelled: String::new(), undeliverable: String::new() },
+        texts: HookTexts { accepted: String::new(), cancelled: String::new(), undeliverable: String::new() },
         clock: Arc::new(SystemClock),
         http: reqwest::Client::builder().build().unwrap(),
         stop_waiting: CancellationToken::new(),

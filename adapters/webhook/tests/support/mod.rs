@@ -19,7 +19,7 @@ use rejoinder_core::{
     },
 };
 use rejoinder_testkit::{Gateway, Setup, until};
-use rejoinder_webhook::{EndTexts, FormerHooks, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
+use rejoinder_webhook::{FormerHooks, HookTexts, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, redirect};
 use serde_json::Value;
 use sha2::Sha256;
@@ -66,8 +66,12 @@ fn former(gateway: &Gateway<WebhookAdapter>) -> FormerHooks {
     FormerHooks { keys: keys(), public_url: None, texts: texts(), clock, intake: Box::new(gateway.intakes()) }
 }
 
-fn texts() -> EndTexts {
-    EndTexts { cancelled: "It was called off.".to_owned(), undeliverable: "It got lost.".to_owned() }
+fn texts() -> HookTexts {
+    HookTexts {
+        accepted: "The answer will be at {url}".to_owned(),
+        cancelled: "It was called off.".to_owned(),
+        undeliverable: "It got lost.".to_owned(),
+    }
 }
 
 fn keys() -> ResultKeys {

@@ -15,7 +15,10 @@ use crate::{
     conformance::{layered::Layer, parts_without_agents},
     engine::Engine,
     model::event::InboundEvent,
-    ports::store::{Store, StoreError, accept::NewEvent},
+    ports::{
+        channel::ChannelAdapter,
+        store::{Store, StoreError, accept::NewEvent},
+    },
 };
 
 /// How long to wait for a condition before the check fails.
@@ -23,8 +26,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts a gateway with the double's adapter, no agent, and `store`.
 pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) -> Engine {
-    let parts = parts_without_agents(store, vec![double.adapter()]);
-    Engine::start(parts).await.expect("the engine starts on an empty store")
+    engine(store, vec![double.adapter()]).await
+}
+
+/// Starts a gateway without channels, for a check that runs the adapter itself.
+pub(super) async fn gateway_without_channels(store: Arc<dyn Store>) -> Engine {
+    engine(store, Vec::new()).await
+}
+
+async fn engine(store: Arc<dyn Store>, channels: Vec<Arc<dyn ChannelAdapter>>) -> Engine {
+    Engine::start(parts_without_agents(store, channels)).await.expect("the engine starts on an empty store")
 }
 
 /// Waits until `holds` returns true.

@@ -61,7 +61,9 @@ pub async fn the_same_event_twice_at_once_is_one_turn(subject: &mut impl Subject
     let turn = |stored: &Stored| match stored {
         Stored::Turn { .. } => None,
         Stored::Duplicate { turn, .. } => *turn,
-        Stored::Kept | Stored::Picked { .. } | Stored::Amended { .. } => panic!("every event is a turn"),
+        Stored::Kept | Stored::Unknown | Stored::Picked { .. } | Stored::Amended { .. } => {
+            panic!("every event is a turn")
+        }
     };
     let turns: Vec<Option<TurnId>> = stored.iter().map(turn).collect();
     assert_eq!(turns, [None, None, Some(ids[0]), None, Some(ids[1]), Some(ids[3])]);
@@ -109,6 +111,23 @@ pub async fn what_is_no_turn_is_known_by_its_key_alone(subject: &mut impl Subjec
     assert_eq!(accept_one(&*store, kept()).await, Stored::Kept);
     assert_eq!(accept_one(&*store, kept()).await, Stored::Duplicate { turn: None, message: None });
     assert!(store.waiting(10).await.expect("turns are read").is_empty());
+}
+
+/// Of an event that is only looked for nothing is stored, so that it may come again. A known one is a duplicate.
+pub async fn what_is_only_looked_for_is_not_stored(subject: &mut impl Subject) {
+    let store = subject.store();
+    let looked_for = |key: &str| NewEvent { turn: None, only_if_known: true, ..new_turn(said(&chat("a"), key)) };
+    let known = new_turn(said(&chat("a"), "1"));
+    let turn = turn_of(&known);
+    accept_one(&*store, known).await;
+
+    let batch = vec![looked_for("2"), new_turn(said(&chat("a"), "3")), looked_for("1"), looked_for("4")];
+    let stored = store.accept(batch, None).await.expect("events are accepted");
+
+    assert!(matches!(stored[1], Stored::Turn { .. }), "{stored:?}");
+    assert_eq!([&stored[0], &stored[3]], [&Stored::Unknown; 2]);
+    assert_eq!(stored[2], duplicate(Some(turn)));
+    assert!(matches!(accept_one(&*store, new_turn(said(&chat("a"), "2"))).await, Stored::Turn { .. }));
 }
 
 /// The first turn of a conversation decides its ids; those that later turns propose are ignored.

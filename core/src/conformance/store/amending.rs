@@ -133,6 +133,31 @@ pub async fn an_edit_of_what_is_no_turn_is_kept(subject: &mut impl Subject) {
     assert!(store.waiting(10).await.expect("turns are read").is_empty());
 }
 
+/// An edit that makes its message a command. The earlier turn is left for the command to cancel.
+pub async fn an_edit_with_a_turn_opens_it_if_the_earlier_one_waits(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let command = |revision: i64| {
+        let mut new = NewEvent { turn: new_turn(said(&chat("a"), "1")).turn, ..edit(revision, "/help") };
+        new.turn.as_mut().expect("it is a turn").handler = Handler::Gateway("help".into());
+        new
+    };
+    let opened = command(5);
+    let id = opened.turn.as_ref().expect("it is a turn").id;
+
+    let stored = accept_one(&*store, opened.clone()).await;
+    assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
+    let again = accept_one(&*store, opened).await;
+    assert!(matches!(again, Stored::Duplicate { turn: Some(known), .. } if known == id), "{again:?}");
+    assert_eq!((&*event(&*store, turn.id).await.text, &*event(&*store, id).await.text), ("text of 1", "/help"));
+    assert_eq!(accept_one(&*store, command(6)).await, Stored::Kept, "it is the command already");
+
+    let mut running = Turn::accept(&*store, said(&chat("a"), "2")).await;
+    running.begin(&*store).await;
+    let late = InboundEvent { revision: 1, amends: Some(Amends::Replaces), ..said(&chat("a"), "2") };
+    assert_eq!(accept_one(&*store, new_turn(late)).await, Stored::Kept, "its turn runs already");
+}
+
 /// Only the sender can edit a message, and only in its chat.
 pub async fn nobody_changes_what_another_one_said(subject: &mut impl Subject) {
     let store = subject.store();
@@ -293,6 +318,23 @@ pub async fn a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older
         assert_eq!(address, Some(chat("third")));
         assert_eq!(event(&*store, turn.id).await.conversation, chat("third"));
     }
+}
+
+/// Ids do not tell which of two conversations is the older one: the clock may have been set back between two starts.
+pub async fn of_two_chats_that_become_one_the_older_goes_on_whatever_its_id(subject: &mut impl Subject) {
+    let store = subject.store();
+    let with_id = |event: InboundEvent, id: uuid::Uuid| {
+        let mut new = new_turn(event);
+        new.turn.as_mut().expect("it is a turn").conversation = id.into();
+        new
+    };
+    accept_one(&*store, with_id(said(&chat("old"), "1"), uuid::Uuid::max())).await;
+    let old = store.conversation(&chat("old")).await.expect("conversations are read");
+    accept_one(&*store, with_id(said(&chat("new"), "2"), uuid::Uuid::nil())).await;
+
+    assert_eq!(accept_one(&*store, moved(&chat("old"), "new", "m")).await, Stored::Kept);
+
+    assert_eq!(store.conversation(&chat("new")).await.expect("conversations are read"), old);
 }
 
 /// A stored delivery can change its action: an edit that is impossible becomes a message of its own.

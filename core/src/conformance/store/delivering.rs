@@ -116,6 +116,7 @@ pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subjec
         parked: true,
         message_ids: vec!["10".to_owned(), "11".to_owned()],
         error: Some("gone".to_owned()),
+        retried_at: Some(at(40)),
         delivered_at: Some(at(50)),
         ..inserted
     };

@@ -238,6 +238,7 @@ pub async fn the_order_is_that_of_acceptance_whatever_the_ids(subject: &mut impl
     assert_eq!(store.open_turns(conversation).await.expect("turns are read"), expected);
     let views = store.views(&chat("a"), None, 10).await.expect("views are read");
     assert_eq!(views.iter().map(|view| view.turn_id).collect::<Vec<_>>(), expected);
+    assert!(views.is_sorted_by_key(|view| view.seq), "{views:?}");
     let views = store.views(&chat("a"), Some(third), 1).await.expect("views are read");
     assert_eq!(views.iter().map(|view| view.turn_id).collect::<Vec<_>>(), [second]);
     for state in [None, Some(TurnListState::Open)] {

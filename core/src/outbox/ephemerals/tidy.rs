@@ -43,31 +43,23 @@ impl Tidier {
         }
     }
 
-    /// Removes the draft and the deferral of a turn that was cancelled or settled by silence. Of any other turn it
-    /// removes the draft if no delivery replaces it, as a reaction does not, and the deferral if the answer was sent as a
-    /// new message because the edit got nowhere or a draft's edit is late.
+    /// Removes the draft and the deferral of a turn that was cancelled or settled by silence. Of an answered turn it removes
+    /// what no delivery replaces, for example because the answer was sent as a new message. Of any other turn it removes
+    /// the draft alone: the deferral is the last that the person hears.
     async fn tidy_up(&self, turn: &TurnRecord) {
         let obligation = &turn.obligation;
-        let is_answered = !matches!(
-            obligation.state(),
-            ObligationState::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })
-        );
-        if is_answered && !self.can_edit(turn) {
+        let (deliveries, keeps_deferral) = match obligation.state() {
+            ObligationState::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. }) => (Vec::new(), false),
             // The answer follows its deferral.
-            return;
-        }
-        let deliveries = if is_answered {
-            let Ok(deliveries) = self.ephemerals.store.deliveries(turn.id).await else { return };
-            deliveries
-        } else {
-            Vec::new()
+            _ if !self.can_edit(turn) => return,
+            state => {
+                let Ok(deliveries) = self.ephemerals.store.deliveries(turn.id).await else { return };
+                (deliveries, !matches!(state, ObligationState::Settled(Settlement::Signal { .. })))
+            }
         };
-        let is_beside = !is_answered || deliveries.iter().any(was_sent_instead);
         for message in obligation.unfinished_messages() {
-            let may_be_removed = is_beside
-                || Some(message) == obligation.draft_message()
-                || self.ephemerals.caller.late_edits.may_change(turn.conversation, message);
-            if may_be_removed && !deliveries.iter().any(|delivery| replaces(message, delivery)) {
+            let is_kept = keeps_deferral && Some(message) != obligation.draft_message();
+            if !is_kept && !deliveries.iter().any(|delivery| replaces(message, delivery)) {
                 self.remove(turn, message).await;
             }
         }
@@ -94,11 +86,6 @@ impl Tidier {
             }
         }
     }
-}
-
-/// Whether a delivery that got nowhere as an edit was delivered as a new message.
-fn was_sent_instead(delivery: &DeliveryRecord) -> bool {
-    delivery.parked && delivery.state == DeliveryState::Delivered && matches!(delivery.action, Action::Send { .. })
 }
 
 /// Whether a delivery edits or deletes a message, or has done so.

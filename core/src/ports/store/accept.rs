@@ -21,9 +21,11 @@ pub struct NewEvent {
     pub id: EventId,
     /// The event, with its key: channel, external id and revision.
     pub event: Arc<InboundEvent>,
-    /// The turn it opens. Of an event that opens no turn and changes none, only the key and the payload (`raw`) are
-    /// stored.
+    /// The turn it opens. An edit opens it only if the turn that it would change waits for its run. Of an event that opens
+    /// no turn and changes none, only the key and the payload (`raw`) are stored.
     pub turn: Option<NewTurn>,
+    /// Whether the store only looks for an earlier event with the same key, and stores nothing.
+    pub only_if_known: bool,
 }
 
 /// A turn to open.
@@ -64,6 +66,8 @@ pub enum Stored {
     },
     /// It is new and opened no turn.
     Kept,
+    /// It was only looked for, and is not known: nothing was stored.
+    Unknown,
     /// It picks from a question that was answered before; it opened no turn.
     Picked {
         /// The choice that was picked first.

@@ -121,6 +121,8 @@ pub struct DeliveryChange {
     pub message_ids: Vec<String>,
     /// The last error, for the operator.
     pub error: Option<String>,
+    /// When the operator last had it sent again.
+    pub retried_at: Option<Timestamp>,
     /// When it was acknowledged.
     pub delivered_at: Option<Timestamp>,
 }
@@ -139,6 +141,7 @@ impl DeliveryChange {
             action: None,
             message_ids: delivery.message_ids.clone(),
             error: delivery.error.clone(),
+            retried_at: delivery.retried_at,
             delivered_at: delivery.delivered_at,
         }
     }

@@ -361,3 +361,18 @@ fn a_cancel_between_the_parts_leaves_what_was_seen() {
     assert_eq!(turn.on(Event::PartDelivered { claim: 2 }), ["withdraw 2"]);
     assert_eq!(turn.obligation.unfinished_messages().next(), None);
 }
+
+/// L4. After the person deleted the deferral, or its chat got another id, its id may be another message's.
+#[test]
+fn a_deferral_that_is_gone_is_neither_replaced_nor_removed() {
+    let mut turn = Turn::deferred();
+    assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
+    turn.attempted();
+
+    assert_eq!(turn.on(Event::MessageGone { message: "d1".to_owned() }), no_effects());
+    turn.not_sent();
+    turn.shown_as("m1");
+
+    assert_eq!(turn.obligation.unfinished_messages().next(), None);
+    assert_eq!(turn.state(), "settled");
+}

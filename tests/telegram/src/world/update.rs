@@ -65,18 +65,25 @@ impl Updates {
             Some(allowed) => allowed.contains(kind),
             None => !ON_REQUEST.contains(&kind),
         };
-        if !wanted {
-            return false;
+        if wanted {
+            self.queue_body(chat, |id| format!("{{\"update_id\":{id},{}:{payload}}}", Value::from(kind)));
         }
+        wanted
+    }
+
+    /// Queues an update with this body, whatever it is.
+    pub(crate) fn push_raw(&mut self, body: &str) {
+        self.queue_body(0, |_| body.to_owned());
+    }
+
+    fn queue_body(&mut self, chat: i64, body: impl FnOnce(i64) -> String) {
         let id = self.next_id;
         self.next_id += 1;
-        let body = format!("{{\"update_id\":{id},{}:{payload}}}", Value::from(kind));
-        let update = Update { id, chat, body: body.into() };
+        let update = Update { id, chat, body: body(id).into() };
         match &mut self.hook {
             Some(hook) => hook.push(update),
             None => self.queue.push_back(update),
         }
-        true
     }
 
     /// Sets the wanted kinds; an empty list means the default.

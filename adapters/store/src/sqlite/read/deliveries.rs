@@ -15,7 +15,7 @@ macro_rules! select_deliveries {
         concat!(
             "select d.id, d.turn_id, d.claim, d.part, d.parts, d.conversation_id, c.channel, c.chat, c.thread, d.class, d.signal, d.via, ",
             "d.is_copy, d.action, d.state, d.attempts, d.next_attempt_at, d.label, d.parked, d.message_ids, d.error, ",
-            "d.created_at, d.delivered_at, d.fetched_at ",
+            "d.created_at, d.retried_at, d.delivered_at, d.fetched_at ",
             $rest
         )
     };
@@ -198,6 +198,7 @@ pub(super) fn delivery(row: &SqliteRow) -> Result<DeliveryRecord, StoreError> {
         message_ids: row.json("message_ids")?,
         error: row.value("error")?,
         created_at: row.at("created_at")?,
+        retried_at: row.at_maybe("retried_at")?,
         delivered_at: row.at_maybe("delivered_at")?,
         fetched_at: row.at_maybe("fetched_at")?,
     })

@@ -18,7 +18,7 @@ use crate::sqlite::{error::store_error, stored::Details};
 macro_rules! select_views {
     ($rest:literal) => {
         concat!(
-            "select t.id, t.accepted_at, o.body, e.channel, e.chat, e.thread, e.text, e.details,
+            "select t.id, t.seq, t.accepted_at, o.body, e.channel, e.chat, e.thread, e.text, e.details,
                 (select pe.text from turns as p cross join events as pe on pe.id = p.event_id where p.id = t.picked)
                     as picked ",
             $rest
@@ -103,6 +103,7 @@ fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Res
     let is_deferral = parts.first().is_some_and(|part| part.signal == SignalKind::Deferral);
     Ok(TurnView {
         turn_id,
+        seq: row.value("seq")?,
         conversation: row.conversation()?,
         at: row.at("accepted_at")?,
         text: row.value("text")?,

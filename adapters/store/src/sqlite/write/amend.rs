@@ -46,8 +46,11 @@ pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) ->
             None => insert::key(connection, new).await,
         };
     };
+    if is_edit && new.turn.is_some() {
+        return insert::one(connection, new).await;
+    }
     let event = Arc::new(earlier.event.amended_by(&new.event));
-    if !insert::change(connection, &NewEvent { id: new.id, event, turn: None }).await? {
+    if !insert::change(connection, &NewEvent { id: new.id, event, turn: None, only_if_known: false }).await? {
         return insert::one(connection, new).await;
     }
     for sql in [
@@ -91,16 +94,16 @@ async fn find(connection: &mut SqliteConnection, event: &InboundEvent) -> Result
 /// Moves the conversations of a chat, one per thread, to the chat's new id.
 ///
 /// If there is a conversation under the new id already, both keep their ids and finish their turns: rows and running
-/// tasks refer to them. New events go to the older one, which `succeeded_by` of the newer one names.
+/// tasks refer to them. New events go to the one whose turns began first, which `succeeded_by` of the other one names.
 async fn move_chat(connection: &mut SqliteConnection, from: &ConversationRef, to: &str) -> Result<(), StoreError> {
     for sql in [
-        "update conversations set succeeded_by = (
-            select min(c.id) from conversations as c
-            where c.channel = ?1 and c.chat in (?2, ?3) and c.thread = conversations.thread and c.succeeded_by is null)
-        where channel = ?1 and chat in (?2, ?3) and succeeded_by is null and exists (
-            select 1 from conversations as c
-            where c.channel = ?1 and c.chat in (?2, ?3) and c.thread = conversations.thread and c.succeeded_by is null
-                and c.id < conversations.id)",
+        "with older (thread, id, number) as (
+            select c.thread, c.id, row_number() over (
+                partition by c.thread order by (select min(t.seq) from turns as t where t.conversation_id = c.id), c.id)
+            from conversations as c where c.channel = ?1 and c.chat in (?2, ?3) and c.succeeded_by is null)
+        update conversations set succeeded_by = (
+            select older.id from older where older.thread = conversations.thread and older.number = 1)
+        where id in (select id from older where number > 1)",
         "update events set chat = ?3 where id in (
             select t.event_id from conversations as c cross join turns as t on t.conversation_id = c.id
             where c.channel = ?1 and c.chat = ?2 and c.succeeded_by is null)",

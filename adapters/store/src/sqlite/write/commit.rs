@@ -158,6 +158,7 @@ async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -
                 .json_maybe(change.action.as_ref())
                 .json(&change.message_ids)
                 .add(change.error.as_deref())
+                .at_maybe(change.retried_at)
                 .at_maybe(change.delivered_at);
         })
         .await?;
@@ -251,6 +252,7 @@ async fn insert_deliveries(connection: &mut SqliteConnection, transitions: &[&Tr
                 .json(&record.message_ids)
                 .add(record.error.as_deref())
                 .at(record.created_at)
+                .at_maybe(record.retried_at)
                 .at_maybe(record.delivered_at)
                 .at_maybe(record.fetched_at);
         })
@@ -298,19 +300,22 @@ static SELECT_LATEST: Statement = Statement::new(
 
 static INSERT_DELIVERIES: Statement = Statement::new(
     "with r (id, turn_id, claim, part, parts, conversation_id, channel, seq, class, signal, via, is_copy, action, state,
-        attempts, next_attempt_at, label, parked, message_ids, error, created_at, delivered_at, fetched_at) as ({rows})
+        attempts, next_attempt_at, label, parked, message_ids, error, created_at, retried_at, delivered_at,
+        fetched_at) as ({rows})
     insert into deliveries
         (id, turn_id, claim, part, parts, conversation_id, channel, seq, class, signal, via, is_copy, action, state,
-        attempts, next_attempt_at, label, parked, message_ids, error, created_at, delivered_at, fetched_at)
+        attempts, next_attempt_at, label, parked, message_ids, error, created_at, retried_at, delivered_at,
+        fetched_at)
     select * from r where id is not null",
 );
 
 static CHANGE_DELIVERIES: Statement = Statement::new(
-    "with r (id, state, attempts, next_attempt_at, label, parked, action, message_ids, error, delivered_at) as ({rows})
+    "with r (id, state, attempts, next_attempt_at, label, parked, action, message_ids, error, retried_at, delivered_at)
+        as ({rows})
     update deliveries set
         state = r.state, attempts = r.attempts, next_attempt_at = r.next_attempt_at, label = r.label,
         parked = r.parked, action = coalesce(r.action, deliveries.action), message_ids = r.message_ids, error = r.error,
-        delivered_at = r.delivered_at
+        retried_at = r.retried_at, delivered_at = r.delivered_at
     from r
     where deliveries.id = r.id",
 );

@@ -25,8 +25,11 @@ use crate::sqlite::{
 
 /// Inserts events that change no earlier rows, all at once.
 pub(super) async fn all(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<Vec<Stored>, StoreError> {
-    let rows: Vec<EventRow> = events.iter().map(|new| EventRow { new, has_content: new.turn.is_some() }).collect();
-    let is_new = insert_events(connection, &rows).await?;
+    let rows = events.iter().filter(|new| !new.only_if_known);
+    let rows: Vec<EventRow> = rows.map(|new| EventRow { new, has_content: new.turn.is_some() }).collect();
+    let mut inserted = insert_events(connection, &rows).await?.into_iter();
+    let is_new: Vec<bool> =
+        events.iter().map(|new| !new.only_if_known && inserted.next().is_some_and(|is_new| is_new)).collect();
 
     let new = events.iter().zip(&is_new).filter(|(_, is_new)| **is_new).map(|(event, _)| *event);
     let turns: Vec<(&NewEvent, &NewTurn)> =
@@ -38,7 +41,7 @@ pub(super) async fn all(connection: &mut SqliteConnection, events: &[&NewEvent])
     let mut duplicates = duplicates(connection, &known.collect::<Vec<_>>()).await?;
 
     let stored = events.iter().zip(is_new).map(|(event, is_new)| match &event.turn {
-        _ if !is_new => duplicates.pop_front().expect("every duplicate was found"),
+        _ if !is_new => duplicates.pop_front().expect("every event has its result"),
         None => Stored::Kept,
         Some(_) => {
             let current = &sessions[&event.event.conversation];
@@ -95,7 +98,7 @@ async fn insert_events(connection: &mut SqliteConnection, events: &[EventRow<'_>
     Ok(events.iter().map(|row| inserted.remove(&row.new.id.as_uuid())).collect())
 }
 
-/// The stored results of events that were accepted before, in order.
+/// The stored results of events that were accepted before, and of those that were only looked for, in order.
 async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<VecDeque<Stored>, StoreError> {
     let numbered: Vec<(i64, &NewEvent)> = (0..).zip(events.iter().copied()).collect();
     let answers = SELECT_DUPLICATES
@@ -105,16 +108,20 @@ async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> 
             values.add(*number).add(channel).add(&*event.external_id).add(event.revision);
         })
         .await?;
-    if answers.len() != events.len() {
-        return Err(StoreError::Failed("an event was neither inserted nor found".to_owned()));
-    }
     let duplicate = |row: &sqlx::sqlite::SqliteRow| {
-        let turn: Option<Uuid> = row.try_get(0)?;
-        let (text, sender): (Option<String>, Option<String>) = (row.try_get(1)?, row.try_get(2)?);
+        let turn: Option<Uuid> = row.try_get(1)?;
+        let (text, sender): (Option<String>, Option<String>) = (row.try_get(2)?, row.try_get(3)?);
         let message = text.zip(sender).map(|(text, sender)| EarlierMessage { text, sender });
-        Ok(Stored::Duplicate { turn: turn.map(TurnId::from), message })
+        Ok((row.try_get::<i64, _>(0)?, Stored::Duplicate { turn: turn.map(TurnId::from), message }))
     };
-    answers.iter().map(|row| duplicate(row).map_err(store_error)).collect()
+    let mut found: HashMap<i64, Stored> =
+        answers.iter().map(|row| duplicate(row).map_err(store_error)).collect::<Result<_, _>>()?;
+    let stored = numbered.iter().map(|(number, new)| match found.remove(number) {
+        Some(stored) => Ok(stored),
+        None if new.only_if_known => Ok(Stored::Unknown),
+        None => Err(StoreError::Failed("an event was neither inserted nor found".to_owned())),
+    });
+    stored.collect()
 }
 
 /// A conversation and its current session.
@@ -253,10 +260,9 @@ static INSERT_EVENTS: Statement = Statement::new(
 
 static SELECT_DUPLICATES: Statement = Statement::new(
     "with r (number, channel, external_id, revision) as ({rows})
-    select e.turn_id, e.text, json_extract(e.details, '$.sender.id')
+    select r.number, e.turn_id, e.text, json_extract(e.details, '$.sender.id')
     from r cross join events as e
-        on e.channel = r.channel and e.external_id = r.external_id and e.revision = r.revision
-    order by r.number",
+        on e.channel = r.channel and e.external_id = r.external_id and e.revision = r.revision",
 );
 
 static SELECT_CURRENT_SESSIONS: Statement = Statement::new(
@@ -290,7 +296,7 @@ static INSERT_OBLIGATIONS: Statement = Statement::new(
 /// Inserts only the key of an event.
 pub(super) async fn key(connection: &mut SqliteConnection, new: &NewEvent) -> Result<Stored, StoreError> {
     let event = InboundEvent { raw: String::new(), ..(*new.event).clone() };
-    one(connection, &NewEvent { id: new.id, event: Arc::new(event), turn: None }).await
+    one(connection, &NewEvent { id: new.id, event: Arc::new(event), turn: None, only_if_known: false }).await
 }
 
 /// Inserts one event; see [`all`].
