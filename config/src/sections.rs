@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Build, Channels, Environment, Guard, Limits, Log, Outbox, Retention, Routing, Server, Store,
+    Admin, Agent, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Retention, Routing, Server, Store,
     check::{Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -21,6 +21,7 @@ pub struct Config {
     pub server: Server,
     pub store: Store,
     pub admin: Admin,
+    pub metrics: Metrics,
     pub log: Log,
     pub channels: Channels,
     /// By name. Never empty.
@@ -32,8 +33,20 @@ pub struct Config {
     pub retention: Retention,
 }
 
-const SECTIONS: [&str; 11] =
-    ["server", "store", "admin", "log", "channels", "agents", "routing", "limits", "guard", "outbox", "retention"];
+const SECTIONS: [&str; 12] = [
+    "server",
+    "store",
+    "admin",
+    "metrics",
+    "log",
+    "channels",
+    "agents",
+    "routing",
+    "limits",
+    "guard",
+    "outbox",
+    "retention",
+];
 
 impl Config {
     /// Reads and checks the merged tree.
@@ -57,6 +70,7 @@ impl Config {
             section(&tree, "server", &mut reader),
             section(&tree, "store", &mut reader),
             section(&tree, "admin", &mut reader),
+            section(&tree, "metrics", &mut reader),
             section(&tree, "log", &mut reader),
             section(&tree, "routing", &mut reader),
             section(&tree, "limits", &mut reader),
@@ -69,15 +83,27 @@ impl Config {
                 Some(server),
                 Some(store),
                 Some(admin),
+                Some(metrics),
                 Some(log),
                 Some(routing),
                 Some(limits),
                 Some(guard),
                 Some(outbox),
                 Some(retention),
-            ) if reader.problems.is_empty() => {
-                Ok(Self { server, store, admin, log, channels, agents, routing, limits, guard, outbox, retention })
-            }
+            ) if reader.problems.is_empty() => Ok(Self {
+                server,
+                store,
+                admin,
+                metrics,
+                log,
+                channels,
+                agents,
+                routing,
+                limits,
+                guard,
+                outbox,
+                retention,
+            }),
             _ => Err(reader.problems),
         }
     }
@@ -103,6 +129,7 @@ fn names(tree: &Node, build: &Build) -> Names {
     let agent_of = |channel: &Node| channel.get("agent").or(default_agent).and_then(Node::text).map(ToOwned::to_owned);
     Names {
         agents: names_in(tree.get("agents")).collect(),
+        has_public_url: tree.get("server").is_some_and(|server| server.get("public_url").is_some()),
         platforms: build.platforms.iter().map(|platform| platform.name.to_owned()).collect(),
         channels: channels
             .flat_map(|(platform, node)| node.table().into_iter().flatten().map(move |channel| (platform, channel)))

@@ -57,6 +57,13 @@ pub(crate) fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
     parsed(deserializer, "an IP address and a port such as \"127.0.0.1:7420\"", |text| text.parse().ok())
 }
 
+/// As [`socket_address`], for an optional key.
+pub(crate) fn socket_address_option<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
+    socket_address(deserializer).map(Some)
+}
+
 /// An HTTP URL. A user or a password in it is rejected, because it would be printed with the URL.
 pub fn http_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
     url_of(deserializer, "a URL that begins with http:// or https://", ["http", "https"])

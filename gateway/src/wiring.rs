@@ -3,17 +3,19 @@
 
 use std::{
     collections::HashMap,
+    io,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use rejoinder_config::{Config, Retention, Size};
+use rejoinder_config::{Config, Retention, Size, TokenValue};
 use rejoinder_core::{
     AgentName, AgentRuntime, ChannelAdapter, ChatKind, Lifetimes, PersonLimits, Policies, Settings, SharedClock,
     SystemClock, Templates,
 };
+use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -22,6 +24,7 @@ use crate::{
     agents,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     platforms::{self, ChannelNotice, Routes},
+    secrets,
 };
 
 /// The largest attachment that an agent is given, in bytes, if no channel sets a limit.
@@ -50,8 +53,11 @@ pub(crate) struct Parts {
     pub(crate) notices: Vec<ChannelNotice>,
     /// Where `/` redirects to.
     pub(crate) front_page: Option<&'static str>,
-    pub(crate) admin_token: SecretString,
-    pub(crate) admin_token_source: TokenSource,
+    /// `None`: `/admin` is switched off.
+    pub(crate) admin_tokens: Option<Tokens>,
+    pub(crate) admin_token_source: Option<TokenSource>,
+    pub(crate) metrics_tokens: Option<Tokens>,
+    pub(crate) guesses: Arc<Guesses>,
     /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
     pub(crate) stop_waiting: CancellationToken,
     pub(crate) public_url: Option<Url>,
@@ -62,8 +68,28 @@ pub(crate) struct Parts {
 /// The file in the data directory with the generated admin token.
 pub(crate) const ADMIN_TOKEN_FILE: &str = "admin-token";
 
+/// The token that a command on this machine sends to `/admin`; `None` if it is not generated yet, or `/admin` is switched off.
+///
+/// # Errors
+/// When its file cannot be read.
+pub(crate) fn admin_token(config: &Config, data_dir: &Path) -> io::Result<Option<SecretString>> {
+    match &config.admin.token.current {
+        _ if !config.admin.enabled => Ok(None),
+        TokenValue::Configured(secret) => Ok(Some(secret.get().clone())),
+        TokenValue::Generate => secrets::read(data_dir, ADMIN_TOKEN_FILE),
+    }
+}
+
+/// The file in the data directory with the generated token of the metrics.
+const METRICS_TOKEN_FILE: &str = "metrics-token";
+
 pub(crate) fn listen(config: &Config) -> SocketAddr {
     config.server.listen
+}
+
+/// The address of `/admin`, and of what else is for the operator only.
+pub(crate) fn listen_for_operator(config: &Config) -> SocketAddr {
+    config.admin.listen.unwrap_or(config.server.listen)
 }
 
 pub(crate) fn database(config: &Config, data_dir: &Path) -> PathBuf {
@@ -104,7 +130,9 @@ impl Wiring<'_> {
     fn parts(&self) -> Result<Parts, WiringError> {
         let built = platforms::all().map(|platform| platform.build(self.0)).collect::<Result<Vec<_>, _>>()?;
         let (agents, agent_infos) = self.agents()?;
-        let (admin_token, admin_token_source) = self.0.token(&self.0.config.admin.token, ADMIN_TOKEN_FILE)?;
+        let Config { admin, metrics, .. } = self.0.config;
+        let admin = admin.enabled.then(|| self.0.tokens(&admin.token, ADMIN_TOKEN_FILE)).transpose()?.unzip();
+        let metrics = metrics.token.as_ref().map(|token| self.0.tokens(token, METRICS_TOKEN_FILE)).transpose()?;
         let server = &self.0.config.server;
         let mut parts = Parts {
             settings: self.settings(),
@@ -114,8 +142,10 @@ impl Wiring<'_> {
             routes: Vec::new(),
             notices: Vec::new(),
             front_page: None,
-            admin_token,
-            admin_token_source,
+            admin_tokens: admin.0,
+            admin_token_source: admin.1,
+            metrics_tokens: metrics.map(|(tokens, _)| tokens),
+            guesses: Arc::clone(&self.0.guesses),
             stop_waiting: self.0.stop_waiting.clone(),
             public_url: server.public_url.clone(),
             request_timeout: server.request_timeout,

@@ -227,6 +227,12 @@ impl Problem {
         Self::new("bad_conversation", "This conversation's id is not valid.").close(4400);
     pub(crate) const TOKEN_REQUIRED: Self = Self::new("token_required", "Please enter the access token.").close(4401);
     pub(crate) const TOKEN_WRONG: Self = Self::new("token_wrong", "That is not the right token.").close(4401);
+    pub(crate) const TOO_MANY_GUESSES: Self =
+        Self::new("too_many_guesses", "Too many wrong tokens came from here. Please wait a minute.")
+            .retry()
+            .close(1013);
+    pub(crate) const TOO_MANY_SOCKETS: Self =
+        Self::new("busy", "Too many people are here right now.").retry().close(1013);
     pub(crate) const BUSY: Self =
         Self::new("busy", "This conversation is open in too many places.").retry().close(1013);
     pub(crate) const NOT_READY: Self =

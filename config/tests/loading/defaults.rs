@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rejoinder_config::{
-    ConfigSource, StoreUrl, TEMPLATES, Token,
+    ConfigSource, StoreUrl, TEMPLATES, TokenValue,
     testing::{check_agent_manual, check_channel_manual, every_key_has_a_comment, keys, known_in, uncommented},
 };
 use rejoinder_core::{Cause, ChatKind, Rung};
@@ -24,7 +24,7 @@ fn without_a_file_there_is_what_the_manual_has() {
     assert_eq!(config.store.url, StoreUrl::Sqlite("rejoinder.db".into()));
     let channels: Vec<_> = config.channels.iter().map(|(id, _)| id.to_string()).collect();
     assert_eq!(channels, ["hook.default", "page.main"]);
-    assert!(matches!(config.admin.token, Token::Generate));
+    assert!(matches!(config.admin.token.current, TokenValue::Generate));
     assert_eq!(config.agents["front-desk"].kind(), "front-desk");
     assert_eq!(config.routing.default_agent, "front-desk");
 }
@@ -54,7 +54,10 @@ fn what_is_shown_can_be_loaded_and_shows_the_same() {
 
 #[test]
 fn a_section_is_shown_in_the_order_of_its_keys_as_toml_and_as_json() {
-    let config = Machine::with_toml("[channels.hook.a]\ntoken = \"t\"\nwait = \"5s\"\nagent = \"front-desk\"").config();
+    let config = Machine::with_toml(
+        "[channels.hook.a]\ntoken = \"token-of-these-tests\"\nwait = \"5s\"\nagent = \"front-desk\"",
+    )
+    .config();
 
     let toml = config.to_toml_redacted();
     assert!(toml.contains("[channels.hook.a]\ntoken = \"***\"\nwait = \"5s\"\nagent = \"front-desk\"\n"), "{toml}");
@@ -68,7 +71,7 @@ fn a_section_is_shown_in_the_order_of_its_keys_as_toml_and_as_json() {
 
 #[test]
 fn a_section_is_its_platforms_and_nobody_elses() {
-    let config = Machine::with_toml("[channels.hook.a]\ntoken = \"t\"").config();
+    let config = Machine::with_toml("[channels.hook.a]\ntoken = \"token-of-these-tests\"").config();
 
     assert_eq!(config.channels.of::<Hook>().map(|(name, _)| name).collect::<Vec<_>>(), ["a"]);
     assert_eq!(config.channels.of::<Page>().count(), 0);
@@ -159,7 +162,7 @@ fn the_narrowest_ladder_holds_for_each_cause() {
         [routing]
         default_agent = "main"
         [channels.hook.siri]
-        token = "t"
+        token = "token-of-these-tests"
         [guard.ladder.hook.direct]
         silent = [{ react = "👀" }]
         error = [{ handoff = "boss" }]
@@ -234,7 +237,7 @@ fn a_channels_own_words_come_before_its_platforms_and_those_before_everyones() {
     let templates = Machine::with_toml(
         r#"
         [channels.hook.siri]
-        token = "t"
+        token = "token-of-these-tests"
         [guard.templates]
         silent = "everyone's"
         [guard.templates."hook.siri"]
@@ -270,7 +273,7 @@ fn a_ladder_may_say_a_template_of_the_operators() {
 
 #[test]
 fn a_file_with_a_channel_of_its_own_has_no_other() {
-    let config = Machine::with_toml("[channels.hook.siri]\ntoken = \"t\"").config();
+    let config = Machine::with_toml("[channels.hook.siri]\ntoken = \"token-of-these-tests\"").config();
 
     assert_eq!(config.channels.of::<Page>().count(), 0);
     assert_eq!(config.channels.of::<Hook>().map(|(name, _)| name).collect::<Vec<_>>(), ["siri"]);

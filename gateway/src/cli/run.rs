@@ -121,7 +121,9 @@ fn banner(notes: &Notes, source: &ConfigSource) -> String {
             ChannelNotice::Account { channel, description } => line("bot", format!("{channel}, {description}")),
         }
     }
-    line("admin", format!("{}/admin/api/turns, with {}", notes.url, describe_token(&notes.admin)));
+    if let Some((url, token)) = &notes.admin {
+        line("admin", format!("{url}/admin/api/turns, with {}", describe_token(token)));
+    }
     for agent in &notes.agents {
         let role = if agent.is_default && notes.agents.len() > 1 { ", the default" } else { "" };
         let name =
@@ -196,7 +198,9 @@ fn log_start(notes: &Notes, source: &ConfigSource) {
     for agent in &notes.agents {
         info!(agent = %agent.name, what = agent.description, is_default = agent.is_default, "agent");
     }
-    info!(url = format!("{}/admin/api", notes.url), token_file = file(&notes.admin), "admin interface");
+    if let Some((url, token)) = &notes.admin {
+        info!(url = format!("{url}/admin/api"), token_file = file(token), "admin interface");
+    }
 }
 
 #[cfg(test)]

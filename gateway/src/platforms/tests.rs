@@ -33,7 +33,7 @@ fn a_platform_that_was_left_out_is_named() {
     for name in LEFT_OUT {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rejoinder.toml");
-        std::fs::write(&path, format!("[channels.{name}.main]\ntoken = \"t\"\n")).unwrap();
+        std::fs::write(&path, format!("[channels.{name}.main]\ntoken = \"token-of-these-tests\"\n")).unwrap();
         let (path, working_dir) = (Some(path), folder.path().to_owned());
         let options =
             rejoinder_config::Options { path, working_dir, environment: rejoinder_config::Environment::default() };
@@ -78,7 +78,9 @@ fn platforms_stand_beside_each_other() {
     let bots = "[channels.telegram.main]\ntoken = \"123456:abc\"\nmax_attachment = \"64 MiB\"\n\
                 [channels.discord.main]\ntoken = \"MTIz.abc.def\"\n\
                 [channels.matrix.main]\nhomeserver = \"http://127.0.0.1:1\"\nuser = \"@agent:example.org\"\npassword = \"p\"\n";
-    let parts = parts(&format!("{bots}[channels.webhook.siri]\ntoken = \"t\"\n[channels.webchat.main]\n")).unwrap();
+    let parts =
+        parts(&format!("{bots}[channels.webhook.siri]\ntoken = \"token-of-these-tests\"\n[channels.webchat.main]\n"))
+            .unwrap();
 
     let channels: Vec<_> = parts.channels.iter().map(|channel| channel.channel().platform().to_owned()).collect();
     assert_eq!(channels, ["webchat", "webhook", "telegram", "discord", "matrix"]);

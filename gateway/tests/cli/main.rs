@@ -101,7 +101,8 @@ fn problems_are_listed_for_programs_too() {
 #[test]
 fn the_configuration_is_shown_without_its_secrets() {
     let folder = folder();
-    let config = "[admin]\ntoken = \"very-secret\"\n[channels.webhook.x]\ntoken = \"also-secret\"\n";
+    let config = "[admin]\ntoken = \"a-very-secret-admin-token\"\n[channels.webhook.x]\n\
+                  token = [\"also-secret-new-token\", \"also-secret-old-token\"]\n";
     std::fs::write(folder.path().join("rejoinder.toml"), config).unwrap();
 
     for arguments in [&["config", "show"][..], &["config", "show", "--json"]] {
