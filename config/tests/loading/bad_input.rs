@@ -241,7 +241,7 @@ late_answer = "drop"
       config key `server.body_limit` must be a size from "1 KiB" to "64 MiB", not "1 TiB" (rejoinder.toml:3)
       config key `server.drain` must be a duration such as "250ms", "20s", "10m" or "1h30m", not "20 parsecs" (rejoinder.toml:4)
       config key `server.request_timeout` must be a duration such as "250ms", "20s", "10m" or "1h30m", not 20 (rejoinder.toml:5)
-      config key `server.colour` is unknown; known here: `listen`, `public_url`, `body_limit`, `request_timeout`, `drain` and `connections_per_peer` (rejoinder.toml:6)
+      config key `server.colour` is unknown; known here: `listen`, `public_url`, `body_limit`, `request_timeout`, `drain`, `trusted_proxies` and `connections_per_peer` (rejoinder.toml:6)
       config key `channels.hook.siri.token` is empty (rejoinder.toml:9)
       config key `channels.hook.siri.wiat` is unknown: did you mean `wait`? (rejoinder.toml:10)
       config key `agents.main.base_url` must be set (rejoinder.toml:12)

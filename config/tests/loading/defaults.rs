@@ -114,6 +114,7 @@ fn every_key_there_is_stands_in_the_manual() {
         ("server", vec![&toml["server"]]),
         ("store", vec![&toml["store"]]),
         ("admin", vec![&toml["admin"]]),
+        ("metrics", vec![&toml["metrics"]]),
         ("log", vec![&toml["log"]]),
         ("routing", vec![&toml["routing"]]),
         ("limits", vec![&toml["limits"]]),
