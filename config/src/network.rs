@@ -27,7 +27,7 @@ impl Serialize for Network {
 
 impl<'de> Deserialize<'de> for Network {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let single = |text: &str| text.parse().ok().map(|address: IpAddr| IpNet::from(address));
+        let single = |text: &str| text.parse::<IpAddr>().ok().map(IpNet::from);
         text::parsed(deserializer, "an IP address or a network such as \"10.0.0.0/8\"", |text| {
             text.parse().ok().or_else(|| single(text)).map(Self)
         })

@@ -16,6 +16,7 @@ pub struct Tokens(
 
 impl Tokens {
     /// White space around a token does not count.
+    #[must_use]
     pub fn new<'a>(tokens: impl IntoIterator<Item = &'a SecretString>) -> Self {
         Self(tokens.into_iter().map(|token| digest(token.expose_secret().trim().as_bytes())).collect())
     }

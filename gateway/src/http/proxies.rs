@@ -51,11 +51,9 @@ fn hops(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
 
 /// The `for` of an entry of `Forwarded` (RFC 7239), without quotes.
 fn forwarded_for(entry: &str) -> Option<&str> {
-    let pairs = entry.split(';').filter_map(|pair| pair.split_once('='));
-    pairs
-        .into_iter()
-        .find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))
-        .map(|(_, node)| node.trim().trim_matches('"'))
+    let mut pairs = entry.split(';').filter_map(|pair| pair.split_once('='));
+    let node = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"));
+    node.map(|(_, node)| node.trim().trim_matches('"'))
 }
 
 /// An address with or without a port.
