@@ -376,4 +376,6 @@ fn unsupported(detail: &'static str) -> Problem {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
