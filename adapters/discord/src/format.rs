@@ -105,10 +105,7 @@ fn pictures_as_links(line: Cow<'_, str>) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rejoinder_core::conformance::{
-        growth::{OPENERS, assert_linear},
-        markdown::{PIECES, sample},
-    };
+    use rejoinder_core::conformance::markdown::{PIECES, sample};
     use rstest::rstest;
 
     use super::*;
@@ -148,11 +145,6 @@ mod tests {
         let expected =
             "```\ncmd        | what\n-----------+-------------\nls | wc -l | counts files\nx          | | y | or\n```";
         assert_eq!(formatted(table), expected);
-    }
-
-    #[test]
-    fn a_long_answer_costs_what_its_length_asks_for() {
-        assert_linear(&OPENERS, |markdown| drop(formatted(markdown)));
     }
 
     proptest! {

@@ -87,10 +87,7 @@ pub(crate) fn escaped(text: &str) -> String {
 mod tests {
     use proptest::prelude::*;
     use rejoinder_core::{
-        conformance::{
-            growth::{OPENERS, assert_linear},
-            markdown::{PIECES, SEEN, UNSEEN, sample},
-        },
+        conformance::markdown::{PIECES, SEEN, UNSEEN, sample},
         is_blank, shows_anything,
     };
     use rstest::rstest;
@@ -128,11 +125,6 @@ mod tests {
                 html(markdown)
             );
         }
-    }
-
-    #[test]
-    fn a_long_answer_costs_what_its_length_asks_for() {
-        assert_linear(&OPENERS, |markdown| drop(html(markdown)));
     }
 
     proptest! {

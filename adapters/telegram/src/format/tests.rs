@@ -1,8 +1,5 @@
 use proptest::prelude::*;
-use rejoinder_core::conformance::{
-    growth::{OPENERS, assert_linear},
-    markdown::{PIECES, SEEN, sample},
-};
+use rejoinder_core::conformance::markdown::{PIECES, SEEN, sample};
 use teloxide::types::{MessageEntity, MessageEntityKind};
 
 use super::{LABEL_UNITS, MESSAGE_UNITS, PART_UNITS, format, parts, plain, utf16_len};
@@ -232,11 +229,6 @@ fn assert_valid(markdown: &str) -> Result<(), TestCaseError> {
     prop_assert_eq!(formatted.text.trim_end(), formatted.text.as_str());
     prop_assert_eq!(formatted.text.is_empty(), markdown.trim().is_empty());
     Ok(())
-}
-
-#[test]
-fn a_long_answer_costs_what_its_length_asks_for() {
-    assert_linear(&OPENERS, |markdown| drop(format(markdown)));
 }
 
 proptest! {
