@@ -247,5 +247,6 @@ fn from_file(path: &Path, place: &Place, context: &ResolveContext<'_>) -> Result
     };
     let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("is read from the file {}, which cannot be read: {error}", path.display()))?;
+    context.secret_files.borrow_mut().insert(path);
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

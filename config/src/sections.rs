@@ -1,6 +1,10 @@
 //! The whole configuration and its sections.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -31,6 +35,9 @@ pub struct Config {
     pub guard: Guard,
     pub outbox: Outbox,
     pub retention: Retention,
+    /// The files that secrets were read from.
+    #[serde(skip)]
+    pub secret_files: BTreeSet<PathBuf>,
 }
 
 const SECTIONS: [&str; 12] = [
@@ -90,20 +97,24 @@ impl Config {
                 Some(guard),
                 Some(outbox),
                 Some(retention),
-            ) if reader.problems.is_empty() => Ok(Self {
-                server,
-                store,
-                admin,
-                metrics,
-                log,
-                channels,
-                agents,
-                routing,
-                limits,
-                guard,
-                outbox,
-                retention,
-            }),
+            ) if reader.problems.is_empty() => {
+                let secret_files = context.secret_files.take();
+                Ok(Self {
+                    server,
+                    store,
+                    admin,
+                    metrics,
+                    log,
+                    channels,
+                    agents,
+                    routing,
+                    limits,
+                    guard,
+                    outbox,
+                    retention,
+                    secret_files,
+                })
+            }
             _ => Err(reader.problems),
         }
     }
@@ -112,7 +123,12 @@ impl Config {
 /// Reads and checks one section alone. It must contain no secrets and no references to other sections.
 pub(crate) fn read_alone<T: Section + DeserializeOwned>(tree: &Node, name: &str) -> Result<T, Vec<Problem>> {
     let (environment, nowhere) = (Environment::default(), Path::new(""));
-    let context = ResolveContext { environment: &environment, working_dir: nowhere, config_dir: nowhere };
+    let context = ResolveContext {
+        environment: &environment,
+        working_dir: nowhere,
+        config_dir: nowhere,
+        secret_files: RefCell::default(),
+    };
     let names = Names::default();
     let mut reader = Reader { context: &context, names: &names, problems: Vec::new() };
     section(tree, name, &mut reader).filter(|_| reader.problems.is_empty()).ok_or(reader.problems)

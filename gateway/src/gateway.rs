@@ -1,6 +1,13 @@
 //! Starting, serving, stopping.
 
-use std::{collections::HashMap, fmt, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::Router;
 use rejoinder_config::Config;
@@ -11,6 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{error, info, warn};
 
 use crate::{
+    exposure::{Exposure, readable_folder},
     http::{self, App, Bounds, Proxies},
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
@@ -71,6 +79,12 @@ pub enum RunError {
         #[source]
         source: io::Error,
     },
+    /// Other users could replace the database or a token.
+    #[error(
+        "other users of this machine can write to {shown}: run chmod 700 {shown}, or choose another folder with --data",
+        shown = _0.display()
+    )]
+    Exposed(PathBuf),
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A channel, an agent, a token or the HTTP client cannot be created. Holds the message and the source.
@@ -159,12 +173,15 @@ impl Gateway {
         let Setup { config, data_dir, clock, agents } = setup;
         let created = secrets::make_private_dir(&data_dir);
         created.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
+        let database = wiring::database(&config, &data_dir);
+        let mut remarks = wiring::remarks(&config);
+        remarks.extend(check_exposure(&data_dir, &database)?);
         let operator = match config.admin.listen {
             Some(address) => Some(listen(address).await?),
             None => None,
         };
         let recorder = metrics::recorder();
-        let mut options = OpenOptions::new(wiring::database(&config, &data_dir));
+        let mut options = OpenOptions::new(database);
         options.clock = Arc::clone(&clock);
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
         let started = match Materials::new(&config, &data_dir, TokenMode::Create, &clock, &agents) {
@@ -202,7 +219,7 @@ impl Gateway {
             agents: parts.agent_infos.clone(),
             admin: parts.admin_token_source.clone().map(|source| (admin_url, source)),
             data_dir,
-            remarks: wiring::remarks(&config),
+            remarks,
         };
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let channels = engine.clone();
@@ -308,6 +325,25 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
     };
     let engine = Engine::start(core).await.map_err(RunError::Recovery)?;
     Ok((parts, engine))
+}
+
+/// Remarks on folders of the gateway that other users can read.
+///
+/// # Errors
+/// When others can write to one.
+fn check_exposure(data_dir: &Path, database: &Path) -> Result<Vec<String>, RunError> {
+    let mut remarks = Vec::new();
+    let beside = database.parent().filter(|folder| *folder != data_dir);
+    for folder in std::iter::once(data_dir).chain(beside) {
+        match Exposure::of(folder) {
+            Exposure::Closed => {}
+            Exposure::Readable => {
+                remarks.push(format!("{}. Run chmod 700 {}.", readable_folder(folder), folder.display()));
+            }
+            Exposure::Writable => return Err(RunError::Exposed(folder.to_owned())),
+        }
+    }
+    Ok(remarks)
 }
 
 /// The URL at which a browser on this machine reaches `address`.

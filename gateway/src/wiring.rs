@@ -22,6 +22,7 @@ use url::Url;
 
 use crate::{
     agents,
+    exposure::readable_secrets,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     platforms::{self, ChannelNotice, Routes},
     secrets,
@@ -115,7 +116,17 @@ pub(crate) fn check(config: &Config, data_dir: &Path) -> Result<(), WiringError>
 
 /// Remarks on a valid configuration that the operator should know.
 pub(crate) fn remarks(config: &Config) -> Vec<String> {
-    platforms::all().flat_map(|platform| platform.remarks(config)).collect()
+    let listen = config.server.listen;
+    let is_behind_tls = config.server.public_url.as_ref().is_some_and(|url| url.scheme() == "https");
+    let open = (!listen.ip().is_loopback() && !is_behind_tls).then(|| {
+        format!(
+            "server.listen is {listen}, and the gateway speaks plain HTTP: tokens and messages can be read on the way. Put \
+             a TLS proxy in front, and set server.public_url to its https:// address."
+        )
+    });
+    let of_agents = config.agents.iter().filter_map(|(name, agent)| agents::factory_of(agent).remark_on(name, agent));
+    let of_platforms = platforms::all().flat_map(|platform| platform.remarks(config));
+    open.into_iter().chain(of_agents).chain(of_platforms).chain(readable_secrets(&config.secret_files)).collect()
 }
 
 /// How long rows are kept.

@@ -77,13 +77,16 @@ fn heading(line: &str) -> Cow<'_, str> {
 
 /// Turns pictures into links, of which Discord shows a preview.
 fn pictures_as_links(line: Cow<'_, str>) -> Cow<'_, str> {
-    let is_picture = |at: usize| {
-        let rest = &line[at + 2..];
-        rest.find("](").is_some_and(|end| rest[end..].contains(')')) && !line[..at].ends_with('\\')
+    let (mut ends, last) = (line.match_indices("](").map(|(end, _)| end).peekable(), line.rfind(')'));
+    let (mut read, mut backticks) = (0, 0);
+    let is_picture = |at: &usize| {
+        while ends.next_if(|end| *end < at + 2).is_some() {}
+        backticks += line[read..*at].matches('`').count();
+        read = *at;
+        let in_code = backticks % 2 == 1;
+        ends.peek().zip(last).is_some_and(|(end, last)| *end < last) && !in_code && !line[..*at].ends_with('\\')
     };
-    let in_code = |at: usize| line[..at].matches('`').count() % 2 == 1;
-    let pictures: Vec<usize> =
-        line.match_indices("![").map(|(at, _)| at).filter(|&at| is_picture(at) && !in_code(at)).collect();
+    let pictures: Vec<usize> = line.match_indices("![").map(|(at, _)| at).filter(is_picture).collect();
     if pictures.is_empty() {
         return line;
     }
@@ -105,7 +108,10 @@ fn pictures_as_links(line: Cow<'_, str>) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rejoinder_core::conformance::markdown::{PIECES, sample};
+    use rejoinder_core::conformance::{
+        growth::assert_linear,
+        markdown::{PIECES, sample},
+    };
     use rstest::rstest;
 
     use super::*;
@@ -157,6 +163,14 @@ mod tests {
                 prop_assert!(shown.contains(&word), "{word} is missing of {markdown:?}: {shown}");
             }
         }
+    }
+
+    #[test]
+    fn a_long_line_costs_what_its_length_asks_for() {
+        assert_linear(&["![", "![a](", "](", "`"], |line| {
+            drop(formatted(&format!("![{line}")));
+            drop(formatted(&format!("![{line})")));
+        });
     }
 
     /// K6, K7.

@@ -267,24 +267,32 @@ fn next_address(text: &str) -> Option<(&str, &str)> {
 }
 
 /// `address` without the punctuation of the sentence around it.
-fn without_punctuation(mut address: &str) -> &str {
-    loop {
-        let is_outside = match address.chars().next_back() {
-            Some('.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | '~' | '…') => true,
-            Some(')') => address.matches(')').count() > address.matches('(').count(),
-            Some(']') => address.matches(']').count() > address.matches('[').count(),
-            _ => false,
-        };
-        let Some((last, _)) = address.char_indices().next_back().filter(|_| is_outside) else { return address };
-        address = &address[..last];
-    }
+fn without_punctuation(address: &str) -> &str {
+    let surplus =
+        |close: char, open: char| address.matches(close).count().saturating_sub(address.matches(open).count());
+    let (mut round, mut square) = (surplus(')', '('), surplus(']', '['));
+    address.trim_end_matches(|last: char| match last {
+        '.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | '~' | '…' => true,
+        ')' => take_one(&mut round),
+        ']' => take_one(&mut square),
+        _ => false,
+    })
+}
+
+fn take_one(of: &mut usize) -> bool {
+    let is_left = *of > 0;
+    *of = of.saturating_sub(1);
+    is_left
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use rejoinder_core::{
-        conformance::markdown::{PIECES, SEEN, UNSEEN, sample},
+        conformance::{
+            growth::{OPENERS, assert_linear},
+            markdown::{PIECES, SEEN, UNSEEN, sample},
+        },
         is_blank, shows_anything,
     };
     use rstest::rstest;
@@ -440,6 +448,12 @@ mod tests {
         assert!(html.matches("<blockquote>").count() <= MAX_DEPTH, "{html}");
         assert!(html.contains("deep"));
         assert_is_safe(&html);
+    }
+
+    #[test]
+    fn a_long_answer_costs_what_its_length_asks_for() {
+        assert_linear(&OPENERS, |markdown| drop(to_html(markdown)));
+        assert_linear(&[")", "]", ".", "(", "()", "http"], |rest| drop(to_html(&format!("http://a/{rest}"))));
     }
 
     proptest! {

@@ -253,6 +253,7 @@ impl Problem {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
     use rejoinder_core::{Cause, ChannelId, ConversationRef, FallbackView};
     use rstest::rstest;
     use serde_json::json;
@@ -261,6 +262,29 @@ mod tests {
 
     fn read(frame: &str) -> Result<ClientFrame, serde_json::Error> {
         serde_json::from_str(frame)
+    }
+
+    proptest! {
+        #[test]
+        fn any_frame_is_read_or_refused(
+            pieces in vec(select(vec!["{", "}", "[", "]", "\"", ":", ",", "\"type\":", "\"hello\"", "\"say\"", "\"pick\"", "\"id\":", "\"text\":", "\"turn\":", "\\u0000", "\\ud800", "null", "1e999", "-1", "é", " "]), 0..30),
+        ) {
+            drop(read(&pieces.concat()));
+        }
+    }
+
+    #[test]
+    fn a_frame_of_any_depth_is_refused() {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            let deep = format!("{}1{}", open.repeat(200_000), close.repeat(200_000));
+            for frame in [
+                format!("{{\"type\":\"hello\",\"conversation\":{deep}}}"),
+                format!("{{\"more\":{deep},\"type\":\"hello\"}}"),
+                deep,
+            ] {
+                assert!(read(&frame).is_err());
+            }
+        }
     }
 
     #[test]

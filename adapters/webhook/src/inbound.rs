@@ -379,4 +379,6 @@ fn unsupported(detail: &'static str) -> Problem {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

@@ -46,8 +46,9 @@ pub struct HistoryLine {
 pub struct AgentFile {
     /// Its name, media type and address.
     pub attachment: Attachment,
-    /// Its bytes, if the runtime [`reads`](crate::AgentRuntime::reads) this media type, the platform stores the file and
-    /// it is not larger than [`Settings::max_attachment`](crate::Settings::max_attachment).
+    /// Its bytes, if the runtime [`reads`](crate::AgentRuntime::reads) files of this type and size, the platform stores the
+    /// file, it is not larger than [`Settings::max_attachment`](crate::Settings::max_attachment), and the files of all turns
+    /// together are not too large.
     pub bytes: Option<Vec<u8>>,
 }
 

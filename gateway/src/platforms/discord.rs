@@ -71,6 +71,7 @@ impl Platform for Discord {
             format!("send the bot a message, and it tells you the id to put into {key}.allow_from")
         });
         for (name, bot) in config.channels.of::<DiscordSection>() {
+            remarks.extend(BOTS.remark_on_api_url(name, &bot.api_url));
             if bot.auto_thread && !bot.message_content {
                 remarks.push(format!(
                     "channels.discord.{name}.message_content is false: even in the threads that auto_thread opens, the \

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use rejoinder_config::PlatformSection;
+use rejoinder_config::{Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId};
 use rejoinder_webhook::{FormerHooks, HookTexts, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use utoipa::openapi::OpenApi;
 
 use super::{Built, ChannelNotice, Intakes, Platform};
-use crate::materials::{Materials, WiringError};
+use crate::{
+    client::is_readable_on_the_way,
+    materials::{Materials, WiringError},
+};
 
 pub(super) struct Webhook;
 
@@ -66,6 +69,18 @@ impl Platform for Webhook {
             rejoinder_webhook::router(hooks, FormerHooks { keys, guesses, public_url, texts, clock, intake })
         }));
         Ok(built)
+    }
+
+    fn remarks(&self, config: &Config) -> Vec<String> {
+        let hooks = config.channels.of::<WebhookSection>();
+        let plain = hooks.filter(|(_, hook)| hook.callback_url.as_ref().is_some_and(is_readable_on_the_way));
+        let remark = |(name, _)| {
+            format!(
+                "channels.webhook.{name}.callback_url begins with http://: the answers, and a token in the URL, can be read \
+                 on the way."
+            )
+        };
+        plain.map(remark).collect()
     }
 
     fn openapi(&self) -> Option<OpenApi> {

@@ -29,6 +29,9 @@ const MAX_PICTURES: usize = 10;
 /// How many bytes the pictures may have in total.
 const MAX_PICTURE_BYTES: usize = 32 << 20;
 
+/// The largest text file that is read, in bytes. Enough for [`MAX_TEXT`] in any script.
+const MAX_TEXT_BYTES: usize = 256 << 10;
+
 /// How many characters of text files a model gets in total.
 const MAX_TEXT: usize = 40_000;
 
@@ -49,9 +52,14 @@ pub(super) fn is_picture(media_type: &str) -> bool {
 }
 
 /// Whether files of this type can be read as text.
-pub(super) fn is_text(media_type: &str) -> bool {
+fn is_text(media_type: &str) -> bool {
     let essence = essence(media_type);
     essence.starts_with("text/") || TEXTS.contains(&essence.as_str())
+}
+
+/// The size of the largest file of this type that is read, in bytes; `None` if a model cannot read such files.
+pub(super) fn largest(media_type: &str) -> Option<usize> {
+    if is_text(media_type) { Some(MAX_TEXT_BYTES) } else { is_picture(media_type).then_some(MAX_PICTURE_BYTES) }
 }
 
 /// The pictures among the files, as `data:` URLs.
@@ -149,6 +157,13 @@ mod tests {
         #[case] text: bool,
     ) {
         assert_eq!((is_picture(media_type), is_text(media_type)), (picture, text));
+    }
+
+    #[test]
+    fn a_text_is_read_up_to_256_kib_and_a_picture_up_to_32_mib() {
+        assert_eq!(largest("text/plain; charset=utf-8"), Some(256 << 10));
+        assert_eq!(largest("image/png"), Some(32 << 20));
+        assert_eq!(largest("application/pdf"), None);
     }
 
     #[test]

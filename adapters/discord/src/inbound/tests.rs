@@ -1,4 +1,5 @@
-use rejoinder_core::{Amends, TurnId};
+use proptest::{collection::vec, prelude::*, sample::select};
+use rejoinder_core::{Amends, TurnId, conformance::growth::assert_linear};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -323,4 +324,48 @@ fn a_reaction_counts_when_it_is_on_what_we_said() {
     let event = world.event("MESSAGE_REACTION_REMOVE", &base);
     assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: String::new() });
     assert_eq!(event.quoted.as_deref(), Some("yes"));
+}
+
+/// Pieces of what a person can write, and of what is not markup after all.
+const PIECES: [&str; 20] = [
+    "<",
+    ">",
+    "<@",
+    "<@7>",
+    "<@!7>",
+    "<@&20>",
+    "<#10>",
+    "<:a:1>",
+    "<a:b:2>",
+    "</say:3>",
+    "@",
+    "!",
+    ":",
+    "/",
+    " ",
+    ",",
+    "\n",
+    "7",
+    "99999999999999999999",
+    "é",
+];
+
+proptest! {
+    #[test]
+    fn any_text_is_read(pieces in vec(select(&PIECES), 0..40)) {
+        let content = pieces.concat();
+        let event = World::default().read("MESSAGE_CREATE", &message(json!({ "content": content })));
+        // Only a blank message is nothing.
+        prop_assert!(event.is_some() || content.trim().is_empty());
+    }
+}
+
+#[test]
+fn a_long_text_costs_what_its_length_asks_for() {
+    let world = World::default();
+    assert_linear(&["<", "<@", "<@7", "<:a", "<@7>", ">", "<@99>", "@", " "], |content| {
+        for content in [content.to_owned(), format!("{content}>")] {
+            drop(world.read("MESSAGE_CREATE", &message(json!({ "content": content }))));
+        }
+    });
 }

@@ -1,3 +1,5 @@
+use proptest::{collection::vec, prelude::*, sample::select};
+use rejoinder_core::conformance::growth::assert_linear;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -348,4 +350,45 @@ fn what_cannot_be_read_is_told_where_it_was_meant_for_us() {
     );
     let undecrypted = undecrypted(&encrypted, &context(ChatKind::Direct));
     assert_eq!((undecrypted.kind, &*undecrypted.external_id), (EventKind::Other, "locked:$1"));
+}
+
+/// Pieces of what a person can write, and of what a client puts before it.
+const PIECES: [&str; 18] = [
+    "> ",
+    "> <@ada:example.org> ",
+    "> * <@",
+    "\n",
+    "\n\n",
+    "@",
+    "@agent:example.org",
+    "agent",
+    "Agent Smith",
+    ":",
+    ",",
+    " ",
+    "!",
+    "/",
+    "!stop",
+    "İ",
+    "ß",
+    "a",
+];
+
+proptest! {
+    #[test]
+    fn any_text_is_read(pieces in vec(select(&PIECES), 0..30), html in vec(select(&PIECES), 0..10)) {
+        let content = with(reply(&pieces.concat()), "formatted_body", json!(html.concat()));
+        for chat in [ChatKind::Direct, ChatKind::Group] {
+            drop(read_as(&message_event(&content), chat, Some(&known(ME))));
+        }
+    }
+}
+
+#[test]
+fn a_long_text_costs_what_its_length_asks_for() {
+    assert_linear(&PIECES, |body| {
+        for body in [body.to_owned(), format!("> <@{body}"), format!("@agent:example.org {body}")] {
+            drop(read_as(&message_event(&with(reply(&body), "formatted_body", json!(body))), ChatKind::Group, None));
+        }
+    });
 }
