@@ -272,3 +272,4 @@ mod tests {
         assert_eq!(joins.next_try(at(2)), None);
     }
 }
+                related_name: None,

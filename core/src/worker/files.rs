@@ -39,7 +39,7 @@ pub(super) struct Files<'a> {
 impl Files<'_> {
     /// The files, with the bytes of those that the runtime reads and the platform stores. A file that cannot be fetched is
     /// given by name.
-    pub(super) async fn fetch(&self, attachments: &[Attachment], runtime: &dyn AgentRuntime) -> Vec<AgentFile> {
+    pub(super) async fn fetch(&self, attachments: &[&Attachment], runtime: &dyn AgentRuntime) -> Vec<AgentFile> {
         let (deadline, left) = (self.clock.now() + TIMEOUT, AtomicUsize::new(self.limit.max(MAX_BYTES)));
         // Collected, because the compiler cannot prove that a stream of a lazy map is `Send`.
         let files: Vec<_> = attachments
@@ -77,7 +77,7 @@ impl Files<'_> {
             Err(FetchError::NotOurs(_)) => None,
             // The agent gets the text and the file's name nevertheless.
             Err(error) => {
-                warn!(name = attachment.name, %error, "cannot fetch a file, the agent gets its name only");
+                warn!(channel = %self.channel.channel(), %error, "cannot fetch a file, the agent gets its name only");
                 None
             }
         }
@@ -157,6 +157,7 @@ mod tests {
         let attachments: Vec<_> = urls.iter().map(attachment).collect();
         let begun = shared.now();
         let files = Files { channel: &channel, limit, clock: &shared };
+        let attachments: Vec<_> = attachments.iter().collect();
         let fetching = files.fetch(&attachments, &runtime);
         tokio::pin!(fetching);
         let files = loop {
