@@ -107,7 +107,7 @@ impl Default for DiscordSection {
             command_guilds: Vec::new(),
             auto_thread: false,
             streaming: Streaming::default(),
-            suppress_embeds: false,
+            suppress_embeds: true,
             tell_reactions: false,
             backfill_max_age: Duration::from_hours(24),
             max_attachment: Size::mib(25),
