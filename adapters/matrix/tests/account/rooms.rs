@@ -218,3 +218,26 @@ async fn what_was_said_behind_our_back_while_we_were_away_is_not_answered() {
     assert_eq!(ada.hears(&room, gateway.user()).await, heard);
     gateway.stop().await;
 }
+
+/// Anybody can invite the account as often as they like; each invitation costs rows in the SDK's store.
+#[tokio::test]
+async fn invitations_beyond_a_hundred_are_declined_and_forgotten() {
+    let homeserver = Homeserver::shared().await;
+    let (account, proxy) = (homeserver.account("agent").await, homeserver.proxy().await);
+    let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
+    let (dm_policy, allow_from) = (DirectPolicy::Allowlist, [ada.user()].into_iter().collect());
+    let chosen =
+        MatrixSection { auto_join: AutoJoin::Allowlist, dm_policy, allow_from, ..options(proxy.url(), &account) };
+    let gateway = Gateway::synced(chosen).await;
+
+    for _ in 0..101 {
+        eve.direct(gateway.user()).await;
+    }
+    let calls = proxy.until("one is forgotten", |call| call.path.ends_with("/forget")).await;
+
+    assert_eq!(calls.iter().filter(|call| call.path.ends_with("/leave")).count(), 1);
+    let room = ada.direct(gateway.user()).await;
+    ada.says(&room, "say hello").await;
+    assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["hello"], "who may invite is not affected");
+    gateway.stop().await;
+}
