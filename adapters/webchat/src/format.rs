@@ -20,10 +20,25 @@ const MAX_ADDRESS: usize = 2_048;
 
 pub(crate) fn to_html(markdown: &str) -> String {
     let mut writer = Writer { html: String::with_capacity(markdown.len() * 3 / 2), ..Writer::default() };
-    for event in TextMergeStream::new(read_markdown(markdown).into_iter()) {
+    for event in TextMergeStream::new(without_padding(read_markdown(markdown)).into_iter()) {
         writer.write(event);
     }
     writer.html
+}
+
+/// Removes the empty cells at the ends of rows: the parser fills each row up to the width of the heading, so that a few
+/// characters could become hundreds of thousands of cells.
+fn without_padding(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
+    let mut kept = Vec::with_capacity(events.len());
+    for event in events {
+        if event == Event::End(TagEnd::TableRow) {
+            while let [.., Event::Start(Tag::TableCell), Event::End(TagEnd::TableCell)] = kept[..] {
+                kept.truncate(kept.len() - 2);
+            }
+        }
+        kept.push(event);
+    }
+    kept
 }
 
 /// The URL of a link in normal form, if it is safe to follow.
@@ -407,6 +422,40 @@ mod tests {
     #[case("[a](//example.org)")]
     fn what_is_no_address_becomes_no_link(#[case] markdown: &str) {
         assert!(!to_html(markdown).contains("<a "), "{}", to_html(markdown));
+    }
+
+    #[test]
+    fn an_address_of_more_than_two_kilobytes_is_no_link() {
+        let address = |bytes: usize| format!("https://a.test/{}", "x".repeat(bytes - "https://a.test/".len()));
+        let (short, long) = (address(MAX_ADDRESS), address(MAX_ADDRESS + 1));
+
+        for markdown in [short.clone(), format!("[a]({short})")] {
+            assert!(to_html(&markdown).contains("<a "), "{markdown}");
+        }
+        for markdown in [long.clone(), format!("[a]({long})")] {
+            assert!(!to_html(&markdown).contains("<a "), "{markdown}");
+        }
+    }
+
+    /// Takes minutes if each bracket is counted again.
+    #[test]
+    fn the_end_of_an_address_is_found_at_once() {
+        let brackets = ")".repeat(1 << 20);
+
+        let html = to_html(&format!("https://a.test/(b{brackets}"));
+
+        assert!(html.contains(">https://a.test/(b)</a>))"), "{}", &html[..200]);
+    }
+
+    #[test]
+    fn a_row_has_no_more_cells_than_were_written() {
+        let columns = 500;
+        let table = format!("{}|\n{}|\n{}", "|a".repeat(columns), "|-".repeat(columns), "|b\n".repeat(500));
+
+        let html = to_html(&table);
+
+        assert_eq!((html.matches("<th>").count(), html.matches("<td>").count()), (columns, 500));
+        assert_is_safe(&html);
     }
 
     #[test]
