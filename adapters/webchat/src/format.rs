@@ -437,7 +437,7 @@ mod tests {
         }
     }
 
-    /// Takes minutes if each bracket is counted again.
+    /// Takes hours if each bracket is counted again.
     #[test]
     fn the_end_of_an_address_is_found_at_once() {
         let brackets = ")".repeat(1 << 20);
