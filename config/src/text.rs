@@ -78,8 +78,17 @@ fn url_of<'de, D>(deserializer: D, expected: &'static str, schemes: [&str; 2]) -
 where
     D: Deserializer<'de>,
 {
-    let url =
-        parsed(deserializer, expected, |text| Url::parse(text).ok().filter(|url| schemes.contains(&url.scheme())))?;
+    let url = parsed(deserializer, expected, |text| {
+        let url = Url::parse(text).ok().filter(|url| schemes.contains(&url.scheme()));
+        Some(url.ok_or_else(|| text.to_owned()))
+    })?;
+    let url = url.map_err(|text| {
+        // A query, a user and a password may be secret, also if the rest is wrong.
+        match text.split(['?', '#']).next() {
+            Some(shown) if !text.contains('@') => D::Error::invalid_value(Unexpected::Str(shown), &expected),
+            _ => D::Error::custom(format_args!("must be {expected}")),
+        }
+    })?;
     if url.username().is_empty() && url.password().is_none() {
         return Ok(url);
     }

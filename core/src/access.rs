@@ -3,12 +3,12 @@
 use crate::model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     conversation::ChatKind,
-    event::{Directed, InboundEvent, Sender},
+    event::{Author, Directed, InboundEvent, SenderKind},
 };
 
 impl AllowList {
-    fn names(&self, sender: &Sender) -> bool {
-        self.has_sender(&sender.id) || sender.username.as_deref().is_some_and(|name| self.has_name(name))
+    fn names(&self, id: &str, username: Option<&str>) -> bool {
+        self.has_sender(id) || username.is_some_and(|name| self.has_name(name))
     }
 }
 
@@ -23,26 +23,41 @@ pub(crate) enum Permit {
 
 impl Access {
     pub(crate) fn permit(&self, event: &InboundEvent) -> Permit {
+        let sender = &event.sender;
+        let is_let_in = self.lets_in(&sender.id, sender.username.as_deref(), event.chat, &event.conversation.chat);
         match event.chat {
             ChatKind::Direct => match self.direct {
                 DirectPolicy::Open => Permit::Granted,
-                DirectPolicy::Allowlist if self.allow.names(&event.sender) => Permit::Granted,
+                DirectPolicy::Allowlist if is_let_in => Permit::Granted,
                 DirectPolicy::Allowlist if self.allow.is_empty() => Permit::DeniedWithNotice,
                 DirectPolicy::Allowlist | DirectPolicy::Disabled => Permit::Denied,
             },
             ChatKind::Group => {
-                let is_allowed = if self.group_allow.is_empty() {
-                    self.direct == DirectPolicy::Open || self.allow.names(&event.sender)
-                } else {
-                    self.group_allow.names(&event.sender) || self.group_allow.has_group(&event.conversation.chat)
-                };
                 let is_heard = match self.group {
                     GroupPolicy::Mention => event.directed != Directed::Ambient,
                     GroupPolicy::All => true,
                     GroupPolicy::Disabled => false,
                 };
-                if is_allowed && is_heard { Permit::Granted } else { Permit::Denied }
+                if is_let_in && is_heard { Permit::Granted } else { Permit::Denied }
             }
+        }
+    }
+
+    /// Whether the author of a message that is quoted in `event` could have written it to the agent themselves.
+    pub(crate) fn lets_in_author(&self, author: &Author, event: &InboundEvent) -> bool {
+        // An unknown id is on no list.
+        let (id, username) = (author.id.as_deref().unwrap_or_default(), author.username.as_deref());
+        author.kind == SenderKind::Ourselves || self.lets_in(id, username, event.chat, &event.conversation.chat)
+    }
+
+    /// Whether the writer with this id and unique name is on the list for `kind` of chats, or everybody in the group with
+    /// the id `chat` is. Adapters ask before they spend much on an event that will not be heard.
+    #[must_use]
+    pub fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, chat: &str) -> bool {
+        if kind == ChatKind::Direct || self.group_allow.is_empty() {
+            self.direct == DirectPolicy::Open || self.allow.names(id, username)
+        } else {
+            self.group_allow.names(id, username) || self.group_allow.has_group(chat)
         }
     }
 }
@@ -52,7 +67,7 @@ mod tests {
     use super::*;
     use crate::model::{
         conversation::{ChannelId, ConversationRef},
-        event::SenderKind,
+        event::{Sender, SenderKind},
     };
     use rejoinder_guard::Timestamp;
 

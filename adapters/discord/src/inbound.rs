@@ -13,7 +13,7 @@ mod text;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rejoinder_core::{
-    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp,
+    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp, json_error,
 };
 use rejoinder_kit::SentMessages;
 use serde_json::Value;
@@ -89,7 +89,7 @@ impl Reader<'_> {
         let read = catch_unwind(AssertUnwindSafe(|| self.try_to_read(kind, data, seq)));
         match read {
             Ok(Ok(read)) => read,
-            Ok(Err(error)) => Some(self.unreadable(kind, data, &error.to_string())),
+            Ok(Err(error)) => Some(self.unreadable(kind, data, &json_error(&error))),
             Err(_) => Some(self.unreadable(kind, data, "the parser panicked")),
         }
     }

@@ -39,6 +39,8 @@ pub struct DiscordSection {
     /// Who may write in servers, and in which channels everyone may. Empty: the people in `allow_from`, or everyone if
     /// `dm_policy` is open.
     pub group_allow_from: AllowList,
+    /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
+    pub quote_strangers: bool,
     /// The other bots and webhooks that are answered like people, by id or unique name.
     pub allow_bots: AllowList,
     /// Whether the slash commands are registered.
@@ -99,12 +101,13 @@ impl Default for DiscordSection {
             allow_from: AllowList::default(),
             group_policy: GroupPolicy::default(),
             group_allow_from: AllowList::default(),
+            quote_strangers: true,
             allow_bots: AllowList::default(),
             commands: true,
             command_guilds: Vec::new(),
             auto_thread: false,
             streaming: Streaming::default(),
-            suppress_embeds: false,
+            suppress_embeds: true,
             tell_reactions: false,
             backfill_max_age: Duration::from_hours(24),
             max_attachment: Size::mib(25),
@@ -178,6 +181,7 @@ impl DiscordSection {
             allow_from: self.allow_from.clone(),
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
+            quote_strangers: self.quote_strangers,
         }
     }
 

@@ -6,6 +6,7 @@
 //! * [`SentMessages`]: the channel's own latest messages, for reactions to them.
 //! * [`calls`]: the errors of a platform API call without an answer, and the bytes of an answer.
 //! * [`files`]: the bytes of a file that an agent sends.
+//! * [`links`]: where the links of an answer lead.
 //! * [`Table`]: a Markdown table as aligned columns of text.
 //! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document.
 //! * [`Tokens`]: the tokens that callers send.
@@ -22,6 +23,7 @@ pub mod calls;
 pub mod files;
 mod guesses;
 mod health;
+pub mod links;
 mod peer;
 mod problem;
 mod receiver;

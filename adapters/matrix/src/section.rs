@@ -43,6 +43,8 @@ pub struct MatrixSection {
     pub group_policy: GroupPolicy,
     /// The people who may write in rooms, and the rooms; if it is empty, `allow_from` applies.
     pub group_allow_from: AllowList,
+    /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
+    pub quote_strangers: bool,
     pub streaming: Streaming,
     pub read_receipts: ReadReceipts,
     /// Whether reactions to the agent's messages are passed to the agent.
@@ -121,6 +123,7 @@ impl Default for MatrixSection {
             allow_from: AllowList::default(),
             group_policy: GroupPolicy::default(),
             group_allow_from: AllowList::default(),
+            quote_strangers: true,
             streaming: Streaming::default(),
             read_receipts: ReadReceipts::default(),
             tell_reactions: false,
@@ -180,7 +183,13 @@ impl MatrixSection {
             allow_from: self.allow_from.clone(),
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
+            quote_strangers: self.quote_strangers,
         }
+    }
+
+    /// Who may write.
+    pub(crate) fn access(&self) -> Access {
+        self.people().access()
     }
 
     /// Whether an invitation from `inviter` is accepted.
@@ -194,7 +203,7 @@ impl MatrixSection {
 
     /// Whether the allow lists let `user` invite the account.
     pub(crate) fn may_invite(&self, user: &str) -> bool {
-        let Access { direct, allow, group_allow, .. } = self.people().access();
+        let Access { direct, allow, group_allow, .. } = self.access();
         direct == DirectPolicy::Open || allow.has_sender(user) || group_allow.has_sender(user)
     }
 

@@ -113,6 +113,7 @@ impl Page {
             allow_from: self.allow_from.clone(),
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
+            quote_strangers: true,
         }
     }
 }

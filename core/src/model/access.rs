@@ -103,7 +103,7 @@ impl AllowList {
 }
 
 /// Who may talk to the agent on one channel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Who may write in direct chats.
     pub direct: DirectPolicy,
@@ -114,6 +114,21 @@ pub struct Access {
     /// Who may write in groups, and the groups where everyone may. If empty, the senders on `allow` may, or everyone
     /// where `direct` is open.
     pub group_allow: AllowList,
+    /// Whether the agent gets what a stranger wrote if somebody who is let in replies to it.
+    pub quote_strangers: bool,
+}
+
+impl Default for Access {
+    /// Lets nobody in, and quotes strangers.
+    fn default() -> Self {
+        Self {
+            direct: DirectPolicy::default(),
+            allow: AllowList::default(),
+            group: GroupPolicy::default(),
+            group_allow: AllowList::default(),
+            quote_strangers: true,
+        }
+    }
 }
 
 impl Access {

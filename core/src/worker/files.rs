@@ -80,7 +80,7 @@ impl Files<'_> {
     /// given by name. The second part is to be kept as long as the files.
     pub(super) async fn fetch(
         &self,
-        attachments: &[Attachment],
+        attachments: &[&Attachment],
         runtime: &dyn AgentRuntime,
     ) -> (Vec<AgentFile>, Vec<HeldBytes>) {
         let (deadline, left) = (self.clock.now() + TIMEOUT, AtomicUsize::new(MAX_BYTES));
@@ -140,7 +140,7 @@ impl Files<'_> {
             Err(FetchError::NotOurs(_)) => None,
             // The agent gets the text and the file's name nevertheless.
             Err(error) => {
-                warn!(name = attachment.name, %error, "cannot fetch a file, the agent gets its name only");
+                warn!(channel = %self.channel.channel(), %error, "cannot fetch a file, the agent gets its name only");
                 None
             }
         }
@@ -245,6 +245,7 @@ mod tests {
         let attachments: Vec<_> = urls.iter().map(attachment).collect();
         let begun = shared.now();
         let files = Files { budget, channel: &channel, limit, clock: &shared };
+        let attachments: Vec<_> = attachments.iter().collect();
         let fetching = files.fetch(&attachments, &runtime);
         tokio::pin!(fetching);
         let (files, held) = loop {

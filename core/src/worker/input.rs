@@ -10,7 +10,7 @@ use crate::{
     channels::Channels,
     ledger::trigger::Run,
     model::{
-        agent::{AgentName, AgentTurn, Deferred, HistoryLine, Surface},
+        agent::{AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Surface},
         event::EventKind,
         settings::Settings,
         turn::{Handler, TurnRecord},
@@ -79,7 +79,10 @@ impl Inputs {
         let policy = self.settings.policies.of(&event.conversation.channel, event.chat);
         let (budget, limit) = (&self.file_budget, self.settings.max_attachment);
         let files = Files { budget, channel, limit, clock: &self.clock };
-        let (attachments, held) = files.fetch(&event.attachments, runtime.as_ref()).await;
+        let quoted_files = event.quoted.iter().flat_map(|quoted| &quoted.attachments);
+        let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
+        let (mut attachments, held) = files.fetch(&attachments, runtime.as_ref()).await;
+        let quoted_files = attachments.split_off(event.attachments.len());
         let input = AgentTurn {
             turn: turn.id,
             conversation: event.conversation.clone(),
@@ -90,12 +93,18 @@ impl Inputs {
             deferred,
             sender: event.sender.clone(),
             text: event.text.clone(),
+            forwarded: event.forwarded.clone(),
             reaction: match &event.kind {
                 EventKind::Reaction { emoji, .. } => Some(emoji.clone()),
                 _ => None,
             },
             attachments,
-            quoted: event.quoted.clone(),
+            quoted: event.quoted.as_ref().map(|quoted| AgentQuote {
+                author: quoted.author.clone(),
+                is_strangers: quoted.is_strangers,
+                text: quoted.text.clone(),
+                files: quoted_files,
+            }),
             history,
             capabilities: ask(channel, || channel.capabilities(&event.conversation), render::minimal_capabilities),
             cut_off: self.settings.templates.template(&event.conversation.channel, CUT_OFF).to_owned(),

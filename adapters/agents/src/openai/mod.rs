@@ -16,6 +16,7 @@
 mod dialect;
 mod exchange;
 mod files;
+mod frame;
 mod request;
 #[cfg(test)]
 mod sample;

@@ -22,7 +22,7 @@ fn an_application_needs_a_token_and_no_more() {
     assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Allowlist, GroupPolicy::Mention));
     assert!(bot.allow_from.is_empty() && bot.group_allow_from.is_empty() && bot.allow_bots.is_empty());
     assert!(bot.message_content && bot.commands && bot.command_guilds.is_empty());
-    assert!(!bot.auto_thread && !bot.suppress_embeds && !bot.tell_reactions);
+    assert!(!bot.auto_thread && bot.suppress_embeds && bot.quote_strangers && !bot.tell_reactions);
     assert_eq!((bot.api_url.as_str(), bot.gateway_url), ("https://discord.com/", None));
     assert_eq!(bot.backfill_max_age, Duration::from_hours(24));
     assert_eq!((bot.max_attachment.bytes(), bot.max_upload.bytes()), (25 << 20, 25 << 20));
@@ -40,7 +40,8 @@ fn everything_about_an_application_can_be_said() {
         command_guilds = ["197038439483310086", 81384788765712384]
         auto_thread = true
         streaming = "off"
-        suppress_embeds = true
+        suppress_embeds = false
+        quote_strangers = false
         tell_reactions = true
         backfill_max_age = "90m"
         max_attachment = "1 MiB"
@@ -56,7 +57,7 @@ fn everything_about_an_application_can_be_said() {
     assert_eq!(bot.command_guilds, ["197038439483310086", "81384788765712384"]);
     assert_eq!(bot.gateway_url.map(String::from).as_deref(), Some("ws://127.0.0.1:8081/gateway"));
     assert_eq!(bot.backfill_max_age, Duration::from_mins(90));
-    assert!(bot.auto_thread && bot.suppress_embeds && bot.tell_reactions);
+    assert!(bot.auto_thread && !bot.suppress_embeds && !bot.quote_strangers && bot.tell_reactions);
 }
 
 #[test]

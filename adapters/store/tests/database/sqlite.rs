@@ -532,7 +532,8 @@ async fn a_row_that_cannot_be_read_costs_itself() {
             ..answer(id, conversation_id, conversation, "", now)
         };
         let attempt = AttemptStart { delivery: delivery.id, number: 1, owner: OwnerId::new(now), at: now };
-        let line = HistoryLine { speaker: Speaker::Person, name: None, text: key.to_owned(), at: now };
+        let line =
+            HistoryLine { speaker: Speaker::Person, author: None, forwarded: None, text: key.to_owned(), at: now };
         let transition = Transition {
             deliveries: vec![new_delivery(delivery)],
             transcript: vec![TranscriptLine { session, turn: id, seq, line }],
@@ -611,7 +612,7 @@ async fn the_text_of_a_message_is_stored_once() {
     };
     let at = SystemClock.now();
     let line = |speaker| {
-        let line = HistoryLine { speaker, name: None, text: "words".to_owned(), at };
+        let line = HistoryLine { speaker, author: None, forwarded: None, text: "words".to_owned(), at };
         TranscriptLine { session, turn, seq, line }
     };
     let transcript = vec![line(Speaker::Person), line(Speaker::Agent)];
@@ -636,7 +637,8 @@ async fn a_removed_turn_leaves_no_reference_to_it_behind() {
         let stored = store.accept(vec![new], None).await.expect("it is accepted").remove(0);
         let Stored::Turn { seq, session, .. } = stored else { panic!("it is a turn") };
         let _ = obligation.on(Event::Cancelled { by: CancelledBy::Deletion }, &Policy::default(), now);
-        let line = HistoryLine { speaker: Speaker::Person, name: None, text: "words".to_owned(), at: now };
+        let line =
+            HistoryLine { speaker: Speaker::Person, author: None, forwarded: None, text: "words".to_owned(), at: now };
         let transition = Transition {
             turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],
             transcript: vec![TranscriptLine { session, turn: id, seq, line }],
