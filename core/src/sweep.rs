@@ -6,6 +6,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_util::{StreamExt, stream};
@@ -37,6 +38,10 @@ use crate::{
 
 /// The number of rows read at once.
 const PAGE: u32 = 256;
+
+/// How long before the last turn ended others may have ended whose messages an earlier process was still removing: longer
+/// than [`pauses::REMOVE`].
+const LEFTOVERS: Duration = Duration::from_mins(5);
 
 /// The number of turns decided on concurrently: enough to share commits.
 const AT_ONCE: usize = 64;
@@ -82,6 +87,19 @@ impl Sweep {
         }
         if runs + interrupted > 0 {
             info!(runs, attempts = interrupted, "recovered runs and attempts of an earlier process");
+        }
+        self.recover_leftovers().await
+    }
+
+    /// Removes the drafts and deferrals that an earlier process had no time to remove. Which of them it has removed is not
+    /// stored: those are gone already.
+    async fn recover_leftovers(&self) -> Result<(), StoreError> {
+        for id in self.store.ended_last(LEFTOVERS, PAGE).await? {
+            match self.store.turn(id).await {
+                Ok(Some(turn)) => self.ledger.executor.remove_leftovers(turn),
+                Ok(None) | Err(StoreError::CorruptTurn { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

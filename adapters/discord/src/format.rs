@@ -125,7 +125,7 @@ fn with_destinations(text: &str) -> String {
                 let label = label.take().map_or("", |label| &text[label..next]);
                 if let Some(shown) = links::destination(label, address) {
                     written.push_str(&text[copied..at]);
-                    written.push_str(&format!(" ({shown})"));
+                    written.extend([" (", &*shown, ")"]);
                     copied = at;
                 }
             }

@@ -48,10 +48,10 @@ struct OpenLink {
 
 /// The allowed form of a Markdown event. `open` are the links around it.
 fn allowed<'a>(event: Event<'a>, open: &mut Vec<OpenLink>) -> Vec<Event<'a>> {
-    if let Event::Text(text) | Event::Code(text) | Event::InlineHtml(text) = &event {
-        if let Some(outermost) = open.first_mut() {
-            outermost.label.push_str(text);
-        }
+    if let Event::Text(text) | Event::Code(text) | Event::InlineHtml(text) = &event
+        && let Some(outermost) = open.first_mut()
+    {
+        outermost.label.push_str(text);
     }
     match event {
         Event::Html(text) | Event::InlineHtml(text) => vec![Event::Text(text)],

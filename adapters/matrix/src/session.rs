@@ -405,7 +405,7 @@ fn make_private(folder: &Path) {
     for path in std::iter::once(folder.to_owned()).chain(files) {
         // SQLite may just have removed its log.
         let Ok(mode) = path.metadata().map(|metadata| metadata.permissions().mode() & 0o777) else { continue };
-        if mode & 0o077 == 0 {
+        if mode == mode & 0o700 {
             continue;
         }
         let (shown, was) = (path.display(), format!("{mode:o}"));

@@ -54,7 +54,7 @@ pub(crate) enum Proof<'a> {
     /// The caller has the token.
     Token,
     /// To be checked with the body.
-    Signatures(Signatures<'a>),
+    Signatures(Box<Signatures<'a>>),
 }
 
 /// Why the headers of a request prove nothing.
@@ -133,7 +133,7 @@ impl Auth {
             (Some(Ok(standard)), hub) => (Some(standard), hub.and_then(Result::ok), NOT_OF_THIS_BODY),
             (None, Some(Ok(hub))) => (None, Some(hub), "the signature does not match"),
         };
-        Ok(Proof::Signatures(Signatures { standard, hub, has_wrong_token: has_token.is_some(), why }))
+        Ok(Proof::Signatures(Box::new(Signatures { standard, hub, has_wrong_token: has_token.is_some(), why })))
     }
 
     /// The key that opens the result of `turn` without the token; it is part of the result's URL.

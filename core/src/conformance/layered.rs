@@ -1,6 +1,6 @@
 //! Stores for tests: one with a layer in front of it, and one that stores nothing.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_guard::{Obligation, Timestamp};
@@ -140,6 +140,10 @@ impl<L: Layer> Turns for Layered<L> {
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.runs_left(owner, after, limit)).await
+    }
+    async fn ended_last(&self, span: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.ended_last(span, limit)).await
     }
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -322,6 +326,9 @@ impl Turns for NullStore {
         Ok(0)
     }
     async fn runs_left(&self, _owner: OwnerId, _after: Option<TurnId>, _limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn ended_last(&self, _span: Duration, _limit: u32) -> Result<Vec<TurnId>, StoreError> {
         Ok(Vec::new())
     }
     async fn open_turns(&self, _conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {

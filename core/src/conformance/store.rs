@@ -114,6 +114,7 @@ macro_rules! store_conformance {
             a_turn_that_is_handed_over_waits_for_its_new_agent
             the_order_is_that_of_acceptance_whatever_the_ids
             what_runs_is_found
+            what_ended_last_with_a_draft_is_found
             what_is_due_is_found
             what_is_open_is_found
             the_next_wake_is_the_earliest

@@ -89,6 +89,13 @@ impl ConsequenceExecutor {
         }
     }
 
+    /// Removes what a turn that has ended may have left in the chat.
+    pub(crate) fn remove_leftovers(&self, turn: TurnRecord) {
+        if has_leftovers(&turn.obligation) {
+            self.leftovers.remove(turn);
+        }
+    }
+
     /// Publishes a turn's view to the clients that wait for it.
     fn publish(&self, turn: &TurnRecord, shown: Option<Shown>) {
         let (id, version) = (turn.id, turn.version);
@@ -122,13 +129,18 @@ impl ConsequenceExecutor {
 /// Whether a turn that has ended leaves a draft or a deferral in the chat that no signal replaced.
 fn leaves_messages(before: &Obligation, after: &Obligation) -> bool {
     let is_new = !before.state().is_final() || before.draft_message() != after.draft_message();
-    let is_left = match after.state() {
+    is_new && has_leftovers(after)
+}
+
+/// Whether a turn has ended and may have left unfinished messages in the chat.
+fn has_leftovers(obligation: &Obligation) -> bool {
+    let is_left = match obligation.state() {
         ObligationState::Settled(Settlement::Signal { messages, .. }) => {
-            after.unfinished_messages().any(|one| !messages.iter().any(|message| message == one))
+            obligation.unfinished_messages().any(|one| !messages.iter().any(|message| message == one))
         }
-        _ => after.unfinished_messages().next().is_some(),
+        _ => obligation.unfinished_messages().next().is_some(),
     };
-    after.state().is_final() && is_new && is_left
+    obligation.state().is_final() && is_left
 }
 
 /// Logs and counts a settled turn.

@@ -415,6 +415,26 @@ async fn a_stop_leaves_no_draft_of_an_earlier_run() {
     gateway.at_rest().await;
 }
 
+/// B13. A draft that is to be removed while the platform is away is removed after a crash.
+#[tokio::test]
+async fn a_draft_that_could_not_be_removed_is_removed_by_the_next_process() {
+    let script = Script::hangs().streaming("well").taking(secs(3600));
+    let mut gateway = GatewaySetup::new().capable(editing).always(script).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(1)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["well"]);
+
+    gateway.platform.set_down(true);
+    gateway.receives(said(&chat("ada"), "/stop")).await;
+    gateway.advance(secs(1)).await;
+    gateway.restart().await;
+    gateway.platform.set_down(false);
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Stopped."]);
+    gateway.at_rest().await;
+}
+
 /// B13. A draft that arrives after the fallback has been claimed is deleted.
 #[tokio::test]
 async fn a_draft_that_comes_too_late_is_removed() {

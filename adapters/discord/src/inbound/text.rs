@@ -56,7 +56,7 @@ impl Reader<'_> {
             let (before, markup) = rest.split_at(start);
             plain.push_str(before);
             // None has a `<` inside.
-            let end = markup[1..].find(['<', '>']).filter(|end| markup[1..].as_bytes()[*end] == b'>');
+            let end = markup[1..].find(['<', '>']).filter(|end| markup.as_bytes()[*end + 1] == b'>');
             let inner = end.map(|end| (&markup[1..=end], &markup[end + 2..]));
             let named = inner.and_then(|(inner, after)| Some((self.name(&Markup::parse(inner)?, mentions)?, after)));
             if let Some((name, after)) = named {

@@ -144,6 +144,7 @@ async fn a_question_is_closed_by_its_first_pick() {
     let closed = ada.until("the buttons are gone", closed).await;
     assert_eq!(closed.text, "Which of these?\n\n1. say more\n2. say less\n\n✓ say less");
     assert_eq!(closed.reactions.len(), 3, "people's reactions stay");
+    ada.until_hears(&room, gateway.user(), 3).await;
     gateway.until_settled().await;
     let mut heard = ada.hears(&room, gateway.user()).await.split_off(1);
     heard.sort();

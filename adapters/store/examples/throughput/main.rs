@@ -189,8 +189,8 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         panic!("the event is new")
     };
 
-    const TEXT: &str = "It is sunny, with a light wind from the west.";
-    let _ = obligation.on(Event::Outcome(Outcome::Reply(Reply::text(TEXT))), &policy, now);
+    let text = "It is sunny, with a light wind from the west.";
+    let _ = obligation.on(Event::Outcome(Outcome::Reply(Reply::text(text))), &policy, now);
     let _ = obligation.on(Event::Delivered { claim: 1, messages: vec![id.to_string()] }, &policy, now);
     let line = |speaker, text: &str| TranscriptLine {
         session,
@@ -204,12 +204,12 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             state: DeliveryState::Delivered,
             message_ids: vec![id.to_string()],
             delivered_at: Some(now),
-            ..answer(id, conversation_id, conversation, TEXT, now)
+            ..answer(id, conversation_id, conversation, text, now)
         })],
         runs_ended: vec![RunEnd { turn: id, number: 1, at: now, end: "reply".to_owned(), detail: None, usage: None }],
         transcript: vec![
             line(Speaker::Person, "What is the weather like today in the city?"),
-            line(Speaker::Agent, TEXT),
+            line(Speaker::Agent, text),
         ],
         ..Transition::default()
     };

@@ -1,5 +1,7 @@
 //! The store port, on one writer and a few readers.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Lifetimes, Obligation, OwnerId, SessionId,
@@ -163,6 +165,10 @@ impl Turns for SqliteStore {
 
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         read::runs_left(&self.readers, owner, after, limit).await
+    }
+
+    async fn ended_last(&self, span: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        read::ended_last(&self.readers, span, limit).await
     }
 }
 

@@ -214,6 +214,29 @@ pub async fn what_runs_is_found(subject: &mut impl Subject) {
     assert_eq!(store.waiting(10).await.expect("turns are read").len(), 1, "{}", third.id);
 }
 
+/// The turns whose drafts and deferrals an earlier process may not have removed.
+pub async fn what_ended_last_with_a_draft_is_found(subject: &mut impl Subject) {
+    let store = subject.store();
+    assert!(store.ended_last(Duration::from_secs(5), 10).await.expect("turns are read").is_empty());
+    let [mut old, mut plain, mut unshown, mut recent, open] = turns(&*store, "a").await;
+    for (turn, messages) in [(&old, vec!["1"]), (&unshown, vec![]), (&recent, vec!["2"]), (&open, vec!["3"])] {
+        let message_ids = messages.into_iter().map(str::to_owned).collect();
+        done(&*store, deliveries([DeliveryRecord { message_ids, ..turn.delivery(0, "draft") }])).await;
+    }
+    for (turn, seconds) in [(&mut old, 1), (&mut plain, 7), (&mut unshown, 8), (&mut recent, 9)] {
+        let ended = turn.on(Event::Cancelled { by: CancelledBy::Deletion }, seconds);
+        done(&*store, ended).await;
+    }
+
+    assert_eq!(store.ended_last(Duration::from_secs(5), 10).await.expect("turns are read"), [recent.id]);
+    assert_eq!(store.ended_last(Duration::from_mins(1), 10).await.expect("turns are read"), [old.id, recent.id]);
+    assert_eq!(
+        store.ended_last(Duration::from_mins(1), 3).await.expect("turns are read"),
+        [recent.id],
+        "it looks at three"
+    );
+}
+
 /// The clock was set back between two starts: later turns have smaller ids. Their order is that of their acceptance.
 pub async fn the_order_is_that_of_acceptance_whatever_the_ids(subject: &mut impl Subject) {
     let store = subject.store();

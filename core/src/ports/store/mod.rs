@@ -18,6 +18,8 @@ pub(crate) mod list;
 pub(crate) mod record;
 pub(crate) mod transition;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use rejoinder_guard::{Obligation, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -151,6 +153,10 @@ pub trait Turns: Send + Sync + 'static {
     /// Turns whose run is in flight and belongs to an owner that is gone. `owner` is the process that asks, at its
     /// start. In the order of their ids, after `after`.
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError>;
+
+    /// The turns that ended last and have a draft or a deferral in the chat: within `span` of the one that ended last of
+    /// all, and at most `limit` turns are looked at.
+    async fn ended_last(&self, span: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
     /// Turns of a conversation that have not ended, owed or not, and those with a late run in flight, in the order in which
     /// they were accepted.

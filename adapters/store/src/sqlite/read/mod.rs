@@ -21,7 +21,8 @@ pub(super) use deliveries::{
 pub(super) use housekeeping::{expired, next_expiry, stats};
 pub(super) use lists::{backlog, list};
 pub(super) use turns::{
-    dossier, due, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting, waiting_of,
+    dossier, due, ended_last, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting,
+    waiting_of,
 };
 pub(super) use views::{view, views};
 

@@ -1,6 +1,6 @@
 //! Turns, and queries for the ones that are due, waiting or running.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use rejoinder_core::{
     ChannelId, ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
@@ -116,6 +116,25 @@ pub(in crate::sqlite) async fn runs_left(
         order by o.turn_id limit ?";
     let query = sqlx::query(sql).bind(id_after(after)).bind(owner.as_uuid()).bind(limit);
     let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(|row| row.id("turn_id")).collect()
+}
+
+pub(in crate::sqlite) async fn ended_last(
+    pool: &SqlitePool,
+    span: Duration,
+    limit: u32,
+) -> Result<Vec<TurnId>, StoreError> {
+    let sql = "
+        with ended as (
+            select turn_id, ended_at from obligations indexed by obligations_ended
+            where ended_at is not null order by ended_at desc limit ?1)
+        select turn_id from ended
+        where ended_at >= (select max(ended_at) from ended) - ?2 and exists (
+            select 1 from deliveries as d
+            where d.turn_id = ended.turn_id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]')
+        order by turn_id";
+    let span = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+    let rows = sqlx::query(sql).bind(limit).bind(span).fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()
 }
 
