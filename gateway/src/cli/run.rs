@@ -119,10 +119,10 @@ fn banner(notes: &Notes, source: &ConfigSource, shows_tokens: bool) -> String {
     for notice in &notes.channels {
         match notice {
             ChannelNotice::Page { path, token } => {
-                line("chat", page_line(&notes.url, path, token.as_ref(), shows_tokens))
+                line("chat", page_line(&notes.url, path, token.as_ref(), shows_tokens));
             }
             ChannelNotice::Hook { path, token } => {
-                line("hook", hook_line(&notes.url, path, token.as_ref(), shows_tokens))
+                line("hook", hook_line(&notes.url, path, token.as_ref(), shows_tokens));
             }
             ChannelNotice::Account { channel, description } => line("bot", format!("{channel}, {description}")),
         }
