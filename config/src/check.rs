@@ -29,6 +29,8 @@ pub(crate) struct Names {
     pub(crate) channels: BTreeMap<String, Option<String>>,
     /// Includes platforms that were left out of the build.
     pub(crate) platforms: BTreeSet<String>,
+    /// Whether `server.public_url` is set.
+    pub(crate) has_public_url: bool,
 }
 
 /// Collects the problems of a section.
@@ -58,6 +60,12 @@ impl<'a> Checks<'a> {
     #[must_use]
     pub fn key(&self, names: &[&str]) -> Key {
         self.key.names(names)
+    }
+
+    /// Whether `server.public_url` is set: the gateway is reached through a proxy.
+    #[must_use]
+    pub const fn has_public_url(&self) -> bool {
+        self.names.has_public_url
     }
 
     /// Whether the value at `key` is the built-in default.

@@ -1,7 +1,8 @@
 //! What a configuration depends on besides its file: environment variables and folders.
 
 use std::{
-    collections::BTreeMap,
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
     fmt,
     path::{Path, PathBuf},
@@ -61,4 +62,6 @@ pub(crate) struct ResolveContext<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) working_dir: &'a Path,
     pub(crate) config_dir: &'a Path,
+    /// Collects the files that secrets were read from.
+    pub(crate) secret_files: RefCell<BTreeSet<PathBuf>>,
 }

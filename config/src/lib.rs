@@ -27,7 +27,9 @@ mod key;
 mod limits;
 mod log;
 mod lookup;
+mod metrics;
 mod names;
+mod network;
 mod node;
 pub mod number;
 mod outbox;
@@ -59,12 +61,14 @@ pub use crate::{
     limits::Limits,
     log::{Log, LogFormat, LogLevel},
     lookup::{ConfigSource, Loaded, Options, load, load_retention, load_store},
+    metrics::Metrics,
+    network::Network,
     outbox::Outbox,
     people::{AllowList, IdFormat, People},
     problem::{ConfigErrors, Place, Problem},
     retention::Retention,
     routing::Routing,
-    secret::{Secret, Token},
+    secret::{Secret, Token, TokenValue},
     sections::Config,
     server::Server,
     size::Size,

@@ -1,6 +1,7 @@
 //! Finds the file and merges the layers: defaults, file, environment.
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     fmt, io,
     path::{Path, PathBuf},
@@ -82,6 +83,7 @@ pub fn load(options: &Options, build: &Build) -> Result<Loaded, ConfigErrors> {
         environment: &options.environment,
         working_dir: &options.working_dir,
         config_dir: &config_dir,
+        secret_files: RefCell::default(),
     };
     match Config::read(tree, &context, build) {
         Ok(config) if problems.is_empty() => Ok(Loaded { config, source, overrides }),

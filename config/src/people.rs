@@ -1,7 +1,7 @@
-//! Who may talk to the agent: the four keys of every channel where strangers can write.
+//! Who may talk to the agent: the five keys of every channel where strangers can write.
 //!
-//! A platform's section has them as fields (`dm_policy`, `allow_from`, `group_policy`, `group_allow_from`), combines them
-//! into [`People`], and passes its format of ids and names to the check.
+//! A platform's section has them as fields (`dm_policy`, `allow_from`, `group_policy`, `group_allow_from`,
+//! `quote_strangers`), combines them into [`People`], and passes its format of ids and names to the check.
 
 use std::fmt;
 
@@ -76,6 +76,8 @@ pub struct People {
     pub group_policy: GroupPolicy,
     /// People who may write in groups, and groups where everyone may. If empty, `allow_from` applies.
     pub group_allow_from: AllowList,
+    /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
+    pub quote_strangers: bool,
 }
 
 /// The format of ids and names on a platform.
@@ -108,6 +110,7 @@ impl People {
             allow: self.allow_from.iter().collect(),
             group: self.group_policy,
             group_allow: self.group_allow_from.iter().collect(),
+            quote_strangers: self.quote_strangers,
         }
     }
 

@@ -257,6 +257,8 @@ impl<'de> Deserializer<'de> for Source<'de> {
         visitor: V,
     ) -> Result<V::Value, ReadError> {
         match name {
+            // The new and the old one.
+            secret::TOKEN if matches!(self.node.value, Value::List(_)) => self.locate(self.any(visitor)),
             secret::SECRET | secret::TOKEN => self.locate(
                 secret::resolve(self.node, self.context, name == secret::TOKEN).map_err(ReadError::new).and_then(
                     |found| match found {

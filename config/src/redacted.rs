@@ -1,11 +1,12 @@
 //! The values of a section, without secrets.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
+use url::Url;
 
 /// A section as it is printed: its keys in order, without secrets.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +56,19 @@ impl<'de> Deserialize<'de> for RedactedValue {
     }
 }
 
+/// A URL without its query, which may contain a key. Any other text stays as it is.
+fn without_query(text: &str) -> Cow<'_, str> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https" | "ws" | "wss"));
+    match url.filter(|url| url.query().is_some() || url.fragment().is_some()) {
+        Some(mut url) => {
+            url.set_query(Some("***"));
+            url.set_fragment(None);
+            String::from(url).into()
+        }
+        None => text.into(),
+    }
+}
+
 struct Anything;
 
 impl<'de> Visitor<'de> for Anything {
@@ -85,7 +99,7 @@ impl<'de> Visitor<'de> for Anything {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<RedactedValue, E> {
-        Ok(RedactedValue::Text(text.to_owned()))
+        Ok(RedactedValue::Text(without_query(text).into_owned()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<RedactedValue, A::Error> {
@@ -102,5 +116,28 @@ impl<'de> Visitor<'de> for Anything {
             table.push(entry);
         }
         Ok(RedactedValue::Table(table))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_query_of_a_url_is_not_printed() {
+        let section = serde_json::json!({
+            "callback_url": "https://host/a?token=secret#secret", "list": ["wss://host/?secret"],
+            "base_url": "https://host/v1", "greeting": "Why https://host/?b=c?",
+        });
+
+        let printed = serde_json::to_value(RedactedValue::of(&section)).expect("JSON");
+
+        assert_eq!(
+            printed,
+            serde_json::json!({
+                "callback_url": "https://host/a?***", "list": ["wss://host/?***"],
+                "base_url": "https://host/v1", "greeting": "Why https://host/?b=c?",
+            })
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt, path::Path};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{Error, Visitor},
+    de::{Error, IgnoredAny, SeqAccess, Visitor},
     ser::SerializeMap,
 };
 
@@ -94,9 +94,17 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// A secret that others send to the gateway, so that the gateway can generate it.
+/// A secret that others send to the gateway, so that the gateway can generate it. While the operator changes it, the
+/// one before holds too: `[new, old]`.
 #[derive(Clone, Debug)]
-pub enum Token {
+pub struct Token {
+    pub current: TokenValue,
+    pub former: Option<Secret>,
+}
+
+/// One token.
+#[derive(Clone, Debug)]
+pub enum TokenValue {
     /// Set by the operator.
     Configured(Secret),
     /// `{ generate = true }`: generated at the first start and kept with mode 600 in the data directory.
@@ -104,6 +112,15 @@ pub enum Token {
 }
 
 impl Serialize for Token {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.former {
+            None => self.current.serialize(serializer),
+            Some(former) => (&self.current, former).serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for TokenValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Configured(secret) => secret.serialize(serializer),
@@ -118,8 +135,8 @@ impl Serialize for Token {
 
 impl<'de> Deserialize<'de> for Token {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextOrNone;
-        impl Visitor<'_> for TextOrNone {
+        struct OneOrTwo;
+        impl<'de> Visitor<'de> for OneOrTwo {
             type Value = Token;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,20 +144,33 @@ impl<'de> Deserialize<'de> for Token {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Token, E> {
-                Ok(Token::Configured(Secret(text.into())))
-            }
-
-            fn visit_string<E: Error>(self, text: String) -> Result<Token, E> {
-                Ok(Token::Configured(Secret(text.into())))
+                Ok(Token { current: TokenValue::Configured(text.into()), former: None })
             }
 
             fn visit_unit<E: Error>(self) -> Result<Token, E> {
-                Ok(Token::Generate)
+                Ok(Token { current: TokenValue::Generate, former: None })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut tokens: A) -> Result<Token, A::Error> {
+                let one = |token: Token| match (token.former, token.current) {
+                    (None, TokenValue::Configured(secret)) => Some(secret),
+                    _ => None,
+                };
+                let new: Option<Token> = tokens.next_element()?;
+                let new = new.filter(|new| new.former.is_none());
+                let former = tokens.next_element()?.and_then(one);
+                match (new, former, tokens.next_element::<IgnoredAny>()?) {
+                    (Some(new), Some(former), None) => Ok(Token { former: Some(former), ..new }),
+                    _ => Err(A::Error::custom("must be one token, or the new and the old one: [new, old]")),
+                }
             }
         }
-        deserializer.deserialize_newtype_struct(TOKEN, TextOrNone)
+        deserializer.deserialize_newtype_struct(TOKEN, OneOrTwo)
     }
 }
+
+/// The least number of characters of a token.
+const MIN_TOKEN: usize = 20;
 
 pub(crate) enum ResolvedSecret {
     Text(String),
@@ -173,6 +203,12 @@ pub(crate) fn resolve(node: &Node, context: &ResolveContext<'_>, is_token: bool)
     // A tab can be part of a header's value.
     if is_token && text.trim().contains(|c: char| c.is_control() && c != '\t') {
         return Err("contains a line break or another control character, so no caller can send it".to_owned());
+    }
+    if is_token && text.trim().chars().count() < MIN_TOKEN {
+        return Err(format!(
+            "has less than {MIN_TOKEN} characters, so it could be guessed: write `{{ generate = true }}`, or use what \
+             `openssl rand -hex 24` prints"
+        ));
     }
     Ok(ResolvedSecret::Text(text))
 }
@@ -211,5 +247,6 @@ fn from_file(path: &Path, place: &Place, context: &ResolveContext<'_>) -> Result
     };
     let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("is read from the file {}, which cannot be read: {error}", path.display()))?;
+    context.secret_files.borrow_mut().insert(path);
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

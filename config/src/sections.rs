@@ -1,11 +1,15 @@
 //! The whole configuration and its sections.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Build, Channels, Environment, Guard, Limits, Log, Outbox, Retention, Routing, Server, Store,
+    Admin, Agent, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Retention, Routing, Server, Store,
     check::{Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -21,6 +25,7 @@ pub struct Config {
     pub server: Server,
     pub store: Store,
     pub admin: Admin,
+    pub metrics: Metrics,
     pub log: Log,
     pub channels: Channels,
     /// By name. Never empty.
@@ -30,10 +35,25 @@ pub struct Config {
     pub guard: Guard,
     pub outbox: Outbox,
     pub retention: Retention,
+    /// The files that secrets were read from.
+    #[serde(skip)]
+    pub secret_files: BTreeSet<PathBuf>,
 }
 
-const SECTIONS: [&str; 11] =
-    ["server", "store", "admin", "log", "channels", "agents", "routing", "limits", "guard", "outbox", "retention"];
+const SECTIONS: [&str; 12] = [
+    "server",
+    "store",
+    "admin",
+    "metrics",
+    "log",
+    "channels",
+    "agents",
+    "routing",
+    "limits",
+    "guard",
+    "outbox",
+    "retention",
+];
 
 impl Config {
     /// Reads and checks the merged tree.
@@ -57,6 +77,7 @@ impl Config {
             section(&tree, "server", &mut reader),
             section(&tree, "store", &mut reader),
             section(&tree, "admin", &mut reader),
+            section(&tree, "metrics", &mut reader),
             section(&tree, "log", &mut reader),
             section(&tree, "routing", &mut reader),
             section(&tree, "limits", &mut reader),
@@ -69,6 +90,7 @@ impl Config {
                 Some(server),
                 Some(store),
                 Some(admin),
+                Some(metrics),
                 Some(log),
                 Some(routing),
                 Some(limits),
@@ -76,7 +98,22 @@ impl Config {
                 Some(outbox),
                 Some(retention),
             ) if reader.problems.is_empty() => {
-                Ok(Self { server, store, admin, log, channels, agents, routing, limits, guard, outbox, retention })
+                let secret_files = context.secret_files.take();
+                Ok(Self {
+                    server,
+                    store,
+                    admin,
+                    metrics,
+                    log,
+                    channels,
+                    agents,
+                    routing,
+                    limits,
+                    guard,
+                    outbox,
+                    retention,
+                    secret_files,
+                })
             }
             _ => Err(reader.problems),
         }
@@ -86,7 +123,12 @@ impl Config {
 /// Reads and checks one section alone. It must contain no secrets and no references to other sections.
 pub(crate) fn read_alone<T: Section + DeserializeOwned>(tree: &Node, name: &str) -> Result<T, Vec<Problem>> {
     let (environment, nowhere) = (Environment::default(), Path::new(""));
-    let context = ResolveContext { environment: &environment, working_dir: nowhere, config_dir: nowhere };
+    let context = ResolveContext {
+        environment: &environment,
+        working_dir: nowhere,
+        config_dir: nowhere,
+        secret_files: RefCell::default(),
+    };
     let names = Names::default();
     let mut reader = Reader { context: &context, names: &names, problems: Vec::new() };
     section(tree, name, &mut reader).filter(|_| reader.problems.is_empty()).ok_or(reader.problems)
@@ -103,6 +145,7 @@ fn names(tree: &Node, build: &Build) -> Names {
     let agent_of = |channel: &Node| channel.get("agent").or(default_agent).and_then(Node::text).map(ToOwned::to_owned);
     Names {
         agents: names_in(tree.get("agents")).collect(),
+        has_public_url: tree.get("server").is_some_and(|server| server.get("public_url").is_some()),
         platforms: build.platforms.iter().map(|platform| platform.name.to_owned()).collect(),
         channels: channels
             .flat_map(|(platform, node)| node.table().into_iter().flatten().map(move |channel| (platform, channel)))

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
-    Size,
+    Network, Size,
     check::Section,
     duration::{self, MINUTE, SECOND},
     number, text,
@@ -29,6 +29,9 @@ pub struct Server {
     /// How long running turns may continue at shutdown. Unfinished turns are resumed at the next start.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 0, { 10 * MINUTE }>")]
     pub drain: Duration,
+    /// The proxies whose word counts for where a request comes from.
+    #[serde(default)]
+    pub trusted_proxies: Vec<Network>,
     /// How many connections one address may have open at once. `None`: half of all.
     #[serde(default, deserialize_with = "number::between_option::<_, 2, 8192>")]
     pub connections_per_peer: Option<u32>,

@@ -57,6 +57,13 @@ pub(crate) fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
     parsed(deserializer, "an IP address and a port such as \"127.0.0.1:7420\"", |text| text.parse().ok())
 }
 
+/// As [`socket_address`], for an optional key.
+pub(crate) fn socket_address_option<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
+    socket_address(deserializer).map(Some)
+}
+
 /// An HTTP URL. A user or a password in it is rejected, because it would be printed with the URL.
 pub fn http_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
     url_of(deserializer, "a URL that begins with http:// or https://", ["http", "https"])
@@ -71,8 +78,17 @@ fn url_of<'de, D>(deserializer: D, expected: &'static str, schemes: [&str; 2]) -
 where
     D: Deserializer<'de>,
 {
-    let url =
-        parsed(deserializer, expected, |text| Url::parse(text).ok().filter(|url| schemes.contains(&url.scheme())))?;
+    let url = parsed(deserializer, expected, |text| {
+        let url = Url::parse(text).ok().filter(|url| schemes.contains(&url.scheme()));
+        Some(url.ok_or_else(|| text.to_owned()))
+    })?;
+    let url = url.map_err(|text| {
+        // A query, a user and a password may be secret, also if the rest is wrong.
+        match text.split(['?', '#']).next() {
+            Some(shown) if !text.contains('@') => D::Error::invalid_value(Unexpected::Str(shown), &expected),
+            _ => D::Error::custom(format_args!("must be {expected}")),
+        }
+    })?;
     if url.username().is_empty() && url.password().is_none() {
         return Ok(url);
     }

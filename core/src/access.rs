@@ -3,16 +3,12 @@
 use crate::model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     conversation::ChatKind,
-    event::{Directed, InboundEvent, Sender},
+    event::{Author, Directed, InboundEvent, SenderKind},
 };
 
 impl AllowList {
-    fn names(&self, sender: &Sender) -> bool {
-        let server = sender.id.split_once(':').map(|(_, server)| format!("*:{server}"));
-        self.has("*")
-            || self.has(&sender.id)
-            || sender.username.as_deref().is_some_and(|name| self.has(name))
-            || server.is_some_and(|server| self.has(&server))
+    fn names(&self, id: &str, username: Option<&str>) -> bool {
+        self.has_sender(id) || username.is_some_and(|name| self.has_name(name))
     }
 }
 
@@ -27,26 +23,41 @@ pub(crate) enum Permit {
 
 impl Access {
     pub(crate) fn permit(&self, event: &InboundEvent) -> Permit {
+        let sender = &event.sender;
+        let is_let_in = self.lets_in(&sender.id, sender.username.as_deref(), event.chat, &event.conversation.chat);
         match event.chat {
             ChatKind::Direct => match self.direct {
                 DirectPolicy::Open => Permit::Granted,
-                DirectPolicy::Allowlist if self.allow.names(&event.sender) => Permit::Granted,
+                DirectPolicy::Allowlist if is_let_in => Permit::Granted,
                 DirectPolicy::Allowlist if self.allow.is_empty() => Permit::DeniedWithNotice,
                 DirectPolicy::Allowlist | DirectPolicy::Disabled => Permit::Denied,
             },
             ChatKind::Group => {
-                let is_allowed = if self.group_allow.is_empty() {
-                    self.direct == DirectPolicy::Open || self.allow.names(&event.sender)
-                } else {
-                    self.group_allow.names(&event.sender) || self.group_allow.has(&event.conversation.chat)
-                };
                 let is_heard = match self.group {
                     GroupPolicy::Mention => event.directed != Directed::Ambient,
                     GroupPolicy::All => true,
                     GroupPolicy::Disabled => false,
                 };
-                if is_allowed && is_heard { Permit::Granted } else { Permit::Denied }
+                if is_let_in && is_heard { Permit::Granted } else { Permit::Denied }
             }
+        }
+    }
+
+    /// Whether the author of a message that is quoted in `event` could have written it to the agent themselves.
+    pub(crate) fn lets_in_author(&self, author: &Author, event: &InboundEvent) -> bool {
+        // An unknown id is on no list.
+        let (id, username) = (author.id.as_deref().unwrap_or_default(), author.username.as_deref());
+        author.kind == SenderKind::Ourselves || self.lets_in(id, username, event.chat, &event.conversation.chat)
+    }
+
+    /// Whether the writer with this id and unique name is on the list for `kind` of chats, or everybody in the group with
+    /// the id `chat` is. Adapters ask before they spend much on an event that will not be heard.
+    #[must_use]
+    pub fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, chat: &str) -> bool {
+        if kind == ChatKind::Direct || self.group_allow.is_empty() {
+            self.direct == DirectPolicy::Open || self.allow.names(id, username)
+        } else {
+            self.group_allow.names(id, username) || self.group_allow.has_group(chat)
         }
     }
 }
@@ -56,7 +67,7 @@ mod tests {
     use super::*;
     use crate::model::{
         conversation::{ChannelId, ConversationRef},
-        event::SenderKind,
+        event::{Sender, SenderKind},
     };
     use rejoinder_guard::Timestamp;
 
@@ -96,13 +107,42 @@ mod tests {
 
     #[test]
     fn a_sender_is_listed_by_id_or_by_name() {
-        for entry in ["42", "ada_l", "@Ada_L", "*"] {
+        for entry in ["42", "@ada_l", "@Ada_L", "*"] {
             let access = Access { allow: [entry].into_iter().collect(), ..Access::default() };
             assert_eq!(direct(&access), Permit::Granted, "{entry}");
             assert_eq!(in_group(&access, Directed::Mention), Permit::Granted, "{entry}");
         }
-        let another = Access { allow: ["7"].into_iter().collect(), ..Access::default() };
-        assert_eq!(direct(&another), Permit::Denied);
+        for entry in ["7", "ada_l", "@42"] {
+            let access = Access { allow: [entry].into_iter().collect(), ..Access::default() };
+            assert_eq!(direct(&access), Permit::Denied, "{entry}");
+        }
+    }
+
+    /// On Discord, a name may consist of digits.
+    #[test]
+    fn a_name_that_is_somebody_elses_id_opens_nothing() {
+        let access = Access {
+            allow: ["7"].into_iter().collect(),
+            group_allow: ["-100200"].into_iter().collect(),
+            ..Access::default()
+        };
+        for name in ["7", "-100200", "@7"] {
+            let called = |said: InboundEvent| {
+                let sender = Sender { username: Some(name.to_owned()), ..said.sender.clone() };
+                access.permit(&InboundEvent { sender, ..said })
+            };
+            assert_eq!(called(event(ChatKind::Direct, Directed::DirectChat)), Permit::Denied, "{name}");
+            assert_eq!(called(event(ChatKind::Group, Directed::Mention)), Permit::Denied, "{name}");
+        }
+    }
+
+    #[test]
+    fn ids_that_differ_in_case_are_two() {
+        let access = Access { allow: ["@Ada:example.org"].into_iter().collect(), ..Access::default() };
+        let said = event(ChatKind::Direct, Directed::DirectChat);
+        let sender = Sender { id: "@ada:example.org".to_owned(), username: None, ..said.sender.clone() };
+
+        assert_eq!(access.permit(&InboundEvent { sender, ..said }), Permit::Denied);
     }
 
     #[test]

@@ -45,7 +45,7 @@ use crate::{
     scheduler::{Scheduler, slots::Slots},
     sweep::Sweep,
     timer::Timer,
-    worker::{Worker, input::Inputs},
+    worker::{Worker, files::FileBudget, input::Inputs},
 };
 
 /// The parts from which [`Engine::start`] builds the core.
@@ -150,6 +150,7 @@ impl Engine {
                 store: Arc::clone(&store),
                 settings: Arc::clone(&settings),
                 clock: Arc::clone(&clock),
+                file_budget: FileBudget::default(),
             },
             channels: Arc::clone(&channels),
             ledger: Arc::clone(&ledger),

@@ -27,6 +27,7 @@ mod engine;
 pub mod explain;
 mod hub;
 mod intake;
+mod json;
 mod ledger;
 mod lifecycle;
 mod markdown;
@@ -72,14 +73,15 @@ pub use commands::{COMMANDS, CommandHelp};
 pub use crash::crash_point_is_reached;
 pub use engine::{Engine, Parts};
 pub use hub::Watch;
+pub use json::json_error;
 pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
-    agent::{AgentFile, AgentName, AgentTurn, Deferred, HistoryLine, Speaker, Surface, Usage},
+    agent::{AgentFile, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker, Surface, Usage},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
     conversation::{ChannelId, ChatKind, ConversationRef},
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
-    event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind},
+    event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
     ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, Templates},
     turn::Handler,

@@ -37,6 +37,11 @@ pub(crate) trait AgentFactory: Sync {
         materials: &Materials<'_>,
     ) -> Result<Arc<dyn AgentRuntime>, WiringError>;
 
+    /// A remark on a valid section that the operator should know.
+    fn remark_on(&self, _name: &str, _agent: &Agent) -> Option<String> {
+        None
+    }
+
     /// A remark that the gateway prints at its start when the default agent is of this kind.
     fn remark(&self) -> Option<&'static str> {
         None

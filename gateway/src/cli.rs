@@ -21,6 +21,7 @@ use std::{
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rejoinder_config::{Environment, Loaded, LogFormat, LogLevel, Options};
+use rustix::fs::Mode;
 
 #[cfg(test)]
 pub(crate) use self::init::{Script, load_section, unused_url};
@@ -130,6 +131,8 @@ enum Command {
 /// Runs the command that the process's arguments name.
 #[must_use]
 pub fn main() -> ExitCode {
+    // What any command creates is for its user alone, libraries' files included.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
     // Exits with 0 for help and with 2 for wrong arguments.
     let cli = Cli::parse();
     match cli.perform() {

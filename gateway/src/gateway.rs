@@ -1,7 +1,15 @@
 //! Starting, serving, stopping.
 
-use std::{collections::HashMap, fmt, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
+use axum::Router;
 use rejoinder_config::Config;
 use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreError, SystemClock};
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
@@ -10,7 +18,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{error, info, warn};
 
 use crate::{
-    http::{self, App, Bounds},
+    exposure::{Exposure, readable_folder},
+    http::{self, App, Bounds, Proxies},
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
     platforms::{ChannelNotice, Intakes},
@@ -70,6 +79,12 @@ pub enum RunError {
         #[source]
         source: io::Error,
     },
+    /// Other users could replace the database or a token.
+    #[error(
+        "other users of this machine can write to {shown}: run chmod 700 {shown}, or choose another folder with --data",
+        shown = _0.display()
+    )]
+    Exposed(PathBuf),
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A channel, an agent, a token or the HTTP client cannot be created. Holds the message and the source.
@@ -78,6 +93,13 @@ pub enum RunError {
     /// The open turns cannot be read from the store.
     #[error("cannot recover the open turns of earlier runs")]
     Recovery(#[source] StoreError),
+    /// `admin.listen` cannot be used.
+    #[error("cannot listen on {address}, see admin.listen")]
+    Operator {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
     /// The process must be restarted: nothing can be stored any more, and nothing that is not stored may be promised.
@@ -110,10 +132,13 @@ pub async fn run(setup: Setup, listener: TcpListener, shutdown: CancellationToke
 pub struct Gateway {
     engine: Engine,
     store: Arc<dyn Store>,
-    router: axum::Router,
+    router: Router,
+    /// The operator's routes, if they are served at an address of their own.
+    operator: Option<(TcpListener, Router)>,
     stop_waiting: CancellationToken,
     drain: Duration,
     connections_per_peer: Option<u32>,
+    proxies: Arc<Proxies>,
     notes: Notes,
     _upkeep: DropGuard,
 }
@@ -125,7 +150,8 @@ pub(crate) struct Notes {
     pub(crate) url: String,
     pub(crate) channels: Vec<ChannelNotice>,
     pub(crate) agents: Vec<AgentInfo>,
-    pub(crate) admin: TokenSource,
+    /// The local URL of `/admin`, without a trailing slash, and its token; `None` if it is switched off.
+    pub(crate) admin: Option<(String, TokenSource)>,
     pub(crate) data_dir: PathBuf,
     /// Remarks on the configuration, which is valid.
     pub(crate) remarks: Vec<String>,
@@ -147,8 +173,15 @@ impl Gateway {
         let Setup { config, data_dir, clock, agents } = setup;
         let created = secrets::make_private_dir(&data_dir);
         created.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
+        let database = wiring::database(&config, &data_dir);
+        let mut remarks = wiring::remarks(&config);
+        remarks.extend(check_exposure(&data_dir, &database)?);
+        let operator = match config.admin.listen {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
         let recorder = metrics::recorder();
-        let mut options = OpenOptions::new(wiring::database(&config, &data_dir));
+        let mut options = OpenOptions::new(database);
         options.clock = Arc::clone(&clock);
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
         let started = match Materials::new(&config, &data_dir, TokenMode::Create, &clock, &agents) {
@@ -175,26 +208,50 @@ impl Gateway {
                 }
             }
         }));
+        let url = parts
+            .public_url
+            .as_ref()
+            .map_or_else(|| url_of(address), |url| url.as_str().trim_end_matches('/').to_owned());
+        let admin_url = operator.as_ref().map_or_else(|| url.clone(), |(_, address)| url_of(*address));
         let notes = Notes {
-            url: parts
-                .public_url
-                .as_ref()
-                .map_or_else(|| url_of(address), |url| url.as_str().trim_end_matches('/').to_owned()),
+            url,
             channels: parts.notices.clone(),
             agents: parts.agent_infos.clone(),
-            admin: parts.admin_token_source.clone(),
+            admin: parts.admin_token_source.clone().map(|source| (admin_url, source)),
             data_dir,
-            remarks: wiring::remarks(&config),
+            remarks,
         };
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let channels = engine.clone();
         let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
         let channel_routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
-        let app = App::new(&parts, engine.clone(), Arc::clone(&store), clock, recorder, started_at, address);
-        let router = http::router(app, parts.front_page, channel_routes);
+        let app = |address| {
+            let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
+            App::new(&parts, engine.clone(), store, clock, recorder.clone(), started_at, address)
+        };
+        let (router, operator) = match operator {
+            None => (http::routes(app(address), parts.front_page, channel_routes), None),
+            Some((listener, own)) => {
+                let (router, of_operator) =
+                    http::separate_routes(app(address), app(own), parts.front_page, channel_routes);
+                (router, Some((listener, of_operator)))
+            }
+        };
         let connections_per_peer = config.server.connections_per_peer;
+        let proxies = Arc::new(Proxies::new(config.server.trusted_proxies));
         let upkeep = upkeep.drop_guard();
-        Ok(Self { engine, store, router, stop_waiting, drain, connections_per_peer, notes, _upkeep: upkeep })
+        Ok(Self {
+            engine,
+            store,
+            router,
+            operator,
+            stop_waiting,
+            drain,
+            connections_per_peer,
+            proxies,
+            notes,
+            _upkeep: upkeep,
+        })
     }
 
     pub(crate) const fn notes(&self) -> &Notes {
@@ -207,7 +264,7 @@ impl Gateway {
     /// # Errors
     /// When its store has ended by an internal error. Then it stops at once.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
-        let Self { engine, store, router, stop_waiting, drain, connections_per_peer, .. } = self;
+        let Self { engine, store, router, operator, stop_waiting, drain, connections_per_peer, proxies, .. } = self;
         let bounds = Bounds::new(open_files::most(), connections_per_peer);
         let (broken, stopping) = (store.broken(), shutdown.child_token());
         let watching = tokio::spawn({
@@ -217,7 +274,12 @@ impl Gateway {
                 stopping.cancel();
             }
         });
-        let connections = http::accept(listener, router, bounds, &stopping).await;
+        let of_operator = async {
+            let (listener, router) = operator?;
+            Some(http::accept(listener, router, bounds, Arc::clone(&proxies), &stopping).await)
+        };
+        let (connections, of_operator) =
+            tokio::join!(http::accept(listener, router, bounds, Arc::clone(&proxies), &stopping), of_operator);
         watching.abort();
         let drain = if broken.is_cancelled() {
             error!("stopping: the store has ended by an internal error");
@@ -226,7 +288,14 @@ impl Gateway {
             info!(drain_ms = drain.as_millis(), "stopping: waiting for running turns, accepting nothing new");
             drain
         };
-        let closing = tokio::spawn(connections.close());
+        let closing = tokio::spawn(async move {
+            let of_operator = async {
+                if let Some(connections) = of_operator {
+                    connections.close().await;
+                }
+            };
+            tokio::join!(connections.close(), of_operator)
+        });
         engine.stop(drain).await;
         stop_waiting.cancel();
         if tokio::time::timeout(CLOSE_TIMEOUT, closing).await.is_err() {
@@ -236,6 +305,13 @@ impl Gateway {
         info!("stopped");
         if broken.is_cancelled() { Err(RunError::StoreBroken) } else { Ok(()) }
     }
+}
+
+/// A listener, and the address that it really has.
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), RunError> {
+    let listening =
+        TcpListener::bind(address).await.and_then(|listener| listener.local_addr().map(|own| (listener, own)));
+    listening.map_err(|source| RunError::Operator { address, source })
 }
 
 async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Parts, Engine), RunError> {
@@ -249,6 +325,25 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
     };
     let engine = Engine::start(core).await.map_err(RunError::Recovery)?;
     Ok((parts, engine))
+}
+
+/// Remarks on folders of the gateway that other users can read.
+///
+/// # Errors
+/// When others can write to one.
+fn check_exposure(data_dir: &Path, database: &Path) -> Result<Vec<String>, RunError> {
+    let mut remarks = Vec::new();
+    let beside = database.parent().filter(|folder| *folder != data_dir);
+    for folder in std::iter::once(data_dir).chain(beside) {
+        match Exposure::of(folder) {
+            Exposure::Closed => {}
+            Exposure::Readable => {
+                remarks.push(format!("{}. Run chmod 700 {}.", readable_folder(folder), folder.display()));
+            }
+            Exposure::Writable => return Err(RunError::Exposed(folder.to_owned())),
+        }
+    }
+    Ok(remarks)
 }
 
 /// The URL at which a browser on this machine reaches `address`.

@@ -12,6 +12,7 @@ mod health;
 mod openapi;
 mod paging;
 mod places;
+mod proxies;
 mod serve;
 mod turns;
 
@@ -23,23 +24,28 @@ use axum::{
     http::{HeaderValue, header},
     middleware::{self, Next},
     response::{IntoResponse, Redirect, Response},
-    routing::{get, post},
+    routing::{MethodRouter, get, post},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_core::{Engine, SharedClock, Store, Timestamp};
 
-use self::{access::Access, error::ApiError, health::StoreProbe};
+use self::{
+    access::Access,
+    error::ApiError,
+    health::{BacklogReader, StoreProbe},
+};
 use crate::wiring::{AgentInfo, Parts};
 
 pub(crate) use self::{
     dead_letters::page as dead_letters_page,
-    health::{ALIVE, Readiness},
+    health::{ALIVE, Readiness, ReadinessDetails},
     places::Bounds,
+    proxies::Proxies,
     serve::accept,
     turns::page,
 };
 
-/// The state that the routes of this module share.
+/// The state that the routes of this module share, at one address.
 pub(crate) struct App {
     engine: Engine,
     store: Arc<dyn Store>,
@@ -49,6 +55,7 @@ pub(crate) struct App {
     agents: Vec<AgentInfo>,
     access: Access,
     probe: StoreProbe,
+    backlog: BacklogReader,
     request_timeout: Duration,
 }
 
@@ -67,21 +74,73 @@ impl App {
         Self {
             engine,
             store: Arc::clone(&store),
+            backlog: BacklogReader::new(Arc::clone(&store)),
             clock,
             recorder,
             started_at,
             agents: parts.agent_infos.clone(),
-            access: Access::new(&parts.admin_token, parts.public_url.as_ref(), address),
+            access: Access::new(
+                parts.admin_tokens.clone(),
+                parts.metrics_tokens.clone(),
+                Arc::clone(&parts.guesses),
+                parts.public_url.as_ref(),
+                address,
+            ),
             probe: StoreProbe::new(store),
             request_timeout: parts.request_timeout,
         }
     }
 }
 
-/// All routes: our own, and `channel_routes`. `/` redirects to `front_page`.
-pub(crate) fn router(app: App, front_page: Option<&'static str>, channel_routes: Vec<Router>) -> Router {
+/// Everything, served at one address: the operator's routes, the channels' and those for everybody. `/` redirects to
+/// `front_page`.
+pub(crate) fn routes(app: App, front_page: Option<&'static str>, channel_routes: Vec<Router>) -> Router {
     let app = Arc::new(app);
-    let admin = Router::new()
+    let public = public_routes(&app, get(health::ready), front_page, channel_routes);
+    with_fallbacks(public.merge(operator_routes(&app)))
+}
+
+/// As [`routes`], with the operator's routes at an address of their own, that of `operator`.
+pub(crate) fn separate_routes(
+    app: App,
+    operator: App,
+    front_page: Option<&'static str>,
+    channel_routes: Vec<Router>,
+) -> (Router, Router) {
+    let (app, operator) = (Arc::new(app), Arc::new(operator));
+    let of_operator = public_routes(&operator, get(health::ready), None, Vec::new()).merge(operator_routes(&operator));
+    let public = public_routes(&app, get(health::status), front_page, channel_routes);
+    (with_fallbacks(public), with_fallbacks(of_operator))
+}
+
+fn public_routes(
+    app: &Arc<App>,
+    readiness: MethodRouter<Arc<App>>,
+    front_page: Option<&'static str>,
+    channel_routes: Vec<Router>,
+) -> Router {
+    let own = checked(app, Router::new().route("/readyz", readiness))
+        .route("/healthz", get(health::alive))
+        .layer(middleware::from_fn(with_common_headers));
+    let own = match front_page {
+        Some(page) => own.route("/", get(async move || Redirect::to(page))),
+        None => own,
+    };
+    channel_routes.into_iter().fold(own.with_state(Arc::clone(app)), Router::merge)
+}
+
+/// The routes for the operator only.
+fn operator_routes(app: &Arc<App>) -> Router {
+    let readers = Router::new()
+        .route("/metrics", get(health::metrics))
+        .route("/openapi.json", get(openapi::document))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), access::reader));
+    let own = if app.access.has_admin() { readers.nest("/admin/api", admin_routes(app)) } else { readers };
+    checked(app, own).layer(middleware::from_fn(with_common_headers)).with_state(Arc::clone(app))
+}
+
+fn admin_routes(app: &Arc<App>) -> Router<Arc<App>> {
+    Router::new()
         .route("/turns", get(turns::list))
         .route("/turns/{id}", get(turns::show))
         .route("/turns/{id}/explain", get(turns::explain))
@@ -91,25 +150,18 @@ pub(crate) fn router(app: App, front_page: Option<&'static str>, channel_routes:
         .route("/agents", get(agents::list))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), access::admin));
-    let own = Router::new()
-        .nest("/admin/api", admin)
-        .route("/readyz", get(health::ready))
-        .route("/metrics", get(health::metrics))
-        .route("/openapi.json", get(openapi::document))
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), access::host))
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), in_time))
-        .route("/healthz", get(health::alive))
-        .layer(middleware::from_fn(with_common_headers));
-    let own = match front_page {
-        Some(page) => own.route("/", get(async move || Redirect::to(page))),
-        None => own,
-    };
-    channel_routes
-        .into_iter()
-        .fold(own.with_state(app), Router::merge)
-        .fallback(not_found)
-        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn_with_state(Arc::clone(app), access::admin))
+}
+
+/// Checks the host, and limits the time.
+fn checked(app: &Arc<App>, routes: Router<Arc<App>>) -> Router<Arc<App>> {
+    routes
+        .layer(middleware::from_fn_with_state(Arc::clone(app), access::host))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), in_time))
+}
+
+fn with_fallbacks(routes: Router) -> Router {
+    routes.fallback(not_found).method_not_allowed_fallback(wrong_method)
 }
 
 async fn not_found() -> ApiError {
@@ -137,5 +189,8 @@ async fn with_common_headers(request: Request, next: Next) -> Response {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
     headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    let nothing = HeaderValue::from_static("camera=(), geolocation=(), microphone=()");
+    headers.insert("permissions-policy", nothing);
     response
 }

@@ -11,6 +11,7 @@
 //! | `materials` | what channels and agents are built with: tokens, clock, HTTP client |
 //! | `wiring` | builds the parts from the configuration |
 //! | `console` | terminal input and output that commands and platforms share |
+//! | `exposure` | what other users of this machine can do with the gateway's files |
 //! | `gateway` | starting, serving, stopping |
 //! | `http` | the HTTP surface: health, metrics, admin, and the channels' own routes |
 //! | `view` | how operators see turns, over HTTP and on the command line |
@@ -26,6 +27,7 @@ mod client;
     expect(dead_code, reason = "some questions and secrets belong to platforms with accounts")
 )]
 mod console;
+mod exposure;
 mod gateway;
 mod http;
 mod logging;

@@ -7,9 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use rejoinder_config::{Config, Token};
+use rejoinder_config::{Config, Secret, Token, TokenValue};
 use rejoinder_core::{AgentName, AgentRuntime, ChannelId, SharedClock, Timestamp};
-use secrecy::SecretString;
+use rejoinder_kit::{Guesses, Tokens};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -65,6 +65,8 @@ pub(crate) struct Materials<'a> {
     pub(crate) http: reqwest::Client,
     /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
     pub(crate) stop_waiting: CancellationToken,
+    /// Slows down who guesses a secret, at any door.
+    pub(crate) guesses: Arc<Guesses>,
     /// Agents that replace configured ones, or are added to them.
     pub(crate) agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
 }
@@ -86,19 +88,23 @@ impl<'a> Materials<'a> {
         agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
     ) -> Result<Self, WiringError> {
         let (http, stop_waiting) = (client::http_client().map_err(WiringError::Http)?, CancellationToken::new());
-        Ok(Self { config, data_dir, token_mode, clock, started_at: clock.now(), http, stop_waiting, agents })
+        let guesses = Arc::default();
+        Ok(Self { config, data_dir, token_mode, clock, started_at: clock.now(), http, stop_waiting, guesses, agents })
     }
 
-    /// A configured token, and how to show it. `file` in the data directory holds a generated one.
+    /// The tokens of one door, and how to show the current one. `file` in the data directory holds a generated one.
     ///
     /// # Errors
     /// When a generated token can be neither read nor created.
-    pub(crate) fn token(&self, token: &Token, file: &str) -> Result<(SecretString, TokenSource), WiringError> {
-        match token {
-            Token::Configured(secret) => Ok((secret.get().clone(), TokenSource::Configured)),
-            Token::Generate => {
+    pub(crate) fn tokens(&self, token: &Token, file: &str) -> Result<(Tokens, TokenSource), WiringError> {
+        let former = token.former.as_ref().map(Secret::get);
+        match &token.current {
+            TokenValue::Configured(secret) => {
+                Ok((Tokens::new(former.into_iter().chain([secret.get()])), TokenSource::Configured))
+            }
+            TokenValue::Generate => {
                 let made = self.generated_token(file)?;
-                Ok((made.token.clone(), TokenSource::Generated(made)))
+                Ok((Tokens::new(former.into_iter().chain([&made.token])), TokenSource::Generated(made)))
             }
         }
     }

@@ -46,6 +46,11 @@ fn describe() {
     );
     describe_counter!("rejoinder_hook_requests_total", Unit::Count, "Requests to hooks, by hook and HTTP status");
     describe_counter!(
+        "rejoinder_refused_requests_total",
+        Unit::Count,
+        "Requests refused because of their secret, by surface and reason: wrong, missing, or too_many wrong ones before"
+    );
+    describe_counter!(
         "rejoinder_settled_turns_total",
         Unit::Count,
         "Turns settled, by channel, signal and cause of the fallback"

@@ -48,6 +48,14 @@ pub(crate) fn read_or_throwaway(data_dir: &Path, file: &str) -> io::Result<Gener
     }
 }
 
+/// The token in `file` of `data_dir`, if there is one.
+///
+/// # Errors
+/// When the file exists and cannot be read.
+pub(crate) fn read(data_dir: &Path, file: &str) -> io::Result<Option<SecretString>> {
+    read_token(&data_dir.join(file))
+}
+
 /// The stored token. An empty file counts as none: a crash leaves no partial file, but someone may have emptied it.
 fn read_token(path: &Path) -> io::Result<Option<SecretString>> {
     match fs::read_to_string(path) {

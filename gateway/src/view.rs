@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rejoinder_core::{
-    Action, Attachment, Expectation, Handler, ObligationState, SignalKind, TurnStatus, Via,
+    Action, Attachment, Author, Expectation, Handler, ObligationState, Quote, SignalKind, TurnStatus, Via,
     explain::{Entry, Explanation},
     store::{AttemptRecord, AuditEntry, DeliveryRecord, Dossier, RunRecord, TurnSummary},
 };
@@ -223,9 +223,14 @@ pub(crate) struct EventDetail {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>, required = false)]
     pub(crate) attachments: Vec<Attachment>,
-    /// The text of the message that it replies to.
+    /// The message that it replies or reacts to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) quoted: Option<String>,
+    #[schema(value_type = Object, required = false)]
+    pub(crate) quoted: Option<Quote>,
+    /// Who first wrote the text, if it was forwarded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false)]
+    pub(crate) forwarded: Option<Author>,
 }
 
 /// One run of an agent.
@@ -425,6 +430,7 @@ impl From<&Dossier> for TurnDetail {
                 text: event.text.clone(),
                 attachments: event.attachments.clone(),
                 quoted: event.quoted.clone(),
+                forwarded: event.forwarded.clone(),
             },
             runs: dossier.runs.iter().map(Into::into).collect(),
             deliveries: dossier

@@ -3,25 +3,29 @@
 
 use std::{
     collections::HashMap,
+    io,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use rejoinder_config::{Config, Retention, Size};
+use rejoinder_config::{Config, Retention, Size, TokenValue};
 use rejoinder_core::{
     AgentName, AgentRuntime, ChannelAdapter, ChatKind, Lifetimes, PersonLimits, Policies, Settings, SharedClock,
     SystemClock, Templates,
 };
+use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::{
     agents,
+    exposure::readable_secrets,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     platforms::{self, ChannelNotice, Routes},
+    secrets,
 };
 
 /// The largest attachment that an agent is given, in bytes, if no channel sets a limit.
@@ -50,8 +54,11 @@ pub(crate) struct Parts {
     pub(crate) notices: Vec<ChannelNotice>,
     /// Where `/` redirects to.
     pub(crate) front_page: Option<&'static str>,
-    pub(crate) admin_token: SecretString,
-    pub(crate) admin_token_source: TokenSource,
+    /// `None`: `/admin` is switched off.
+    pub(crate) admin_tokens: Option<Tokens>,
+    pub(crate) admin_token_source: Option<TokenSource>,
+    pub(crate) metrics_tokens: Option<Tokens>,
+    pub(crate) guesses: Arc<Guesses>,
     /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
     pub(crate) stop_waiting: CancellationToken,
     pub(crate) public_url: Option<Url>,
@@ -62,8 +69,28 @@ pub(crate) struct Parts {
 /// The file in the data directory with the generated admin token.
 pub(crate) const ADMIN_TOKEN_FILE: &str = "admin-token";
 
+/// The token that a command on this machine sends to `/admin`; `None` if it is not generated yet, or `/admin` is switched off.
+///
+/// # Errors
+/// When its file cannot be read.
+pub(crate) fn admin_token(config: &Config, data_dir: &Path) -> io::Result<Option<SecretString>> {
+    match &config.admin.token.current {
+        _ if !config.admin.enabled => Ok(None),
+        TokenValue::Configured(secret) => Ok(Some(secret.get().clone())),
+        TokenValue::Generate => secrets::read(data_dir, ADMIN_TOKEN_FILE),
+    }
+}
+
+/// The file in the data directory with the generated token of the metrics.
+const METRICS_TOKEN_FILE: &str = "metrics-token";
+
 pub(crate) fn listen(config: &Config) -> SocketAddr {
     config.server.listen
+}
+
+/// The address of `/admin`, and of what else is for the operator only.
+pub(crate) fn listen_for_operator(config: &Config) -> SocketAddr {
+    config.admin.listen.unwrap_or(config.server.listen)
 }
 
 pub(crate) fn database(config: &Config, data_dir: &Path) -> PathBuf {
@@ -89,7 +116,17 @@ pub(crate) fn check(config: &Config, data_dir: &Path) -> Result<(), WiringError>
 
 /// Remarks on a valid configuration that the operator should know.
 pub(crate) fn remarks(config: &Config) -> Vec<String> {
-    platforms::all().flat_map(|platform| platform.remarks(config)).collect()
+    let listen = config.server.listen;
+    let is_behind_tls = config.server.public_url.as_ref().is_some_and(|url| url.scheme() == "https");
+    let open = (!listen.ip().is_loopback() && !is_behind_tls).then(|| {
+        format!(
+            "server.listen is {listen}, and the gateway speaks plain HTTP: tokens and messages can be read on the way. Put \
+             a TLS proxy in front, and set server.public_url to its https:// address."
+        )
+    });
+    let of_agents = config.agents.iter().filter_map(|(name, agent)| agents::factory_of(agent).remark_on(name, agent));
+    let of_platforms = platforms::all().flat_map(|platform| platform.remarks(config));
+    open.into_iter().chain(of_agents).chain(of_platforms).chain(readable_secrets(&config.secret_files)).collect()
 }
 
 /// How long rows are kept.
@@ -104,7 +141,9 @@ impl Wiring<'_> {
     fn parts(&self) -> Result<Parts, WiringError> {
         let built = platforms::all().map(|platform| platform.build(self.0)).collect::<Result<Vec<_>, _>>()?;
         let (agents, agent_infos) = self.agents()?;
-        let (admin_token, admin_token_source) = self.0.token(&self.0.config.admin.token, ADMIN_TOKEN_FILE)?;
+        let Config { admin, metrics, .. } = self.0.config;
+        let admin = admin.enabled.then(|| self.0.tokens(&admin.token, ADMIN_TOKEN_FILE)).transpose()?.unzip();
+        let metrics = metrics.token.as_ref().map(|token| self.0.tokens(token, METRICS_TOKEN_FILE)).transpose()?;
         let server = &self.0.config.server;
         let mut parts = Parts {
             settings: self.settings(),
@@ -114,8 +153,10 @@ impl Wiring<'_> {
             routes: Vec::new(),
             notices: Vec::new(),
             front_page: None,
-            admin_token,
-            admin_token_source,
+            admin_tokens: admin.0,
+            admin_token_source: admin.1,
+            metrics_tokens: metrics.map(|(tokens, _)| tokens),
+            guesses: Arc::clone(&self.0.guesses),
             stop_waiting: self.0.stop_waiting.clone(),
             public_url: server.public_url.clone(),
             request_timeout: server.request_timeout,

@@ -181,7 +181,8 @@ create table transcript (
     seq integer not null,           -- as in turns
     turn_id blob not null,          -- no foreign key: it would need an index of its own
     speaker text not null,          -- person, agent, gateway
-    name text,                      -- the sender's name, in chats of several people
+    author text,                    -- JSON: the sender, in chats of several people
+    forwarded text,                 -- JSON: who first wrote a forwarded text
     text text,                      -- null: the text of the turn's event
     at integer not null,
     primary key (session_id, seq, speaker)

@@ -118,6 +118,16 @@ impl Call {
     }
 }
 
+impl Call {
+    /// What the person wrote last, also if it came with more than its text.
+    #[must_use]
+    pub fn said(&self) -> String {
+        let message = self.last_message();
+        let frame = message.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
+        frame.and_then(|frame| Some(frame.get("text")?.as_str()?.to_owned())).unwrap_or(message)
+    }
+}
+
 type Decide = dyn Fn(&Call, usize) -> Script + Send + Sync;
 
 struct Shared {
@@ -229,7 +239,7 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: axum::http::Header
 }
 
 fn echo(call: &Call) -> Script {
-    Script::replies(&format!("echo {}", call.last_message()))
+    Script::replies(&format!("echo {}", call.said()))
 }
 
 /// Performs a script as the response to a call.

@@ -1,9 +1,14 @@
 //! A person at the web chat, connected by its socket alone.
 
+use std::net::IpAddr;
+
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, tungstenite::Message};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream,
+    tungstenite::{self, Message},
+};
 
 use crate::PATIENCE;
 
@@ -28,6 +33,44 @@ impl Chat {
         let welcome = chat.next_frame("welcome").await;
         chat.turns.clone_from(welcome["turns"].as_array().expect("the welcome has turns"));
         chat
+    }
+
+    /// Sends a hello with `token` from an address of this machine; returns the type of the answer (`welcome`), or the code of
+    /// the error.
+    ///
+    /// # Errors
+    /// The status of a refused socket.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    pub async fn hello(url: &str, from: IpAddr, token: &str) -> Result<String, u16> {
+        let mut chat = Self { socket: Self::socket(url, from).await?, turns: Vec::new() };
+        let conversation = "a-conversation-of-tests";
+        chat.send_frame(&json!({ "type": "hello", "conversation": conversation, "token": token })).await;
+        let message = tokio::time::timeout(PATIENCE, chat.socket.next()).await.expect("an answer in time");
+        let text = message.expect("the socket is open").expect("a frame is read").into_text().expect("text");
+        let frame: Value = serde_json::from_str(&text).expect("a frame is JSON");
+        Ok(frame["code"].as_str().or(frame["type"].as_str()).expect("a frame has a type").to_owned())
+    }
+
+    /// Opens a socket from an address of this machine, without a hello.
+    ///
+    /// # Errors
+    /// The status of a refused socket.
+    ///
+    /// # Panics
+    /// If the gateway cannot be reached.
+    pub async fn socket(url: &str, from: IpAddr) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, u16> {
+        let address = url.strip_prefix("http://").expect("an http URL");
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((from, 0).into()).expect("an address of this machine");
+        let stream = socket.connect(address.parse().expect("an address")).await.expect("the gateway listens");
+        let stream = MaybeTlsStream::Plain(stream);
+        match tokio_tungstenite::client_async(format!("ws://{address}/chat/ws"), stream).await {
+            Ok((socket, _)) => Ok(socket),
+            Err(tungstenite::Error::Http(response)) => Err(response.status().as_u16()),
+            Err(error) => panic!("the socket does not open: {error}"),
+        }
     }
 
     /// Sends a message and waits until it is accepted; returns the turn's id.

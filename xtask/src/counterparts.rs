@@ -112,6 +112,16 @@ pub(crate) fn set_up_deny(workspace: &Workspace) -> Result<PathBuf> {
     tools::path(&paths.installed, "cargo-deny")
 }
 
+/// Sets up only `cargo-sbom`, and returns its path.
+///
+/// # Errors
+///
+/// As [`set_up`].
+pub(crate) fn set_up_sbom(workspace: &Workspace) -> Result<PathBuf> {
+    let paths = run_steps(workspace, &[("cargo-sbom", tools::sbom)])?;
+    tools::path(&paths.installed, "cargo-sbom")
+}
+
 fn run_steps(workspace: &Workspace, steps: &[(&str, InstallStep)]) -> Result<InstallPaths> {
     let paths = InstallPaths {
         tests: workspace.root().join("tests"),

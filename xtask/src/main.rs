@@ -1,5 +1,5 @@
 //! The developer's commands: `cargo xtask test`, `cargo xtask check-layers`, `cargo xtask deny`, `cargo xtask bench`,
-//! `cargo xtask soak`, `cargo xtask report`.
+//! `cargo xtask soak`, `cargo xtask report`, `cargo xtask dist`.
 //!
 //! A test run compiles this package first, so it has few dependencies and none on the rest of the workspace. It writes
 //! only to the target directory, except that it installs the Debian packages that the tests need, and says so, and that
@@ -11,6 +11,7 @@
 mod bench;
 mod counterparts;
 mod deny;
+mod dist;
 mod homeserver;
 mod layers;
 mod process;
@@ -42,6 +43,7 @@ enum Command {
     Bench(bench::Arguments),
     Soak(soak::Arguments),
     Report(report::Arguments),
+    Dist(dist::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&workspace, arguments),
         Command::Soak(arguments) => soak::run(&workspace, arguments),
         Command::Report(arguments) => report::run(&workspace, arguments),
+        Command::Dist(arguments) => dist::run(&workspace, arguments),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,7 +7,7 @@ mod limits;
 
 use std::time::Duration;
 
-use rejoinder_core::SharedClock;
+use rejoinder_core::{SharedClock, json_error};
 use rejoinder_kit::calls;
 use reqwest::{Client, Method, Response, StatusCode, header, multipart::Form};
 use secrecy::{ExposeSecret, SecretString};
@@ -84,7 +84,7 @@ impl Api {
     pub(crate) async fn ask<T: DeserializeOwned>(&self, method: Method, path: &str, body: Body) -> Result<T, ApiError> {
         let answer = self.call(method, path, body).await?;
         serde_json::from_slice(&answer)
-            .map_err(|error| ApiError::NoAnswer(format!("the response cannot be read: {error}")))
+            .map_err(|error| ApiError::NoAnswer(format!("the response cannot be read: {}", json_error(&error))))
     }
 
     /// As [`ask`](Self::ask), with a JSON body.

@@ -7,6 +7,7 @@ mod table;
 use std::borrow::Cow;
 
 use rejoinder_core::split_markdown;
+use rejoinder_kit::links;
 
 /// The longest text of a message, in UTF-16 units
 /// (<https://discord.com/developers/docs/resources/message#create-message>).
@@ -27,7 +28,7 @@ pub(crate) fn units(text: &str) -> usize {
 
 /// Rewrites the Markdown that Discord lacks.
 pub(crate) fn formatted(text: &str) -> Cow<'_, str> {
-    if !text.contains('|') && !text.contains("####") && !text.contains("![") {
+    if !text.contains('|') && !text.contains("####") && !text.contains("](") {
         return Cow::Borrowed(text);
     }
     let lines: Vec<&str> = text.split('\n').collect();
@@ -52,7 +53,7 @@ pub(crate) fn formatted(text: &str) -> Cow<'_, str> {
             at += 1;
         }
     }
-    Cow::Owned(formatted.join("\n"))
+    Cow::Owned(with_destinations(&formatted.join("\n")))
 }
 
 /// The marker of a line that opens or closes a code block.
@@ -77,13 +78,16 @@ fn heading(line: &str) -> Cow<'_, str> {
 
 /// Turns pictures into links, of which Discord shows a preview.
 fn pictures_as_links(line: Cow<'_, str>) -> Cow<'_, str> {
-    let is_picture = |at: usize| {
-        let rest = &line[at + 2..];
-        rest.find("](").is_some_and(|end| rest[end..].contains(')')) && !line[..at].ends_with('\\')
+    let (mut ends, last) = (line.match_indices("](").map(|(end, _)| end).peekable(), line.rfind(')'));
+    let (mut read, mut backticks) = (0, 0);
+    let is_picture = |at: &usize| {
+        while ends.next_if(|end| *end < at + 2).is_some() {}
+        backticks += line[read..*at].matches('`').count();
+        read = *at;
+        let in_code = backticks % 2 == 1;
+        ends.peek().zip(last).is_some_and(|(end, last)| *end < last) && !in_code && !line[..*at].ends_with('\\')
     };
-    let in_code = |at: usize| line[..at].matches('`').count() % 2 == 1;
-    let pictures: Vec<usize> =
-        line.match_indices("![").map(|(at, _)| at).filter(|&at| is_picture(at) && !in_code(at)).collect();
+    let pictures: Vec<usize> = line.match_indices("![").map(|(at, _)| at).filter(is_picture).collect();
     if pictures.is_empty() {
         return line;
     }
@@ -102,10 +106,87 @@ fn pictures_as_links(line: Cow<'_, str>) -> Cow<'_, str> {
     changed.into()
 }
 
+/// Writes after each link where it leads, if its label does not say it.
+fn with_destinations(text: &str) -> String {
+    let mut written = String::with_capacity(text.len() + 32);
+    let (mut at, mut copied) = (0, 0);
+    // The begin of the last label.
+    let mut label = None;
+    while let Some(next) = text[at..].find(['\\', '`', '[', ']']).map(|next| at + next) {
+        let rest = &text[next..];
+        at = next + 1;
+        match rest.as_bytes()[0] {
+            b'\\' => at += rest[1..].chars().next().map_or(0, char::len_utf8),
+            b'`' => at = next + code_span(rest),
+            b'[' => label = Some(at),
+            _ => {
+                let Some((address, length)) = link_target(&rest[1..]) else { continue };
+                at += length;
+                let label = label.take().map_or("", |label| &text[label..next]);
+                if let Some(shown) = links::destination(label, address) {
+                    written.push_str(&text[copied..at]);
+                    written.extend([" (", &*shown, ")"]);
+                    copied = at;
+                }
+            }
+        }
+    }
+    written.push_str(&text[copied..]);
+    written
+}
+
+/// How many bytes a link's target or inline code may have: more do not fit in a message.
+const MAX_SPAN: usize = 4 * MESSAGE_UNITS;
+
+/// The beginning of a text, so that a search in it ends soon.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_SPAN)]
+}
+
+/// The length of the code at the beginning of the text, or of its backticks if it is not closed.
+fn code_span(text: &str) -> usize {
+    let text = beginning(text);
+    let backticks = |text: &str| text.len() - text.trim_start_matches('`').len();
+    let fence = backticks(text);
+    let mut at = fence;
+    while let Some(next) = text[at..].find('`').map(|next| at + next) {
+        let length = backticks(&text[next..]);
+        at = next + length;
+        if length == fence {
+            return at;
+        }
+    }
+    fence
+}
+
+/// The address in `(address)` or `(<address> "title")` at the beginning of the text, and the length of all of it.
+fn link_target(text: &str) -> Option<(&str, usize)> {
+    let text = beginning(text);
+    let inside = text.strip_prefix('(')?.trim_start();
+    let inside = inside.strip_prefix('<').unwrap_or(inside);
+    let mut open = 0_usize;
+    let end = inside.find(|c: char| {
+        match c {
+            '(' => open += 1,
+            ')' if open > 0 => open -= 1,
+            ')' | '>' => return true,
+            _ => {}
+        }
+        c.is_whitespace()
+    })?;
+    let rest = &inside[end..];
+    let close = rest.find(')')?;
+    let length = text.len() - rest.len() + close + 1;
+    Some((&inside[..end], length))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rejoinder_core::conformance::markdown::{PIECES, sample};
+    use rejoinder_core::conformance::{
+        growth::assert_linear,
+        markdown::{PIECES, sample},
+    };
     use rstest::rstest;
 
     use super::*;
@@ -115,11 +196,30 @@ mod tests {
     #[case("### kept", "### kept")]
     #[case("#### Small **one** ##", "**Small one**")]
     #[case("####not one", "####not one")]
-    #[case("a ![cat](https://example.org/c.png) b", "a [cat](https://example.org/c.png) b")]
-    #[case("![](https://example.org/c.png)", "[🖼](https://example.org/c.png)")]
+    #[case("a ![cat](https://example.org/c.png) b", "a [cat](https://example.org/c.png) (example.org) b")]
+    #[case("![](https://example.org/c.png)", "[🖼](https://example.org/c.png) (example.org)")]
     #[case("`![cat](x)`", "`![cat](x)`")]
     #[case("```\n#### code\n| a | b |\n|---|---|\n```", "```\n#### code\n| a | b |\n|---|---|\n```")]
     fn what_discord_lacks_is_said_otherwise(#[case] markdown: &str, #[case] expected: &str) {
+        assert_eq!(formatted(markdown), expected);
+    }
+
+    #[rstest]
+    #[case("see [here](https://evil.example/?q=1), ok", "see [here](https://evil.example/?q=1) (evil.example), ok")]
+    #[case(
+        "[a](<https://b.example/(x)> \"good.example\")!",
+        "[a](<https://b.example/(x)> \"good.example\") (b.example)!"
+    )]
+    #[case("[a](https://b.example/(x))", "[a](https://b.example/(x)) (b.example)")]
+    #[case("[two\nlines](https://b.example)", "[two\nlines](https://b.example) (b.example)")]
+    #[case("it` [a](https://b.example) and `code`", "it` [a](https://b.example) and `code`")]
+    #[case("it`s [a](https://b.example)", "it`s [a](https://b.example) (b.example)")]
+    #[case("\\` [a](https://b.example) `", "\\` [a](https://b.example) (b.example) `")]
+    #[case("[b.example](https://b.example/x)", "[b.example](https://b.example/x)")]
+    #[case("`[a](https://b.example)`", "`[a](https://b.example)`")]
+    #[case("```\n[a](https://b.example)\n```", "```\n[a](https://b.example)\n```")]
+    #[case("f[1](2) [a](b) [x](", "f[1](2) [a](b) [x](")]
+    fn a_link_shows_where_it_leads(#[case] markdown: &str, #[case] expected: &str) {
         assert_eq!(formatted(markdown), expected);
     }
 
@@ -157,6 +257,14 @@ mod tests {
                 prop_assert!(shown.contains(&word), "{word} is missing of {markdown:?}: {shown}");
             }
         }
+    }
+
+    #[test]
+    fn a_long_line_costs_what_its_length_asks_for() {
+        assert_linear(&["![", "![a](", "](", "`"], |line| {
+            drop(formatted(&format!("![{line}")));
+            drop(formatted(&format!("![{line})")));
+        });
     }
 
     /// K6, K7.

@@ -13,7 +13,7 @@ mod text;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rejoinder_core::{
-    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp,
+    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp, json_error,
 };
 use rejoinder_kit::SentMessages;
 use serde_json::Value;
@@ -89,7 +89,7 @@ impl Reader<'_> {
         let read = catch_unwind(AssertUnwindSafe(|| self.try_to_read(kind, data, seq)));
         match read {
             Ok(Ok(read)) => read,
-            Ok(Err(error)) => Some(self.unreadable(kind, data, &error.to_string())),
+            Ok(Err(error)) => Some(self.unreadable(kind, data, &json_error(&error))),
             Err(_) => Some(self.unreadable(kind, data, "the parser panicked")),
         }
     }
@@ -169,14 +169,13 @@ impl Reader<'_> {
         let nick = member.and_then(|member| member.nick.as_deref());
         let name = nick.or(user.global_name.as_deref()).unwrap_or(&user.username);
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Sender { id: user.id.to_string(), name: some(name), username: some(&user.username), kind }
+        // A webhook chooses its name with each message, and the names of bots are not unique.
+        let username = some(&user.username).filter(|_| !is_bot);
+        Sender { id: user.id.to_string(), name: some(name), username, kind }
     }
 
     fn is_allowed(&self, bot: &User) -> bool {
-        let (id, name) = (bot.id.to_string(), bot.username.to_lowercase());
-        self.options.allow_bots.iter().any(|entry| {
-            let entry = entry.trim().trim_start_matches('@').to_lowercase();
-            entry == "*" || entry == id || (!name.is_empty() && entry == name)
-        })
+        let id = bot.id.to_string();
+        self.options.allow_bots.iter().any(|entry| entry == "*" || entry == id)
     }
 }

@@ -39,6 +39,8 @@ pub struct DiscordSection {
     /// Who may write in servers, and in which channels everyone may. Empty: the people in `allow_from`, or everyone if
     /// `dm_policy` is open.
     pub group_allow_from: AllowList,
+    /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
+    pub quote_strangers: bool,
     /// The other bots and webhooks that are answered like people, by id or unique name.
     pub allow_bots: AllowList,
     /// Whether the slash commands are registered.
@@ -99,12 +101,13 @@ impl Default for DiscordSection {
             allow_from: AllowList::default(),
             group_policy: GroupPolicy::default(),
             group_allow_from: AllowList::default(),
+            quote_strangers: true,
             allow_bots: AllowList::default(),
             commands: true,
             command_guilds: Vec::new(),
             auto_thread: false,
             streaming: Streaming::default(),
-            suppress_embeds: false,
+            suppress_embeds: true,
             tell_reactions: false,
             backfill_max_age: Duration::from_hours(24),
             max_attachment: Size::mib(25),
@@ -178,6 +181,7 @@ impl DiscordSection {
             allow_from: self.allow_from.clone(),
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
+            quote_strangers: self.quote_strangers,
         }
     }
 
@@ -217,8 +221,9 @@ impl Section for DiscordSection {
         }
         self.people().check(&ID_FORMAT, checks);
         for (index, entry) in self.allow_bots.iter().enumerate() {
-            if !is_bot(entry) {
-                let what = format!("must be a bot's or webhook's id, a bot's unique name, or \"*\", not {entry:?}");
+            if !(entry == "*" || is_id(entry)) {
+                // Anyone can give a bot or webhook of theirs any name.
+                let what = format!("must be a bot's or webhook's id, or \"*\", not {entry:?}");
                 checks.wrong(checks.key(&["allow_bots"]).index(index), what);
             }
         }
@@ -248,7 +253,7 @@ impl ChannelSection for DiscordSection {
 pub const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| is_id(entry) || is_username(entry),
     is_group: is_id,
-    person: "a person's id such as 80351110224678912, a username such as \"ada_l\", or \"*\"",
+    person: "a person's id such as 80351110224678912, a username such as \"@ada_l\", or \"*\"",
     group: "a channel's id",
 };
 
@@ -264,18 +269,12 @@ fn is_id(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u64>().is_ok_and(|id| id != 0)
 }
 
-/// 2 to 32 of a-z, 0-9, `_` and `.` (<https://support.discord.com/hc/en-us/articles/12620128861463>).
+/// `@` and 2 to 32 of a-z, 0-9, `_` and `.` (<https://support.discord.com/hc/en-us/articles/12620128861463>).
 fn is_username(text: &str) -> bool {
-    let name = text.strip_prefix('@').unwrap_or(text);
+    let Some(name) = text.strip_prefix('@') else { return false };
     let is_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
-    // A name of digits alone was meant as an id.
+    // Digits alone were meant as an id.
     (2..=32).contains(&name.len()) && name.bytes().all(is_char) && !name.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Bots may still have names of the old form: with blanks and in any script.
-fn is_bot(entry: &str) -> bool {
-    let name = entry.strip_prefix('@').unwrap_or(entry);
-    (1..=32).contains(&name.chars().count()) && !name.contains(['<', '>', '@', '#', ':'])
 }
 
 #[cfg(test)]

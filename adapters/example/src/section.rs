@@ -41,6 +41,7 @@ impl ExampleSection {
             allow_from: self.allow_from.clone(),
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
+            quote_strangers: true,
         }
     }
 }

@@ -6,8 +6,11 @@
 //! * [`SentMessages`]: the channel's own latest messages, for reactions to them.
 //! * [`calls`]: the errors of a platform API call without an answer, and the bytes of an answer.
 //! * [`files`]: the bytes of a file that an agent sends.
+//! * [`links`]: where the links of an answer lead.
 //! * [`Table`]: a Markdown table as aligned columns of text.
 //! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document.
+//! * [`Tokens`]: the tokens that callers send.
+//! * [`Peer`] and [`Guesses`]: who sends a request, and how often it may guess a secret.
 //!
 //! The kit knows no platform, stores nothing on disk, and does not decide what an error of a platform means. Payloads,
 //! the classification of errors and the Markdown of a platform belong to its adapter, however alike they look.
@@ -18,18 +21,25 @@
 
 pub mod calls;
 pub mod files;
+mod guesses;
 mod health;
+pub mod links;
+mod peer;
 mod problem;
 mod receiver;
 mod sent;
 mod table;
+mod tokens;
 mod while_running;
 
 pub use self::{
+    guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
     health::Health,
+    peer::{Peer, is_forwarded},
     problem::Problem,
     receiver::{Receiver, RunEnd, ShuttingDown},
     sent::{SentMessage, SentMessages},
     table::{Alignment, Table},
+    tokens::{Tokens, bearer},
     while_running::{RunningGuard, WhileRunning},
 };

@@ -47,6 +47,7 @@ async fn double() -> Double {
         user: account.user.clone(),
         password: Some(account.password.as_str().into()),
         auto_join: AutoJoin::Always,
+        dm_policy: rejoinder_core::DirectPolicy::Open,
         sync_timeout: Duration::from_secs(1),
         ..MatrixSection::default()
     };
@@ -159,6 +160,7 @@ impl PlatformDouble for Double {
             chat: ChatKind::Direct,
             sender_name: Some("Ada".to_owned()),
             related: Some(&related),
+            related_name: None,
             open_question: None,
             now: Timestamp::from_millis(0),
             raw: payload,

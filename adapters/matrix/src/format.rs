@@ -6,6 +6,7 @@
 
 use pulldown_cmark::{Alignment, CowStr, Event, LinkType, Tag, TagEnd, html};
 use rejoinder_core::{read_markdown, split_markdown};
+use rejoinder_kit::links;
 
 /// The most Markdown in one message, in bytes. Its HTML may be half as large again; both together, encrypted, stay
 /// below the 65,536 bytes of an event.
@@ -26,8 +27,8 @@ pub(crate) fn formatted(markdown: &str) -> Option<String> {
 }
 
 pub(crate) fn html(markdown: &str) -> String {
-    let mut links = Vec::new();
-    let events = read_markdown(markdown).into_iter().flat_map(|event| allowed(event, &mut links));
+    let mut open = Vec::new();
+    let events = read_markdown(markdown).into_iter().flat_map(|event| allowed(event, &mut open));
     let mut written = String::with_capacity(markdown.len() * 5 / 4);
     html::push_html(&mut written, events);
     let written = written.trim_end();
@@ -37,8 +38,21 @@ pub(crate) fn html(markdown: &str) -> String {
     }
 }
 
-/// The allowed form of a Markdown event. `links` says of each open link whether it is kept.
-fn allowed<'a>(event: Event<'a>, links: &mut Vec<bool>) -> Vec<Event<'a>> {
+/// An open link or picture.
+struct OpenLink {
+    address: String,
+    /// Noted for the outermost one only.
+    label: String,
+    is_kept: bool,
+}
+
+/// The allowed form of a Markdown event. `open` are the links around it.
+fn allowed<'a>(event: Event<'a>, open: &mut Vec<OpenLink>) -> Vec<Event<'a>> {
+    if let Event::Text(text) | Event::Code(text) | Event::InlineHtml(text) = &event
+        && let Some(outermost) = open.first_mut()
+    {
+        outermost.label.push_str(text);
+    }
     match event {
         Event::Html(text) | Event::InlineHtml(text) => vec![Event::Text(text)],
         // In a chat a line break is meant as one.
@@ -49,12 +63,17 @@ fn allowed<'a>(event: Event<'a>, links: &mut Vec<bool>) -> Vec<Event<'a>> {
         }
         Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
             let is_kept = leads_somewhere_safe(&dest_url);
-            links.push(is_kept);
+            open.push(OpenLink { address: dest_url.to_string(), label: String::new(), is_kept });
             let link = Tag::Link { link_type: LinkType::Inline, dest_url, title: "".into(), id: "".into() };
             if is_kept { vec![Event::Start(link)] } else { Vec::new() }
         }
-        Event::End(TagEnd::Link | TagEnd::Image) => match links.pop() {
-            Some(true) => vec![Event::End(TagEnd::Link)],
+        Event::End(TagEnd::Link | TagEnd::Image) => match open.pop() {
+            Some(link) if link.is_kept => {
+                // A picture inside a link leads where the link does.
+                let shown = links::destination(&link.label, &link.address).filter(|_| open.is_empty());
+                let shown = shown.map(|shown| Event::Text(format!(" ({shown})").into()));
+                std::iter::once(Event::End(TagEnd::Link)).chain(shown).collect()
+            }
             _ => Vec::new(),
         },
         Event::Start(Tag::HtmlBlock) => vec![Event::Start(Tag::Paragraph)],
@@ -98,7 +117,11 @@ mod tests {
     #[case("**bold** and `code`", "<strong>bold</strong> and <code>code</code>")]
     #[case("one\ntwo", "one<br />\ntwo")]
     #[case("one\n\ntwo", "<p>one</p>\n<p>two</p>")]
-    #[case("~~no~~ [here](https://example.org)", "<del>no</del> <a href=\"https://example.org\">here</a>")]
+    #[case(
+        "~~no~~ [here](https://example.org)",
+        "<del>no</del> <a href=\"https://example.org\">here</a> (example.org)"
+    )]
+    #[case("<https://example.org/a>", "<a href=\"https://example.org/a\">https://example.org/a</a>")]
     #[case("- [x] done\n- [ ] not", "<ul>\n<li>☑ done</li>\n<li>☐ not</li>\n</ul>")]
     #[case("```rust\nlet x;\n```", "<pre><code class=\"language-rust\">let x;\n</code></pre>")]
     fn markdown_becomes_html(#[case] markdown: &str, #[case] expected: &str) {
@@ -155,7 +178,10 @@ mod tests {
 
     #[test]
     fn a_picture_is_a_link() {
-        assert_eq!(html("![a cat](https://example.org/cat.png)"), "<a href=\"https://example.org/cat.png\">a cat</a>");
+        assert_eq!(
+            html("![a cat](https://example.org/cat.png)"),
+            "<a href=\"https://example.org/cat.png\">a cat</a> (example.org)"
+        );
     }
 
     #[test]

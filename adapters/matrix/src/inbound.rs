@@ -6,8 +6,8 @@ mod text;
 
 use matrix_sdk::ruma::{EventId, RoomId};
 use rejoinder_core::{
-    Amends, Attachment, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind,
-    Timestamp,
+    Amends, Attachment, Author, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, Sender,
+    SenderKind, Timestamp,
 };
 
 pub(crate) use self::text::keycap;
@@ -30,6 +30,8 @@ pub(crate) struct EventContext<'a> {
     pub(crate) sender_name: Option<String>,
     /// The event that [`refers_to`] names, if it could be looked up.
     pub(crate) related: Option<&'a RememberedEvent>,
+    /// The display name of its sender in the room.
+    pub(crate) related_name: Option<String>,
     /// The open question of the conversation.
     pub(crate) open_question: Option<&'a Question>,
     pub(crate) now: Timestamp,
@@ -146,7 +148,7 @@ fn message(event: &Event, message: &Message, context: &EventContext<'_>) -> Opti
         directed,
         text,
         attachments: attachment(event, message, context).into_iter().collect(),
-        quoted: answers.map(|known| known.text.clone()).filter(|quoted| !quoted.is_empty()),
+        quoted: answers.and_then(|known| quote(known, context)),
         ..read
     })
 }
@@ -208,9 +210,18 @@ fn reaction(event: &Event, context: &EventContext<'_>) -> Option<InboundEvent> {
         message_id: Some(target.to_owned()),
         kind: EventKind::Reaction { message: target.to_owned(), emoji: emoji.to_owned() },
         directed: Directed::ReplyToUs,
-        quoted: Some(known.text.clone()).filter(|quoted| !quoted.is_empty()),
+        quoted: quote(known, context),
         ..read
     })
+}
+
+fn quote(known: &RememberedEvent, context: &EventContext<'_>) -> Option<Quote> {
+    let author = if known.sender == context.me {
+        Author::ourselves()
+    } else {
+        Author { id: Some(known.sender.clone()), name: context.related_name.clone(), ..Author::default() }
+    };
+    (!known.text.is_empty()).then(|| Quote { author, text: known.text.clone(), ..Quote::default() })
 }
 
 /// Programs send notices (<https://spec.matrix.org/latest/client-server-api/#mnotice>), and messages of another

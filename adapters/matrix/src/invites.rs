@@ -1,4 +1,7 @@
 //! Joins rooms: on invitation, and when a room is replaced by another (an upgrade).
+//!
+//! Anybody can invite the account. Each sync looks at the new invitations only, and invitations that are not accepted are
+//! declined when there are many: each costs rows in the SDK's store.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,8 +10,9 @@ use std::{
 };
 
 use matrix_sdk::{
-    Client, Error, Room,
-    ruma::{OwnedRoomId, OwnedServerName, RoomId},
+    Client, Error, Room, RoomState,
+    ruma::{OwnedRoomId, OwnedServerName, RoomId, api::client::membership::leave_room},
+    sync::RoomUpdates,
 };
 use rejoinder_core::Timestamp;
 use rejoinder_kit::{Receiver, RunEnd};
@@ -32,6 +36,9 @@ const MAX_PAUSE: Duration = Duration::from_hours(1);
 /// How many rooms we try to join at the same time.
 const MAX_PARALLEL: usize = 8;
 
+/// How many invitations that we do not accept stay open, for the operator to see. Further ones are declined.
+const MAX_REFUSED: usize = 100;
+
 /// The rooms that we try to join.
 #[derive(Debug)]
 pub(crate) struct RoomJoins {
@@ -48,9 +55,13 @@ struct JoinState {
     tried: HashMap<OwnedRoomId, (u32, Timestamp)>,
     /// Replaced rooms whose successor is settled: reported to the intake, or not believed.
     moved: HashSet<OwnedRoomId>,
-    /// Invitations that are not accepted, and were logged.
-    ignored: HashSet<OwnedRoomId>,
+    /// Invitations that are not accepted and stay open.
+    refused: HashSet<OwnedRoomId>,
+    /// Invitations that were declined, until the homeserver reports it.
+    declined: HashSet<OwnedRoomId>,
     invited: HashSet<OwnedRoomId>,
+    /// Whether the invitations from before this process were looked at.
+    has_looked: bool,
 }
 
 impl Default for RoomJoins {
@@ -98,9 +109,31 @@ impl RoomJoins {
         next.into_iter().chain((!state.joining.is_empty()).then_some(MIN_PAUSE)).min()
     }
 
-    /// Notes an invitation that is not accepted. Returns whether it is new.
-    fn ignore(&self, room: &RoomId) -> bool {
-        self.lock().ignored.insert(room.to_owned())
+    /// Decides what happens to an invitation that is not accepted.
+    fn refuse(&self, room: &RoomId) -> Refused {
+        let mut state = self.lock();
+        if state.refused.contains(room) {
+            Refused::IsOpen
+        } else if state.refused.len() < MAX_REFUSED {
+            state.refused.insert(room.to_owned());
+            Refused::StaysOpen
+        } else {
+            state.declined.insert(room.to_owned());
+            Refused::IsDeclined
+        }
+    }
+
+    /// Notes that an invitation is no longer open. Returns whether we declined it.
+    fn ended(&self, room: &RoomId) -> bool {
+        let mut state = self.lock();
+        state.refused.remove(room);
+        state.invited.remove(room);
+        state.declined.remove(room)
+    }
+
+    /// The rooms whose next attempt is due.
+    fn due(&self, now: Timestamp) -> Vec<OwnedRoomId> {
+        self.lock().tried.iter().filter(|(_, (_, next))| *next <= now).map(|(room, _)| room.clone()).collect()
     }
 
     fn was_moved(&self, room: &RoomId) -> bool {
@@ -116,6 +149,15 @@ impl RoomJoins {
     }
 }
 
+/// What happens to an invitation that is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    /// It was looked at before.
+    IsOpen,
+    StaysOpen,
+    IsDeclined,
+}
+
 impl JoinState {
     fn may_try(&self, room: &RoomId, now: Timestamp) -> bool {
         self.tried.get(room).is_none_or(|(_, next)| *next <= now)
@@ -123,17 +165,37 @@ impl JoinState {
 }
 
 impl Matrix {
-    /// Sets the cursors of invitations older than our first start: of these rooms only events after our join are new.
+    /// Sets the cursors of invitations older than our first start that are accepted: of these rooms only events after our join are new.
     pub(crate) async fn remember_old_invites(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.invited_rooms() {
+            if !self.accepts(&room).await.0 {
+                continue;
+            }
             receiver.move_cursor(room.room_id().as_str(), "joined").await?;
         }
         Ok(())
     }
 
-    /// Accepts the invitations that the configuration allows.
-    pub(crate) async fn join_rooms(&self, session: &Session) {
-        let invited = session.client.invited_rooms();
+    /// Whether an invitation is accepted, and who sent it.
+    async fn accepts(&self, invited: &Room) -> (bool, Option<String>) {
+        let host = invited.invite_details().await.ok().map(|invite| invite.inviter_id.to_string());
+        (host.as_ref().is_some_and(|host| self.options.accepts_invite_of(host)), host)
+    }
+
+    /// Accepts the invitations of a sync that the configuration allows.
+    pub(crate) async fn join_rooms(&self, session: &Session, updates: &RoomUpdates) {
+        for room in updates.left.keys().filter(|room| self.joins.ended(room)) {
+            self.forget_in_background(session, room);
+        }
+        let is_first = !std::mem::replace(&mut self.joins.lock().has_looked, true);
+        let invited: Vec<Room> = if is_first {
+            session.client.invited_rooms()
+        } else {
+            let due = self.joins.due(self.clock.now());
+            let rooms = updates.invited.keys().chain(&due).collect::<HashSet<_>>();
+            let rooms = rooms.into_iter().filter_map(|room| session.client.get_room(room));
+            rooms.filter(|room| room.state() == RoomState::Invited).collect()
+        };
         if invited.is_empty() {
             return;
         }
@@ -146,12 +208,14 @@ impl Matrix {
             .map(|next| next.room_id)
             .collect();
         for room in invited {
-            let host = room.invite_details().await.ok().map(|invite| invite.inviter_id);
-            let may_join = host.as_ref().is_some_and(|host| self.options.accepts_invite_of(host.as_str()));
+            let (may_join, host) = self.accepts(&room).await;
             if !may_join && !successors.contains(room.room_id()) {
-                if self.joins.ignore(room.room_id()) {
-                    let host = host.map(|host| host.to_string());
-                    tracing::info!(channel = %self.channel, room = %room.room_id(), inviter = host, "invitation not accepted");
+                match self.joins.refuse(room.room_id()) {
+                    Refused::IsOpen => {}
+                    Refused::StaysOpen => {
+                        tracing::info!(channel = %self.channel, room = %room.room_id(), inviter = host, "invitation not accepted");
+                    }
+                    Refused::IsDeclined => self.decline_in_background(session, room.room_id()),
                 }
                 continue;
             }
@@ -159,6 +223,35 @@ impl Matrix {
             let id = room.room_id().to_owned();
             self.join_in_background(id, async move { room.join().await });
         }
+    }
+
+    /// Declines an invitation.
+    fn decline_in_background(&self, session: &Session, room: &RoomId) {
+        tracing::debug!(channel = %self.channel, %room, "declining an invitation, because too many are open");
+        // Not `Room::leave`: that also leaves the room that the invitation names as its predecessor.
+        let (client, request) = (session.client.clone(), leave_room::v3::Request::new(room.to_owned()));
+        self.change_in_background(
+            room.to_owned(),
+            ["declined an invitation", "cannot decline an invitation"],
+            async move {
+                client.send(request).await?;
+                Ok(())
+            },
+        );
+    }
+
+    /// Removes a room that we left from the SDK's store.
+    fn forget_in_background(&self, session: &Session, room: &RoomId) {
+        let Some(room) = session.client.get_room(room) else { return };
+        let (joins, channel) = (Arc::clone(&self.joins), self.channel.clone());
+        self.tasks.spawn(async move {
+            let _turn = joins.permits.acquire().await;
+            match tokio::time::timeout(JOIN_TIMEOUT, room.forget()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%channel, %error, "cannot forget a room"),
+                Err(_) => tracing::debug!(%channel, "cannot forget a room: timed out"),
+            }
+        });
     }
 
     /// Joins the successors of replaced rooms, and reports the move to the intake once we are in.
@@ -186,6 +279,7 @@ impl Matrix {
                 chat: chat_kind(&room),
                 sender_name: None,
                 related: None,
+                related_name: None,
                 open_question: None,
                 now: self.clock.now(),
                 raw: "",
@@ -211,23 +305,33 @@ impl Matrix {
 
     /// Joins a room in the background: the room may be on a slow server, and the other rooms must not wait.
     fn join_in_background(&self, room: OwnedRoomId, joining: impl Future<Output = Result<(), Error>> + Send + 'static) {
+        self.change_in_background(room, ["joined a room", "cannot join a room"], joining);
+    }
+
+    /// Joins a room, or declines to. The texts are for the log.
+    fn change_in_background(
+        &self,
+        room: OwnedRoomId,
+        [done, failed]: [&'static str; 2],
+        changing: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) {
         if !self.joins.begin(&room, self.clock.now()) {
             return;
         }
         let (joins, clock, channel) = (Arc::clone(&self.joins), Arc::clone(&self.clock), self.channel.clone());
         self.tasks.spawn(async move {
             let _turn = joins.permits.acquire().await;
-            match tokio::time::timeout(JOIN_TIMEOUT, joining).await {
+            match tokio::time::timeout(JOIN_TIMEOUT, changing).await {
                 Ok(Ok(())) => {
-                    tracing::info!(%channel, %room, "joined a room");
+                    tracing::info!(%channel, %room, "{done}");
                     joins.joined(&room);
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(%channel, %room, %error, "cannot join a room");
+                    tracing::warn!(%channel, %room, %error, "{failed}");
                     joins.failed(&room, clock.now());
                 }
                 Err(_) => {
-                    tracing::warn!(%channel, %room, "cannot join a room: timed out");
+                    tracing::warn!(%channel, %room, "{failed}: timed out");
                     joins.failed(&room, clock.now());
                 }
             }
@@ -243,7 +347,7 @@ pub(crate) fn successor(client: &Client, room: &Room) -> Option<Room> {
 }
 
 pub(crate) fn is_joined(room: &Room) -> bool {
-    room.state() == matrix_sdk::RoomState::Joined
+    room.state() == RoomState::Joined
 }
 
 #[cfg(test)]
@@ -252,6 +356,21 @@ mod tests {
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn only_so_many_invitations_stay_open() {
+        let joins = RoomJoins::default();
+        let room = |number: usize| RoomId::parse(format!("!{number}:example.org")).expect("a room");
+
+        let refused: Vec<_> = (0..MAX_REFUSED + 2).map(|number| joins.refuse(&room(number))).collect();
+
+        assert_eq!(refused[..MAX_REFUSED], [Refused::StaysOpen; MAX_REFUSED]);
+        assert_eq!(refused[MAX_REFUSED..], [Refused::IsDeclined; 2]);
+        assert_eq!(joins.refuse(&room(0)), Refused::IsOpen);
+        assert!(joins.ended(&room(MAX_REFUSED)) && !joins.ended(&room(MAX_REFUSED)), "it is forgotten once");
+        assert!(!joins.ended(&room(0)), "it was withdrawn");
+        assert_eq!(joins.refuse(&room(MAX_REFUSED + 1)), Refused::StaysOpen, "there is room again");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, HOUR, SECOND},
     text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, Rate};
+use rejoinder_core::{Access, DirectPolicy, GroupPolicy, Rate};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -43,6 +43,8 @@ pub struct MatrixSection {
     pub group_policy: GroupPolicy,
     /// The people who may write in rooms, and the rooms; if it is empty, `allow_from` applies.
     pub group_allow_from: AllowList,
+    /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
+    pub quote_strangers: bool,
     pub streaming: Streaming,
     pub read_receipts: ReadReceipts,
     /// Whether reactions to the agent's messages are passed to the agent.
@@ -121,6 +123,7 @@ impl Default for MatrixSection {
             allow_from: AllowList::default(),
             group_policy: GroupPolicy::default(),
             group_allow_from: AllowList::default(),
+            quote_strangers: true,
             streaming: Streaming::default(),
             read_receipts: ReadReceipts::default(),
             tell_reactions: false,
@@ -180,7 +183,13 @@ impl MatrixSection {
             allow_from: self.allow_from.clone(),
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
+            quote_strangers: self.quote_strangers,
         }
+    }
+
+    /// Who may write.
+    pub(crate) fn access(&self) -> Access {
+        self.people().access()
     }
 
     /// Whether an invitation from `inviter` is accepted.
@@ -194,20 +203,14 @@ impl MatrixSection {
 
     /// Whether the allow lists let `user` invite the account.
     pub(crate) fn may_invite(&self, user: &str) -> bool {
-        self.inviters().any(|entry| entry_matches(entry, user))
-    }
-
-    /// The entries of people whose invitations `AutoJoin::Allowlist` accepts: everybody who may write.
-    fn inviters(&self) -> impl Iterator<Item = &str> {
-        let everyone = (self.dm_policy == DirectPolicy::Open).then_some("*");
-        let people = self.allow_from.iter().chain(self.group_allow_from.iter());
-        everyone.into_iter().chain(people.filter(|entry| ID_FORMAT.may_be_person(entry)))
+        let Access { direct, allow, group_allow, .. } = self.access();
+        direct == DirectPolicy::Open || allow.has_sender(user) || group_allow.has_sender(user)
     }
 
     /// Whether a text is a full user id, with `@` and server.
     #[must_use]
     pub fn is_user(text: &str) -> bool {
-        text.starts_with('@') && is_user(text)
+        is_user(text)
     }
 }
 
@@ -268,10 +271,10 @@ pub const ID_FORMAT: IdFormat = IdFormat {
     group: "a room's id such as \"!abc:example.org\"",
 };
 
-/// Whether a text is a user id, with or without the leading `@`
+/// Whether a text is a user id
 /// (<https://spec.matrix.org/latest/appendices/#user-identifiers>; historical ids may contain any printable character).
 fn is_user(text: &str) -> bool {
-    let name = text.strip_prefix('@').unwrap_or(text);
+    let Some(name) = text.strip_prefix('@') else { return false };
     let is_char = |character: char| character.is_ascii_graphic() && !matches!(character, '!' | '#' | '*' | '@');
     text.len() <= 255
         && name
@@ -284,17 +287,6 @@ fn is_server(text: &str) -> bool {
     let is_char =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | ':' | '[' | ']');
     !text.is_empty() && text.chars().all(is_char)
-}
-
-/// Whether an entry of an allow list matches a user.
-fn entry_matches(entry: &str, user: &str) -> bool {
-    let (entry, user) = (entry.trim().trim_start_matches('@').to_lowercase(), user.to_lowercase());
-    let user = user.trim_start_matches('@');
-    match entry.strip_prefix('*') {
-        Some("") => true,
-        Some(server) => server.starts_with(':') && user.split_once(':').is_some_and(|(_, name)| name == &server[1..]),
-        None => entry == user,
-    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use matrix_sdk::{
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tracing::{info, warn};
 use url::Url;
 
 use crate::{
@@ -124,6 +125,7 @@ pub(crate) async fn open(
     before: Option<&str>,
 ) -> Result<Client, SessionError> {
     make_folder(folder).map_err(|error| failed(folder, &error))?;
+    make_private(folder);
     let stored = read(folder)?;
     check_keys(folder, stored.as_ref(), before)?;
     if let Some(stored) = stored.as_ref().filter(|stored| stored.user != options.user) {
@@ -135,6 +137,8 @@ pub(crate) async fn open(
         Login::Password(password) => with_password(options, folder, http, user, password, stored).await?,
         Login::AccessToken(token) => with_token(options, folder, http, user, token, stored).await?,
     };
+    // The client's files have the mode that the umask gives.
+    make_private(folder);
     // From now on a missing folder is an error again.
     match fs::remove_file(folder.join(NEW_DEVICE_FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(folder, &error)),
@@ -392,6 +396,29 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
+/// Takes the access of other users to the folder and its files away.
+#[cfg(unix)]
+fn make_private(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    for path in std::iter::once(folder.to_owned()).chain(files) {
+        // SQLite may just have removed its log.
+        let Ok(mode) = path.metadata().map(|metadata| metadata.permissions().mode() & 0o777) else { continue };
+        if mode == mode & 0o700 {
+            continue;
+        }
+        let (shown, was) = (path.display(), format!("{mode:o}"));
+        match fs::set_permissions(&path, fs::Permissions::from_mode(mode & 0o700)) {
+            Ok(()) => info!(path = %shown, was, "other users of this machine had access; now only its owner has"),
+            Err(error) => warn!(path = %shown, mode = was, %error, "other users of this machine have access"),
+        }
+    }
+}
+
+#[cfg(not(unix))]
+const fn make_private(_: &Path) {}
+
 fn private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -430,6 +457,25 @@ mod tests {
             let mode = fs::metadata(folder.path().join(SESSION)).expect("a file").permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_and_files_that_others_could_read_are_taken_from_them() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let (inside, file) = (folder.path().join("matrix-main"), folder.path().join("matrix-main/keys.sqlite3-wal"));
+        fs::create_dir(&inside).expect("a folder");
+        fs::write(&file, "keys").expect("a file");
+        for (path, mode) in [(&inside, 0o755), (&file, 0o644)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is made readable");
+        }
+
+        make_private(&inside);
+
+        let mode = |path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!((mode(&inside), mode(&file)), (0o700, 0o600));
+        assert_eq!(fs::read(&file).expect("its owner reads it"), b"keys");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use rejoinder_core::json_error;
 use rejoinder_kit::calls;
 use reqwest::{Client, Response, StatusCode, header::CONTENT_TYPE, multipart::Form};
 use secrecy::{ExposeSecret, SecretString};
@@ -126,7 +127,7 @@ impl Api {
                 _ if !status.is_success() => {
                     ApiError::Refused(Refusal::of(status.as_u16(), format!("the server answered {status}")))
                 }
-                _ => ApiError::NoAnswer(format!("the response cannot be read: {error}")),
+                _ => ApiError::NoAnswer(format!("the response cannot be read: {}", json_error(&error))),
             }),
         }
     }

@@ -13,7 +13,9 @@ mod text;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rejoinder_core::{ChannelId, ChatKind, ConversationRef, EventKind, InboundEvent, Sender, SenderKind, Timestamp};
+use rejoinder_core::{
+    ChannelId, ChatKind, ConversationRef, EventKind, InboundEvent, Sender, SenderKind, Timestamp, json_error,
+};
 use rejoinder_kit::SentMessages;
 use serde_json::Value;
 
@@ -52,7 +54,7 @@ impl Reader<'_> {
         let read = catch_unwind(AssertUnwindSafe(|| self.try_to_read(raw)));
         match read {
             Ok(Ok(read)) => read,
-            Ok(Err(error)) => self.unreadable(raw, &error.to_string()),
+            Ok(Err(error)) => self.unreadable(raw, &json_error(&error)),
             Err(_) => self.unreadable(raw, "the parser panicked"),
         }
     }

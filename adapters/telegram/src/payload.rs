@@ -54,7 +54,10 @@ pub(crate) struct Message {
     pub(crate) date: i64,
     pub(crate) edit_date: Option<i64>,
     pub(crate) chat: Chat,
+    pub(crate) forward_origin: Option<Origin>,
     pub(crate) reply_to_message: Option<Box<Message>>,
+    /// A reply to a message of another chat.
+    pub(crate) external_reply: Option<ExternalReply>,
     pub(crate) quote: Option<Quote>,
     pub(crate) media_group_id: Option<String>,
     pub(crate) text: Option<String>,
@@ -81,6 +84,24 @@ pub(crate) struct Message {
     pub(crate) migrate_from_chat_id: Option<i64>,
     pub(crate) forum_topic_created: Option<IgnoredAny>,
     pub(crate) reply_markup: Option<Keyboard>,
+}
+
+/// Who first wrote a message (<https://core.telegram.org/bots/api#messageorigin>). Which field is set depends on its type.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Origin {
+    pub(crate) sender_user: Option<User>,
+    /// The name of a person who hides their account.
+    pub(crate) sender_user_name: Option<String>,
+    pub(crate) sender_chat: Option<Chat>,
+    /// A channel.
+    pub(crate) chat: Option<Chat>,
+    pub(crate) author_signature: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct ExternalReply {
+    #[serde(default)]
+    pub(crate) origin: Origin,
 }
 
 #[derive(Debug, Deserialize)]

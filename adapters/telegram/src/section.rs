@@ -41,6 +41,8 @@ pub struct TelegramSection {
     /// Who may write in groups, and in which groups everyone may. Empty: the people in `allow_from`, or everyone if
     /// `dm_policy` is open.
     pub group_allow_from: AllowList,
+    /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
+    pub quote_strangers: bool,
     pub streaming: Streaming,
     /// Whether links in answers get a preview.
     pub link_previews: bool,
@@ -123,6 +125,7 @@ impl Default for TelegramSection {
             allow_from: AllowList::default(),
             group_policy: GroupPolicy::default(),
             group_allow_from: AllowList::default(),
+            quote_strangers: true,
             streaming: Streaming::default(),
             link_previews: false,
             reactions: BTreeMap::new(),
@@ -194,6 +197,7 @@ impl TelegramSection {
             allow_from: self.allow_from.clone(),
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
+            quote_strangers: self.quote_strangers,
         }
     }
 
@@ -317,7 +321,7 @@ fn is_id(text: &str) -> bool {
 }
 
 fn is_username(text: &str) -> bool {
-    let name = text.strip_prefix('@').unwrap_or(text);
+    let Some(name) = text.strip_prefix('@') else { return false };
     (4..=32).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && name.starts_with(|first: char| first.is_ascii_alphabetic())

@@ -3,7 +3,7 @@
 import { Connection } from "./connection.js";
 import { Conversation, isFinal } from "./conversation.js";
 import { Outbox } from "./outbox.js";
-import { newId, recall, remember, tabStorage } from "./storage.js";
+import { forgetAll, newId, recall, remember, tabStorage } from "./storage.js";
 import { dayOf, make, showTurn, showUnsent } from "./turns.js";
 
 const $ = (id) => document.getElementById(id);
@@ -391,6 +391,21 @@ function startAnew() {
   remember("conversation", newId());
   location.reload();
 }
+
+// --- Leaving a device that others use ---
+
+$("forget").addEventListener("click", () => $("forget-dialog").showModal());
+$("forget-cancel").addEventListener("click", () => $("forget-dialog").close());
+$("forget-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  connection.close();
+  outbox.clear();
+  // A browser restores the fields of a page that it loads again.
+  text.value = "";
+  $("token").value = "";
+  forgetAll();
+  location.reload();
+});
 
 // --- The token ---
 

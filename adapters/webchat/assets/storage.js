@@ -30,6 +30,17 @@ export function remembered(start) {
   }
 }
 
+/** Removes everything that this chat has stored. */
+export function forgetAll() {
+  for (const area of [localStorageOrNull(), tabStorage()]) {
+    try {
+      Object.keys(area ?? {}).filter((key) => key.startsWith(PREFIX)).forEach((key) => area.removeItem(key));
+    } catch {
+      // Nothing is stored.
+    }
+  }
+}
+
 /** Storage until the tab is closed. */
 export function tabStorage() {
   try {

@@ -9,21 +9,43 @@ use std::fmt::Write as _;
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Tag, TagEnd, TextMergeStream};
 use rejoinder_core::read_markdown;
+use rejoinder_kit::links;
 use url::Url;
 
 /// How deep blocks may be nested. Deeper ones are shown at this depth.
 const MAX_DEPTH: usize = 24;
 
+/// The longest address that is a link, in bytes.
+const MAX_ADDRESS: usize = 2_048;
+
 pub(crate) fn to_html(markdown: &str) -> String {
     let mut writer = Writer { html: String::with_capacity(markdown.len() * 3 / 2), ..Writer::default() };
-    for event in TextMergeStream::new(read_markdown(markdown).into_iter()) {
+    for event in TextMergeStream::new(without_padding(read_markdown(markdown)).into_iter()) {
         writer.write(event);
     }
     writer.html
 }
 
+/// Removes the empty cells at the ends of rows: the parser fills each row up to the width of the heading, so that a few
+/// characters could become hundreds of thousands of cells.
+fn without_padding(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
+    let mut kept = Vec::with_capacity(events.len());
+    for event in events {
+        if event == Event::End(TagEnd::TableRow) {
+            while let [.., Event::Start(Tag::TableCell), Event::End(TagEnd::TableCell)] = kept[..] {
+                kept.truncate(kept.len() - 2);
+            }
+        }
+        kept.push(event);
+    }
+    kept
+}
+
 /// The URL of a link in normal form, if it is safe to follow.
 pub(crate) fn safe_href(address: &str) -> Option<String> {
+    if address.len() > MAX_ADDRESS {
+        return None;
+    }
     let url = Url::parse(address).ok()?;
     let is_safe = match url.scheme() {
         "http" | "https" => url.has_host(),
@@ -53,13 +75,18 @@ fn push_escaped(html: &mut String, text: &str) {
     }
 }
 
+struct Link {
+    address: String,
+    label: String,
+}
+
 #[derive(Default)]
 struct Writer {
     html: String,
     /// The end tag of each open element, innermost last; empty for an element that is not shown.
     open: Vec<&'static str>,
-    /// How many links and images are open. Anchors must not nest.
-    in_link: usize,
+    /// The open links and images. Anchors must not nest, so only the outermost one has its label noted.
+    links: Vec<Link>,
     in_code_block: bool,
     in_table: bool,
     in_table_head: bool,
@@ -78,9 +105,7 @@ impl Writer {
                 let end = self.open.pop().unwrap_or_default();
                 self.html.push_str(end);
                 match tag {
-                    TagEnd::Link | TagEnd::Image => {
-                        self.in_link = self.in_link.saturating_sub(1);
-                    }
+                    TagEnd::Link | TagEnd::Image => self.end_link(!end.is_empty()),
                     TagEnd::CodeBlock => self.in_code_block = false,
                     TagEnd::TableHead => self.in_table_head = false,
                     TagEnd::Table => self.in_table = false,
@@ -89,6 +114,7 @@ impl Writer {
             }
             Event::Text(text) => self.text(&text),
             Event::Code(code) => {
+                self.note_label(&code);
                 self.html.push_str("<code>");
                 push_escaped(&mut self.html, &code);
                 self.html.push_str("</code>");
@@ -97,7 +123,10 @@ impl Writer {
             | Event::InlineHtml(text)
             | Event::InlineMath(text)
             | Event::DisplayMath(text)
-            | Event::FootnoteReference(text) => push_escaped(&mut self.html, &text),
+            | Event::FootnoteReference(text) => {
+                self.note_label(&text);
+                push_escaped(&mut self.html, &text);
+            }
             // In a chat, line breaks are meant as written.
             Event::SoftBreak | Event::HardBreak => self.html.push_str("<br>"),
             Event::Rule => self.html.push_str("<hr>"),
@@ -196,13 +225,29 @@ impl Writer {
     }
 
     fn link(&mut self, address: &str) -> &'static str {
-        self.in_link += 1;
+        self.links.push(Link { address: address.to_owned(), label: String::new() });
         match safe_href(address) {
-            Some(href) if self.in_link == 1 => {
+            Some(href) if self.links.len() == 1 => {
                 self.anchor(&href);
                 "</a>"
             }
             _ => "",
+        }
+    }
+
+    /// Shows where a link leads, if it can be followed.
+    fn end_link(&mut self, is_anchor: bool) {
+        let shown = self.links.pop().filter(|_| is_anchor);
+        if let Some(shown) = shown.and_then(|link| links::destination(&link.label, &link.address)) {
+            self.html.push_str(" (");
+            push_escaped(&mut self.html, &shown);
+            self.html.push(')');
+        }
+    }
+
+    fn note_label(&mut self, text: &str) {
+        if let Some(outermost) = self.links.first_mut() {
+            outermost.label.push_str(text);
         }
     }
 
@@ -218,7 +263,8 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) {
-        if self.in_link > 0 || self.in_code_block {
+        self.note_label(text);
+        if !self.links.is_empty() || self.in_code_block {
             return push_escaped(&mut self.html, text);
         }
         let mut rest = text;
@@ -268,23 +314,28 @@ fn next_address(text: &str) -> Option<(&str, &str)> {
 
 /// `address` without the punctuation of the sentence around it.
 fn without_punctuation(mut address: &str) -> &str {
-    loop {
-        let is_outside = match address.chars().next_back() {
-            Some('.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | '~' | '…') => true,
-            Some(')') => address.matches(')').count() > address.matches('(').count(),
-            Some(']') => address.matches(']').count() > address.matches('[').count(),
-            _ => false,
-        };
-        let Some((last, _)) = address.char_indices().next_back().filter(|_| is_outside) else { return address };
-        address = &address[..last];
+    let surplus = |open, close| address.matches(close).count().saturating_sub(address.matches(open).count());
+    let (mut round, mut square) = (surplus('(', ')'), surplus('[', ']'));
+    while let Some(last) = address.chars().next_back() {
+        match last {
+            '.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | '~' | '…' => {}
+            ')' if round > 0 => round -= 1,
+            ']' if square > 0 => square -= 1,
+            _ => break,
+        }
+        address = &address[..address.len() - last.len_utf8()];
     }
+    address
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use rejoinder_core::{
-        conformance::markdown::{PIECES, SEEN, UNSEEN, sample},
+        conformance::{
+            growth::{OPENERS, assert_linear},
+            markdown::{PIECES, SEEN, UNSEEN, sample},
+        },
         is_blank, shows_anything,
     };
     use rstest::rstest;
@@ -353,9 +404,11 @@ mod tests {
     #[case("see https://example.org/a_b_c?x=1&y=2.", "https://example.org/a_b_c?x=1&amp;y=2", "</a>.")]
     #[case("(https://example.org/wiki/A_(b))", "https://example.org/wiki/A_(b)", "</a>)")]
     #[case("<https://example.org/x>", "https://example.org/x", "</a>")]
-    #[case("[a](https://example.org/x \"t\")", "https://example.org/x", "a</a>")]
-    #[case("[a](mailto:a@example.org)", "mailto:a@example.org", "a</a>")]
-    #[case("![alt](https://example.org/x.png)", "https://example.org/x.png", "alt</a>")]
+    #[case("[a](https://example.org/x \"t\")", "https://example.org/x", "a</a> (example.org)")]
+    #[case("[b.test](https://a.test@b.test/)", "https://a.test@b.test/", "b.test</a> (b.test)")]
+    #[case("[example.org](https://example.org/x)", "https://example.org/x", "example.org</a></p>")]
+    #[case("[a](mailto:a@example.org)", "mailto:a@example.org", "a</a> (a@example.org)")]
+    #[case("![alt](https://example.org/x.png)", "https://example.org/x.png", "alt</a> (example.org)")]
     fn addresses_become_links_that_open_elsewhere(#[case] markdown: &str, #[case] href: &str, #[case] then: &str) {
         let html = to_html(markdown);
 
@@ -372,6 +425,40 @@ mod tests {
     #[case("[a](//example.org)")]
     fn what_is_no_address_becomes_no_link(#[case] markdown: &str) {
         assert!(!to_html(markdown).contains("<a "), "{}", to_html(markdown));
+    }
+
+    #[test]
+    fn an_address_of_more_than_two_kilobytes_is_no_link() {
+        let address = |bytes: usize| format!("https://a.test/{}", "x".repeat(bytes - "https://a.test/".len()));
+        let (short, long) = (address(MAX_ADDRESS), address(MAX_ADDRESS + 1));
+
+        for markdown in [short.clone(), format!("[a]({short})")] {
+            assert!(to_html(&markdown).contains("<a "), "{markdown}");
+        }
+        for markdown in [long.clone(), format!("[a]({long})")] {
+            assert!(!to_html(&markdown).contains("<a "), "{markdown}");
+        }
+    }
+
+    /// Takes hours if each bracket is counted again.
+    #[test]
+    fn the_end_of_an_address_is_found_at_once() {
+        let brackets = ")".repeat(1 << 20);
+
+        let html = to_html(&format!("https://a.test/(b{brackets}"));
+
+        assert!(html.contains(">https://a.test/(b)</a>))"), "{}", &html[..200]);
+    }
+
+    #[test]
+    fn a_row_has_no_more_cells_than_were_written() {
+        let columns = 500;
+        let table = format!("{}|\n{}|\n{}", "|a".repeat(columns), "|-".repeat(columns), "|b\n".repeat(500));
+
+        let html = to_html(&table);
+
+        assert_eq!((html.matches("<th>").count(), html.matches("<td>").count()), (columns, 500));
+        assert_is_safe(&html);
     }
 
     #[test]
@@ -440,6 +527,12 @@ mod tests {
         assert!(html.matches("<blockquote>").count() <= MAX_DEPTH, "{html}");
         assert!(html.contains("deep"));
         assert_is_safe(&html);
+    }
+
+    #[test]
+    fn a_long_answer_costs_what_its_length_asks_for() {
+        assert_linear(&OPENERS, |markdown| drop(to_html(markdown)));
+        assert_linear(&[")", "]", ".", "(", "()", "http"], |rest| drop(to_html(&format!("http://a/{rest}"))));
     }
 
     proptest! {

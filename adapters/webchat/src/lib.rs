@@ -18,8 +18,8 @@ use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
     Intake, Receipt, SharedClock, Surface, Timestamp, TurnView,
 };
-use rejoinder_kit::WhileRunning;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast::error::RecvError};
+use rejoinder_kit::{Guesses, WhileRunning};
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 mod access;
@@ -27,6 +27,7 @@ mod capabilities;
 mod format;
 mod inbound;
 mod outbound;
+mod places;
 mod protocol;
 mod receive;
 mod rooms;
@@ -37,12 +38,9 @@ pub use access::Access;
 pub use receive::{openapi, router};
 pub use section::{AccessKind, WebchatSection};
 
-use access::TokenCheck;
+use places::Places;
 use protocol::{ServerFrame, Turn};
 use rooms::{Progress, Rooms};
-
-/// How many sockets a chat may have open, including those without a hello.
-const MAX_SOCKETS: usize = 512;
 
 /// The settings of one web chat.
 #[derive(Clone, Debug)]
@@ -55,6 +53,8 @@ pub struct WebchatSettings {
     /// Further origins (`https://chat.example.org`) whose pages may open the socket. Needed only behind a proxy that
     /// changes `Host`.
     pub origins: Vec<String>,
+    /// Slows down who guesses the token.
+    pub guesses: Arc<Guesses>,
     pub clock: SharedClock,
 }
 
@@ -66,9 +66,10 @@ pub struct WebchatAdapter {
     greeting: String,
     origins: Vec<String>,
     clock: SharedClock,
-    token_check: TokenCheck,
+    access: Access,
+    guesses: Arc<Guesses>,
     rooms: Arc<Rooms>,
-    socket_permits: Arc<Semaphore>,
+    places: Arc<Places>,
     socket_context: WhileRunning<SocketContext>,
 }
 
@@ -90,16 +91,17 @@ impl WebchatAdapter {
     /// The web chat that `settings` describe. It accepts no sockets until it [runs](ChannelAdapter::run).
     #[must_use]
     pub fn new(settings: WebchatSettings) -> Self {
-        let WebchatSettings { name, section, access, origins, clock } = settings;
+        let WebchatSettings { name, section, access, origins, guesses, clock } = settings;
         Self {
             channel: ChannelId::new("webchat", &name),
             title: section.title,
             greeting: section.greeting,
             origins,
-            token_check: TokenCheck::new(access, Arc::clone(&clock)),
+            access,
+            guesses,
             clock,
             rooms: Arc::default(),
-            socket_permits: Arc::new(Semaphore::new(MAX_SOCKETS)),
+            places: Arc::default(),
             socket_context: WhileRunning::default(),
         }
     }
@@ -120,17 +122,12 @@ impl WebchatAdapter {
         &self.origins
     }
 
-    fn token_check(&self) -> &TokenCheck {
-        &self.token_check
+    fn access(&self) -> &Access {
+        &self.access
     }
 
     fn rooms(&self) -> &Arc<Rooms> {
         &self.rooms
-    }
-
-    /// A permit for one more socket, if one is free.
-    fn socket_permit(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.socket_permits).try_acquire_owned().ok()
     }
 
     fn show(&self, view: &TurnView) {

@@ -227,6 +227,12 @@ impl Problem {
         Self::new("bad_conversation", "This conversation's id is not valid.").close(4400);
     pub(crate) const TOKEN_REQUIRED: Self = Self::new("token_required", "Please enter the access token.").close(4401);
     pub(crate) const TOKEN_WRONG: Self = Self::new("token_wrong", "That is not the right token.").close(4401);
+    pub(crate) const TOO_MANY_GUESSES: Self =
+        Self::new("too_many_guesses", "Too many wrong tokens came from here. Please wait a minute.")
+            .retry()
+            .close(1013);
+    pub(crate) const TOO_MANY_SOCKETS: Self =
+        Self::new("busy", "Too many people are here right now.").retry().close(1013);
     pub(crate) const BUSY: Self =
         Self::new("busy", "This conversation is open in too many places.").retry().close(1013);
     pub(crate) const NOT_READY: Self =
@@ -247,6 +253,7 @@ impl Problem {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
     use rejoinder_core::{Cause, ChannelId, ConversationRef, FallbackView};
     use rstest::rstest;
     use serde_json::json;
@@ -255,6 +262,29 @@ mod tests {
 
     fn read(frame: &str) -> Result<ClientFrame, serde_json::Error> {
         serde_json::from_str(frame)
+    }
+
+    proptest! {
+        #[test]
+        fn any_frame_is_read_or_refused(
+            pieces in vec(select(vec!["{", "}", "[", "]", "\"", ":", ",", "\"type\":", "\"hello\"", "\"say\"", "\"pick\"", "\"id\":", "\"text\":", "\"turn\":", "\\u0000", "\\ud800", "null", "1e999", "-1", "é", " "]), 0..30),
+        ) {
+            drop(read(&pieces.concat()));
+        }
+    }
+
+    #[test]
+    fn a_frame_of_any_depth_is_refused() {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            let deep = format!("{}1{}", open.repeat(200_000), close.repeat(200_000));
+            for frame in [
+                format!("{{\"type\":\"hello\",\"conversation\":{deep}}}"),
+                format!("{{\"more\":{deep},\"type\":\"hello\"}}"),
+                deep,
+            ] {
+                assert!(read(&frame).is_err());
+            }
+        }
     }
 
     #[test]

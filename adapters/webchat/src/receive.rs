@@ -11,7 +11,7 @@ use axum::{
     routing::get,
 };
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
-use rejoinder_kit::Problem;
+use rejoinder_kit::{Peer, Problem};
 use rust_embed::RustEmbed;
 use sha2::{Digest, Sha256};
 use utoipa::{OpenApi, ToSchema};
@@ -66,7 +66,7 @@ impl Chats {
             None => self.by_name.get(MAIN).or_else(|| self.by_name.values().next().filter(|_| self.by_name.len() == 1)),
         };
         let chat = chat.ok_or_else(no_such_chat)?;
-        let host = access::admit(chat.token_check().access(), parts)?;
+        let host = access::admit(chat.access(), parts)?;
         Ok((Arc::clone(chat), host))
     }
 }
@@ -191,7 +191,8 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
             return Err(Problem::new(rejection.status(), "not-a-websocket", "Not a WebSocket", rejection.body_text()));
         }
     };
-    let Some(permit) = chat.socket_permit() else {
+    let peer = Peer::of(&parts.extensions);
+    let Some(place) = chat.places.take(peer) else {
         return Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "too-many-sockets",
@@ -200,10 +201,7 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
         ));
     };
     let upgrade = upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES);
-    Ok(upgrade.on_upgrade(async move |socket| {
-        socket::serve(chat, socket).await;
-        drop(permit);
-    }))
+    Ok(upgrade.on_upgrade(move |socket| socket::serve(chat, socket, peer, place)))
 }
 
 async fn asset(
@@ -213,7 +211,7 @@ async fn asset(
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
     // All chats share the assets: anybody who may open one of the chats may read them.
-    let is_open = chats.by_name.values().any(|chat| matches!(chat.token_check().access(), Access::Token(_)));
+    let is_open = chats.by_name.values().any(|chat| matches!(chat.access(), Access::Token(_)));
     if !is_open {
         access::admit(&Access::Loopback, &parts)?;
     }
@@ -250,6 +248,7 @@ async fn with_common_headers(request: Request, next: Next) -> Response {
         (header::REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()"),
     ];
     for (name, value) in common {
         headers.insert(name, HeaderValue::from_static(value));
@@ -277,6 +276,7 @@ mod tests {
             section: WebchatSection { title: "Chat <script>".to_owned(), ..WebchatSection::default() },
             access,
             origins: vec![],
+            guesses: Arc::default(),
             clock: Arc::new(SystemClock),
         }))
     }

@@ -53,6 +53,11 @@ impl Section for WebchatSection {
                 let what = "is not used while access is \"loopback\": set access = \"token\", or remove this token";
                 checks.wrong(checks.key(&["token"]), what);
             }
+            (AccessKind::Loopback, None) if checks.has_public_url() => {
+                let what = "is \"loopback\" while server.public_url is set: behind a proxy everybody seems to be on this machine. \
+                            Set access = \"token\" and token = { generate = true }, or remove this chat page or server.public_url";
+                checks.wrong(checks.key(&["access"]), what);
+            }
             (AccessKind::Token, Some(_)) | (AccessKind::Loopback, None) => {}
         }
     }

@@ -8,6 +8,8 @@ use futures_util::{
     stream::{SplitSink, SplitStream},
 };
 use rejoinder_core::{Accepted, ConversationRef, EventKind, InboundEvent, Intake, StoreError, TurnId, TurnView};
+use rejoinder_kit::{Peer, Tokens, TooManyGuesses};
+use secrecy::{ExposeSecret, SecretString};
 use tokio::{
     sync::mpsc,
     time::{MissedTickBehavior, interval, timeout},
@@ -16,8 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     WebchatAdapter,
-    access::TokenResult,
+    access::Access,
     inbound,
+    places::Place,
     protocol::{ClientFrame, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION},
     rooms::SocketHandle,
 };
@@ -45,21 +48,24 @@ const GOING_AWAY: u16 = 1001;
 type Sink = SplitSink<WebSocket, Message>;
 type Stream = SplitStream<WebSocket>;
 
-/// Serves a socket until it ends.
-pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket) {
+/// Serves a socket of `peer` until it ends.
+pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Peer, mut place: Place) {
     let (mut sink, mut stream) = socket.split();
     let Some(context) = chat.socket_context.get() else {
         return refuse(&mut sink, Problem::NOT_READY).await;
     };
     let _tracked = context.sockets.token();
     let greeted = tokio::select! {
-        greeted = timeout(HELLO_TIMEOUT, read_hello(&chat, &mut stream)) => greeted.unwrap_or(Err(Problem::HELLO_TIMEOUT)),
+        greeted = timeout(HELLO_TIMEOUT, read_hello(&chat, &mut stream, peer)) => greeted.unwrap_or(Err(Problem::HELLO_TIMEOUT)),
         () = context.closing.cancelled() => return close(&mut sink, GOING_AWAY).await,
     };
     let conversation = match greeted {
         Ok(conversation) => conversation,
         Err(problem) => return refuse(&mut sink, problem).await,
     };
+    if !place.greet() {
+        return refuse(&mut sink, Problem::TOO_MANY_SOCKETS).await;
+    }
     // Registered before the store is read, so that no change is missed.
     let Some(handle) = chat.rooms().join(&conversation.chat) else {
         return refuse(&mut sink, Problem::BUSY).await;
@@ -99,7 +105,7 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket) {
 }
 
 /// Reads the hello, and checks it.
-async fn read_hello(chat: &WebchatAdapter, stream: &mut Stream) -> Result<ConversationRef, Problem> {
+async fn read_hello(chat: &WebchatAdapter, stream: &mut Stream, peer: Peer) -> Result<ConversationRef, Problem> {
     let Some(text) = next_text(stream).await else { return Err(Problem::HELLO_FIRST) };
     let Ok(ClientFrame::Hello { protocol, conversation, token }) = serde_json::from_str(&text) else {
         return Err(Problem::HELLO_FIRST);
@@ -107,14 +113,29 @@ async fn read_hello(chat: &WebchatAdapter, stream: &mut Stream) -> Result<Conver
     if protocol != VERSION {
         return Err(Problem::OTHER_PROTOCOL);
     }
-    match chat.token_check().check(token.as_ref()).await {
-        TokenResult::Accepted => inbound::conversation(chat.id(), &conversation),
-        TokenResult::Required => Err(Problem::TOKEN_REQUIRED),
-        TokenResult::Wrong => {
-            tracing::warn!(channel = %chat.id(), "a page sent a wrong token");
-            Err(Problem::TOKEN_WRONG)
-        }
+    if let Access::Token(tokens) = chat.access() {
+        check_token(chat, tokens, token.as_ref(), peer).await?;
     }
+    inbound::conversation(chat.id(), &conversation)
+}
+
+async fn check_token(
+    chat: &WebchatAdapter,
+    tokens: &Tokens,
+    token: Option<&SecretString>,
+    peer: Peer,
+) -> Result<(), Problem> {
+    let surface = chat.id().as_str();
+    let Some(token) = token else {
+        chat.guesses.missing(peer, surface);
+        return Err(Problem::TOKEN_REQUIRED);
+    };
+    chat.guesses.turn(peer, surface).await.map_err(|TooManyGuesses| Problem::TOO_MANY_GUESSES)?;
+    if tokens.open_for(token.expose_secret().as_bytes()) {
+        return Ok(());
+    }
+    chat.guesses.wrong(peer, surface);
+    Err(Problem::TOKEN_WRONG)
 }
 
 /// The next text frame; `None` if the socket ended or sent a binary frame.

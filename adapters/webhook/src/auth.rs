@@ -3,23 +3,25 @@
 //! * `Authorization: Bearer …`: digests are compared in constant time.
 //! * [Standard Webhooks](https://www.standardwebhooks.com): `webhook-id`, `webhook-timestamp`,
 //!   `webhook-signature`, with a tolerance of five minutes.
-//! * `X-Hub-Signature-256`, as GitHub and Meta sign. It carries no timestamp, so a recorded request can be replayed.
+//! * `X-Hub-Signature-256`, as GitHub and Meta sign. It carries no timestamp. A recorded request is recognised by its
+//!   signature.
 //!
 //! A caller is accepted if any configured method succeeds.
 
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use hmac::{Hmac, Mac};
 use rejoinder_config::Secret;
 use rejoinder_core::{Timestamp, TurnId};
-use rejoinder_kit::Problem;
+use rejoinder_kit::{Problem, Tokens, bearer};
 use secrecy::{ExposeSecret, SecretString};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 use standardwebhooks::Webhook;
-use subtle::ConstantTimeEq;
+use subtle::{Choice, ConstantTimeEq};
 
-use crate::{ResultKeys, SettingsError, WebhookSettings, keyed::keyed};
+use crate::{ResultKeys, SettingsError, WebhookSettings, inbound::Key, keyed::keyed};
 
 /// How far a signature's timestamp may be off, in either direction, as in the specification's own libraries.
 const TOLERANCE: Duration = Duration::from_mins(5);
@@ -32,23 +34,51 @@ const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static(standardwebhooks::
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static(standardwebhooks::HEADER_WEBHOOK_SIGNATURE);
 const HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature-256");
 
+/// HMAC-SHA256.
+type Code = Hmac<Sha256>;
+
 /// How a caller authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller<'a> {
     /// By the token, which it will send again when it fetches the result.
     Token,
-    /// By signing the body, or by the key of a result.
-    Signature {
-        /// The signed `webhook-id`, which stays the same when the request is repeated. Standard Webhooks only.
-        id: Option<&'a str>,
-    },
+    /// By signing the body. The key is signed or is the signature: it stays the same when the request is repeated, and
+    /// nobody can change it.
+    Signature(Key<'a>),
+    /// By the key of a result.
+    ResultKey,
+}
+
+/// What the headers of a request prove.
+pub(crate) enum Proof<'a> {
+    /// The caller has the token.
+    Token,
+    /// To be checked with the body.
+    Signatures(Box<Signatures<'a>>),
+}
+
+/// Why the headers of a request prove nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AuthError {
+    /// A secret was checked, and is wrong.
+    Wrong(&'static str),
+    /// There is nothing to check.
+    Missing(&'static str),
+}
+
+impl From<AuthError> for Problem {
+    fn from(error: AuthError) -> Self {
+        let (AuthError::Wrong(detail) | AuthError::Missing(detail)) = error;
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "The caller is not known", detail)
+            .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
 }
 
 /// Checks the credentials of one hook's callers.
 pub(crate) struct Auth {
-    token: Option<[u8; 32]>,
-    standard: Option<Webhook>,
-    hub: Option<Hmac<Sha256>>,
+    token: Option<Tokens>,
+    standard: Option<Code>,
+    hub: Option<Code>,
     results: ResultKeys,
 }
 
@@ -56,14 +86,16 @@ impl Auth {
     /// # Errors
     /// When no secret is configured, or one is unusable.
     pub(crate) fn new(settings: &WebhookSettings) -> Result<Self, SettingsError> {
-        let token = filled(settings.token.as_ref(), "token")?;
         let signing_secret = filled(settings.section.signing_secret.as_ref().map(Secret::get), "signing_secret")?;
         let hub_secret = filled(settings.section.hub_secret.as_ref().map(Secret::get), "hub_secret")?;
-        signing_secret.or(hub_secret).or(token).ok_or(SettingsError::NoSecret)?;
+        if settings.token.is_none() && signing_secret.is_none() && hub_secret.is_none() {
+            return Err(SettingsError::NoSecret);
+        }
+        let standard = signing_secret.map(|secret| signing_key(secret, "signing_secret")).transpose()?;
         Ok(Self {
-            token: token.map(|token| digest(token.trim())),
-            standard: signing_secret.map(|secret| signer(secret, "signing_secret")).transpose()?,
-            hub: hub_secret.map(keyed),
+            token: settings.token.clone(),
+            standard: standard.map(|key| keyed(&key)),
+            hub: hub_secret.map(|secret| keyed(secret.as_bytes())),
             results: settings.result_keys.clone(),
         })
     }
@@ -73,49 +105,35 @@ impl Auth {
         Self { token: None, standard: None, hub: None, results }
     }
 
-    /// Authenticates by the headers alone. `None`: [`Self::check_signature`] must check the body's signature.
-    ///
-    /// # Errors
-    /// When the token is missing or wrong, and there is no signature to check.
-    pub(crate) fn check_headers(&self, headers: &HeaderMap) -> Result<Option<Caller<'static>>, Problem> {
-        let has_token = self.bearer(headers);
-        if has_token == Some(true) {
-            return Ok(Some(Caller::Token));
-        }
-        let is_signed = (self.standard.is_some() && headers.contains_key(WEBHOOK_SIGNATURE))
-            || (self.hub.is_some() && headers.contains_key(HUB_SIGNATURE));
-        if is_signed {
-            return Ok(None);
-        }
-        Err(match has_token {
-            Some(_) => unauthorized("the bearer token is wrong"),
-            None => {
-                unauthorized("send the hook's bearer token, or a signature of a kind that this hook is configured for")
-            }
-        })
+    /// Whether the request has a token that [`proof`](Self::proof) checks.
+    pub(crate) fn has_token(&self, headers: &HeaderMap) -> bool {
+        self.token.is_some() && bearer(headers).is_some()
     }
 
-    /// Checks the signature of `body`, which must be the raw bytes.
+    /// Authenticates by the headers: the token, or signatures that can hold, whose id, time and format are right.
     ///
     /// # Errors
-    /// When no signature is valid.
-    pub(crate) fn check_signature<'a>(
-        &self,
-        headers: &'a HeaderMap,
-        body: &[u8],
-        now: Timestamp,
-    ) -> Result<Caller<'a>, Problem> {
-        let by_standard = match &self.standard {
-            Some(signer) if headers.contains_key(WEBHOOK_SIGNATURE) => Some(standard(signer, headers, body, now)),
-            _ => None,
+    /// When the token is missing or wrong, and there is no signature that could hold.
+    pub(crate) fn proof<'a>(&self, headers: &'a HeaderMap, now: Timestamp) -> Result<Proof<'a>, AuthError> {
+        let has_token = self.token_opens(headers);
+        if has_token == Some(true) {
+            return Ok(Proof::Token);
+        }
+        let standard = self.standard.as_ref().filter(|_| headers.contains_key(WEBHOOK_SIGNATURE));
+        let standard = standard.map(|key| Standard::read(key, headers, now));
+        let hub = self.hub.as_ref().zip(headers.get(HUB_SIGNATURE));
+        let hub = hub.map(|(key, signature)| Hub::read(key, signature));
+        let (standard, hub, why) = match (standard, hub) {
+            (None, None) if has_token.is_some() => return Err(AuthError::Wrong("the bearer token is wrong")),
+            (None, None) => return Err(AuthError::Missing(NOTHING)),
+            (Some(Err(why)), None | Some(Err(_))) | (None, Some(Err(why))) => {
+                return Err(if has_token.is_some() { AuthError::Wrong(why) } else { AuthError::Missing(why) });
+            }
+            (Some(Err(why)), Some(Ok(hub))) => (None, Some(hub), why),
+            (Some(Ok(standard)), hub) => (Some(standard), hub.and_then(Result::ok), NOT_OF_THIS_BODY),
+            (None, Some(Ok(hub))) => (None, Some(hub), "the signature does not match"),
         };
-        if let Some(Ok(id)) = by_standard {
-            return Ok(Caller::Signature { id: Some(id) });
-        }
-        match (&self.hub, headers.get(HUB_SIGNATURE)) {
-            (Some(key), Some(signature)) if hub(key, signature, body) => Ok(Caller::Signature { id: None }),
-            _ => Err(unauthorized(by_standard.and_then(Result::err).unwrap_or("the signature does not match"))),
-        }
+        Ok(Proof::Signatures(Box::new(Signatures { standard, hub, has_wrong_token: has_token.is_some(), why })))
     }
 
     /// The key that opens the result of `turn` without the token; it is part of the result's URL.
@@ -132,78 +150,131 @@ impl Auth {
         headers: &HeaderMap,
         key: Option<&str>,
         turn: TurnId,
-    ) -> Result<Caller<'static>, Problem> {
-        if self.bearer(headers) == Some(true) {
+    ) -> Result<Caller<'static>, AuthError> {
+        let has_token = self.token_opens(headers);
+        if has_token == Some(true) {
             return Ok(Caller::Token);
         }
         if key.is_some_and(|key| self.results.opens(turn, key)) {
-            Ok(Caller::Signature { id: None })
-        } else {
-            Err(unauthorized(
-                "fetch a result with the hook's bearer token, or at its complete URL, including the `key` parameter",
-            ))
+            return Ok(Caller::ResultKey);
         }
+        let why = "fetch a result with the hook's bearer token, or at its complete URL, including the `key` parameter";
+        Err(if key.is_some() || has_token.is_some() { AuthError::Wrong(why) } else { AuthError::Missing(why) })
     }
 
     /// Whether the bearer token is right; `None` if the request has none or none is configured.
-    fn bearer(&self, headers: &HeaderMap) -> Option<bool> {
-        let expected = self.token.as_ref()?;
-        let value = headers.get(header::AUTHORIZATION)?.as_bytes();
-        let (scheme, token) = value.split_at_checked(6)?;
-        if !scheme.eq_ignore_ascii_case(b"bearer") || !token.starts_with(b" ") {
-            return None;
-        }
-        Some(digest(token.trim_ascii()).ct_eq(expected).into())
+    fn token_opens(&self, headers: &HeaderMap) -> Option<bool> {
+        Some(self.token.as_ref()?.open_for(bearer(headers)?))
     }
 }
 
-/// The signer for a `whsec_…` secret: verifies callers and signs callbacks.
+const NOTHING: &str = "send the hook's bearer token, or a signature of a kind that this hook is configured for";
+const NOT_OF_THIS_BODY: &str = "webhook-signature does not match the body";
+
+/// The signatures of a request, which are checked while its body is read.
+pub(crate) struct Signatures<'a> {
+    standard: Option<Standard<'a>>,
+    hub: Option<Hub>,
+    /// Whether the request has a wrong token, too.
+    pub(crate) has_wrong_token: bool,
+    /// What is wrong if none of them holds.
+    why: &'static str,
+}
+
+impl<'a> Signatures<'a> {
+    /// Adds the next part of the body, as it was sent.
+    pub(crate) fn update(&mut self, part: &[u8]) {
+        let codes = [self.standard.as_mut().map(|it| &mut it.code), self.hub.as_mut().map(|it| &mut it.code)];
+        for code in codes.into_iter().flatten() {
+            code.update(part);
+        }
+    }
+
+    /// Authenticates the caller, after the whole body.
+    ///
+    /// # Errors
+    /// When no signature is valid.
+    pub(crate) fn caller(self) -> Result<Caller<'a>, AuthError> {
+        if let Some(Standard { id, code, signatures }) = self.standard {
+            let expected = code.finalize().into_bytes();
+            // During a key rotation the sender signs with both keys.
+            let holds = |holds, signature: &[u8; 32]| holds | signature.as_slice().ct_eq(expected.as_slice());
+            if signatures.iter().fold(Choice::from(0), holds).into() {
+                return Ok(Caller::Signature(Key::WebhookId(id)));
+            }
+        }
+        if let Some(Hub { code, signature }) = self.hub
+            && code.verify_slice(&signature).is_ok()
+        {
+            return Ok(Caller::Signature(Key::HubSignature(signature)));
+        }
+        Err(AuthError::Wrong(self.why))
+    }
+}
+
+/// A Standard Webhooks signature.
+struct Standard<'a> {
+    id: &'a str,
+    code: Code,
+    signatures: Vec<[u8; 32]>,
+}
+
+impl<'a> Standard<'a> {
+    fn read(key: &Code, headers: &'a HeaderMap, now: Timestamp) -> Result<Self, &'static str> {
+        let value = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let id = value(WEBHOOK_ID).ok_or("webhook-id is missing")?;
+        // What is signed is `id.timestamp.body`: with a full stop in the id it could be split in two ways.
+        if id.is_empty() || id.len() > MAX_ID || id.contains('.') {
+            return Err("webhook-id must have 1 to 255 characters and no full stop");
+        }
+        let timestamp = value(WEBHOOK_TIMESTAMP).ok_or("webhook-timestamp is missing")?;
+        let timestamp: i64 = timestamp.parse().map_err(|_| "webhook-timestamp must be whole seconds since 1970")?;
+        let signed_at = Timestamp::from_millis(timestamp.saturating_mul(1000));
+        if now.since(signed_at) > TOLERANCE {
+            return Err("webhook-timestamp is more than five minutes old");
+        }
+        if signed_at.since(now) > TOLERANCE {
+            return Err("webhook-timestamp is more than five minutes ahead");
+        }
+        let sent = value(WEBHOOK_SIGNATURE).ok_or("webhook-signature is not text")?;
+        let decoded =
+            sent.split(' ').filter_map(|signature| BASE64_STANDARD.decode(signature.strip_prefix("v1,")?).ok());
+        let signatures: Vec<_> = decoded.filter_map(|signature| signature.try_into().ok()).collect();
+        if signatures.is_empty() {
+            return Err("webhook-signature has no signature of version 1");
+        }
+        Ok(Self { id, code: key.clone().chain_update(format!("{id}.{timestamp}.")), signatures })
+    }
+}
+
+/// A signature as GitHub and Meta send it.
+struct Hub {
+    code: Code,
+    signature: [u8; 32],
+}
+
+impl Hub {
+    fn read(key: &Code, sent: &HeaderValue) -> Result<Self, &'static str> {
+        let mut signature = [0; 32];
+        let code = sent.as_bytes().strip_prefix(b"sha256=").ok_or(NOT_A_HUB_SIGNATURE)?;
+        hex::decode_to_slice(code, &mut signature).map_err(|_| NOT_A_HUB_SIGNATURE)?;
+        Ok(Self { code: key.clone(), signature })
+    }
+}
+
+const NOT_A_HUB_SIGNATURE: &str = "X-Hub-Signature-256 must be \"sha256=\" and 64 hexadecimal digits";
+
+/// The signer for a `whsec_…` secret: signs callbacks.
 ///
 /// # Errors
 /// When the key is empty or not base64.
 pub(crate) fn signer(secret: &str, setting: &'static str) -> Result<Webhook, SettingsError> {
-    let is_empty = secret.strip_prefix("whsec_").unwrap_or(secret).is_empty();
-    Webhook::new(secret).ok().filter(|_| !is_empty).ok_or(SettingsError::NotASigningKey(setting))
+    Webhook::from_bytes(signing_key(secret, setting)?).map_err(|_| SettingsError::NotASigningKey(setting))
 }
 
-/// Verifies a Standard Webhooks signature and returns the `webhook-id`.
-fn standard<'a>(
-    signer: &Webhook,
-    headers: &'a HeaderMap,
-    body: &[u8],
-    now: Timestamp,
-) -> Result<&'a str, &'static str> {
-    let value = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let id = value(WEBHOOK_ID).ok_or("webhook-id is missing")?;
-    // What is signed is `id.timestamp.body`: with a full stop in the id it could be split in two ways.
-    if id.is_empty() || id.len() > MAX_ID || id.contains('.') {
-        return Err("webhook-id must have 1 to 255 characters and no full stop");
-    }
-    let timestamp = value(WEBHOOK_TIMESTAMP).ok_or("webhook-timestamp is missing")?;
-    let timestamp: i64 = timestamp.parse().map_err(|_| "webhook-timestamp must be whole seconds since 1970")?;
-    let signed_at = Timestamp::from_millis(timestamp.saturating_mul(1000));
-    if now.since(signed_at) > TOLERANCE {
-        return Err("webhook-timestamp is more than five minutes old");
-    }
-    if signed_at.since(now) > TOLERANCE {
-        return Err("webhook-timestamp is more than five minutes ahead");
-    }
-    let signatures = value(WEBHOOK_SIGNATURE).ok_or("webhook-signature is not text")?;
-    let expected = signer.sign(id, timestamp, body).map_err(|_| "the body is not UTF-8")?;
-    // During a key rotation the sender signs with both keys.
-    let holds = signatures.split(' ').any(|signature| signature.as_bytes().ct_eq(expected.as_bytes()).into());
-    if holds { Ok(id) } else { Err("webhook-signature does not match the body") }
-}
-
-fn hub(key: &Hmac<Sha256>, signature: &HeaderValue, body: &[u8]) -> bool {
-    let mut shown = [0; 32];
-    signature.as_bytes().strip_prefix(b"sha256=").is_some_and(|code| hex::decode_to_slice(code, &mut shown).is_ok())
-        && key.clone().chain_update(body).verify_slice(&shown).is_ok()
-}
-
-fn unauthorized(detail: &'static str) -> Problem {
-    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "The caller is not known", detail)
-        .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+fn signing_key(secret: &str, setting: &'static str) -> Result<Vec<u8>, SettingsError> {
+    let key = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap_or(secret)).ok();
+    key.filter(|key| !key.is_empty()).ok_or(SettingsError::NotASigningKey(setting))
 }
 
 fn filled<'a>(secret: Option<&'a SecretString>, setting: &'static str) -> Result<Option<&'a str>, SettingsError> {
@@ -211,10 +282,6 @@ fn filled<'a>(secret: Option<&'a SecretString>, setting: &'static str) -> Result
         Some(secret) if secret.trim().is_empty() => Err(SettingsError::Empty(setting)),
         secret => Ok(secret),
     }
-}
-
-fn digest(text: impl AsRef<[u8]>) -> [u8; 32] {
-    Sha256::digest(text).into()
 }
 
 #[cfg(test)]

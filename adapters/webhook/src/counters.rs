@@ -8,7 +8,7 @@ use metrics::Counter;
 pub(crate) const REQUESTS: &str = "rejoinder_hook_requests_total";
 
 /// The statuses that a hook responds with. Others are not counted.
-const STATUSES: [StatusCode; 14] = [
+const STATUSES: [StatusCode; 16] = [
     StatusCode::OK,
     StatusCode::ACCEPTED,
     StatusCode::NO_CONTENT,
@@ -18,9 +18,11 @@ const STATUSES: [StatusCode; 14] = [
     StatusCode::METHOD_NOT_ALLOWED,
     StatusCode::REQUEST_TIMEOUT,
     StatusCode::CONFLICT,
+    StatusCode::GONE,
     StatusCode::PAYLOAD_TOO_LARGE,
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
     StatusCode::UNPROCESSABLE_ENTITY,
+    StatusCode::TOO_MANY_REQUESTS,
     StatusCode::INTERNAL_SERVER_ERROR,
     StatusCode::SERVICE_UNAVAILABLE,
 ];

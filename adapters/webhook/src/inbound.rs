@@ -95,6 +95,8 @@ pub(crate) enum Key<'a> {
     Idempotency(&'a str),
     /// The `webhook-id`, which is signed with the body.
     WebhookId(&'a str),
+    /// The signature of the body: a hub signs nothing else, so its ids can be changed.
+    HubSignature([u8; 32]),
 }
 
 /// What an event needs besides the message.
@@ -347,9 +349,10 @@ impl Key<'_> {
     /// The id that the request is deduplicated by. Hashing gives it a fixed length and keeps the keys of different
     /// hooks and kinds apart.
     fn external_id(self, channel: &ChannelId) -> String {
-        let (kind, key) = match self {
-            Self::Idempotency(key) => ("idempotency-key", key),
-            Self::WebhookId(id) => ("webhook-id", id),
+        let (kind, key) = match &self {
+            Self::Idempotency(key) => ("idempotency-key", key.as_bytes()),
+            Self::WebhookId(id) => ("webhook-id", id.as_bytes()),
+            Self::HubSignature(signature) => ("hub-signature", &signature[..]),
         };
         let digest = Sha256::new()
             .chain_update(channel.as_str())
@@ -375,5 +378,7 @@ fn unsupported(detail: &'static str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body type is unsupported", detail)
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

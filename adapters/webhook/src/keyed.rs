@@ -4,6 +4,6 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 /// HMAC-SHA256 with `secret` as its key.
-pub(crate) fn keyed(secret: &str) -> Hmac<Sha256> {
-    Hmac::new_from_slice(secret.as_bytes()).expect("HMAC accepts a key of any length")
+pub(crate) fn keyed(secret: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(secret).expect("HMAC accepts a key of any length")
 }

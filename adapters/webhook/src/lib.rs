@@ -25,15 +25,15 @@
 //!   caller who signs, the URL carries a `key`, which opens this one result: an HMAC of the turn's id with a secret of
 //!   the gateway. It stays valid when the hook's secrets change and when the hook is removed.
 //! * **Repeated requests** are recognised by `Idempotency-Key`. With a Standard Webhooks signature `webhook-id` is used
-//!   instead: it is signed, so a recorded request cannot be turned into a new one. A different text, sender,
-//!   conversation or list of attachments under the same key is 409.
+//!   instead, with a hub signature the signature itself: a recorded request cannot be turned into a new one. A different
+//!   text, sender, conversation or list of attachments under the same key is 409.
 //! * **`undeliverable` and `cancelled`** respond 200, because the result is final, with a template as the text. `accepted` and `deferred` respond
 //!   202, for POST and GET alike.
 //!
 //! # How to add …
 //!
 //! * a media type: a file in `inbound/`, and its cases in `Media`;
-//! * an authentication method: a field of `Auth`, and its case in `Auth::signed`;
+//! * an authentication method: a field of `Auth`, and its case in `Auth::proof`;
 //! * a field of the answer: `Answer` in `answer.rs`, and its description in `openapi/schema.rs`.
 
 mod answer;
@@ -61,13 +61,13 @@ use rejoinder_core::{
     Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
     DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, Timestamp,
 };
-use rejoinder_kit::WhileRunning;
-use secrecy::SecretString;
+use rejoinder_kit::{Guesses, Tokens, WhileRunning};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 pub use self::{
     answer::HookTexts,
+    body::Bodies,
     openapi::openapi,
     receive::{FormerHooks, router},
     result_key::ResultKeys,
@@ -81,10 +81,14 @@ pub struct WebhookSettings {
     pub name: String,
     /// At least one of `token`, `signing_secret` and `hub_secret` must be configured.
     pub section: WebhookSection,
-    /// The section's token, already generated if the section says so.
-    pub token: Option<SecretString>,
+    /// The section's tokens, already generated if the section says so.
+    pub token: Option<Tokens>,
     /// Opens results for callers without the token.
     pub result_keys: ResultKeys,
+    /// Slows down who guesses a secret.
+    pub guesses: Arc<Guesses>,
+    /// The bodies of all hooks that are not authenticated yet.
+    pub bodies: Arc<Bodies>,
     /// The largest body in bytes, unless the section sets its own limit.
     pub body_limit: usize,
     /// How long a body may take to arrive.
@@ -117,6 +121,8 @@ pub enum SettingsError {
 pub struct WebhookAdapter {
     channel: ChannelId,
     auth: Auth,
+    guesses: Arc<Guesses>,
+    bodies: Arc<Bodies>,
     wait: Duration,
     body_limit: usize,
     body_timeout: Duration,
@@ -144,11 +150,24 @@ impl WebhookAdapter {
     pub fn new(settings: WebhookSettings) -> Result<Self, SettingsError> {
         let auth = Auth::new(&settings)?;
         let callback = Callback::of(&settings)?;
-        let WebhookSettings { name, section, body_limit, body_timeout, public_url, texts, clock, stop_waiting, .. } =
-            settings;
+        let WebhookSettings {
+            name,
+            section,
+            guesses,
+            bodies,
+            body_limit,
+            body_timeout,
+            public_url,
+            texts,
+            clock,
+            stop_waiting,
+            ..
+        } = settings;
         Ok(Self {
             channel: ChannelId::new("webhook", &name),
             auth,
+            guesses,
+            bodies,
             wait: section.wait,
             body_limit: section.body_limit.map_or(body_limit, Size::bytes),
             body_timeout,
@@ -170,6 +189,8 @@ impl WebhookAdapter {
         Self {
             channel,
             auth: Auth::by_result_key(former.keys.clone()),
+            guesses: Arc::clone(&former.guesses),
+            bodies: Arc::default(),
             wait: Duration::ZERO,
             body_limit: 0,
             body_timeout: Duration::ZERO,

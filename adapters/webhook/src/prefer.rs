@@ -57,6 +57,8 @@ fn seconds(preference: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
+    use rejoinder_core::conformance::growth::assert_linear;
     use rstest::rstest;
 
     use super::*;
@@ -101,6 +103,24 @@ mod tests {
 
         assert_eq!(wait.duration, LONGEST);
         assert_eq!(wait.applied().unwrap(), "wait=25");
+    }
+
+    proptest! {
+        #[test]
+        fn any_preference_is_a_wait_within_the_hooks(
+            pieces in vec(select(vec!["wait", "=", "\"", "\\", ",", ";", " ", "1", "99999999999999999999", "-", "a"]), 0..20),
+        ) {
+            let value = HeaderValue::from_str(&pieces.concat()).expect("printable");
+            let headers = HeaderMap::from_iter([(PREFER, value)]);
+            prop_assert!(Wait::read(&headers, LONGEST, LONGEST).duration <= LONGEST);
+        }
+    }
+
+    #[test]
+    fn a_long_preference_costs_what_its_length_asks_for() {
+        assert_linear(&["wait=,", "\"", "\\", ";", ",", "\"\\\"", "a=\"\","], |value| {
+            let _ = read(&[value]);
+        });
     }
 
     #[rstest]

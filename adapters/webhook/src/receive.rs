@@ -13,13 +13,13 @@ use rejoinder_core::{
     Accepted, Attachment, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError,
     TurnId, TurnStatus, TurnView, Watch,
 };
-use rejoinder_kit::Problem;
+use rejoinder_kit::{Guesses, Peer, Problem, TooManyGuesses};
 use url::{Url, form_urlencoded};
 
 use crate::{
     HookContext, ResultKeys, WebhookAdapter,
     answer::{Answer, Format, HookTexts},
-    auth::Caller,
+    auth::{AuthError, Caller, Proof},
     body,
     counters::REQUESTS,
     inbound::{self, Context, Key},
@@ -37,6 +37,9 @@ const UNAVAILABLE_PAUSE: Duration = Duration::from_secs(5);
 /// The longest `Idempotency-Key`, in bytes.
 const MAX_KEY: usize = 255;
 
+/// What a key of a result opens whose hook is not configured, in the log and the metrics.
+const FORMER: &str = "webhook";
+
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
@@ -51,6 +54,8 @@ pub(crate) struct Hooks {
 pub struct FormerHooks {
     /// Open the results.
     pub keys: ResultKeys,
+    /// Slows down who guesses a key.
+    pub guesses: Arc<Guesses>,
     /// The gateway's public URL, for the URLs of results.
     pub public_url: Option<Url>,
     pub texts: HookTexts,
@@ -62,9 +67,20 @@ pub struct FormerHooks {
 impl FormerHooks {
     /// The former hook `name`, if the request has the key of `turn`. Such a hook need not have existed:
     /// `Responder::result` checks that the turn belongs to it.
-    fn hook(&self, name: &str, turn: &str, uri: &Uri) -> Option<WebhookAdapter> {
-        let key = key_of(uri)?;
-        turn.parse().is_ok_and(|turn| self.keys.opens(turn, &key)).then(|| WebhookAdapter::former(name, self))
+    async fn hook(
+        &self,
+        name: &str,
+        turn: &str,
+        uri: &Uri,
+        peer: Peer,
+    ) -> Result<Option<WebhookAdapter>, TooManyGuesses> {
+        let Some((key, turn)) = key_of(uri).zip(turn.parse().ok()) else { return Ok(None) };
+        self.guesses.turn(peer, FORMER).await?;
+        if self.keys.opens(turn, &key) {
+            return Ok(Some(WebhookAdapter::former(name, self)));
+        }
+        self.guesses.wrong(peer, FORMER);
+        Ok(None)
     }
 }
 
@@ -117,7 +133,7 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         (status = 413, description = "The body is too large", body = schema::Problem, content_type = "application/problem+json"),
         (status = 415, description = "The body's type or encoding is not supported", body = schema::Problem, content_type = "application/problem+json"),
         (status = 422, description = "The message is empty or cannot be stored, a field cannot be used, or a form has too many fields", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 429, description = "The sender has sent more messages than the limits allow", body = schema::Problem, content_type = "application/problem+json",
+        (status = 429, description = "The sender has sent more messages than the limits allow, or too many wrong secrets came from this address", body = schema::Problem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
         (status = 503, description = "The gateway cannot accept messages now", body = schema::Problem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
@@ -159,6 +175,8 @@ pub(crate) async fn ask(
         (status = 401, description = "The caller is not known", body = schema::Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such hook or turn", body = schema::Problem, content_type = "application/problem+json"),
         (status = 405, description = "The method is not GET", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong secrets came from this address", body = schema::Problem, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
         (status = 503, description = "The gateway cannot read results now", body = schema::Problem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
@@ -172,7 +190,10 @@ pub(crate) async fn fetch(
     let Ok(Path((name, turn))) = path else { return unknown_hook() };
     let hook = match hooks.by_name.get(&name) {
         Some(hook) => Some(Arc::clone(hook)),
-        None => hooks.former.hook(&name, &turn, request.uri()).map(Arc::new),
+        None => match hooks.former.hook(&name, &turn, request.uri(), Peer::of(request.extensions())).await {
+            Ok(hook) => hook.map(Arc::new),
+            Err(refusal) => return Problem::from(refusal).into_response(),
+        },
     };
     let Some(hook) = hook else { return unknown_hook() };
     let response = hook.fetch(&turn, request).await.unwrap_or_else(Problem::into_response);
@@ -190,17 +211,28 @@ impl WebhookAdapter {
     async fn ask(&self, request: Request) -> Result<Response, Problem> {
         let context = self.hook_context.get().ok_or_else(not_running)?;
         let (parts, body) = request.into_parts();
-        let by_token = self.auth.check_headers(&parts.headers)?;
+        let peer = Peer::of(&parts.extensions);
+        let proof = self.proof(&parts.headers, peer).await?;
         let idempotency_key = idempotency_key(&parts.headers)?;
-        let body = body::read(&parts.headers, body, self.body_limit, self.body_timeout).await?;
-        let now = self.clock.now();
-        let caller = match by_token {
-            Some(caller) => caller,
-            None => self.auth.check_signature(&parts.headers, &body, now)?,
+        let (limit, patience) = (self.body_limit, self.body_timeout);
+        let (body, caller) = match proof {
+            Proof::Token => (body::read(&parts.headers, body, limit, patience, |_| Ok(())).await?, Caller::Token),
+            Proof::Signatures(mut signatures) => {
+                let mut unproved = self.bodies.of(peer);
+                let see = |part: &[u8]| unproved.add(part.len()).map(|()| signatures.update(part));
+                let body = body::read(&parts.headers, body, limit, patience, see).await;
+                if body.is_err() && signatures.has_wrong_token {
+                    self.guesses.wrong(peer, self.channel.as_str());
+                }
+                let body = body?;
+                self.guesses.turn(peer, self.channel.as_str()).await?;
+                (body, signatures.caller().map_err(|error| self.refused(peer, error))?)
+            }
         };
+        let now = self.clock.now();
         let key = match caller {
-            Caller::Signature { id: Some(id) } => Some(Key::WebhookId(id)),
-            Caller::Signature { id: None } | Caller::Token => idempotency_key.map(Key::Idempotency),
+            Caller::Signature(key) => Some(key),
+            Caller::Token | Caller::ResultKey => idempotency_key.map(Key::Idempotency),
         };
         let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
         let message = inbound::read(content_type, &body)?;
@@ -248,7 +280,12 @@ impl WebhookAdapter {
         // A body is ignored.
         let (parts, _) = request.into_parts();
         let turn: TurnId = turn.parse().map_err(|_| unknown_turn())?;
-        let caller = self.auth.may_fetch(&parts.headers, key_of(&parts.uri).as_deref(), turn)?;
+        let (peer, key) = (Peer::of(&parts.extensions), key_of(&parts.uri));
+        if key.is_some() || self.auth.has_token(&parts.headers) {
+            self.guesses.turn(peer, self.channel.as_str()).await?;
+        }
+        let caller = self.auth.may_fetch(&parts.headers, key.as_deref(), turn);
+        let caller = caller.map_err(|error| self.refused(peer, error))?;
         let reader = Responder {
             hook: self,
             context: &context,
@@ -258,6 +295,22 @@ impl WebhookAdapter {
             wants_key: caller != Caller::Token,
         };
         reader.result(turn).await
+    }
+
+    /// Authenticates by the headers, as far as they prove anything.
+    async fn proof<'a>(&self, headers: &'a HeaderMap, peer: Peer) -> Result<Proof<'a>, Problem> {
+        if self.auth.has_token(headers) {
+            self.guesses.turn(peer, self.channel.as_str()).await?;
+        }
+        self.auth.proof(headers, self.clock.now()).map_err(|error| self.refused(peer, error))
+    }
+
+    fn refused(&self, peer: Peer, error: AuthError) -> Problem {
+        match error {
+            AuthError::Wrong(_) => self.guesses.wrong(peer, self.channel.as_str()),
+            AuthError::Missing(_) => self.guesses.missing(peer, self.channel.as_str()),
+        }
+        error.into()
     }
 }
 

@@ -18,7 +18,7 @@ pub struct ResultKeys(Hmac<Sha256>);
 impl ResultKeys {
     #[must_use]
     pub fn new(secret: &SecretString) -> Self {
-        Self(keyed(secret.expose_secret()).chain_update(b"rejoinder result\0"))
+        Self(keyed(secret.expose_secret().as_bytes()).chain_update(b"rejoinder result\0"))
     }
 
     fn code(&self, turn: TurnId) -> Hmac<Sha256> {

@@ -2,7 +2,8 @@
 
 mod support;
 
-use reqwest::{Method, StatusCode, header};
+use futures_util::future::join_all;
+use reqwest::{Method, RequestBuilder, StatusCode, header};
 use rstest::rstest;
 use serde_json::{Value, json};
 use support::{Answered, BODY_LIMIT, CALLBACK_SECRET, Hook, Receiver, SIGNING_SECRET, TOKEN, hub_signature};
@@ -267,6 +268,52 @@ async fn a_signature_over_another_body_is_refused() {
     assert_eq!(hook.send(by_standard).await.status, 401);
     assert_eq!(hook.send(by_hub).await.status, 401);
     assert_eq!(hook.send(right).await.status, 200);
+    hook.stop().await;
+}
+
+/// M6: neither the delivery's id nor the key is signed.
+#[tokio::test]
+async fn a_recorded_hub_request_is_answered_once_whatever_id_it_has() {
+    let hook = Hook::start().await;
+    let post = |id: &str| {
+        let request = hook.bare_post().header("x-hub-signature-256", hub_signature("count"));
+        request.header("x-github-delivery", id.to_owned()).header("idempotency-key", id.to_owned()).body("count")
+    };
+
+    let first = hook.send(post("one")).await;
+    let again = hook.send(post("another")).await;
+
+    assert_eq!((first.status, again.status), (StatusCode::OK, StatusCode::OK));
+    assert_eq!(json_of(&again)["turn_id"], json_of(&first)["turn_id"]);
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    hook.stop().await;
+}
+
+fn by_token(hook: &Hook, secret: &str) -> RequestBuilder {
+    hook.bare_post().bearer_auth(secret).body("count")
+}
+
+fn by_signature(hook: &Hook, secret: &str) -> RequestBuilder {
+    hook.signed(secret, "msg_1", "count").body("count")
+}
+
+/// Whatever secret is guessed. Nothing says whether the last one is right.
+#[rstest]
+#[case::a_token(by_token, TOKEN)]
+#[case::a_signature(by_signature, SIGNING_SECRET)]
+#[tokio::test]
+async fn who_guesses_secrets_is_slowed_down(#[case] post: fn(&Hook, &str) -> RequestBuilder, #[case] right: &str) {
+    let hook = Hook::start().await;
+    for _ in 0..6 {
+        assert_eq!(hook.send(post(&hook, CALLBACK_SECRET)).await.status, 401);
+    }
+
+    let guesses = join_all((0..12).map(|_| hook.send(post(&hook, CALLBACK_SECRET)))).await;
+    let right = hook.send(post(&hook, right)).await;
+
+    assert!(guesses.iter().any(|refused| refused.status == 429 && refused.header("retry-after") == "5"), "{guesses:?}");
+    assert!(guesses.iter().any(|refused| refused.status == 401), "{guesses:?}");
+    assert_eq!(right.status, 200);
     hook.stop().await;
 }
 

@@ -44,6 +44,18 @@ use crate::Machine;
     "[admin]\ntoken = 5",
     "`admin.token` must be text in quotes, `{ env = \"NAME\" }`, `{ file = \"path\" }` or `{ generate = true }` (rejoinder.toml:2)"
 )]
+#[case::a_token_that_can_be_guessed(
+    "[admin]\ntoken = \"nineteen-characters\"",
+    "`admin.token` has less than 20 characters, so it could be guessed: write `{ generate = true }`, or use what `openssl rand -hex 24` prints (rejoinder.toml:2)"
+)]
+#[case::an_old_token_that_can_be_guessed(
+    "[channels.hook.siri]\ntoken = [{ generate = true },\n\"4711\"]",
+    "`channels.hook.siri.token[1]` has less than 20 characters, so it could be guessed: write `{ generate = true }`, or use what `openssl rand -hex 24` prints (rejoinder.toml:3)"
+)]
+#[case::three_tokens(
+    "[admin]\ntoken = [\"token-of-these-tests\", \"token-of-these-tests\", \"token-of-these-tests\"]",
+    "`admin.token` must be one token, or the new and the old one: [new, old] (rejoinder.toml:2)"
+)]
 #[case::an_empty_secret("[admin]\n\n\ntoken = \" \"", "`admin.token` is empty (rejoinder.toml:4)")]
 #[case::a_variable_that_is_not_set(
     "[admin]\ntoken = { env = \"NOT_SET\" }",
@@ -90,11 +102,11 @@ use crate::Machine;
     "`log.level` must be one of `error`, `warn`, `info`, `debug` or `trace`, not a number (rejoinder.toml:2)"
 )]
 #[case::a_platform_that_is_not_in_this_build(
-    "[channels.semaphore.main]\ntoken = \"t\"",
+    "[channels.semaphore.main]\ntoken = \"token-of-these-tests\"",
     "`channels.semaphore` names a platform that this build does not have: it has `hook` and `page` (rejoinder.toml:1)"
 )]
 #[case::a_platform_that_was_left_out(
-    "[channels.smoke.main]\ntoken = \"t\"\n[guard.templates.smoke]\nlate = \"x\"",
+    "[channels.smoke.main]\ntoken = \"token-of-these-tests\"\n[guard.templates.smoke]\nlate = \"x\"",
     "`channels.smoke` names a platform that this build does not have: remove it, or build with the feature `smoke` (rejoinder.toml:1)"
 )]
 #[case::a_group_among_people(
@@ -102,11 +114,11 @@ use crate::Machine;
     "`channels.page.main.allow_from[0]` is a group: groups belong in group_allow_from (rejoinder.toml:2)"
 )]
 #[case::a_slip_in_a_platform(
-    "[channels.hok.siri]\ntoken = \"t\"",
+    "[channels.hok.siri]\ntoken = \"token-of-these-tests\"",
     "`channels.hok` names a platform that this build does not have: it has `hook` and `page` (did you mean `hook`?) (rejoinder.toml:1)"
 )]
 #[case::a_name_that_cannot_be_one(
-    "[channels.hook.Siri]\ntoken = \"t\"",
+    "[channels.hook.Siri]\ntoken = \"token-of-these-tests\"",
     "`channels.hook.Siri` has an invalid name: use a-z, 0-9, `_` and `-`, at most 64 characters (rejoinder.toml:1)"
 )]
 #[case::a_name_that_is_taken(
@@ -114,11 +126,11 @@ use crate::Machine;
     "`channels.page.ws` has a reserved name: choose another (rejoinder.toml:1)"
 )]
 #[case::a_wait_that_is_too_long(
-    "[channels.hook.siri]\ntoken = \"t\"\nwait = \"11m\"",
+    "[channels.hook.siri]\ntoken = \"token-of-these-tests\"\nwait = \"11m\"",
     "`channels.hook.siri.wait` must be from 0s to 10m, not 11m (rejoinder.toml:3)"
 )]
 #[case::a_channel_for_an_agent_that_is_not_there(
-    "[channels.hook.siri]\ntoken = \"t\"\nagent = \"front-dsk\"",
+    "[channels.hook.siri]\ntoken = \"token-of-these-tests\"\nagent = \"front-dsk\"",
     "`channels.hook.siri.agent` names the agent `front-dsk`, which does not exist: did you mean `front-desk`? (rejoinder.toml:3)"
 )]
 #[case::an_agent_of_no_kind(
@@ -229,7 +241,7 @@ late_answer = "drop"
       config key `server.body_limit` must be a size from "1 KiB" to "64 MiB", not "1 TiB" (rejoinder.toml:3)
       config key `server.drain` must be a duration such as "250ms", "20s", "10m" or "1h30m", not "20 parsecs" (rejoinder.toml:4)
       config key `server.request_timeout` must be a duration such as "250ms", "20s", "10m" or "1h30m", not 20 (rejoinder.toml:5)
-      config key `server.colour` is unknown; known here: `listen`, `public_url`, `body_limit`, `request_timeout`, `drain` and `connections_per_peer` (rejoinder.toml:6)
+      config key `server.colour` is unknown; known here: `listen`, `public_url`, `body_limit`, `request_timeout`, `drain`, `trusted_proxies` and `connections_per_peer` (rejoinder.toml:6)
       config key `channels.hook.siri.token` is empty (rejoinder.toml:9)
       config key `channels.hook.siri.wiat` is unknown: did you mean `wait`? (rejoinder.toml:10)
       config key `agents.main.base_url` must be set (rejoinder.toml:12)
@@ -287,9 +299,9 @@ kind = "front-desk"
 [routing]
 default_agent = "main"
 [channels.hook.siri]
-token = "t"
+token = "token-of-these-tests"
 [channels.hook.office]
-token = "t"
+token = "token-of-these-tests"
 agent = "boss"
 [guard.ladder.default.direct]
 silent = [{ handoff = "boss" }]
@@ -297,7 +309,7 @@ error = [{ handoff = "main" }]
 [guard.ladder."hook.siri".direct]
 error = [{ handoff = "boss" }, { say = "failed" }, { handoff = "boss" }]
 [channels.hook.door]
-token = "t"
+token = "token-of-these-tests"
 [guard.ladder."hook.door".direct]
 silent = [{ handoff = "boss" }]
 "#,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_config::{LogFormat, Token};
+use rejoinder_config::{LogFormat, Token, TokenValue};
 use secrecy::ExposeSecret;
 
 use crate::{
@@ -44,30 +44,30 @@ fn a_variable_holds_toml_or_else_text() {
 fn a_token_that_looks_like_a_number_is_the_text_that_was_given() {
     let config = Machine::new()
         .with_environment(&[
-            ("REJOINDER__CHANNELS__HOOK__DEFAULT__TOKEN", "0012"),
-            ("REJOINDER__ADMIN__TOKEN", "1979-05-27"),
+            ("REJOINDER__CHANNELS__HOOK__DEFAULT__TOKEN", "00120012001200120012"),
+            ("REJOINDER__ADMIN__TOKEN", "1979-05-27T07:32:00Z"),
         ])
         .config();
 
-    let given = |token: &Token| match token {
-        Token::Configured(secret) => secret.get().expose_secret().to_owned(),
-        Token::Generate => panic!("a token was given"),
+    let given = |token: &Token| match &token.current {
+        TokenValue::Configured(secret) => secret.get().expose_secret().to_owned(),
+        TokenValue::Generate => panic!("a token was given"),
     };
     assert_eq!(
         given(config.channels.of::<Hook>().next().expect("a channel").1.token.as_ref().expect("it has one")),
-        "0012"
+        "00120012001200120012"
     );
-    assert_eq!(given(&config.admin.token), "1979-05-27");
+    assert_eq!(given(&config.admin.token), "1979-05-27T07:32:00Z");
 }
 
 #[test]
 fn a_secret_may_be_referred_to_from_a_variable() {
     for (name, value) in [("REJOINDER__ADMIN__TOKEN", "{ env = \"OTHER\" }"), ("REJOINDER__ADMIN__TOKEN__ENV", "OTHER")]
     {
-        let config = Machine::new().with_environment(&[(name, value), ("OTHER", "found")]).config();
+        let config = Machine::new().with_environment(&[(name, value), ("OTHER", "found-where-it-was-said")]).config();
 
-        let Token::Configured(secret) = config.admin.token else { panic!("{name}: a token was given") };
-        assert_eq!(secret.get().expose_secret(), "found");
+        let TokenValue::Configured(secret) = config.admin.token.current else { panic!("{name}: a token was given") };
+        assert_eq!(secret.get().expose_secret(), "found-where-it-was-said");
     }
 }
 
@@ -95,7 +95,7 @@ fn an_agent_from_variables_alone_is_the_one_that_answers() {
 
 #[test]
 fn a_name_is_found_whatever_its_case_and_with_an_underscore_for_a_hyphen() {
-    let config = Machine::with_toml("[channels.hook.front-door]\ntoken = \"t\"")
+    let config = Machine::with_toml("[channels.hook.front-door]\ntoken = \"token-of-these-tests\"")
         .with_environment(&[("Rejoinder__Channels__Hook__Front_Door__Wait", "5s")])
         .config();
 

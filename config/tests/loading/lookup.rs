@@ -4,7 +4,7 @@ use rejoinder_config::{ConfigSource, testing};
 
 use crate::Machine;
 
-const SIRI: &str = "[channels.hook.siri]\ntoken = \"t\"";
+const SIRI: &str = "[channels.hook.siri]\ntoken = \"token-of-these-tests\"";
 
 fn source(machine: &testing::Machine) -> ConfigSource {
     machine.load().expect("the configuration is valid").source

@@ -1,27 +1,27 @@
 //! Secrets are read from where the file says, and never printed.
 
-use rejoinder_config::{Config, Token};
+use rejoinder_config::{Config, Token, TokenValue};
 use rstest::rstest;
 use secrecy::ExposeSecret;
 
 use crate::{Machine, sections::Hook};
 
-const SEEN: &str = "sesame-4f1c";
+const SEEN: &str = "sesame-4f1c-sesame-4f1c";
 
 fn token(config: &Config) -> &str {
     match &config.channels.of::<Hook>().next().expect("a channel").1.token {
-        Some(Token::Configured(secret)) => secret.get().expose_secret(),
+        Some(Token { current: TokenValue::Configured(secret), .. }) => secret.get().expose_secret(),
         other => panic!("a token was given, not {other:?}"),
     }
 }
 
 #[test]
 fn a_secret_is_read_inline_from_the_environment_or_from_a_file() {
-    let inline = Machine::with_toml("[channels.hook.siri]\ntoken = \"sesame-4f1c\"");
+    let inline = Machine::with_toml("[channels.hook.siri]\ntoken = \"sesame-4f1c-sesame-4f1c\"");
     let from_env = Machine::with_toml("[channels.hook.siri]\ntoken = { env = \"SIRI_TOKEN\" }")
         .with_environment(&[("SIRI_TOKEN", SEEN)]);
     let from_file = Machine::with_toml("[channels.hook.siri]\ntoken = { file = \"secrets/siri\" }")
-        .with_file("secrets/siri", "sesame-4f1c\n");
+        .with_file("secrets/siri", "sesame-4f1c-sesame-4f1c\n");
 
     for machine in [inline, from_env, from_file] {
         assert_eq!(token(&machine.config()), SEEN);
@@ -43,15 +43,15 @@ fn a_secret_is_not_seen_in_what_is_printed() {
     let machine = Machine::with_toml(
         r#"
         [admin]
-        token = "sesame-4f1c"
+        token = "sesame-4f1c-sesame-4f1c"
         [channels.hook.siri]
         token = { env = "SIRI_TOKEN" }
-        key = "key_sesame-4f1c"
+        key = "key_sesame-4f1c-sesame-4f1c"
         [agents.main]
         kind = "robot"
         base_url = "http://127.0.0.1:11434/v1"
         model = "llama3.1"
-        api_key = "sesame-4f1c"
+        api_key = "sesame-4f1c-sesame-4f1c"
         "#,
     )
     .with_environment(&[("SIRI_TOKEN", SEEN), ("REJOINDER__ADMIN__TOKEN", SEEN)]);
@@ -64,17 +64,39 @@ fn a_secret_is_not_seen_in_what_is_printed() {
     assert_eq!(printed[2].matches("\"***\"").count(), 4, "{}", printed[2]);
 }
 
+/// While it is changed, by anybody who still sends the old one.
+#[test]
+fn a_token_may_have_a_former_one() {
+    let machine = Machine::with_toml(
+        "[admin]\ntoken = [{ generate = true }, { env = \"OLD\" }]\n\
+         [channels.hook.siri]\ntoken = [\"sesame-4f1c-sesame-4f1c\", \"the-token-of-last-year\"]",
+    )
+    .with_environment(&[("OLD", "the-token-of-last-year")]);
+    let config = machine.config();
+
+    let admin = &config.admin.token;
+    assert!(matches!((&admin.current, &admin.former), (TokenValue::Generate, Some(_))), "{admin:?}");
+    assert_eq!(token(&config), SEEN);
+    let shown = config.to_toml_redacted();
+    assert!(shown.contains("token = [\"***\", \"***\"]"), "{shown}");
+    assert!(shown.contains("token = [{ generate = true }, \"***\"]"), "{shown}");
+}
+
 /// For each kind of mistake in or around a secret.
 #[rstest]
-#[case::of_another_shape("[channels.hook.siri]\nkey = \"sesame-4f1c\"")]
-#[case::in_a_list("[admin]\ntoken = [\"sesame-4f1c\"]")]
-#[case::under_another_name("[admin]\ntoken = { value = \"sesame-4f1c\" }")]
-#[case::under_an_unknown_key("[admin]\ntokn = \"sesame-4f1c\"")]
-#[case::in_a_url("[agents.main]\nkind = \"robot\"\nmodel = \"x\"\nbase_url = \"http://me:sesame-4f1c@host/\"")]
-#[case::in_the_store("[store]\nurl = \"postgres://me:sesame-4f1c@host/db\"")]
-#[case::never_closed("[admin]\ntoken = \"sesame-4f1c")]
-#[case::without_quotes("[admin]\ntoken = sesame-4f1c")]
-#[case::twice("[admin]\ntoken = \"sesame-4f1c\"\ntoken = \"sesame-4f1c\"")]
+#[case::of_another_shape("[channels.hook.siri]\nkey = \"sesame-4f1c-sesame-4f1c\"")]
+#[case::alone_in_a_list("[admin]\ntoken = [\"sesame-4f1c-sesame-4f1c\"]")]
+#[case::beside_one_to_generate("[admin]\ntoken = [\"sesame-4f1c-sesame-4f1c\", { generate = true }]")]
+#[case::too_short("[admin]\ntoken = \"sesame-4f1c\"")]
+#[case::under_another_name("[admin]\ntoken = { value = \"sesame-4f1c-sesame-4f1c\" }")]
+#[case::under_an_unknown_key("[admin]\ntokn = \"sesame-4f1c-sesame-4f1c\"")]
+#[case::in_a_url(
+    "[agents.main]\nkind = \"robot\"\nmodel = \"x\"\nbase_url = \"http://me:sesame-4f1c-sesame-4f1c@host/\""
+)]
+#[case::in_the_store("[store]\nurl = \"postgres://me:sesame-4f1c-sesame-4f1c@host/db\"")]
+#[case::never_closed("[admin]\ntoken = \"sesame-4f1c-sesame-4f1c")]
+#[case::without_quotes("[admin]\ntoken = sesame-4f1c-sesame-4f1c")]
+#[case::twice("[admin]\ntoken = \"sesame-4f1c-sesame-4f1c\"\ntoken = \"sesame-4f1c-sesame-4f1c\"")]
 fn a_secret_is_not_seen_in_an_error(#[case] toml: &str) {
     let machine = Machine::with_toml(toml);
     let errors = machine.load().expect_err("the configuration is invalid");

@@ -100,7 +100,7 @@ impl Default for Page {
 }
 
 const ID_FORMAT: IdFormat = IdFormat {
-    is_person: |entry| entry.chars().all(char::is_alphanumeric),
+    is_person: |entry| entry.trim_start_matches('@').chars().all(char::is_alphanumeric),
     is_group: |entry| entry.starts_with('-'),
     person: "a name",
     group: "a group",
@@ -113,6 +113,7 @@ impl Page {
             allow_from: self.allow_from.clone(),
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
+            quote_strangers: true,
         }
     }
 }

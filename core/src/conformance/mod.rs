@@ -4,6 +4,7 @@
 
 pub mod channel;
 pub mod clock;
+pub mod growth;
 pub mod layered;
 pub mod markdown;
 pub mod rejecting;

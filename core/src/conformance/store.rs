@@ -90,7 +90,7 @@ macro_rules! store_conformance {
             a_transition_that_fails_leaves_no_trace
             runs_are_recorded
             a_speaker_has_one_line_per_turn
-            a_line_keeps_the_name_of_who_said_it
+            a_line_keeps_who_said_it
             a_persons_line_has_the_text_of_their_message
             a_transcript_ends_with_the_latest_lines
             a_new_session_is_the_current_one

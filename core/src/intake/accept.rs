@@ -112,11 +112,10 @@ impl Acceptor {
             result => return Ok(result?.pop().unwrap_or(Accepted::Kept)),
         };
         metrics::counter!("rejoinder_refused_events_total", "channel" => channel.to_string()).increment(1);
-        let (event_id, revision) = (&event.external_id, event.revision);
         for note in notes(&event) {
             match self.store_note(note).await {
-                Ok(()) => {
-                    error!(%channel, event_id, revision, %error, "the store rejected an event, only a note of it is stored");
+                Ok(event) => {
+                    error!(%channel, %event, %error, "the store rejected an event, only a note of it is stored");
                     return Ok(Accepted::Refused);
                 }
                 // The note's content was rejected as well: try the next one.
@@ -126,21 +125,22 @@ impl Acceptor {
         }
         // An event is skipped only if the store can write at all.
         self.store.probe().await?;
-        error!(%channel, event_id, revision, %error, "the store rejected an event and the note of it, skipping it");
+        error!(%channel, %error, "the store rejected an event and the note of it, skipping it");
         Ok(Accepted::Refused)
     }
 
-    /// Stores the key of an event, and the payload of `note`. A panic counts as a rejection by the store.
-    async fn store_note(&self, note: InboundEvent) -> Result<(), StoreError> {
+    /// Stores the key of an event, and the payload of `note`. Returns the id of its row: the platform's id of an event may
+    /// contain the key of its conversation, and must not be logged. A panic counts as a rejection by the store.
+    async fn store_note(&self, note: InboundEvent) -> Result<EventId, StoreError> {
         let channel = note.conversation.channel.clone();
-        let new =
-            NewEvent { id: EventId::new(note.received_at), event: Arc::new(note), turn: None, only_if_known: false };
+        let id = EventId::new(note.received_at);
+        let new = NewEvent { id, event: Arc::new(note), turn: None, only_if_known: false };
         let accepted = AssertUnwindSafe(self.store.accept(vec![new], None)).catch_unwind().await;
         let stored = accepted.unwrap_or_else(|_| Err(StoreError::Failed("storing a note panicked".to_owned())))?;
         for stored in &stored {
             count(&channel, stored);
         }
-        Ok(())
+        Ok(id)
     }
 
     /// Accepts events in one transaction. A panic counts as a rejection by the store.

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::{Effect, Event, Expectation, Obligation, Policy, Timestamp};
 
-use super::notices::{NoticePermit, Notices};
+use super::{
+    notices::{NoticePermit, Notices},
+    screen::screen,
+};
 use crate::{
     addresses::Addresses,
     commands::{limited::LIMITED, stranger::STRANGER},
@@ -81,6 +84,7 @@ impl EventRouter {
         event: InboundEvent,
         may_begin: bool,
     ) -> Result<RoutedEvent, StoreError> {
+        let event = screen(event, &self.settings);
         if event.is_withdrawn() {
             // The platform decides who may delete a message.
             return Ok(self.without_turn(event, None));
@@ -152,6 +156,7 @@ impl EventRouter {
             text: String::new(),
             attachments: Vec::new(),
             quoted: None,
+            forwarded: None,
             amends: None,
             more_within: None,
             raw: String::new(),

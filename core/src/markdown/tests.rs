@@ -1,6 +1,10 @@
 use proptest::prelude::*;
 
 use super::split_markdown;
+use crate::{
+    conformance::growth::{OPENERS, assert_linear},
+    shows_anything,
+};
 
 fn chars(text: &str) -> usize {
     text.chars().count()
@@ -187,6 +191,14 @@ fn markdown() -> impl Strategy<Value = String> {
         ]).prop_map(str::to_owned),
     ];
     prop::collection::vec(piece, 0..80).prop_map(|pieces| pieces.concat())
+}
+
+#[test]
+fn a_long_text_costs_what_its_length_asks_for() {
+    assert_linear(&OPENERS, |text| {
+        drop(split(text, 2000));
+        let _ = shows_anything(text);
+    });
 }
 
 proptest! {

@@ -30,14 +30,48 @@ pub enum GroupPolicy {
     Disabled,
 }
 
-/// Senders by the platform's id or unique name, and groups by their id. `*` matches every sender, `*:server` every
-/// sender whose id ends in `:server`.
+/// Senders by the platform's id or unique name, and groups by their id.
+///
+/// How an entry is written says what it is, so that nobody can choose a name that is somebody else's id:
+///
+/// | Entry | Lets in |
+/// | --- | --- |
+/// | `*` | every sender |
+/// | `*:server` | every sender whose id ends in `:server` |
+/// | `@name` | the sender with this unique name, in upper or lower case |
+/// | anything else | the sender or group with exactly this id; `@name:server` is an id as well |
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AllowList(HashSet<String>);
+pub struct AllowList(HashSet<Entry>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Entry {
+    Everyone,
+    /// In lower case.
+    Server(String),
+    /// In lower case, without `@`.
+    Name(String),
+    Id(String),
+}
+
+impl From<&str> for Entry {
+    fn from(entry: &str) -> Self {
+        let entry = entry.trim();
+        if entry == "*" {
+            return Self::Everyone;
+        }
+        if let Some(server) = entry.strip_prefix("*:") {
+            return Self::Server(server.to_lowercase());
+        }
+        match entry.strip_prefix('@') {
+            Some(name) if !name.contains(':') => Self::Name(name.to_lowercase()),
+            _ => Self::Id(entry.to_owned()),
+        }
+    }
+}
 
 impl<T: AsRef<str>> FromIterator<T> for AllowList {
     fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
-        Self(entries.into_iter().map(|entry| key(entry.as_ref())).collect())
+        Self(entries.into_iter().map(|entry| Entry::from(entry.as_ref())).collect())
     }
 }
 
@@ -48,19 +82,28 @@ impl AllowList {
         self.0.is_empty()
     }
 
-    /// Whether the list has this entry, ignoring case and a leading `@`.
-    pub(crate) fn has(&self, entry: &str) -> bool {
-        self.0.contains(&key(entry))
+    /// Whether the sender with this id is let in, whatever their name.
+    #[must_use]
+    pub fn has_sender(&self, id: &str) -> bool {
+        let server = || id.split_once(':').map(|(_, server)| Entry::Server(server.to_lowercase()));
+        self.0.contains(&Entry::Everyone)
+            || self.0.contains(&Entry::Id(id.to_owned()))
+            || server().is_some_and(|server| self.0.contains(&server))
+    }
+
+    /// Whether the sender with this unique name is let in.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.0.contains(&Entry::Name(name.to_lowercase()))
+    }
+
+    /// Whether everyone in the group with this id is let in.
+    pub(crate) fn has_group(&self, id: &str) -> bool {
+        self.0.contains(&Entry::Id(id.to_owned()))
     }
 }
 
-/// Entries are compared in lower case, without a leading `@`.
-fn key(entry: &str) -> String {
-    entry.trim().trim_start_matches('@').to_lowercase()
-}
-
 /// Who may talk to the agent on one channel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Who may write in direct chats.
     pub direct: DirectPolicy,
@@ -71,6 +114,21 @@ pub struct Access {
     /// Who may write in groups, and the groups where everyone may. If empty, the senders on `allow` may, or everyone
     /// where `direct` is open.
     pub group_allow: AllowList,
+    /// Whether the agent gets what a stranger wrote if somebody who is let in replies to it.
+    pub quote_strangers: bool,
+}
+
+impl Default for Access {
+    /// Lets nobody in, and quotes strangers.
+    fn default() -> Self {
+        Self {
+            direct: DirectPolicy::default(),
+            allow: AllowList::default(),
+            group: GroupPolicy::default(),
+            group_allow: AllowList::default(),
+            quote_strangers: true,
+        }
+    }
 }
 
 impl Access {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     capabilities::Capabilities,
     conversation::{ChannelId, ChatKind, ConversationRef},
-    event::Sender,
+    event::{Author, Sender},
     ids::{SessionId, TurnId},
 };
 
@@ -32,9 +32,12 @@ pub enum Speaker {
 pub struct HistoryLine {
     /// Who wrote it.
     pub speaker: Speaker,
-    /// The person's name, in group chats, where the platform gives one.
+    /// The person, in group chats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    pub author: Option<Author>,
+    /// Who first wrote the text, if the person forwarded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarded: Option<Author>,
     /// The text as it was shown; Markdown if the agent or the gateway wrote it. A reaction is `[reacted with 👍]`.
     pub text: String,
     /// When the person's event was received, or the signal was claimed.
@@ -46,9 +49,23 @@ pub struct HistoryLine {
 pub struct AgentFile {
     /// Its name, media type and address.
     pub attachment: Attachment,
-    /// Its bytes, if the runtime [`reads`](crate::AgentRuntime::reads) this media type, the platform stores the file and
-    /// it is not larger than [`Settings::max_attachment`](crate::Settings::max_attachment).
+    /// Its bytes, if the runtime [`reads`](crate::AgentRuntime::reads) files of this type and size, the platform stores the
+    /// file, it is not larger than [`Settings::max_attachment`](crate::Settings::max_attachment), and the files of all turns
+    /// together are not too large.
     pub bytes: Option<Vec<u8>>,
+}
+
+/// The message that a turn replies or reacts to.
+#[derive(Clone, Debug)]
+pub struct AgentQuote {
+    /// Who wrote it.
+    pub author: Author,
+    /// Whether its author may not talk to the agent: what they wrote is no instruction.
+    pub is_strangers: bool,
+    /// The text.
+    pub text: String,
+    /// Its files.
+    pub files: Vec<AgentFile>,
 }
 
 /// An agent's earlier deferral of the same turn.
@@ -98,12 +115,14 @@ pub struct AgentTurn {
     pub sender: Sender,
     /// The message text.
     pub text: String,
+    /// Who first wrote the text and the files, if the sender forwarded them.
+    pub forwarded: Option<Author>,
     /// The emoji, if the turn is a reaction to the agent's message in `quoted` instead of a text.
     pub reaction: Option<String>,
     /// Files that came with the message.
     pub attachments: Vec<AgentFile>,
-    /// The text of the message that this one replies or reacts to.
-    pub quoted: Option<String>,
+    /// The message that this one replies or reacts to.
+    pub quoted: Option<AgentQuote>,
     /// The lines before this turn, oldest first; at most [`AgentRuntime::history`](crate::AgentRuntime::history). After a
     /// deferral they include this turn's own question and deferral.
     pub history: Vec<HistoryLine>,

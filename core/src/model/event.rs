@@ -26,6 +26,66 @@ pub struct Sender {
     pub kind: SenderKind,
 }
 
+/// The author of a message that is quoted or forwarded, as far as the platform names them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    /// The platform's id of the author.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The display name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The platform's unique name of the author without a leading `@`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub username: Option<String>,
+    /// Whether the agent wrote it, another agent, or a person.
+    #[serde(default, skip_serializing_if = "SenderKind::is_person")]
+    pub kind: SenderKind,
+}
+
+impl Author {
+    /// The agent, under our account.
+    #[must_use]
+    pub fn ourselves() -> Self {
+        Self { kind: SenderKind::Ourselves, ..Self::default() }
+    }
+}
+
+impl From<Sender> for Author {
+    fn from(Sender { id, name, username, kind }: Sender) -> Self {
+        Self { id: Some(id), name, username, kind }
+    }
+}
+
+/// The message that another one replies or reacts to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quote {
+    /// Who wrote it first: of a forwarded message, its author and not who forwarded it.
+    pub author: Author,
+    /// Whether its author may not talk to the agent. Set by the core; adapters leave it at `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_strangers: bool,
+    /// The text, or the part of it that is quoted.
+    pub text: String,
+    /// Its files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+impl Quote {
+    /// A quote of a message of ours.
+    #[must_use]
+    pub fn of_ours(text: &str) -> Self {
+        Self { author: Author::ourselves(), text: text.to_owned(), ..Self::default() }
+    }
+
+    /// Whether it has neither text nor files.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.attachments.is_empty()
+    }
+}
+
 /// The kind of an event's sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,6 +99,14 @@ pub enum SenderKind {
     OtherAgent,
     /// Our own account: the platform echoes our messages.
     Ourselves,
+}
+
+impl SenderKind {
+    /// Whether it is a person who can be told apart from others.
+    #[must_use]
+    pub fn is_person(&self) -> bool {
+        *self == Self::Person
+    }
 }
 
 /// How an event is directed at the agent.
@@ -132,9 +200,12 @@ pub struct InboundEvent {
     /// Files that came with the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// The text of the message that it replies to.
+    /// The message that it replies or reacts to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quoted: Option<String>,
+    pub quoted: Option<Quote>,
+    /// Who first wrote the text and the files, if the sender forwarded them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarded: Option<Author>,
     /// How long the sender's client waits for an answer: the deferral is sent by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<Duration>,
@@ -172,6 +243,7 @@ impl InboundEvent {
             text: String::new(),
             attachments: Vec::new(),
             quoted: None,
+            forwarded: None,
             patience: None,
             amends: None,
             more_within: None,

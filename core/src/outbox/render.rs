@@ -11,6 +11,7 @@ use crate::{
         capabilities::{Capabilities, Receipts, Resend, Support},
         conversation::ChatKind,
         delivery::{Action, Class, Content, Delivery},
+        event::Author,
         ids::DeliveryId,
         settings::{Settings, Templates},
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
@@ -292,7 +293,7 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
         session: turn.session,
         turn: turn.id,
         seq: turn.seq,
-        line: HistoryLine { speaker, name: None, text: text.to_owned(), at },
+        line: HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at },
     };
     let speaker = match signal.kind() {
         SignalKind::Deferral if is_gateways_own(turn) => return Vec::new(),
@@ -310,7 +311,10 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
     };
     let ours = line(speaker, &text, now);
     let mut person = line(Speaker::Person, &event.text, event.received_at);
-    person.line.name = event.sender.name.clone().filter(|_| event.chat == ChatKind::Group);
+    if event.chat == ChatKind::Group {
+        person.line.author = Some(Author::from(event.sender.clone()));
+    }
+    person.line.forwarded.clone_from(&event.forwarded);
     // A picture or a reaction has no text.
     let has_text = !event.text.trim().is_empty();
     has_text.then_some(person).into_iter().chain([ours]).collect()

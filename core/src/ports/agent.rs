@@ -105,10 +105,11 @@ pub trait AgentRuntime: Send + Sync + 'static {
         0
     }
 
-    /// Whether a run gets the bytes of files of this media type. The default is no.
-    fn reads(&self, media_type: &str) -> bool {
+    /// The size of the largest file of this media type that a run reads, in bytes. `None`, the default, if it reads none of
+    /// them.
+    fn reads(&self, media_type: &str) -> Option<usize> {
         let _ = media_type;
-        false
+        None
     }
 
     /// Runs the agent on `turn`.

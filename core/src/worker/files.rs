@@ -2,12 +2,16 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use futures_util::{FutureExt, StreamExt, stream};
 use rejoinder_guard::{Attachment, Timestamp};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
 
 use crate::{
@@ -25,11 +29,46 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// How many files are fetched at once.
 const AT_ONCE: usize = 4;
 
-/// How many bytes the fetched files of a turn may have in total, unless one alone may have more.
+/// How many bytes the fetched files of a turn may have in total.
 const MAX_BYTES: usize = 64 << 20;
+
+/// How many bytes the fetched files of all turns may have in total.
+const MAX_BYTES_OF_ALL: usize = 128 << 20;
+
+/// The bytes that fetched files may still have. One permit is one byte.
+#[derive(Clone)]
+pub(crate) struct FileBudget(Arc<Semaphore>);
+
+/// The bytes of fetched files, taken from the budget until this is dropped.
+pub(super) type HeldBytes = OwnedSemaphorePermit;
+
+impl Default for FileBudget {
+    fn default() -> Self {
+        Self::of(MAX_BYTES_OF_ALL)
+    }
+}
+
+impl FileBudget {
+    fn of(bytes: usize) -> Self {
+        Self(Arc::new(Semaphore::new(bytes)))
+    }
+
+    /// Reserves as much as a file may need: at most half of what is left, so that a few large files leave room for small ones
+    /// of others, and nobody waits.
+    fn reserve(&self, largest: usize) -> HeldBytes {
+        loop {
+            let bytes = u32::try_from(largest.min(self.0.available_permits() / 2)).unwrap_or(u32::MAX);
+            // Fails only if others have reserved meanwhile.
+            if let Ok(held) = Arc::clone(&self.0).try_acquire_many_owned(bytes) {
+                return held;
+            }
+        }
+    }
+}
 
 /// Fetches the files of one turn.
 pub(super) struct Files<'a> {
+    pub(super) budget: &'a FileBudget,
     pub(super) channel: &'a dyn ChannelAdapter,
     /// The largest file, in bytes.
     pub(super) limit: usize,
@@ -38,25 +77,48 @@ pub(super) struct Files<'a> {
 
 impl Files<'_> {
     /// The files, with the bytes of those that the runtime reads and the platform stores. A file that cannot be fetched is
-    /// given by name.
-    pub(super) async fn fetch(&self, attachments: &[Attachment], runtime: &dyn AgentRuntime) -> Vec<AgentFile> {
-        let (deadline, left) = (self.clock.now() + TIMEOUT, AtomicUsize::new(self.limit.max(MAX_BYTES)));
+    /// given by name. The second part is to be kept as long as the files.
+    pub(super) async fn fetch(
+        &self,
+        attachments: &[&Attachment],
+        runtime: &dyn AgentRuntime,
+    ) -> (Vec<AgentFile>, Vec<HeldBytes>) {
+        let (deadline, left) = (self.clock.now() + TIMEOUT, AtomicUsize::new(MAX_BYTES));
         // Collected, because the compiler cannot prove that a stream of a lazy map is `Send`.
         let files: Vec<_> = attachments
             .iter()
             .map(|attachment| self.file(attachment, runtime.reads(&attachment.media_type), deadline, &left))
             .collect();
-        stream::iter(files).buffered(AT_ONCE).collect().await
+        let fetched: Vec<_> = stream::iter(files).buffered(AT_ONCE).collect().await;
+        let (files, held): (_, Vec<_>) = fetched.into_iter().unzip();
+        (files, held.into_iter().flatten().collect())
     }
 
-    async fn file(&self, attachment: &Attachment, is_read: bool, deadline: Timestamp, left: &AtomicUsize) -> AgentFile {
-        let bytes = if is_read { self.bytes(attachment, deadline, left).await } else { None };
-        AgentFile { attachment: attachment.clone(), bytes }
+    async fn file(
+        &self,
+        attachment: &Attachment,
+        largest: Option<usize>,
+        deadline: Timestamp,
+        left: &AtomicUsize,
+    ) -> (AgentFile, Option<HeldBytes>) {
+        let fetched = match largest {
+            Some(largest) => self.bytes(attachment, largest.min(self.limit), deadline, left).await,
+            None => None,
+        };
+        let (bytes, held) = fetched.unzip();
+        (AgentFile { attachment: attachment.clone(), bytes }, held)
     }
 
-    /// The bytes of a file, taken from what is `left` for the turn.
-    async fn bytes(&self, attachment: &Attachment, deadline: Timestamp, left: &AtomicUsize) -> Option<Vec<u8>> {
-        let limit = self.limit.min(left.load(Ordering::Relaxed));
+    /// The bytes of a file, taken from what is `left` for the turn, and from the budget.
+    async fn bytes(
+        &self,
+        attachment: &Attachment,
+        largest: usize,
+        deadline: Timestamp,
+        left: &AtomicUsize,
+    ) -> Option<(Vec<u8>, HeldBytes)> {
+        let mut reserved = self.budget.reserve(largest.min(left.load(Ordering::Relaxed)));
+        let limit = reserved.num_permits();
         let fetching = AssertUnwindSafe(self.channel.fetch(attachment, limit)).catch_unwind();
         let fetched = tokio::select! {
             biased;
@@ -66,18 +128,19 @@ impl Files<'_> {
             () = self.clock.sleep_until(deadline) => Err(FetchError::Failed("timed out".to_owned())),
         };
         let fetched = fetched.and_then(|bytes| {
+            let held = reserved.split(bytes.len()).ok_or(FetchError::TooLarge { limit })?;
             let take = |left: usize| left.checked_sub(bytes.len());
             match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
-                Ok(_) => Ok(bytes),
+                Ok(_) => Ok((bytes, held)),
                 Err(limit) => Err(FetchError::TooLarge { limit }),
             }
         });
         match fetched {
-            Ok(bytes) => Some(bytes),
+            Ok(fetched) => Some(fetched),
             Err(FetchError::NotOurs(_)) => None,
             // The agent gets the text and the file's name nevertheless.
             Err(error) => {
-                warn!(name = attachment.name, %error, "cannot fetch a file, the agent gets its name only");
+                warn!(channel = %self.channel.channel(), %error, "cannot fetch a file, the agent gets its name only");
                 None
             }
         }
@@ -86,20 +149,34 @@ impl Files<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use async_trait::async_trait;
+    use rejoinder_guard::Outcome;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::{
-        Capabilities, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError, Intake,
-        Receipt,
-        conformance::{
-            clock::TestClock,
-            scripted::{Script, ScriptedAgent, capabilities},
-        },
+        AgentError, AgentTurn, Capabilities, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
+        DeliveryError, Intake, Receipt, RunEvents,
+        conformance::{clock::TestClock, scripted::capabilities},
     };
+
+    /// Reads texts up to a size.
+    struct Reader(usize);
+
+    #[async_trait]
+    impl AgentRuntime for Reader {
+        fn describe(&self) -> String {
+            "a reader".to_owned()
+        }
+
+        fn reads(&self, media_type: &str) -> Option<usize> {
+            media_type.starts_with("text/").then_some(self.0)
+        }
+
+        async fn run(&self, _: AgentTurn, _: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
+            Ok(Outcome::Silent("it only reads".to_owned()))
+        }
+    }
 
     /// Stores files whose URLs say how they are fetched.
     struct Platform {
@@ -145,9 +222,20 @@ mod tests {
 
     /// The sizes of the files, as far as they were fetched, and how long that took.
     async fn fetched(urls: &[&str], limit: usize) -> (Vec<Option<usize>>, Duration) {
+        let (files, _, took) = fetched_within(&FileBudget::default(), urls, limit, usize::MAX).await;
+        (files, took)
+    }
+
+    /// The same for a runtime that reads files up to a size, with what was taken from the budget.
+    async fn fetched_within(
+        budget: &FileBudget,
+        urls: &[&str],
+        limit: usize,
+        largest: usize,
+    ) -> (Vec<Option<usize>>, Vec<HeldBytes>, Duration) {
         let clock = TestClock::new();
         let shared: SharedClock = Arc::clone(&clock) as SharedClock;
-        let runtime = ScriptedAgent::new(Arc::clone(&shared), |_| Script::hangs()).reading(&["text/"]);
+        let runtime = Reader(largest);
         let channel = Platform { channel: ChannelId::new("test", "main"), clock: Arc::clone(&shared) };
         let attachment = |url: &&str| Attachment {
             name: (*url).to_owned(),
@@ -156,17 +244,19 @@ mod tests {
         };
         let attachments: Vec<_> = urls.iter().map(attachment).collect();
         let begun = shared.now();
-        let files = Files { channel: &channel, limit, clock: &shared };
+        let files = Files { budget, channel: &channel, limit, clock: &shared };
+        let attachments: Vec<_> = attachments.iter().collect();
         let fetching = files.fetch(&attachments, &runtime);
         tokio::pin!(fetching);
-        let files = loop {
+        let (files, held) = loop {
             tokio::select! {
                 biased;
                 files = &mut fetching => break files,
                 () = tokio::task::yield_now() => clock.advance(Duration::from_secs(1)),
             }
         };
-        (files.into_iter().map(|file| file.bytes.map(|bytes| bytes.len())).collect(), shared.now().since(begun))
+        let sizes = files.into_iter().map(|file| file.bytes.map(|bytes| bytes.len())).collect();
+        (sizes, held, shared.now().since(begun))
     }
 
     #[tokio::test]
@@ -191,7 +281,37 @@ mod tests {
         let (files, _) = fetched(&[&part, &part, &part, "1", &part, "2"], MAX_BYTES / 4).await;
 
         assert_eq!(files.iter().flatten().sum::<usize>(), 3 * (MAX_BYTES / 4) + 3, "{files:?}");
-        let (files, _) = fetched(&["whatever is allowed", "1"], 2 * MAX_BYTES).await;
-        assert_eq!(files, [Some(2 * MAX_BYTES), None]);
+    }
+
+    #[tokio::test]
+    async fn a_runtime_reads_no_file_that_is_larger_than_it_wants() {
+        let (files, _, _) = fetched_within(&FileBudget::default(), &["11", "10", "whatever is allowed"], 100, 10).await;
+
+        assert_eq!(files, [None, Some(10), Some(10)]);
+    }
+
+    #[tokio::test]
+    async fn the_files_of_all_turns_have_a_limit_in_all_and_leave_room_for_a_small_one() {
+        let budget = FileBudget::of(1000);
+        let mut turns = Vec::new();
+        for _ in 0..5 {
+            turns.push(fetched_within(&budget, &["whatever is allowed"], 600, usize::MAX).await);
+        }
+        let (small, _, _) = fetched_within(&budget, &["3", "900", "3"], 600, usize::MAX).await;
+
+        let sizes: Vec<_> = turns.iter().flat_map(|(files, _, _)| files.clone()).collect();
+        assert_eq!(sizes, [Some(500), Some(250), Some(125), Some(62), Some(31)]);
+        assert_eq!(small, [Some(3), None, Some(3)]);
+        drop(turns);
+        let (again, _, _) = fetched_within(&budget, &["500"], 600, usize::MAX).await;
+        assert_eq!(again, [Some(500)]);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_hangs_or_fails_gives_its_share_back() {
+        let budget = FileBudget::of(1000);
+        fetched_within(&budget, &["hang", "panic", "900", "hang"], 600, usize::MAX).await;
+
+        assert_eq!(budget.0.available_permits(), 1000);
     }
 }

@@ -5,12 +5,12 @@ use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
 use rejoinder_guard::SignalKind;
 use tracing::warn;
 
-use super::files::Files;
+use super::files::{FileBudget, Files, HeldBytes};
 use crate::{
     channels::Channels,
     ledger::trigger::Run,
     model::{
-        agent::{AgentName, AgentTurn, Deferred, HistoryLine, Surface},
+        agent::{AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Surface},
         event::EventKind,
         settings::Settings,
         turn::{Handler, TurnRecord},
@@ -37,12 +37,15 @@ pub(crate) struct Inputs {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: SharedClock,
+    pub(crate) file_budget: FileBudget,
 }
 
 /// A run that can begin.
 pub(super) struct PreparedRun {
     pub(super) runtime: Arc<dyn AgentRuntime>,
     pub(super) input: AgentTurn,
+    /// For the files in the input.
+    pub(super) held: Vec<HeldBytes>,
 }
 
 /// Why a run cannot begin.
@@ -74,7 +77,12 @@ impl Inputs {
         let history = self.history(turn, runtime.as_ref()).await.map_err(|error| unread("the transcript", &error))?;
         let deferred = self.deferred(turn, run).await.map_err(|error| unread("the deferral", &error))?;
         let policy = self.settings.policies.of(&event.conversation.channel, event.chat);
-        let files = Files { channel, limit: self.settings.max_attachment, clock: &self.clock };
+        let (budget, limit) = (&self.file_budget, self.settings.max_attachment);
+        let files = Files { budget, channel, limit, clock: &self.clock };
+        let quoted_files = event.quoted.iter().flat_map(|quoted| &quoted.attachments);
+        let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
+        let (mut attachments, held) = files.fetch(&attachments, runtime.as_ref()).await;
+        let quoted_files = attachments.split_off(event.attachments.len());
         let input = AgentTurn {
             turn: turn.id,
             conversation: event.conversation.clone(),
@@ -85,19 +93,25 @@ impl Inputs {
             deferred,
             sender: event.sender.clone(),
             text: event.text.clone(),
+            forwarded: event.forwarded.clone(),
             reaction: match &event.kind {
                 EventKind::Reaction { emoji, .. } => Some(emoji.clone()),
                 _ => None,
             },
-            attachments: files.fetch(&event.attachments, runtime.as_ref()).await,
-            quoted: event.quoted.clone(),
+            attachments,
+            quoted: event.quoted.as_ref().map(|quoted| AgentQuote {
+                author: quoted.author.clone(),
+                is_strangers: quoted.is_strangers,
+                text: quoted.text.clone(),
+                files: quoted_files,
+            }),
             history,
             capabilities: ask(channel, || channel.capabilities(&event.conversation), render::minimal_capabilities),
             cut_off: self.settings.templates.template(&event.conversation.channel, CUT_OFF).to_owned(),
             now: run.started_at,
             deadline: run.started_at + policy.hard_deadline,
         };
-        Ok(PreparedRun { runtime, input })
+        Ok(PreparedRun { runtime, input, held })
     }
 
     /// The transcript before the turn, as many lines as the runtime wants.

@@ -3,7 +3,7 @@
 //! Deadlines are not handled here: they are rows, and the sweep keeps them for turns that run and turns
 //! that wait alike. When one passes, or the person cancels, the run is stopped through its slot.
 
-mod files;
+pub(crate) mod files;
 pub(crate) mod input;
 
 use std::{sync::Arc, time::Duration};
@@ -140,7 +140,7 @@ impl Worker {
             Err(PrepareError::Unreadable) => return RunResult::Unreadable.into(),
             Err(PrepareError::Failed(error)) => return RunResult::Returned(Err(error)).into(),
         };
-        let PreparedRun { runtime, input } = prepared;
+        let PreparedRun { runtime, input, held: _held } = prepared;
         let mut drafting = Drafting::new(&self.ephemerals, &input.capabilities, show);
         let typing = (input.capabilities.typing != Support::No)
             .then(|| Typing::start(&self.ephemerals, turn, &input.capabilities, show));

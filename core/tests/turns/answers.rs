@@ -455,7 +455,11 @@ async fn in_a_group_the_history_names_who_spoke() {
     let names = |chat: &str| {
         let runs = gateway.agent("main").runs();
         let last = runs.into_iter().rev().find(|run| &*run.turn.conversation.chat == chat).expect("it ran");
-        last.turn.history.into_iter().map(|line| (line.speaker, line.name)).collect::<Vec<_>>()
+        last.turn
+            .history
+            .into_iter()
+            .map(|line| (line.speaker, line.author.and_then(|author| author.name)))
+            .collect::<Vec<_>>()
     };
     let person = |name: &str| (Speaker::Person, Some(name.to_owned()));
     let agent = || (Speaker::Agent, None);

@@ -25,6 +25,7 @@ mod limits;
 mod moves;
 mod parking;
 mod poison;
+mod quotes;
 mod restarts;
 mod retention;
 mod rows;

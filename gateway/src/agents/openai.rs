@@ -10,7 +10,7 @@ use reqwest::Client;
 
 use super::AgentFactory;
 use crate::{
-    client::CHECK_TIMEOUT,
+    client::{CHECK_TIMEOUT, is_readable_on_the_way},
     console::finding::Finding,
     materials::{Materials, WiringError},
 };
@@ -35,6 +35,13 @@ impl AgentFactory for OpenAi {
         let agent = rejoinder_agents::OpenAi::new(Arc::clone(name), section, materials.http.clone())
             .map_err(|error| WiringError::Agent { name: Arc::clone(name), reason: error.to_string() })?;
         Ok(Arc::new(agent))
+    }
+
+    fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
+        let server = section(agent);
+        (server.api_key.is_some() && is_readable_on_the_way(&server.base_url)).then(|| {
+            format!("agents.{name}.base_url begins with http://: the key and all messages can be read on the way.")
+        })
     }
 
     fn check<'a>(

@@ -6,10 +6,9 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
-use rejoinder_config::{Config, Token};
 use rejoinder_core::{ChannelId, DeliveryId, store::DeadLetterFilter};
 use reqwest::StatusCode;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::{Global, database::Database};
@@ -18,7 +17,6 @@ use crate::{
     console::{failure::Failure, output},
     gateway::url_of,
     http::dead_letters_page,
-    secrets,
     view::{DeadLetterItem, DeadLetterList},
     wiring,
 };
@@ -93,11 +91,17 @@ fn lines(list: &DeadLetterList) -> String {
 impl Retry {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let config = global.load()?.config;
-        let address = wiring::listen(&config);
-        if address.port() == 0 {
-            return Err(anyhow!("server.listen has port 0, so the gateway's address is unknown").into());
+        let address = wiring::listen_for_operator(&config);
+        if !config.admin.enabled {
+            return Err(anyhow!("admin.enabled is false, so the gateway cannot be told to").into());
         }
-        let token = admin_token(&config, global)?;
+        if address.port() == 0 {
+            return Err(anyhow!("the gateway listens on port 0, so its address is unknown").into());
+        }
+        let data_dir = global.data_dir()?;
+        let token = wiring::admin_token(&config, &data_dir).context("cannot read the admin token")?;
+        let missing = || anyhow!("there is no admin token in {}: pass the gateway's --data", data_dir.display());
+        let token = token.ok_or_else(missing)?;
         let url = format!("{}/admin/api/dead-letters/{}/retry", url_of(address), self.id);
         // The gateway is on this machine: a configured proxy does not apply.
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
@@ -111,21 +115,6 @@ impl Retry {
                 let why = problem["detail"].as_str().map_or_else(|| status.to_string(), output::printable);
                 Err(anyhow!("{why}").into())
             }
-        }
-    }
-}
-
-fn admin_token(config: &Config, global: &Global) -> Result<SecretString, Failure> {
-    match &config.admin.token {
-        Token::Configured(secret) => Ok(secret.get().clone()),
-        Token::Generate => {
-            let made = secrets::read_or_throwaway(&global.data_dir()?, wiring::ADMIN_TOKEN_FILE);
-            let made = made.context("cannot read the admin token")?;
-            if made.is_new {
-                let path = made.path.display();
-                return Err(anyhow!("there is no admin token at {path}: pass the gateway's --data").into());
-            }
-            Ok(made.token)
         }
     }
 }

@@ -126,7 +126,9 @@ async fn run_checks(config: &Config, data_dir: &Path, report: &mut Report) -> Re
     let is_held = database.is_held();
     let mut checks: FuturesOrdered<BoxFuture<'_, Vec<Finding>>> = FuturesOrdered::new();
     checks.push_back(async { data::check(data_dir, &database).await }.boxed());
-    checks.push_back(gateway::check(wiring::listen(config), is_held).boxed());
+    // Without the token only the details of its readiness are missing.
+    let token = wiring::admin_token(config, data_dir).ok().flatten();
+    checks.push_back(gateway::check(wiring::listen_for_operator(config), token, is_held).boxed());
     for (name, agent) in &config.agents {
         let is_default = *name == config.routing.default_agent;
         checks.push_back(agents::factory_of(agent).check(name, agent, is_default, &http));

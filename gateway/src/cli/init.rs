@@ -288,7 +288,7 @@ fn configuration(choice: &AgentChoice, accounts: &str) -> Result<String, Failure
         "# Written by `rejoinder init`. Other keys have their defaults: `rejoinder config default` shows every key.\n\n\
          {agent}\n\
          {accounts}\
-         # A hook: POST /hooks/default. Its token is created at the first start, printed once, and kept in the data directory.\n\
+         # A hook: POST /hooks/default. Its token is created at the first start and kept in the data directory.\n\
          [channels.webhook.default]\n\
          token = {{ generate = true }}\n\n\
          # A chat page at /chat, for browsers on this machine.\n\

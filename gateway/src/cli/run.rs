@@ -1,7 +1,7 @@
 //! `rejoinder run`.
 
 use std::{
-    io,
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
     process,
     time::Duration,
@@ -54,7 +54,8 @@ fn serve(config: Config, source: &ConfigSource, data_dir: PathBuf) -> Result<(),
         let gateway = Gateway::start(Setup::new(config, data_dir), address).await.map_err(anyhow::Error::new)?;
         match format {
             LogFormat::Text => {
-                let banner = banner(gateway.notes(), source);
+                // A file or a service's journal keeps what is printed, for more readers than a terminal has.
+                let banner = banner(gateway.notes(), source, io::stdout().is_terminal());
                 // If standard output is closed or not read, the gateway runs without the banner.
                 logging::run_with_timeout(BANNER_TIMEOUT, move || drop(output::print(banner)));
             }
@@ -110,18 +111,25 @@ fn listen_to_signals(shutdown: CancellationToken) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The text that the start prints for people.
-fn banner(notes: &Notes, source: &ConfigSource) -> String {
+/// The text that the start prints for people. With `shows_tokens` it has the tokens that this start created, otherwise
+/// where to find them.
+fn banner(notes: &Notes, source: &ConfigSource, shows_tokens: bool) -> String {
     let mut lines = vec![format!("Rejoinder {}", env!("CARGO_PKG_VERSION")), String::new()];
     let mut line = |label: &str, text: String| lines.push(format!("  {label:<8}{text}"));
     for notice in &notes.channels {
         match notice {
-            ChannelNotice::Page { path, token } => line("chat", page_line(&notes.url, path, token.as_ref())),
-            ChannelNotice::Hook { path, token } => line("hook", hook_line(&notes.url, path, token.as_ref())),
+            ChannelNotice::Page { path, token } => {
+                line("chat", page_line(&notes.url, path, token.as_ref(), shows_tokens));
+            }
+            ChannelNotice::Hook { path, token } => {
+                line("hook", hook_line(&notes.url, path, token.as_ref(), shows_tokens));
+            }
             ChannelNotice::Account { channel, description } => line("bot", format!("{channel}, {description}")),
         }
     }
-    line("admin", format!("{}/admin/api/turns, with {}", notes.url, describe_token(&notes.admin)));
+    if let Some((url, token)) = &notes.admin {
+        line("admin", format!("{url}/admin/api/turns, with {}", describe_token(token, shows_tokens)));
+    }
     for agent in &notes.agents {
         let role = if agent.is_default && notes.agents.len() > 1 { ", the default" } else { "" };
         let name =
@@ -137,21 +145,23 @@ fn banner(notes: &Notes, source: &ConfigSource) -> String {
     lines.join("\n")
 }
 
-fn page_line(url: &str, path: &str, token: Option<&TokenSource>) -> String {
+fn page_line(url: &str, path: &str, token: Option<&TokenSource>, shows_tokens: bool) -> String {
     match token {
         None => format!("{url}{path}"),
-        Some(source) => format!("{url}{path}, with {}", describe_token(source)),
+        Some(source) => format!("{url}{path}, with {}", describe_token(source, shows_tokens)),
     }
 }
 
 /// A command to copy, or the address to call.
-fn hook_line(url: &str, path: &str, token: Option<&TokenSource>) -> String {
+fn hook_line(url: &str, path: &str, token: Option<&TokenSource>, shows_tokens: bool) -> String {
     let address = format!("{url}{path}");
     let call = |token: &str| format!("curl {address} -H \"Authorization: Bearer {token}\" -d message=hello");
     match token {
         None => format!("{address}, for signed requests"),
         Some(TokenSource::Configured) => format!("{address}, with the token that you chose"),
-        Some(TokenSource::Generated(generated)) if generated.is_new => call(generated.token.expose_secret()),
+        Some(TokenSource::Generated(generated)) if generated.is_new && shows_tokens => {
+            call(generated.token.expose_secret())
+        }
         Some(TokenSource::Generated(generated)) => call(&format!("$(cat {})", shell_quoted(&generated.path))),
     }
 }
@@ -163,11 +173,11 @@ fn shell_quoted(path: &Path) -> String {
     if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
-/// How to find a token. Its text is included only in the start that created it.
-fn describe_token(source: &TokenSource) -> String {
+/// How to find a token.
+fn describe_token(source: &TokenSource, shows_tokens: bool) -> String {
     match source {
         TokenSource::Configured => "the token that you chose".to_owned(),
-        TokenSource::Generated(generated) if generated.is_new => {
+        TokenSource::Generated(generated) if generated.is_new && shows_tokens => {
             format!("the token {} (kept in {})", generated.token.expose_secret(), generated.path.display())
         }
         TokenSource::Generated(generated) => format!("the token in {}", generated.path.display()),
@@ -196,7 +206,9 @@ fn log_start(notes: &Notes, source: &ConfigSource) {
     for agent in &notes.agents {
         info!(agent = %agent.name, what = agent.description, is_default = agent.is_default, "agent");
     }
-    info!(url = format!("{}/admin/api", notes.url), token_file = file(&notes.admin), "admin interface");
+    if let Some((url, token)) = &notes.admin {
+        info!(url = format!("{url}/admin/api"), token_file = file(token), "admin interface");
+    }
 }
 
 #[cfg(test)]
@@ -205,24 +217,26 @@ mod tests {
 
     use super::*;
 
-    fn line(is_new: bool, path: &str) -> String {
+    fn line(is_new: bool, shows_tokens: bool, path: &str) -> String {
         let generated = TokenSource::Generated(GeneratedToken { token: "s3cret".into(), path: path.into(), is_new });
-        hook_line("http://127.0.0.1:7420", "/hooks/default", Some(&generated))
+        hook_line("http://127.0.0.1:7420", "/hooks/default", Some(&generated), shows_tokens)
     }
 
     #[test]
-    fn the_first_start_gives_a_line_to_copy() {
+    fn the_first_start_on_a_terminal_gives_a_line_to_copy() {
         assert_eq!(
-            line(true, "/data/hook-default-token"),
+            line(true, true, "/data/hook-default-token"),
             r#"curl http://127.0.0.1:7420/hooks/default -H "Authorization: Bearer s3cret" -d message=hello"#
         );
     }
 
     #[test]
-    fn later_starts_name_the_file_and_not_the_token() {
-        let line = line(false, "/home/a b/hook-default-token");
+    fn later_starts_and_those_without_a_terminal_name_the_file_and_not_the_token() {
+        for (is_new, shows_tokens) in [(false, true), (true, false)] {
+            let line = line(is_new, shows_tokens, "/home/a b/hook-default-token");
 
-        assert!(line.contains("$(cat '/home/a b/hook-default-token')"), "{line}");
-        assert!(!line.contains("s3cret"), "{line}");
+            assert!(line.contains("$(cat '/home/a b/hook-default-token')"), "{line}");
+            assert!(!line.contains("s3cret"), "{line}");
+        }
     }
 }

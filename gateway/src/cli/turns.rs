@@ -217,7 +217,7 @@ fn range(prefix: &str) -> Option<(Uuid, Option<Uuid>)> {
 
 fn detail(turn: &TurnDetail) -> String {
     let mut lines = vec![format!("Turn {}", turn.turn_id)];
-    let mut field = |name: &str, value: &str| lines.push(format!("  {name:<14}{value}"));
+    let mut field = |name: &str, value: &str| lines.push(format!("  {name:<14}{}", one_line(value)));
     let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
     field("channel", &turn.channel);
     field("chat", &turn.chat);
@@ -238,12 +238,13 @@ fn detail(turn: &TurnDetail) -> String {
         field("next action", wake_at);
     }
     let sender = turn.event.sender_name.as_deref().unwrap_or(&turn.event.sender_id);
-    lines.push(format!("\nMessage from {sender}:"));
+    lines.push(format!("\nMessage from {}:", one_line(sender)));
     lines.push(indented(&turn.event.text));
     for attachment in &turn.event.attachments {
         // A `data:` URL contains the file.
         let url = if attachment.url.starts_with("data:") { "in the message" } else { &attachment.url };
-        lines.push(format!("  with {} ({}): {url}", attachment.name, attachment.media_type));
+        let file = format!("{} ({}): {url}", attachment.name, attachment.media_type);
+        lines.push(format!("  with {}", one_line(&file)));
     }
     lines.push("\nRuns:".to_owned());
     lines.extend(turn.runs.iter().map(run_line));
@@ -253,14 +254,16 @@ fn detail(turn: &TurnDetail) -> String {
     }
     if !turn.remarks.is_empty() {
         lines.push("\nRemarks:".to_owned());
-        lines.extend(turn.remarks.iter().map(|remark| format!("  {}  {}: {}", remark.at, remark.kind, remark.detail)));
+        lines.extend(
+            turn.remarks.iter().map(|remark| format!("  {}  {}: {}", remark.at, remark.kind, one_line(&remark.detail))),
+        );
     }
     output::printable(&lines.join("\n"))
 }
 
 fn run_line(run: &RunDetail) -> String {
     let end = run.end.as_deref().unwrap_or("running");
-    let detail = run.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+    let detail = run.detail.as_ref().map_or_else(String::new, |detail| format!(": {}", one_line(detail)));
     let ended_at = run.ended_at.as_deref().unwrap_or("now");
     format!("  {}. {} from {} to {ended_at}: {end}{detail}", run.number, run.handler, run.started_at)
 }
@@ -274,21 +277,26 @@ fn delivery_lines(delivery: &DeliveryDetail, lines: &mut Vec<String>) {
         delivery.claim, delivery.signal, delivery.via, delivery.created_at, delivery.state
     ));
     lines.push(indented(&delivery.text));
-    lines.extend(delivery.choices.iter().map(|choice| format!("  | [{choice}]")));
+    lines.extend(delivery.choices.iter().map(|choice| format!("  | [{}]", one_line(choice))));
     for attempt in &delivery.attempts {
         let result = attempt.result.as_deref().unwrap_or("in progress");
-        let detail = attempt.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+        let detail = attempt.detail.as_ref().map_or_else(String::new, |detail| format!(": {}", one_line(detail)));
         lines.push(format!("     attempt {} at {}: {result}{detail}", attempt.number, attempt.started_at));
     }
     if let Some(next) = &delivery.next_attempt_at {
         lines.push(format!("     next attempt at {next}"));
     }
     if let Some(error) = delivery.error.as_ref().filter(|_| delivery.attempts.is_empty()) {
-        lines.push(format!("     {error}"));
+        lines.push(format!("     {}", one_line(error)));
     }
     if let Some(fetched_at) = &delivery.fetched_at {
         lines.push(format!("     first read by the client at {fetched_at}"));
     }
+}
+
+/// A value that somebody else chose, so that it cannot look like the lines after it.
+fn one_line(value: &str) -> String {
+    value.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn indented(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Access control: the admin token, and the requested `Host`.
+//! Access control: the operator's tokens, and the requested `Host`.
 //!
 //! The check of `Host` stops DNS rebinding: a foreign page whose name was rebound to 127.0.0.1 still sends its own name
 //! as `Host`. Such a page has no token either; this is a second line of defence.
@@ -10,40 +10,75 @@ use std::{
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, header, uri::Authority},
+    http::{Extensions, HeaderMap, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use secrecy::{ExposeSecret, SecretString};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
+use rejoinder_kit::{Guesses, Peer, Tokens, bearer, is_forwarded};
 use url::{Host, Url};
 
 use super::{App, error::ApiError};
 
+/// Who may use the operator's routes at one address.
 pub(crate) struct Access {
-    /// The token's SHA-256. All hashes have the same length, so comparing them does not reveal the length of the token.
-    token: [u8; 32],
+    /// `None`: `/admin` is switched off.
+    admin: Option<Tokens>,
+    /// Opens the metrics, as the admin token does.
+    metrics: Option<Tokens>,
+    guesses: Arc<Guesses>,
     /// The host names to accept beside loopback's. `None` accepts any name: the gateway listens beyond loopback.
     hosts: Option<Vec<String>>,
 }
 
 impl Access {
     /// For a gateway that listens on `address` and is reached from outside at `public_url`.
-    pub(crate) fn new(token: &SecretString, public_url: Option<&Url>, address: SocketAddr) -> Self {
+    pub(crate) fn new(
+        admin: Option<Tokens>,
+        metrics: Option<Tokens>,
+        guesses: Arc<Guesses>,
+        public_url: Option<&Url>,
+        address: SocketAddr,
+    ) -> Self {
         let public_host = public_url.and_then(Url::host_str).map(str::to_ascii_lowercase);
-        Self {
-            token: Sha256::digest(token.expose_secret().trim()).into(),
-            hosts: address.ip().is_loopback().then(|| public_host.into_iter().collect()),
-        }
+        let hosts = address.ip().is_loopback().then(|| public_host.into_iter().collect());
+        Self { admin, metrics, guesses, hosts }
     }
 
-    fn has_token(&self, headers: &HeaderMap) -> bool {
-        let mut sent = headers.get_all(header::AUTHORIZATION).iter();
-        let (Some(sent), None) = (sent.next(), sent.next()) else { return false };
-        let Some((scheme, token)) = sent.to_str().ok().and_then(|sent| sent.split_once(' ')) else { return false };
-        let token: [u8; 32] = Sha256::digest(token.trim()).into();
-        scheme.eq_ignore_ascii_case("bearer") & bool::from(token.ct_eq(&self.token))
+    pub(crate) const fn has_admin(&self) -> bool {
+        self.admin.is_some()
+    }
+
+    /// Whether a request certainly comes from this machine.
+    pub(super) fn is_local(&self, headers: &HeaderMap) -> bool {
+        self.hosts.is_some() && !is_forwarded(headers)
+    }
+
+    /// Checks that a request may read what only concerns the operator: it comes from this machine, or it has a token.
+    pub(super) async fn check_reader(&self, headers: &HeaderMap, extensions: &Extensions) -> Result<(), ApiError> {
+        if self.is_local(headers) {
+            return Ok(());
+        }
+        self.check(headers, extensions, "metrics", &[&self.admin, &self.metrics]).await
+    }
+
+    async fn check(
+        &self,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+        surface: &'static str,
+        tokens: &[&Option<Tokens>],
+    ) -> Result<(), ApiError> {
+        let peer = Peer::of(extensions);
+        let Some(sent) = bearer(headers) else {
+            self.guesses.missing(peer, surface);
+            return Err(ApiError::Unauthorized);
+        };
+        self.guesses.turn(peer, surface).await?;
+        if tokens.iter().copied().flatten().any(|tokens| tokens.open_for(sent)) {
+            return Ok(());
+        }
+        self.guesses.wrong(peer, surface);
+        Err(ApiError::Unauthorized)
     }
 
     /// Whether the request's `Host` names this gateway. A request without any passes: browsers always send one.
@@ -77,10 +112,18 @@ fn names_loopback(host: &str) -> bool {
 
 /// Rejects requests without the admin token.
 pub(super) async fn admin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if app.access.has_token(request.headers()) {
-        next.run(request).await
-    } else {
-        ApiError::Unauthorized.into_response()
+    let tokens = [&app.access.admin];
+    match app.access.check(request.headers(), request.extensions(), "admin", &tokens).await {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+/// Rejects requests from elsewhere without a token.
+pub(super) async fn reader(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    match app.access.check_reader(request.headers(), request.extensions()).await {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
     }
 }
 
@@ -98,7 +141,7 @@ mod tests {
 
     fn access(address: &str, public_url: Option<&str>) -> Access {
         let public_url = public_url.map(|url| url.parse().unwrap());
-        Access::new(&"secret".into(), public_url.as_ref(), address.parse().unwrap())
+        Access::new(Some("secret".into()), None, Arc::default(), public_url.as_ref(), address.parse().unwrap())
     }
 
     fn request(headers: &[(&str, &str)]) -> Request {
@@ -109,17 +152,15 @@ mod tests {
     }
 
     #[rstest]
-    #[case(&[("authorization", "Bearer secret")], true)]
-    #[case(&[("authorization", "bearer  secret ")], true)]
-    #[case(&[("authorization", "Bearer Secret")], false)]
-    #[case(&[("authorization", "Bearer secret2")], false)]
-    #[case(&[("authorization", "Bearer ")], false)]
-    #[case(&[("authorization", "secret")], false)]
-    #[case(&[("authorization", "Basic secret")], false)]
-    #[case(&[("authorization", "Bearer secret"), ("authorization", "Bearer secret")], false)]
-    #[case(&[], false)]
-    fn only_the_token_opens(#[case] headers: &[(&str, &str)], #[case] opens: bool) {
-        assert_eq!(access("127.0.0.1:7420", None).has_token(request(headers).headers()), opens);
+    #[case("127.0.0.1:7420", &[], true)]
+    #[case("127.0.0.1:7420", &[("x-forwarded-for", "203.0.113.9")], false)]
+    #[case("0.0.0.0:7420", &[], false)]
+    fn only_on_loopback_and_without_a_proxy_a_caller_is_on_this_machine(
+        #[case] address: &str,
+        #[case] headers: &[(&str, &str)],
+        #[case] is_local: bool,
+    ) {
+        assert_eq!(access(address, None).is_local(request(headers).headers()), is_local);
     }
 
     #[rstest]

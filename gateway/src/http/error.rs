@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rejoinder_core::StoreError;
-use rejoinder_kit::Problem;
+use rejoinder_kit::{Problem, TooManyGuesses};
 use tracing::error;
 use utoipa::ToSchema;
 
@@ -21,6 +21,8 @@ pub(crate) enum ApiError {
     BadRequest(String),
     #[error("send the admin token as `Authorization: Bearer TOKEN`")]
     Unauthorized,
+    #[error("too many wrong secrets")]
+    TooManyGuesses,
     #[error("the request must have one Host header")]
     NoHost,
     #[error("the Host header does not name this gateway")]
@@ -39,6 +41,12 @@ pub(crate) enum ApiError {
     Store,
     #[error("something went wrong; see the gateway's log")]
     Internal,
+}
+
+impl From<TooManyGuesses> for ApiError {
+    fn from(_: TooManyGuesses) -> Self {
+        Self::TooManyGuesses
+    }
 }
 
 impl From<StoreError> for ApiError {
@@ -74,6 +82,7 @@ impl IntoResponse for ApiError {
         let (status, name, title) = match self {
             Self::BadRequest(_) | Self::NoHost => (StatusCode::BAD_REQUEST, "bad-request", "Invalid request"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorised"),
+            Self::TooManyGuesses => return Problem::from(TooManyGuesses).into_response(),
             Self::ForeignHost => (StatusCode::FORBIDDEN, "foreign-host", "Foreign host"),
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "not-found", "Not found"),
             Self::Conflict(_) => (StatusCode::CONFLICT, "conflict", "Conflict"),

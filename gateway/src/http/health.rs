@@ -7,23 +7,24 @@ use std::{
 
 use axum::{
     Json,
-    extract::State,
+    extract::{Request, State},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{ChannelId, Engine, Store};
+use rejoinder_core::{ChannelId, Engine, Store, store::Backlog};
+use rejoinder_kit::bearer;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 use utoipa::ToSchema;
 
-use super::Shared;
+use super::{App, Shared, error::ProblemDocument};
 use crate::{
     metrics::{self, GaugeValues},
     time::rfc3339,
 };
 
-/// How long a result of the store's probe is reused.
+/// How long a result of the store's probe is reused, and its backlog.
 const PROBE_LIFETIME: Duration = Duration::from_secs(1);
 
 /// How long the store may take to answer a probe.
@@ -75,11 +76,45 @@ impl StoreProbe {
     }
 }
 
+/// The store's backlog, read at most once a second, however many requests come.
+pub(crate) struct BacklogReader {
+    store: Arc<dyn Store>,
+    last: Mutex<Option<(Instant, Option<Backlog>)>>,
+}
+
+impl BacklogReader {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, last: Mutex::new(None) }
+    }
+
+    /// `None` if the store cannot be read.
+    async fn read(&self) -> Option<Backlog> {
+        let mut last = self.last.lock().await;
+        if let Some((at, backlog)) = &*last
+            && at.elapsed() < PROBE_LIFETIME
+        {
+            return *backlog;
+        }
+        let backlog = self.store.backlog().await;
+        let backlog = backlog.inspect_err(|error| warn!(%error, "cannot read the backlog for the metrics")).ok();
+        *last = Some((Instant::now(), backlog));
+        backlog
+    }
+}
+
 /// Whether the gateway can work: the store can write and every channel is live.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct Readiness {
     /// `ready` or `not_ready`.
     pub(crate) status: String,
+    /// Only for callers on this machine, or with a token.
+    #[serde(flatten)]
+    pub(crate) details: Option<ReadinessDetails>,
+}
+
+/// Why the gateway is ready or not.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub(crate) struct ReadinessDetails {
     pub(crate) store: StoreReadiness,
     pub(crate) channels: Vec<ChannelReadiness>,
 }
@@ -120,13 +155,31 @@ pub(super) fn limited(engine: &Engine, channel: &ChannelId) -> Option<String> {
     Some(format!("the platform's rate limit blocks sending until {}", rfc3339(until)))
 }
 
-/// Whether the store can write and every channel is live.
+/// Whether the store can write and every channel is live. Callers who are not on this machine and send no token get the
+/// status only.
 #[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "ready",
     responses(
         (status = 200, description = "The gateway is ready", body = Readiness),
         (status = 503, description = "The store or a channel is not ready", body = Readiness),
     ))]
-pub(super) async fn ready(State(app): Shared) -> Response {
+pub(super) async fn ready(State(app): Shared, request: Request) -> Response {
+    let (headers, extensions) = (request.headers(), request.extensions());
+    if !app.access.is_local(headers) && bearer(headers).is_none() {
+        return status(State(app)).await;
+    }
+    match app.access.check_reader(headers, extensions).await {
+        Ok(()) => readiness(&app).await.into_response(),
+        Err(error) => error.into_response(),
+    }
+}
+
+/// As [`ready`], without the details.
+pub(super) async fn status(State(app): Shared) -> Response {
+    let readiness = readiness(&app).await;
+    Readiness { details: None, ..readiness }.into_response()
+}
+
+async fn readiness(app: &App) -> Readiness {
     let store = app.probe.store_writes().await;
     let now = app.clock.now();
     let channels: Vec<_> = app
@@ -141,27 +194,33 @@ pub(super) async fn ready(State(app): Shared) -> Response {
         })
         .collect();
     let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live);
-    let readiness = Readiness {
-        status: if is_ready { "ready" } else { "not_ready" }.to_owned(),
-        store: StoreReadiness { writes: store.is_ok(), problem: store.err() },
-        channels,
-    };
-    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(readiness)).into_response()
+    let status = if is_ready { READY } else { "not_ready" }.to_owned();
+    let store = StoreReadiness { writes: store.is_ok(), problem: store.err() };
+    Readiness { status, details: Some(ReadinessDetails { store, channels }) }
+}
+
+const READY: &str = "ready";
+
+impl IntoResponse for Readiness {
+    fn into_response(self) -> Response {
+        let status = if self.status == READY { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        (status, Json(self)).into_response()
+    }
 }
 
 /// Metrics for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "health", operation_id = "metrics",
-    responses((status = 200, description = "The metrics", body = String, content_type = "text/plain")))]
+    responses(
+        (status = 200, description = "The metrics", body = String, content_type = "text/plain"),
+        (status = 401, description = "The caller is not on this machine, and the token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+    ),
+    security((), ("admin_token" = [])))]
 pub(super) async fn metrics(State(app): Shared) -> Response {
     let store_writes = app.probe.store_writes().await.is_ok();
-    let backlog = app.store.backlog().await;
-    if let Err(error) = &backlog {
-        warn!(%error, "cannot read the backlog for the metrics");
-    }
+    let backlog = app.backlog.read().await;
     let now = app.clock.now();
     let channels = app.engine.channels().into_iter().map(|(channel, health)| (channel, health.is_live(now))).collect();
-    let values = GaugeValues { backlog: backlog.ok(), store_writes, channels, started_at: app.started_at };
+    let values = GaugeValues { backlog, store_writes, channels, started_at: app.started_at };
     let text = metrics::render(&app.recorder, &values);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

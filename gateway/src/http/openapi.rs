@@ -6,7 +6,7 @@ use utoipa::{
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
 
-use super::{agents, channels, dead_letters, health, turns};
+use super::{agents, channels, dead_letters, error::ProblemDocument, health, turns};
 use crate::platforms::{self, Platform};
 
 #[derive(OpenApi)]
@@ -48,7 +48,11 @@ impl Modify for Security {
 
 /// Returns this OpenAPI description.
 #[utoipa::path(get, path = "/openapi.json", tag = "health", operation_id = "describe",
-    responses((status = 200, description = "The description", body = Object)))]
+    responses(
+        (status = 200, description = "The description", body = Object),
+        (status = 401, description = "The caller is not on this machine, and the token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+    ),
+    security((), ("admin_token" = [])))]
 pub(super) async fn document() -> Json<utoipa::openapi::OpenApi> {
     Json(description())
 }

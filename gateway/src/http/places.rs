@@ -9,14 +9,18 @@
 //! address: further requests are rejected with 503. Health (`/healthz`, `/readyz`) does not count as a request. So health
 //! is answered even when requests occupy all places that they may take; and a peer that sends nothing, or its heads byte
 //! by byte, only gets its own connections closed and locks out no other.
+//!
+//! The connections of a trusted proxy have no share of their own, because they are those of all its callers. Its requests
+//! count for the callers.
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use rejoinder_kit::Peer;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep, timeout},
@@ -88,10 +92,27 @@ struct Load {
 }
 
 struct Connection {
-    peer: IpAddr,
-    /// When its last request ended, or it was opened; `None` during a request.
-    idle_since: Option<Instant>,
+    /// `None`: a trusted proxy.
+    peer: Option<IpAddr>,
+    activity: Activity,
     evict: Arc<Notify>,
+}
+
+#[derive(Clone, Copy)]
+enum Activity {
+    /// Since its last request ended, or it was opened.
+    Idle(Instant),
+    /// A request of this caller.
+    Request(IpAddr),
+}
+
+impl Connection {
+    const fn idle_since(&self) -> Option<Instant> {
+        match self.activity {
+            Activity::Idle(since) => Some(since),
+            Activity::Request(_) => None,
+        }
+    }
 }
 
 /// The place of one connection; freed on drop.
@@ -111,9 +132,10 @@ impl Places {
         Arc::new(Self { bounds, occupancy: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Takes a place for a connection of `peer`. When none is free, waits until an idle connection has been closed for it.
-    pub(super) async fn take(self: &Arc<Self>, peer: IpAddr) -> Place {
-        let peer = network(peer);
+    /// Takes a place for a connection of `peer`; `None` is a trusted proxy. When none is free, waits until an idle connection
+    /// has been closed for it.
+    pub(super) async fn take(self: &Arc<Self>, peer: Option<Peer>) -> Place {
+        let peer = peer.map(Peer::network);
         loop {
             if let Some(place) = self.try_take(peer) {
                 return place;
@@ -129,16 +151,15 @@ impl Places {
         }
     }
 
-    fn try_take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    fn try_take(self: &Arc<Self>, peer: Option<IpAddr>) -> Option<Place> {
         let mut occupancy = self.occupancy();
         if occupancy.full_limit(self.bounds, peer).is_some() {
             return None;
         }
         occupancy.opened_count += 1;
         let (id, evict) = (occupancy.opened_count, Arc::new(Notify::new()));
-        occupancy
-            .connections
-            .insert(id, Connection { peer, idle_since: Some(Instant::now()), evict: Arc::clone(&evict) });
+        let activity = Activity::Idle(Instant::now());
+        occupancy.connections.insert(id, Connection { peer, activity, evict: Arc::clone(&evict) });
         occupancy.count(peer, |load| load.connections += 1);
         Some(Place { places: Arc::clone(self), id, evict })
     }
@@ -160,17 +181,22 @@ impl Occupancy {
         self.connections.get_mut(&id).expect("a connection is listed until its place is dropped")
     }
 
-    /// Changes the counts of `peer` and the totals.
-    fn count(&mut self, peer: IpAddr, change: impl Fn(&mut Load)) {
+    /// Changes the totals and the counts of `peer`, which is forgotten when nothing of it is left.
+    fn count(&mut self, peer: Option<IpAddr>, change: impl Fn(&mut Load)) {
         change(&mut self.all);
-        change(self.peers.entry(peer).or_default());
+        let Some(peer) = peer else { return };
+        let load = self.peers.entry(peer).or_default();
+        change(load);
+        if load.connections == 0 && load.requests == 0 {
+            self.peers.remove(&peer);
+        }
     }
 
-    fn load(&self, peer: IpAddr) -> Load {
-        self.peers.get(&peer).copied().unwrap_or_default()
+    fn load(&self, peer: Option<IpAddr>) -> Load {
+        peer.and_then(|peer| self.peers.get(&peer)).copied().unwrap_or_default()
     }
 
-    fn full_limit(&self, bounds: Bounds, peer: IpAddr) -> Option<FullLimit> {
+    fn full_limit(&self, bounds: Bounds, peer: Option<IpAddr>) -> Option<FullLimit> {
         if self.load(peer).connections >= bounds.peer.connections {
             Some(FullLimit::Peer)
         } else {
@@ -180,10 +206,10 @@ impl Occupancy {
 
     /// Finds the connection that has been idle for the longest, and closes it if that is [`GRACE`] or more. Returns how long
     /// it has been idle.
-    fn make_room(&mut self, bounds: Bounds, peer: IpAddr) -> Duration {
+    fn make_room(&mut self, bounds: Bounds, peer: Option<IpAddr>) -> Duration {
         let Some(full) = self.full_limit(bounds, peer) else { return GRACE };
         let those = self.connections.iter().filter(|(_, connection)| full == FullLimit::All || connection.peer == peer);
-        let idle = those.filter_map(|(id, connection)| Some((connection.idle_since?, *id)));
+        let idle = those.filter_map(|(id, connection)| Some((connection.idle_since()?, *id)));
         // There always is one, because requests do not take all places.
         let Some((since, id)) = idle.min() else { return GRACE };
         let idle_for = since.elapsed();
@@ -194,11 +220,11 @@ impl Occupancy {
         idle_for
     }
 
-    fn warn_rarely(&mut self, peer: IpAddr, what: &str) {
+    fn warn_rarely(&mut self, peer: Option<IpAddr>, what: &str) {
         if self.warned_at.is_none_or(|at| at.elapsed() > WARNING_PAUSE) {
             self.warned_at = Some(Instant::now());
             let (all, of_peer) = (self.all.connections, self.load(peer).connections);
-            warn!(%peer, connections = all, connections_of_peer = of_peer, "{what}");
+            warn!(peer = peer.map(tracing::field::display), connections = all, connections_of_peer = of_peer, "{what}");
         }
     }
 }
@@ -208,44 +234,41 @@ impl Place {
     pub(super) async fn evicted(&self) {
         loop {
             self.evict.notified().await;
-            let is_idle = self.places.occupancy().connection(self.id).idle_since.is_some();
+            let is_idle = self.places.occupancy().connection(self.id).idle_since().is_some();
             if is_idle {
                 return;
             }
         }
     }
 
-    pub(super) fn begin_request(self: &Arc<Self>) -> Option<RequestPermit> {
-        let bounds = self.places.bounds;
+    /// Begins a request of `caller`; `None` if there are too many.
+    pub(super) fn begin_request(self: &Arc<Self>, caller: Peer) -> Option<RequestPermit> {
+        let (bounds, caller) = (self.places.bounds, caller.network());
         let mut occupancy = self.places.occupancy();
-        let peer = occupancy.connection(self.id).peer;
-        let (all, of_peer) = (occupancy.all.requests, occupancy.load(peer).requests);
-        if all >= bounds.all.requests || of_peer >= bounds.peer.requests {
-            occupancy.warn_rarely(peer, "too many requests at once, rejecting further ones");
+        let (all, of_caller) = (occupancy.all.requests, occupancy.load(Some(caller)).requests);
+        if all >= bounds.all.requests || of_caller >= bounds.peer.requests {
+            occupancy.warn_rarely(Some(caller), "too many requests at once, rejecting further ones");
             return None;
         }
-        occupancy.connection(self.id).idle_since = None;
-        occupancy.count(peer, |load| load.requests += 1);
+        occupancy.connection(self.id).activity = Activity::Request(caller);
+        occupancy.count(Some(caller), |load| load.requests += 1);
         Some(RequestPermit { place: Some(Arc::clone(self)) })
     }
 
     /// Restarts the connection's idle time.
     pub(super) fn restart_idle_time(&self) {
-        self.places.occupancy().connection(self.id).idle_since = Some(Instant::now());
+        self.places.occupancy().connection(self.id).activity = Activity::Idle(Instant::now());
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut occupancy = self.places.occupancy();
-        let Some(Connection { peer, idle_since, .. }) = occupancy.connections.remove(&self.id) else { return };
-        occupancy.count(peer, |load| {
-            load.connections -= 1;
-            load.requests -= usize::from(idle_since.is_none());
-        });
-        if occupancy.load(peer).connections == 0 {
-            occupancy.peers.remove(&peer);
+        let Some(Connection { peer, activity, .. }) = occupancy.connections.remove(&self.id) else { return };
+        if let Activity::Request(caller) = activity {
+            occupancy.count(Some(caller), |load| load.requests -= 1);
         }
+        occupancy.count(peer, |load| load.connections -= 1);
         self.places.freed.notify_one();
     }
 }
@@ -261,18 +284,11 @@ impl Drop for RequestPermit {
     fn drop(&mut self) {
         let Some(place) = self.place.take() else { return };
         let mut occupancy = place.places.occupancy();
-        let connection = occupancy.connection(place.id);
-        connection.idle_since = Some(Instant::now());
-        let peer = connection.peer;
-        occupancy.count(peer, |load| load.requests -= 1);
-    }
-}
-
-/// What counts as one address: with IPv6 its /64 network, because every subscriber has 2^64 addresses.
-fn network(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
-        ip @ IpAddr::V4(_) => ip,
+        let idle = Activity::Idle(Instant::now());
+        let before = std::mem::replace(&mut occupancy.connection(place.id).activity, idle);
+        if let Activity::Request(caller) = before {
+            occupancy.count(Some(caller), |load| load.requests -= 1);
+        }
     }
 }
 
@@ -291,14 +307,14 @@ mod tests {
         Places::new(Bounds::new(16, None))
     }
 
-    fn peer(number: u8) -> IpAddr {
-        Ipv4Addr::new(192, 0, 2, number).into()
+    fn peer(number: u8) -> Peer {
+        Peer(Ipv4Addr::new(192, 0, 2, number).into())
     }
 
-    async fn connections(places: &Arc<Places>, peer: IpAddr, count: usize) -> Vec<Arc<Place>> {
+    async fn connections(places: &Arc<Places>, peer: Peer, count: usize) -> Vec<Arc<Place>> {
         let mut connections = Vec::new();
         for _ in 0..count {
-            connections.push(Arc::new(places.take(peer).await));
+            connections.push(Arc::new(places.take(Some(peer)).await));
         }
         connections
     }
@@ -329,17 +345,17 @@ mod tests {
     }
 
     /// Whether `peer` gets a place soon although no other connection closes.
-    async fn is_let_in(places: &Arc<Places>, peer: IpAddr) -> bool {
-        timeout(GRACE * 3, places.take(peer)).await.is_ok()
+    async fn is_let_in(places: &Arc<Places>, peer: Peer) -> bool {
+        timeout(GRACE * 3, places.take(Some(peer))).await.is_ok()
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_one_that_has_been_idle_for_the_longest_makes_room() {
         let places = places();
         let mut connections = connections(&places, peer(1), 4).await;
-        let _busy = connections[2].begin_request().unwrap();
+        let _busy = connections[2].begin_request(peer(1)).unwrap();
         advance(GRACE / 2).await;
-        drop(connections[0].begin_request());
+        drop(connections[0].begin_request(peer(1)));
         connections[1].restart_idle_time();
 
         assert!(!is_let_in(&places, peer(1)).await);
@@ -355,7 +371,7 @@ mod tests {
         let places = places();
         let connections = connections(&places, peer(1), 4).await;
 
-        let crowding_in = timeout(GRACE / 2, places.take(peer(1))).await;
+        let crowding_in = timeout(GRACE / 2, places.take(Some(peer(1)))).await;
 
         assert!(crowding_in.is_err() && evicted(&connections).is_empty());
     }
@@ -390,7 +406,7 @@ mod tests {
         let connections = connections(&places, peer(1), 4).await;
         assert!(!is_let_in(&places, peer(1)).await);
 
-        let _request = connections[0].begin_request().unwrap();
+        let _request = connections[0].begin_request(peer(1)).unwrap();
 
         assert!(evicted(&connections).is_empty());
         assert!(!is_let_in(&places, peer(1)).await);
@@ -402,11 +418,13 @@ mod tests {
         let places = places();
         let (first, second) = (connections(&places, peer(1), 4).await, connections(&places, peer(2), 4).await);
 
-        let mut requests: Vec<_> = first.iter().chain(&second).filter_map(Place::begin_request).collect();
+        let of_second = second.iter().filter_map(|place| place.begin_request(peer(2)));
+        let mut requests: Vec<_> =
+            first.iter().filter_map(|place| place.begin_request(peer(1))).chain(of_second).collect();
         assert_eq!(requests.len(), 6);
-        assert!(first[3].begin_request().is_none());
+        assert!(first[3].begin_request(peer(1)).is_none());
         requests.remove(0);
-        assert!(first[3].begin_request().is_some());
+        assert!(first[3].begin_request(peer(1)).is_some());
     }
 
     #[tokio::test]
@@ -414,20 +432,20 @@ mod tests {
         let places = places();
         let mut connections = connections(&places, peer(1), 4).await;
         for connection in &connections[..3] {
-            connection.begin_request().unwrap().keep_until_closed();
+            connection.begin_request(peer(1)).unwrap().keep_until_closed();
         }
 
-        assert!(connections[3].begin_request().is_none());
+        assert!(connections[3].begin_request(peer(1)).is_none());
         connections.remove(0);
-        assert!(connections[2].begin_request().is_some());
+        assert!(connections[2].begin_request(peer(1)).is_some());
     }
 
     #[tokio::test]
     async fn what_is_left_behind_is_nothing() {
         let places = places();
         let connections = connections(&places, peer(1), 3).await;
-        connections[0].begin_request().unwrap().keep_until_closed();
-        drop(connections[1].begin_request());
+        connections[0].begin_request(peer(1)).unwrap().keep_until_closed();
+        drop(connections[1].begin_request(peer(1)));
 
         drop(connections);
 
@@ -436,11 +454,19 @@ mod tests {
         assert_eq!((occupancy.all.connections, occupancy.all.requests), (0, 0));
     }
 
-    #[rstest]
-    #[case("192.0.2.1", "192.0.2.1")]
-    #[case("::ffff:192.0.2.1", "192.0.2.1")]
-    #[case("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::")]
-    fn an_address_is_a_network_with_ipv6(#[case] address: IpAddr, #[case] counted_as: IpAddr) {
-        assert_eq!(network(address), counted_as);
+    #[tokio::test]
+    async fn requests_through_a_trusted_proxy_count_for_their_callers() {
+        let places = places();
+        let mut proxied = Vec::new();
+        for _ in 0..8 {
+            proxied.push(Arc::new(places.take(None).await));
+        }
+
+        let of_one: Vec<_> = proxied[..4].iter().filter_map(|place| place.begin_request(peer(1))).collect();
+        let of_another: Vec<_> = proxied[4..].iter().filter_map(|place| place.begin_request(peer(2))).collect();
+
+        assert_eq!((of_one.len(), of_another.len()), (3, 3));
+        drop((of_one, of_another, proxied));
+        assert!(places.occupancy().peers.is_empty());
     }
 }

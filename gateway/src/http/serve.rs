@@ -12,7 +12,6 @@ use std::{
 
 use axum::{
     Router,
-    extract::ConnectInfo,
     http::{Request, StatusCode, Version, header},
     response::{IntoResponse, Response},
 };
@@ -26,6 +25,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
+use rejoinder_kit::Peer;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -36,6 +36,7 @@ use tracing::{debug, warn};
 use super::{
     error::ApiError,
     places::{Bounds, Place, Places},
+    proxies::Proxies,
 };
 
 /// How long the head of a request may take, from the connection's opening or the end of the previous request.
@@ -70,6 +71,7 @@ pub(crate) async fn accept(
     listener: TcpListener,
     router: Router,
     bounds: Bounds,
+    proxies: Arc<Proxies>,
     shutdown: &CancellationToken,
 ) -> Connections {
     let connections = Connections { tasks: TaskTracker::new(), closing: CancellationToken::new() };
@@ -82,7 +84,8 @@ pub(crate) async fn accept(
     loop {
         let next = async {
             let (stream, peer) = listener.accept().await?;
-            Ok((stream, peer, places.take(peer.ip()).await))
+            let bounded = (!proxies.trust(peer.ip())).then_some(Peer(peer.ip()));
+            Ok((stream, peer, places.take(bounded).await))
         };
         let accepted = tokio::select! {
             next = next => next,
@@ -104,10 +107,11 @@ pub(crate) async fn accept(
         let socket = Socket { stream, _place: Arc::clone(&place) };
         let router = TowerToHyperService::new(router.clone());
         let service = service_fn({
-            let place = Arc::clone(&place);
+            let (place, proxies) = (Arc::clone(&place), Arc::clone(&proxies));
             move |mut request: Request<Incoming>| {
-                request.extensions_mut().insert(ConnectInfo(peer));
-                answer(router.clone(), Arc::clone(&place), request)
+                let caller = proxies.caller(peer.ip(), request.headers());
+                request.extensions_mut().insert(caller);
+                answer(router.clone(), Arc::clone(&place), caller, request)
             }
         });
         let connection = http.serve_connection(TokioIo::new(socket), service).with_upgrades();
@@ -135,6 +139,7 @@ pub(crate) async fn accept(
 async fn answer(
     router: TowerToHyperService<Router>,
     place: Arc<Place>,
+    caller: Peer,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
     if !has_one_host(&request) {
@@ -145,7 +150,7 @@ async fn answer(
             place.restart_idle_time();
             None
         }
-        _ => match place.begin_request() {
+        _ => match place.begin_request(caller) {
             Some(permit) => Some(permit),
             None => return Ok(([(header::CONNECTION, "close")], ApiError::Busy).into_response()),
         },
@@ -254,7 +259,8 @@ mod tests {
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn({
             let (shutdown, bounds) = (shutdown.clone(), Bounds::new(2 * places, Some(8192)));
-            async move { accept(listener, router, bounds, &shutdown).await }
+            let proxies = Arc::new(Proxies::new(Vec::new()));
+            async move { accept(listener, router, bounds, proxies, &shutdown).await }
         });
         let called = calls(address).await;
         shutdown.cancel();

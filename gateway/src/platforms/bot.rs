@@ -113,6 +113,15 @@ impl BotPlatform {
         format!("is not an id or username on {}", self.name)
     }
 
+    pub(super) fn remark_on_api_url(&self, channel: &str, api_url: &Url) -> Option<String> {
+        client::is_readable_on_the_way(api_url).then(|| {
+            let key = self.key;
+            format!(
+                "channels.{key}.{channel}.api_url begins with http://: the token and all messages can be read on the way."
+            )
+        })
+    }
+
     fn default_api_url(&self) -> Url {
         self.api_url.parse().expect("a constant address")
     }

@@ -37,7 +37,7 @@ static BOTS: BotPlatform = BotPlatform {
     token_source: "from https://discord.com/developers/applications, \"Bot\", \"Reset Token\"",
     token_issuer: "the developer portal",
     api: "Discord's REST API, if it is not at discord.com",
-    example: "rejoinder init --yes --discord-token-env DISCORD_BOT_TOKEN --discord-allow ada_l",
+    example: "rejoinder init --yes --discord-token-env DISCORD_BOT_TOKEN --discord-allow @ada_l",
     id_format: ID_FORMAT,
     fetch_profile: |http, api_url, token| {
         async move { fetch_profile(http, api_url, token).await.map(|bot| profile(&bot)) }.boxed()
@@ -71,6 +71,7 @@ impl Platform for Discord {
             format!("send the bot a message, and it tells you the id to put into {key}.allow_from")
         });
         for (name, bot) in config.channels.of::<DiscordSection>() {
+            remarks.extend(BOTS.remark_on_api_url(name, &bot.api_url));
             if bot.auto_thread && !bot.message_content {
                 remarks.push(format!(
                     "channels.discord.{name}.message_content is false: even in the threads that auto_thread opens, the \

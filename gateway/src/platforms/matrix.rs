@@ -17,6 +17,7 @@ use url::Url;
 
 use super::{Built, ChannelNotice, CheckContext, CheckError, Platform, Setup, remarks_on_people};
 use crate::{
+    client::is_readable_on_the_way,
     console::{finding::Finding, output::printable},
     materials::{Materials, WiringError},
 };
@@ -54,7 +55,7 @@ impl Platform for Matrix {
             format!("put user ids such as \"@ada:example.org\" into {key}.allow_from")
         });
         for (name, account) in config.channels.of::<MatrixSection>() {
-            if account.homeserver.scheme() == "http" && !is_this_machine(&account.homeserver) {
+            if is_readable_on_the_way(&account.homeserver) {
                 remarks.push(format!(
                     "channels.matrix.{name}.homeserver begins with http://: the password and all messages can be read \
                      on the way."
@@ -81,15 +82,6 @@ fn channel(name: &str) -> ChannelId {
 /// Where the device of the account `name` stores its data.
 fn folder(data_dir: &Path, name: &str) -> PathBuf {
     data_dir.join(format!("matrix-{name}"))
-}
-
-fn is_this_machine(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }
 
 /// Asks a homeserver whether it accepts an account. Leaves no device behind.

@@ -79,6 +79,7 @@ impl Platform for Telegram {
             format!("send the bot a message, and it tells you the id to put into {key}.allow_from")
         });
         for (name, bot) in config.channels.of::<TelegramSection>() {
+            remarks.extend(BOTS.remark_on_api_url(name, &bot.api_url));
             let path = format!("/telegram/{name}");
             if let Some(webhook) = bot.webhook.as_ref().filter(|webhook| webhook.url.path() != path) {
                 remarks.push(format!(

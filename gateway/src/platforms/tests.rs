@@ -33,7 +33,7 @@ fn a_platform_that_was_left_out_is_named() {
     for name in LEFT_OUT {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rejoinder.toml");
-        std::fs::write(&path, format!("[channels.{name}.main]\ntoken = \"t\"\n")).unwrap();
+        std::fs::write(&path, format!("[channels.{name}.main]\ntoken = \"token-of-these-tests\"\n")).unwrap();
         let (path, working_dir) = (Some(path), folder.path().to_owned());
         let options =
             rejoinder_config::Options { path, working_dir, environment: rejoinder_config::Environment::default() };
@@ -66,10 +66,57 @@ fn options_are_named_after_their_platform() {
 
 #[test]
 fn what_others_cannot_reach_is_remarked_on() {
-    let open = config("[server]\nlisten = \"0.0.0.0:7420\"\n[channels.webchat.main]\n");
-    let closed = config("[channels.webchat.main]\n");
+    let server = |keys: &str| config(&format!("[server]\n{keys}\n[channels.webchat.main]\n"));
+    let open = remarks(&server("listen = \"0.0.0.0:7420\""));
+    let behind_tls = remarks(&server("listen = \"0.0.0.0:7420\"\npublic_url = \"https://example.org\""));
+    let closed = remarks(&server(""));
 
-    assert_eq!((remarks(&open).len(), remarks(&closed).len()), (1, 0));
+    assert_eq!((open.len(), behind_tls.len(), closed.len()), (2, 1, 0));
+    assert!(open[0].contains("TLS") && open[1].contains("access = \"token\""), "{open:?}");
+}
+
+#[cfg(all(feature = "discord", feature = "telegram"))]
+#[test]
+fn what_can_be_read_on_the_way_is_remarked_on() {
+    let remarks_on = |host: &str| {
+        remarks(&config(&format!(
+            "[agents.main]\nkind = \"openai\"\nbase_url = \"http://{host}/v1\"\nmodel = \"m\"\napi_key = \"k\"\n\
+             [channels.webhook.siri]\ntoken = \"a-long-enough-token-of-a-hook\"\ncallback_url = \"http://{host}/back\"\n\
+             callback_secret = \"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\"\n\
+             [channels.telegram.main]\ntoken = \"123456:abc\"\napi_url = \"http://{host}\"\nallow_from = [1]\n\
+             [channels.discord.main]\ntoken = \"MTIz.abc.def\"\napi_url = \"http://{host}\"\nallow_from = [1]\n"
+        )))
+    };
+    let (near, far) = (remarks_on("127.0.0.1:1"), remarks_on("10.0.0.1:1"));
+
+    assert_eq!(near, [] as [String; 0]);
+    assert_eq!(far.len(), 4, "{far:?}");
+    for key in [
+        "agents.main.base_url",
+        "channels.webhook.siri.callback_url",
+        "channels.telegram.main.api_url",
+        "channels.discord.main.api_url",
+    ] {
+        assert!(far.iter().any(|remark| remark.starts_with(key) && remark.contains("on the way")), "{far:?}");
+    }
+}
+
+#[test]
+fn an_agent_without_a_key_may_be_anywhere() {
+    let plain = config("[agents.main]\nkind = \"openai\"\nbase_url = \"http://ollama:11434/v1\"\nmodel = \"m\"\n");
+
+    assert_eq!(remarks(&plain), [] as [String; 0]);
+}
+
+#[cfg(feature = "telegram")]
+#[test]
+fn a_list_that_lets_everyone_in_is_remarked_on() {
+    let everyone = config("[channels.telegram.main]\ntoken = \"123456:abc\"\nallow_from = [\"*\"]\n");
+
+    let remarks = remarks(&everyone);
+
+    assert_eq!(remarks.len(), 1, "{remarks:?}");
+    assert!(remarks[0].starts_with("channels.telegram.main.allow_from has \"*\""), "{remarks:?}");
 }
 
 #[cfg(all(feature = "discord", feature = "matrix", feature = "telegram"))]
@@ -78,7 +125,9 @@ fn platforms_stand_beside_each_other() {
     let bots = "[channels.telegram.main]\ntoken = \"123456:abc\"\nmax_attachment = \"64 MiB\"\n\
                 [channels.discord.main]\ntoken = \"MTIz.abc.def\"\n\
                 [channels.matrix.main]\nhomeserver = \"http://127.0.0.1:1\"\nuser = \"@agent:example.org\"\npassword = \"p\"\n";
-    let parts = parts(&format!("{bots}[channels.webhook.siri]\ntoken = \"t\"\n[channels.webchat.main]\n")).unwrap();
+    let parts =
+        parts(&format!("{bots}[channels.webhook.siri]\ntoken = \"token-of-these-tests\"\n[channels.webchat.main]\n"))
+            .unwrap();
 
     let channels: Vec<_> = parts.channels.iter().map(|channel| channel.channel().platform().to_owned()).collect();
     assert_eq!(channels, ["webchat", "webhook", "telegram", "discord", "matrix"]);

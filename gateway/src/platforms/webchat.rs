@@ -25,18 +25,19 @@ impl Platform for Webchat {
         let (mut chats, mut built) = (Vec::new(), Built::default());
         for (name, section) in materials.config.channels.of::<WebchatSection>() {
             let token = section.token.as_ref();
-            let token = token.map(|token| materials.token(token, &format!("chat-{name}-token"))).transpose()?;
+            let token = token.map(|token| materials.tokens(token, &format!("chat-{name}-token"))).transpose()?;
             let (access, token_source) = match token {
                 Some((token, source)) => (Access::Token(token), Some(source)),
                 None => (Access::Loopback, None),
             };
-            let public_origin =
-                materials.config.server.public_url.as_ref().map(|url| url.origin().ascii_serialization());
+            let public_url =
+                materials.config.server.public_url.as_ref().filter(|_| section.access == AccessKind::Token);
             chats.push(Arc::new(WebchatAdapter::new(WebchatSettings {
                 name: name.to_owned(),
                 section: section.clone(),
                 access,
-                origins: public_origin.into_iter().collect(),
+                origins: public_url.map(|url| url.origin().ascii_serialization()).into_iter().collect(),
+                guesses: Arc::clone(&materials.guesses),
                 clock: Arc::clone(materials.clock),
             })));
             let path = if name == "main" { "/chat".to_owned() } else { format!("/chat/{name}") };

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use rejoinder_config::PlatformSection;
+use rejoinder_config::{Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId};
 use rejoinder_webhook::{FormerHooks, HookTexts, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use utoipa::openapi::OpenApi;
 
 use super::{Built, ChannelNotice, Intakes, Platform};
-use crate::materials::{Materials, WiringError};
+use crate::{
+    client::is_readable_on_the_way,
+    materials::{Materials, WiringError},
+};
 
 pub(super) struct Webhook;
 
@@ -29,15 +32,18 @@ impl Platform for Webhook {
             HookTexts { accepted: text("accepted"), cancelled: text("cancelled"), undeliverable: text("failed") }
         };
         let (mut hooks, mut built) = (Vec::new(), Built::default());
+        let bodies = Arc::default();
         for (name, section) in materials.config.channels.of::<WebhookSection>() {
             let token = section.token.as_ref();
-            let token = token.map(|token| materials.token(token, &format!("hook-{name}-token"))).transpose()?;
+            let token = token.map(|token| materials.tokens(token, &format!("hook-{name}-token"))).transpose()?;
             let (token, token_source) = token.map_or((None, None), |(token, source)| (Some(token), Some(source)));
             let settings = WebhookSettings {
                 name: name.to_owned(),
                 section: section.clone(),
                 token,
                 result_keys: keys.clone(),
+                guesses: Arc::clone(&materials.guesses),
+                bodies: Arc::clone(&bodies),
                 body_limit: server.body_limit.bytes(),
                 body_timeout: server.request_timeout,
                 public_url: server.public_url.clone(),
@@ -55,14 +61,26 @@ impl Platform for Webhook {
         }
         built.channels = hooks.iter().map(|hook| Arc::clone(hook) as Arc<dyn ChannelAdapter>).collect();
         let (public_url, clock) = (server.public_url.clone(), Arc::clone(materials.clock));
-        let texts = texts(self.section().name);
+        let (texts, guesses) = (texts(self.section().name), Arc::clone(&materials.guesses));
         // Served even when no hook is configured: callers of former hooks can still read their results.
         built.routes = Some(Box::new(move |intakes: &Intakes| {
             let intakes = Arc::clone(intakes);
             let intake = Box::new(move |channel: &ChannelId| intakes(channel));
-            rejoinder_webhook::router(hooks, FormerHooks { keys, public_url, texts, clock, intake })
+            rejoinder_webhook::router(hooks, FormerHooks { keys, guesses, public_url, texts, clock, intake })
         }));
         Ok(built)
+    }
+
+    fn remarks(&self, config: &Config) -> Vec<String> {
+        let hooks = config.channels.of::<WebhookSection>();
+        let plain = hooks.filter(|(_, hook)| hook.callback_url.as_ref().is_some_and(is_readable_on_the_way));
+        let remark = |(name, _)| {
+            format!(
+                "channels.webhook.{name}.callback_url begins with http://: the answers, and a token in the URL, can be read \
+                 on the way."
+            )
+        };
+        plain.map(remark).collect()
     }
 
     fn openapi(&self) -> Option<OpenApi> {

@@ -20,10 +20,10 @@ pub(crate) fn parts(text: &str) -> Result<Parts, WiringError> {
 
 const CHANNELS: &str = r#"
 [channels.webhook.siri]
-token = "t"
+token = "token-of-these-tests"
 agent = "short"
 [channels.webhook.door]
-token = "t"
+token = "token-of-these-tests"
 [channels.webchat.main]
 [agents.main]
 kind = "front-desk"

@@ -1,6 +1,9 @@
 //! The binary's command line: its output and exit codes.
 
 use std::{
+    fs::Permissions,
+    io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
     path::Path,
     process::{Command, Output, Stdio},
 };
@@ -101,7 +104,8 @@ fn problems_are_listed_for_programs_too() {
 #[test]
 fn the_configuration_is_shown_without_its_secrets() {
     let folder = folder();
-    let config = "[admin]\ntoken = \"very-secret\"\n[channels.webhook.x]\ntoken = \"also-secret\"\n";
+    let config = "[admin]\ntoken = \"a-very-secret-admin-token\"\n[channels.webhook.x]\n\
+                  token = [\"also-secret-new-token\", \"also-secret-old-token\"]\n";
     std::fs::write(folder.path().join("rejoinder.toml"), config).unwrap();
 
     for arguments in [&["config", "show"][..], &["config", "show", "--json"]] {
@@ -209,7 +213,7 @@ async fn init_connects_an_application_and_says_where_it_is_invited() {
         "--discord-token-env",
         "BOT_TOKEN",
         "--discord-allow",
-        "ada_l",
+        "@ada_l",
         "--discord-api-url",
         server.api_url(),
         "--force",
@@ -315,4 +319,81 @@ fn a_data_directory_that_cannot_be_made_is_said() {
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(err.contains("file/data"), "{err}");
+}
+
+/// The lines that a start prints to a pipe.
+fn first_start(folder: &Path, data: &Path) -> String {
+    let mut command = rejoinder(folder, &["run", "--log-format", "text", "--data"]);
+    let command = command.arg(data).env("REJOINDER__SERVER__LISTEN", "127.0.0.1:0");
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut printed = String::new();
+    for line in lines {
+        printed += &line;
+        printed.push('\n');
+        if line.trim_start().starts_with("data ") {
+            break;
+        }
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    printed
+}
+
+#[test]
+fn a_start_without_a_terminal_prints_where_the_tokens_are_and_not_the_tokens() {
+    let folder = folder();
+    let data = folder.path().join("data");
+
+    let printed = first_start(folder.path(), &data);
+
+    for file in ["admin-token", "hook-default-token"] {
+        let path = data.join(file);
+        let token = std::fs::read_to_string(&path).unwrap();
+        assert!(printed.contains(path.to_str().unwrap()), "{printed}");
+        assert!(!printed.contains(token.trim()), "{printed}");
+    }
+}
+
+#[test]
+fn what_a_start_creates_is_its_users_alone() {
+    let folder = folder();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
+
+    first_start(folder.path(), &data);
+
+    let files: Vec<_> = data.read_dir().unwrap().map(Result::unwrap).collect();
+    assert!(files.iter().any(|file| file.file_name() == "rejoinder.db"), "{files:?}");
+    for file in files {
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o077, 0, "{file:?}");
+    }
+}
+
+#[test]
+fn what_a_command_creates_is_its_users_alone() {
+    let folder = folder();
+
+    let (code, _, err) = outcome(folder.path(), &["init", "--agent", "front-desk"]);
+
+    assert_eq!(code, Some(0), "{err}");
+    let mode = folder.path().join("rejoinder.toml").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_data_directory_that_others_can_change_is_refused() {
+    let folder = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::set_permissions(&data, Permissions::from_mode(0o777)).unwrap();
+
+    let mut command = rejoinder(folder.path(), &["run", "--data", "data"]);
+    let output = command.env("REJOINDER__SERVER__LISTEN", "127.0.0.1:0").output().unwrap();
+
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err.contains(&format!("chmod 700 {}", data.display())), "{err}");
+    assert_eq!(data.read_dir().unwrap().count(), 0);
 }

@@ -3,7 +3,7 @@
 use reqwest::{StatusCode, header};
 use rstest::rstest;
 
-use crate::support::{ADMIN_TOKEN, TestGateway, problem};
+use crate::support::{ADMIN_TOKEN, HOOK_TOKEN, TestGateway, problem};
 
 #[rstest]
 #[case("turns")]
@@ -16,7 +16,7 @@ async fn nothing_is_shown_without_the_token(#[case] path: &str) {
     let path = format!("/admin/api/{path}");
 
     let without = gateway.get(&path).send().await.unwrap();
-    let with_another = gateway.get(&path).bearer_auth("hook-token").send().await.unwrap();
+    let with_another = gateway.get(&path).bearer_auth(HOOK_TOKEN).send().await.unwrap();
 
     assert_eq!(without.headers()[header::WWW_AUTHENTICATE], "Bearer realm=\"rejoinder admin\"");
     problem(without, StatusCode::UNAUTHORIZED).await;

@@ -4,6 +4,7 @@ mod admin;
 #[cfg(feature = "discord")]
 mod discord;
 mod doctor;
+mod doors;
 mod health;
 mod life;
 mod support;

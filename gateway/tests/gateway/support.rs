@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 /// How long a step may take before the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(crate) const ADMIN_TOKEN: &str = "admin-token";
-pub(crate) const HOOK_TOKEN: &str = "hook-token";
+pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-tests";
+pub(crate) const HOOK_TOKEN: &str = "hook-token-of-the-tests";
 
 const CONFIG: &str = r#"
 [admin]
-token = "admin-token"
+token = "admin-token-of-the-tests"
 [channels.webhook.test]
-token = "hook-token"
+token = "hook-token-of-the-tests"
 [channels.webhook.other]
-token = "hook-token"
+token = "hook-token-of-the-tests"
 [channels.webchat.main]
 [agents.main]
 kind = "front-desk"
@@ -87,12 +87,23 @@ impl TestGateway {
         gateway
     }
 
+    /// Starts a gateway with environment variables that override its configuration.
+    pub(crate) async fn start_with_environment(variables: &[(&str, &str)]) -> Self {
+        let (data, variables) = (tempfile::tempdir().unwrap(), variables.iter().copied().collect());
+        let gateway = Self::start_configured(data, Echo::at_once(), "", variables).await;
+        gateway.until_ready().await;
+        gateway
+    }
+
     /// Starts a gateway without waiting until it is ready.
     pub(crate) async fn start_unready(data: TempDir, agent: Echo, config: &str) -> Self {
+        Self::start_configured(data, agent, config, Environment::default()).await
+    }
+
+    async fn start_configured(data: TempDir, agent: Echo, config: &str, environment: Environment) -> Self {
         let path = data.path().join("rejoinder.toml");
         std::fs::write(&path, format!("{CONFIG}\n{config}")).unwrap();
-        let options =
-            Options { path: Some(path), working_dir: data.path().to_owned(), environment: Environment::default() };
+        let options = Options { path: Some(path), working_dir: data.path().to_owned(), environment };
         let loaded = rejoinder_config::load(&options, &rejoinder::build()).unwrap();
         let setup = Setup::new(loaded.config, data.path()).with_agent("main", Arc::new(agent));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

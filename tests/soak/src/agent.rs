@@ -25,7 +25,7 @@ pub(crate) async fn start(paragraph: impl Fn(&str) -> usize + Send + Sync + 'sta
 }
 
 fn script(call: &Call, deferred: &Mutex<HashSet<String>>, paragraph: &impl Fn(&str) -> usize) -> Script {
-    let text = call.last_message();
+    let text = call.said();
     let Some((behaviour, token)) = words::request_in(&text) else {
         return Script::replies("There is no token in this.");
     };

@@ -33,9 +33,9 @@ fn question(kill: usize, person: usize) -> String {
 /// Every other person's agent streams its answer in one piece; for the others it streams word by word.
 async fn agent() -> ScriptedAgent {
     ScriptedAgent::start(|call, _| {
-        let answer = answer(&call.last_message());
+        let answer = answer(&call.said());
         let whole = Script::replies(&answer);
-        if call.last_message().ends_with('0') {
+        if call.said().ends_with('0') {
             return whole.streaming(&answer).taking(WORD);
         }
         answer.split_inclusive(' ').fold(whole, |script, word| script.streaming(word).taking(WORD))

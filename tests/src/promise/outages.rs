@@ -86,8 +86,7 @@ async fn messages_after<P: Platform>(outage: Outage, keys: &str) -> Vec<Vec<Sent
     let (platform, gate) = (P::new().await, Gate::default());
     let agent = {
         let gate = gate.clone();
-        ScriptedAgent::start(move |call, _| Script::replies(&format!("echo {}", call.last_message())).waiting(&gate))
-            .await
+        ScriptedAgent::start(move |call, _| Script::replies(&format!("echo {}", call.said())).waiting(&gate)).await
     };
     let gateway = without_soft_deadline(&platform, &agent, keys, outage.faster).start().await;
     let people = join_all((0..PEOPLE).map(|_| platform.person())).await;
@@ -175,7 +174,7 @@ async fn gated_agent(gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
     ScriptedAgent::start(move |call, number| match number {
         0 => Script::replies("The first.").waiting(&gate),
-        _ => Script::replies(&format!("echo {}", call.last_message())),
+        _ => Script::replies(&format!("echo {}", call.said())),
     })
     .await
 }

@@ -63,6 +63,27 @@ async fn a_flood_from_a_stranger_runs_no_agent() {
     assert_eq!(agent.calls().len(), 1);
 }
 
+/// A username may consist of digits: as somebody else's id, or as the id of a channel that is let in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_username_that_is_somebody_elses_id_opens_nothing() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let ada = server.person("Ada").await;
+    let guild = server.guild("Friends").await;
+    let (family, others) = (guild.channel("family").await, guild.channel("others").await);
+    let keys = format!("dm_policy = \"allowlist\"\nallow_from = [{}]\ngroup_allow_from = [{}]", ada.id(), family.id());
+    let gateway = between_with(&server, &agent, &keys).start().await;
+    let (as_ada, as_family) = (server.person(ada.id()).await, server.person(family.id()).await);
+    assert_eq!((as_ada.username(), as_family.username()), (ada.id(), family.id()));
+
+    as_ada.dm("hello").await;
+    as_family.mentions(&others, "hello").await;
+    ada.dm("hello").await;
+    hears(&server, &ada.direct().await, "Hello.").await;
+
+    gateway.until_settled().await;
+    assert_eq!(agent.calls().len(), 1);
+}
+
 /// A server's channel is admitted as a whole by its id, including its threads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_channel_on_the_list_is_let_in() {

@@ -49,7 +49,7 @@ async fn a_person_is_answered_once(#[values(Place::DirectChat, Place::Server)] p
     gateway.until_settled().await;
 
     assert_eq!(server.bot_texts(&channel).await, ["Hello, Ada."]);
-    assert!(agent.calls()[0].last_message().ends_with("hello"), "{:?}", agent.calls()[0].last_message());
+    assert!(agent.calls()[0].said().ends_with("hello"), "{:?}", agent.calls()[0].last_message());
     let replied = matches!(place, Place::Server).then_some(asked.id);
     assert_eq!(answer.reply_to, replied);
     let explained = gateway.explain(&gateway.only_turn());
@@ -177,7 +177,7 @@ async fn a_question_has_buttons(#[values(Place::DirectChat, Place::Server)] plac
     gateway.until_settled().await;
     let press = server.interaction(&press).await;
     assert!(press.acknowledged && !press.failed, "{press:?}");
-    assert!(agent.calls()[1].last_message().ends_with("Tell me more"), "{:?}", agent.calls()[1].last_message());
+    assert!(agent.calls()[1].said().ends_with("Tell me more"), "{:?}", agent.calls()[1].last_message());
 }
 
 /// The first choice by the person who was asked answers a question and closes it.
@@ -324,14 +324,14 @@ async fn typing_ends_with_the_turn() {
     gateway.until_settled().await;
 }
 
-/// An answer never pings anybody, and the operator decides about its link previews.
+/// An answer never pings anybody, and Discord opens none of its links for a preview.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_calls_nobody() {
     let server = DiscordServer::start().await;
     let ada = server.person("Ada").await;
     let words = format!("@everyone, @here and <@{}>: see https://example.org", ada.id());
     let agent = ScriptedAgent::replying(&words).await;
-    let gateway = between_with(&server, &agent, "suppress_embeds = true").start().await;
+    let gateway = between_with(&server, &agent, "").start().await;
     let general = server.guild("Friends").await.channel("general").await;
 
     ada.mentions(&general, "call them all").await;

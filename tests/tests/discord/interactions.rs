@@ -233,7 +233,7 @@ async fn a_command_survives_a_crash() {
     gateway.kill();
     gateway.restart().await;
 
-    scene.is_answered_in_place(&asked, "echo Ada: hello").await;
+    scene.is_answered_in_place(&asked, "echo hello").await;
     gateway.until_settled().await;
 }
 

@@ -74,7 +74,7 @@ async fn two_bots_do_not_answer_each_other_for_ever() {
 async fn a_bot_that_is_allowed_is_answered() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello, colleague.").await);
     let chatterbox = server.another_bot("Chatterbox").await;
-    let keys = format!("allow_bots = [\"{}\"]", chatterbox.username());
+    let keys = format!("allow_bots = [\"{}\"]", chatterbox.id());
     let gateway = between_with(&server, &agent, &keys).start().await;
     let general = server.guild("Friends").await.channel("general").await;
 

@@ -83,7 +83,7 @@ async fn a_mention_can_be_answered_in_a_thread_of_its_own() {
     release.release_one();
     let answer = hears(&server, &thread, "At last.").await;
     ada.says(&thread, "and how?").await;
-    hears(&server, &thread, "echo Ada: and how?").await;
+    hears(&server, &thread, "echo and how?").await;
 
     gateway.until_settled().await;
     assert_eq!(answer.id, deferral.id);

@@ -228,7 +228,7 @@ async fn when_every_agent_of_a_ladder_fails_the_person_is_told_so() {
     let failing = ScriptedAgent::start(|_, _| Script::fails("out of order")).await;
     let gateway = Gateway::builder()
         .config(&hook("agent = \"main\""))
-        .config("[channels.webhook.broken]\ntoken = \"token\"\nagent = \"broken\"\n")
+        .config(&format!("[channels.webhook.broken]\ntoken = \"{TOKEN}\"\nagent = \"broken\"\n"))
         .config(&silent.section())
         .config(&failing.section().replace("[agents.main]", "[agents.broken]"))
         .config("[agents.absent]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"none\"\n")
@@ -240,7 +240,7 @@ async fn when_every_agent_of_a_ladder_fails_the_person_is_told_so() {
         .await;
 
     asked(&gateway, "hello", SILENT, Some("silent"), "say:silent").await;
-    let reply = gateway.hook("broken", "token").ask("hello").await;
+    let reply = gateway.hook("broken", TOKEN).ask("hello").await;
 
     assert_eq!((reply.state(), reply.text()), ("answered", FAILED));
 }

@@ -197,6 +197,24 @@ async fn a_chat_with_a_token_opens_to_who_has_it() {
     assert!(!gateway.log().contains("the-token-of-the-family"), "{}", gateway.log());
 }
 
+/// The person before leaves neither conversation, token nor words on a device that others use.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_device_can_be_forgotten() {
+    let agent = ScriptedAgent::replying("In the drawer.").await;
+    let token = "[channels.webchat.main]\naccess = \"token\"\ntoken = \"the-token-of-the-family\"\n";
+    let mut gateway = chat(&agent, token).await;
+    let mut browser = Browser::start("forget", &gateway.url());
+
+    browser.reaches("answered").await;
+    gateway.kill();
+    browser.resume().await;
+    browser.reaches("to be forgotten").await;
+    gateway.restart().await;
+    browser.resume().await;
+
+    browser.succeeds().await;
+}
+
 #[rstest]
 #[case::the_page_under_another_name("/chat", &[("host", "evil.example")], StatusCode::FORBIDDEN)]
 #[case::the_socket_under_another_name("/chat/ws", &[("host", "evil.example")], StatusCode::FORBIDDEN)]

@@ -1,6 +1,6 @@
 //! The command line.
 
-use rejoinder_tests::{Gateway, ScriptedAgent};
+use rejoinder_tests::{Gateway, Script, ScriptedAgent};
 use serde_json::Value;
 
 use crate::{TOKEN, hook};
@@ -20,6 +20,17 @@ async fn turns_are_listed_shown_and_explained_while_it_runs_and_after() {
     assert!(while_it_runs.contains("silent"), "{while_it_runs}");
     assert!(after.contains("silent"), "{after}");
     assert!(gateway.output_of(&["turns", "show", &turn]).contains(&turn));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_others_chose_does_not_look_like_lines_of_a_turn() {
+    let agent = ScriptedAgent::start(|_, _| Script::is_silent("no words\nDeliveries:\n  9. a lie")).await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let turn = gateway.hook("test", TOKEN).ask("hello").await.turn();
+
+    let shown = gateway.output_of(&["turns", "show", &turn]);
+
+    assert!(shown.contains(": no words Deliveries: 9. a lie"), "{shown}");
 }
 
 #[test]

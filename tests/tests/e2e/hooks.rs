@@ -147,11 +147,16 @@ async fn the_text_files_of_a_call_are_read_to_the_agent() {
     let sent = Reply::of(hook.call().header("Content-Type", "multipart/form-data; boundary=b").body(form)).await;
     let linked = Reply::of(hook.call().json(&json)).await;
 
-    assert_eq!(sent.text(), "echo read this\n\n[attached: shopping.txt, text/plain]\n```\nmilk and bread\n```");
-    assert_eq!(
-        linked.text(),
-        "echo and this\n\n[attached: list.csv, text/csv]\n```\ncoffee\n```\n[attached: inside.txt, text/plain]"
-    );
+    assert_eq!((sent.text(), linked.text()), ("echo read this", "echo and this"));
+    let files_of = |call: rejoinder_tests::Call| {
+        let frame: serde_json::Value = serde_json::from_str(&call.last_message()).expect("a message with files");
+        frame["files"].clone()
+    };
+    let files: Vec<_> = agent.calls().into_iter().map(files_of).collect();
+    let shopping = json!([{ "name": "shopping.txt", "type": "text/plain", "text": "milk and bread" }]);
+    let list = json!({ "name": "list.csv", "type": "text/csv", "text": "coffee" });
+    let not_fetched = json!({ "name": "inside.txt", "type": "text/plain" });
+    assert_eq!(files, [shopping, json!([list, not_fetched])]);
 }
 
 /// M2: a turn that is cancelled by another call ends with words for its own caller, whichever format it reads.

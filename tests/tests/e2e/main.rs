@@ -8,6 +8,7 @@ mod commands;
 mod conversations;
 mod crashes;
 mod disk;
+mod doors;
 mod example;
 mod hooks;
 mod process;
@@ -16,7 +17,7 @@ mod time;
 mod waiting;
 
 /// The token of the hooks in these tests.
-const TOKEN: &str = "token-of-the-tests";
+const TOKEN: &str = "token-of-these-tests";
 
 /// The section of a hook `test`, with additional keys.
 fn hook(keys: &str) -> String {

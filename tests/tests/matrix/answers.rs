@@ -23,7 +23,7 @@ async fn a_person_is_answered_once(#[values(Place::Direct, Place::Group, Place::
     gateway.until_settled().await;
 
     assert_eq!(chat.hears(&user).await, ["Hello, Ada."]);
-    assert!(agent.calls()[0].last_message().ends_with("hello"), "{:?}", agent.calls()[0].last_message());
+    assert!(agent.calls()[0].said().ends_with("hello"), "{:?}", agent.calls()[0].last_message());
     let explained = gateway.explain(&gateway.only_turn());
     assert!(explained.contains('$') && explained.contains("reply"), "{explained}");
 }
@@ -160,7 +160,7 @@ async fn a_question_has_reactions_to_press() {
 
     assert_eq!(ada.until_hears(&room, &user, 2).await[1], "More it is.");
     gateway.until_settled().await;
-    assert!(agent.calls()[1].last_message().ends_with("Tell me more"), "{:?}", agent.calls()[1].last_message());
+    assert!(agent.calls()[1].said().ends_with("Tell me more"), "{:?}", agent.calls()[1].last_message());
 }
 
 /// The first choice by the person who was asked answers a question and closes it, even across a restart.

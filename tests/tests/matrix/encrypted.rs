@@ -123,7 +123,7 @@ async fn keys_that_are_gone_are_missed_and_the_rest_goes_on() {
     let account = homeserver.account("agent").await;
     let mut gateway = Gateway::builder()
         .config(&matrix(homeserver.url(), &account, QUIET))
-        .config("[channels.webhook.test]\ntoken = \"t\"\n")
+        .config("[channels.webhook.test]\ntoken = \"token-of-these-tests\"\n")
         .config(&agent.section())
         .start()
         .await;
@@ -137,7 +137,7 @@ async fn keys_that_are_gone_are_missed_and_the_rest_goes_on() {
     let said = gateway.until_not_ready("are gone").await;
 
     assert!(said.contains("matrix.test") && said.contains("start-anew"), "{said}");
-    assert_eq!(gateway.hook("test", "t").ask("hello").await.text(), "Hello.");
+    assert_eq!(gateway.hook("test", "token-of-these-tests").ask("hello").await.text(), "Hello.");
     assert_eq!(ada.devices_of(&account.user).await, before);
 }
 

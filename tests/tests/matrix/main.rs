@@ -139,16 +139,10 @@ impl Chat {
         };
     }
 
-    /// The messages of `agent` so far. In a room the agent gets each message with its author's name and echoes that name,
-    /// which is removed here.
+    /// The messages of `agent` so far.
     async fn hears(&self, agent: &str) -> Vec<String> {
         match self {
-            Self::Direct(ada, room) => ada.hears(room, agent).await,
-            Self::Group(ada, room, _) => {
-                let name = ada.user().trim_start_matches('@').split(':').next().unwrap_or_default();
-                let said = ada.hears(room, agent).await;
-                said.into_iter().map(|text| text.replacen(&format!("{name}: "), "", 1)).collect()
-            }
+            Self::Direct(ada, room) | Self::Group(ada, room, _) => ada.hears(room, agent).await,
             Self::Encrypted(ada, room) => ada.hears(room, agent).await,
         }
     }

@@ -41,20 +41,24 @@ async fn a_restart_makes_no_second_device() {
     assert_eq!((devices().await, before.len()), (before.clone(), 1));
 }
 
-/// The session's files are readable only by their owner.
+/// The session's files and keys are readable only by their owner.
 #[cfg(unix)]
 #[tokio::test]
 async fn the_session_is_its_owners_alone() {
-    use std::os::unix::fs::PermissionsExt;
+    use std::{os::unix::fs::PermissionsExt, path::Path};
+
     let agent = ScriptedAgent::replying("Hello.").await;
     let (builder, _) = patient(&agent, QUIET).await;
     let gateway = builder.start().await;
 
-    let mode = |path: &str| {
-        let path = gateway.data().join("matrix-test").join(path);
-        std::fs::metadata(path).expect("the path exists").permissions().mode() & 0o777
-    };
-    assert_eq!((mode(""), mode("session.json")), (0o700, 0o600));
+    let folder = gateway.data().join("matrix-test");
+    let mode = |path: &Path| std::fs::metadata(path).expect("the path exists").permissions().mode() & 0o777;
+    let files: Vec<_> = folder.read_dir().expect("it is read").flatten().map(|file| file.path()).collect();
+    assert_eq!(mode(&folder), 0o700);
+    assert!(files.iter().any(|file| file.ends_with("matrix-sdk-crypto.sqlite3")), "{files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
 }
 
 /// An access token in place of a password: its device is kept across restarts and works in encrypted rooms. The token of

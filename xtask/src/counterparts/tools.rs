@@ -1,13 +1,19 @@
-//! Installs the third-party Cargo commands that `xtask/tools/requirements.txt` pins.
+//! Installs third-party Cargo commands.
 //!
-//! They come from PyPI as binaries: compiling them would take minutes.
+//! Those that `xtask/tools/requirements.txt` pins come from PyPI as binaries: compiling them would take minutes. The others
+//! are compiled.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result};
 
 use super::{InstallPaths, StepResult, python, stamp::Stamp};
 use crate::process;
+
+const SBOM_VERSION: &str = "0.10.0";
 
 const HOW_TO_GET: &str = "install it with `cargo install --locked` into a folder of PATH";
 
@@ -26,6 +32,18 @@ pub(super) fn nextest(paths: &InstallPaths) -> Result<StepResult> {
 
 pub(super) fn deny(paths: &InstallPaths) -> Result<StepResult> {
     install(paths, "cargo-deny")
+}
+
+/// Compiles `cargo-sbom`.
+pub(super) fn sbom(paths: &InstallPaths) -> Result<StepResult> {
+    let environment = environment(&paths.installed);
+    if process::exists("cargo-sbom")? || environment.join("bin/cargo-sbom").is_file() {
+        return Ok(StepResult::Present);
+    }
+    let mut cargo = Command::new("cargo");
+    cargo.args(["install", "--quiet", "--locked", "--version", SBOM_VERSION, "cargo-sbom", "--root"]).arg(environment);
+    process::quiet(&mut cargo).with_context(|| format!("cargo-sbom cannot be installed: {HOW_TO_GET}"))?;
+    Ok(StepResult::Installed)
 }
 
 /// Installs all pinned commands, unless `name` is in `PATH`.

@@ -1,6 +1,4 @@
-//! Prepares the files of a turn for a model: pictures, texts, and the rest by name. No I/O.
-
-use std::fmt::Write as _;
+//! Prepares the files of a turn for a model: pictures and texts. No I/O.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::AgentFile;
@@ -29,14 +27,11 @@ const MAX_PICTURES: usize = 10;
 /// How many bytes the pictures may have in total.
 const MAX_PICTURE_BYTES: usize = 32 << 20;
 
+/// The largest text file that is read, in bytes. Enough for [`MAX_TEXT`] in any script.
+const MAX_TEXT_BYTES: usize = 256 << 10;
+
 /// How many characters of text files a model gets in total.
 const MAX_TEXT: usize = 40_000;
-
-/// How many files are named.
-const MAX_FILES: usize = 20;
-
-/// How many characters of a name are kept. Strangers choose names.
-const MAX_NAME: usize = 100;
 
 /// A media type without its parameters, in lower case.
 fn essence(media_type: &str) -> String {
@@ -49,15 +44,20 @@ pub(super) fn is_picture(media_type: &str) -> bool {
 }
 
 /// Whether files of this type can be read as text.
-pub(super) fn is_text(media_type: &str) -> bool {
+fn is_text(media_type: &str) -> bool {
     let essence = essence(media_type);
     essence.starts_with("text/") || TEXTS.contains(&essence.as_str())
 }
 
+/// The size of the largest file of this type that is read, in bytes; `None` if a model cannot read such files.
+pub(super) fn largest(media_type: &str) -> Option<usize> {
+    if is_text(media_type) { Some(MAX_TEXT_BYTES) } else { is_picture(media_type).then_some(MAX_PICTURE_BYTES) }
+}
+
 /// The pictures among the files, as `data:` URLs.
-pub(super) fn pictures(files: &[AgentFile]) -> Vec<String> {
+pub(super) fn pictures<'a>(files: impl Iterator<Item = &'a AgentFile>) -> Vec<String> {
     let mut bytes_left = MAX_PICTURE_BYTES;
-    let pictures = files.iter().filter(|file| is_picture(&file.attachment.media_type));
+    let pictures = files.filter(|file| is_picture(&file.attachment.media_type));
     pictures
         .filter_map(|file| {
             let bytes = file.bytes.as_ref().filter(|bytes| !bytes.is_empty())?;
@@ -68,50 +68,25 @@ pub(super) fn pictures(files: &[AgentFile]) -> Vec<String> {
         .collect()
 }
 
-/// Appends the names of the files and the content of text files. URLs are omitted, because strangers choose them.
-pub(super) fn describe(files: &[AgentFile], text: &mut String) {
-    let mut chars_left = MAX_TEXT;
-    for (number, file) in files.iter().take(MAX_FILES).enumerate() {
-        text.push_str(if number == 0 && !text.is_empty() { "\n\n" } else { "\n" });
-        text.push_str("[attached: ");
-        text.push_str(&clean(&file.attachment.name));
-        text.push_str(", ");
-        text.push_str(&clean(&file.attachment.media_type));
-        text.push(']');
-        let read = file.bytes.as_deref().filter(|_| is_text(&file.attachment.media_type));
-        if let Some(read) = read.and_then(|bytes| std::str::from_utf8(bytes).ok()) {
-            quote(read.trim_start_matches('\u{feff}'), &mut chars_left, text);
-        }
-    }
-    if let Some(more) = files.len().checked_sub(MAX_FILES).filter(|more| *more > 0) {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\n[attached: {more} more]");
+/// How many characters of text files a model still gets.
+pub(super) struct TextLimit(usize);
+
+impl Default for TextLimit {
+    fn default() -> Self {
+        Self(MAX_TEXT)
     }
 }
 
-/// Appends a text between fences that its content cannot close.
-fn quote(read: &str, chars_left: &mut usize, text: &mut String) {
-    let end = read.char_indices().nth(*chars_left).map_or(read.len(), |(end, _)| end);
-    let given = &read[..end];
-    *chars_left -= given.chars().count();
-    let longest = given.split(|char| char != '`').map(str::len).max().unwrap_or_default();
-    let fence = "`".repeat(longest.max(2) + 1);
-    text.push('\n');
-    text.push_str(&fence);
-    text.push('\n');
-    text.push_str(given);
-    if !given.ends_with('\n') {
-        text.push('\n');
+impl TextLimit {
+    /// The text of a file as far as the model gets it, and whether that is only its beginning. `None` if it is no text.
+    pub(super) fn text_of<'a>(&mut self, file: &'a AgentFile) -> Option<(&'a str, bool)> {
+        let bytes = file.bytes.as_deref().filter(|_| is_text(&file.attachment.media_type))?;
+        let text = std::str::from_utf8(bytes).ok()?.trim_start_matches('\u{feff}');
+        let end = text.char_indices().nth(self.0).map_or(text.len(), |(end, _)| end);
+        let given = &text[..end];
+        self.0 -= given.chars().count();
+        Some((given, end < text.len()))
     }
-    text.push_str(&fence);
-    if end < read.len() {
-        text.push_str("\n[the rest of this file is left out]");
-    }
-}
-
-/// A name in one line, shortened.
-pub(super) fn clean(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_NAME).collect()
 }
 
 #[cfg(test)]
@@ -125,12 +100,6 @@ mod tests {
         let attachment =
             Attachment { name: name.into(), media_type: media_type.into(), url: "http://10.0.0.1/secret".into() };
         AgentFile { attachment, bytes: bytes.map(<[u8]>::to_vec) }
-    }
-
-    fn described(files: &[AgentFile]) -> String {
-        let mut text = String::new();
-        describe(files, &mut text);
-        text.trim_start().to_owned()
     }
 
     #[rstest]
@@ -152,10 +121,17 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_read_up_to_256_kib_and_a_picture_up_to_32_mib() {
+        assert_eq!(largest("text/plain; charset=utf-8"), Some(256 << 10));
+        assert_eq!(largest("image/png"), Some(32 << 20));
+        assert_eq!(largest("application/pdf"), None);
+    }
+
+    #[test]
     fn a_picture_is_in_its_own_address() {
         let files = [file("a.png", "image/png", Some(b"abc")), file("b.png", "image/png", None), file("c", "", None)];
 
-        assert_eq!(pictures(&files), ["data:image/png;base64,YWJj"]);
+        assert_eq!(pictures(files.iter()), ["data:image/png;base64,YWJj"]);
     }
 
     #[test]
@@ -164,40 +140,29 @@ mod tests {
         let mut large = vec![file("a.png", "image/png", Some(&vec![0; MAX_PICTURE_BYTES])); 2];
         large.push(file("b.png", "image/png", Some(b"")));
 
-        assert_eq!((pictures(&many).len(), pictures(&large).len()), (MAX_PICTURES, 1));
-    }
-
-    #[test]
-    fn a_text_stands_between_fences_that_it_cannot_close() {
-        let files = [file("a.md", "text/markdown", Some(b"\xef\xbb\xbf```\nx\n````"))];
-
-        assert_eq!(described(&files), "[attached: a.md, text/markdown]\n`````\n```\nx\n````\n`````");
+        assert_eq!((pictures(many.iter()).len(), pictures(large.iter()).len()), (MAX_PICTURES, 1));
     }
 
     #[test]
     fn a_long_text_is_cut_and_says_so() {
-        let long = "ä".repeat(MAX_TEXT + 1);
+        let long = "ä".repeat(MAX_TEXT - 1);
         let files =
-            [file("a.txt", "text/plain", Some(long.as_bytes())), file("b.txt", "text/plain", Some(b"never seen"))];
+            [long.as_str(), "\u{feff}ab", "never seen", ""].map(|text| file("a", "text/plain", Some(text.as_bytes())));
+        let mut limit = TextLimit::default();
 
-        let text = described(&files);
+        let texts = files.each_ref().map(|file| limit.text_of(file));
 
-        assert_eq!(text.matches("[the rest of this file is left out]").count(), 2);
-        assert!(!text.contains("never seen") && text.chars().filter(|char| *char == 'ä').count() == MAX_TEXT);
+        assert_eq!(texts, [Some((long.as_str(), false)), Some(("a", true)), Some(("", true)), Some(("", false))]);
     }
 
     #[test]
-    fn what_is_no_text_is_named_only() {
+    fn what_is_no_text_is_not_read() {
         let files = [
-            file("a\n.txt", "text/plain", Some(b"\xff\xfe")),
+            file("a.txt", "text/plain", Some(b"\xff\xfe")),
             file("b.pdf", "application/pdf", Some(b"%PDF")),
             file("c.txt", "text/plain", None),
         ];
 
-        assert_eq!(
-            described(&files),
-            "[attached: a .txt, text/plain]\n[attached: b.pdf, application/pdf]\n[attached: c.txt, text/plain]"
-        );
-        assert!(described(&vec![file("x", "a/b", None); 22]).ends_with("\n[attached: 2 more]"));
+        assert_eq!(files.each_ref().map(|file| TextLimit::default().text_of(file)), [None; 3]);
     }
 }

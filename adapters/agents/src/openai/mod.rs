@@ -16,6 +16,7 @@
 mod dialect;
 mod exchange;
 mod files;
+mod frame;
 mod request;
 #[cfg(test)]
 mod sample;
@@ -236,9 +237,9 @@ impl AgentRuntime for OpenAi {
         self.settings.history_messages as usize
     }
 
-    fn reads(&self, media_type: &str) -> bool {
-        files::is_text(media_type)
-            || (self.settings.images && self.learned.get().images && files::is_picture(media_type))
+    fn reads(&self, media_type: &str) -> Option<usize> {
+        let takes_pictures = || self.settings.images && self.learned.get().images;
+        files::largest(media_type).filter(|_| !files::is_picture(media_type) || takes_pictures())
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

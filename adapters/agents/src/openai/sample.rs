@@ -46,6 +46,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
         text: text.into(),
         reaction: None,
         attachments: Vec::new(),
+        forwarded: None,
         quoted: None,
         history: Vec::new(),
         capabilities: capabilities(),

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use rejoinder_core::{Shim, Usage};
+use rejoinder_core::{Shim, Usage, json_error};
 use serde::{Deserialize, Deserializer, de};
 
 /// The most bytes of text, reasoning and tool arguments in one answer. Text that is longer is cut.
@@ -263,8 +263,8 @@ impl Answer {
     }
 
     fn parse(&mut self, json: &str) -> Result<AnswerUpdate, AnswerError> {
-        let completion: Completion<'_> =
-            serde_json::from_str(json).map_err(|error| AnswerError::Broken(format!("not a completion: {error}")))?;
+        let completion: Completion<'_> = serde_json::from_str(json)
+            .map_err(|error| AnswerError::Broken(format!("not a completion: {}", json_error(&error))))?;
         if let Some(error) = completion.error.filter(|error| !error.is_null()) {
             return Err(AnswerError::Failed(error_message(&error).unwrap_or_else(|| error.to_string())));
         }

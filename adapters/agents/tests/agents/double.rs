@@ -298,6 +298,7 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
         text: text.into(),
         reaction: None,
         attachments: Vec::new(),
+        forwarded: None,
         quoted: None,
         history: Vec::new(),
         capabilities: Capabilities {

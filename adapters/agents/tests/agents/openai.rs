@@ -512,7 +512,7 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     let server =
         Server::answering([Answer::json(400, &refusal), Answer::says(&["A cat?"]), Answer::says(&["Again?"])]).await;
     let agent = agent_with(OpenAiSection { images: true, ..server.settings() });
-    assert!(agent.reads("image/png"));
+    assert!(agent.reads("image/png").is_some());
     let shown = || AgentTurn { attachments: vec![picture()], ..turn("Look!") };
 
     assert_eq!(run(&agent, shown()).await.reply(), "A cat?");
@@ -521,9 +521,9 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     let requests = server.requests();
     let content = |number: usize| &requests[number].body["messages"][1]["content"];
     assert_eq!(content(0)[1]["image_url"]["url"], "data:image/png;base64,YWJj");
-    assert_eq!(content(1), "Look!\n\n[attached: cat.png, image/png]");
+    assert_eq!(content(1), r#"{"text":"Look!","files":[{"name":"cat.png","type":"image/png"}]}"#);
     assert_eq!(content(2), content(1), "the refusal was remembered");
-    assert!(!agent.reads("image/png") && agent.reads("text/plain"));
+    assert!(agent.reads("image/png").is_none() && agent.reads("text/plain").is_some());
 }
 
 fn picture() -> AgentFile {

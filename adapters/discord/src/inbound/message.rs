@@ -1,6 +1,8 @@
 //! Reads messages, new or edited.
 
-use rejoinder_core::{Amends, Attachment, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, SenderKind};
+use rejoinder_core::{
+    Amends, Attachment, Author, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, SenderKind,
+};
 
 use super::{ReadEvent, Reader};
 use crate::{
@@ -37,8 +39,7 @@ impl Reader<'_> {
         let guild = message.guild_id.or_else(|| info.as_ref()?.guild);
         let chat = if guild.is_some() { ChatKind::Group } else { ChatKind::Direct };
         let text = self.whole_text(message);
-        let mut attachments = attachments(&message.attachments);
-        attachments.extend(message.message_snapshots.iter().flat_map(|it| self::attachments(&it.message.attachments)));
+        let attachments = whole_attachments(message);
         let directed = self.directed(message, chat, info.as_ref());
         let conversation = self.conversation_of(message, directed, info.as_ref(), sender.kind);
         let external_id = format!("{}:{}", message.channel_id, message.id);
@@ -58,9 +59,21 @@ impl Reader<'_> {
             return Some(ReadEvent { is_hidden, ..ReadEvent::of(event, message.id) });
         }
         let replied_to = message.referenced_message.as_deref().filter(|_| message.kind == kind::REPLY);
-        attachments.extend(replied_to.map(|it| self::attachments(&it.attachments)).unwrap_or_default());
-        let quoted = replied_to.map(|it| self.whole_text(it)).filter(|quoted| !quoted.is_empty());
-        Some(ReadEvent::of(InboundEvent { text, attachments, quoted, ..event }, message.id))
+        let quoted = replied_to.map(|it| self.quote(it)).filter(|quoted| !quoted.is_empty());
+        // Discord does not say who wrote it first.
+        let forwarded = is_forward(message).then(Author::default);
+        Some(ReadEvent::of(InboundEvent { text, attachments, quoted, forwarded, ..event }, message.id))
+    }
+
+    fn quote(&self, message: &Message) -> Quote {
+        let author = message.author.as_ref().filter(|_| !is_forward(message));
+        let author = author.map(|author| self.sender(author, message.member.as_ref(), message.webhook_id).into());
+        Quote {
+            author: author.unwrap_or_default(),
+            text: self.whole_text(message),
+            attachments: whole_attachments(message),
+            ..Quote::default()
+        }
     }
 
     /// The conversation of a message. With `auto_thread`, a mention starts a thread, whose id will be the message's.
@@ -109,9 +122,8 @@ impl Reader<'_> {
     /// The text of a message, with lines for forwarded messages, stickers and polls.
     fn whole_text(&self, message: &Message) -> String {
         let mut lines = vec![self.plain_text(&message.content, &message.mentions)];
-        let is_forward = message.message_reference.as_ref().is_some_and(|it| it.kind == FORWARD);
-        for snapshot in message.message_snapshots.iter().filter(|_| is_forward) {
-            lines.push(format!("[forwarded] {}", self.plain_text(&snapshot.message.content, &[])));
+        for snapshot in message.message_snapshots.iter().filter(|_| is_forward(message)) {
+            lines.push(self.plain_text(&snapshot.message.content, &[]));
         }
         lines.extend(message.sticker_items.iter().map(|sticker| format!("[sticker: {}]", sticker.name)));
         lines.extend(message.poll.iter().map(|poll| {
@@ -121,6 +133,16 @@ impl Reader<'_> {
         lines.retain(|line| !line.is_empty());
         lines.join("\n")
     }
+}
+
+fn is_forward(message: &Message) -> bool {
+    message.message_reference.as_ref().is_some_and(|it| it.kind == FORWARD)
+}
+
+/// The files of a message, and of the one that it forwards.
+fn whole_attachments(message: &Message) -> Vec<Attachment> {
+    let forwarded = message.message_snapshots.iter().flat_map(|it| &it.message.attachments);
+    attachments(message.attachments.iter().chain(forwarded))
 }
 
 /// Converts files to attachments.

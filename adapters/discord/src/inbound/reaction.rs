@@ -1,6 +1,6 @@
 //! Reads a reaction that was added or removed.
 
-use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, Sender, SenderKind};
+use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind};
 
 use super::{ReadEvent, Reader};
 use crate::payload::Reaction;
@@ -37,7 +37,7 @@ impl Reader<'_> {
             kind: EventKind::Reaction { message: message.clone(), emoji: if is_added { emoji } else { String::new() } },
             message_id: Some(message),
             directed: if chat == ChatKind::Direct { Directed::DirectChat } else { Directed::ReplyToUs },
-            quoted: quoted.map(|message| message.text.clone()),
+            quoted: quoted.map(|message| Quote::of_ours(&message.text)),
             ..self.event(self.conversation(channel, info.as_ref()), chat, external_id, sender)
         };
         Some(ReadEvent { event, message: None, interaction: None, is_hidden: false })

@@ -1,4 +1,5 @@
-use rejoinder_core::{Amends, TurnId};
+use proptest::{collection::vec, prelude::*, sample::select};
+use rejoinder_core::{Amends, Attachment, Author, Quote, TurnId, conformance::growth::assert_linear};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -167,7 +168,7 @@ fn other_bots_and_webhooks_are_no_people_unless_they_are_allowed() {
     let kinds = |world: &World| [&bot, &webhook].map(|fields| world.message(fields.clone()).sender.kind);
 
     assert_eq!(kinds(&world), [SenderKind::OtherAgent, SenderKind::OtherAgent]);
-    world.options.allow_bots = ["@robot"].into_iter().collect();
+    world.options.allow_bots = ["43"].into_iter().collect();
     assert_eq!(kinds(&world), [SenderKind::Person, SenderKind::OtherAgent]);
     world.options.allow_bots = ["44"].into_iter().collect();
     assert_eq!(kinds(&world), [SenderKind::OtherAgent, SenderKind::Person]);
@@ -204,9 +205,52 @@ fn files_come_along_also_those_of_what_is_replied_to() {
     let event = World::default()
         .message(json!({"content": "", "type": 19, "attachments": [file("a.txt")], "referenced_message": replied_to}));
 
-    let names: Vec<_> = event.attachments.iter().map(|file| file.name.as_str()).collect();
-    assert_eq!(names, ["a.txt", "b.txt"]);
-    assert_eq!((event.kind, event.quoted.as_deref()), (EventKind::Message, Some("look")));
+    let quoted = event.quoted.expect("a quote");
+    let names = |files: &[Attachment]| files.iter().map(|file| file.name.clone()).collect::<Vec<_>>();
+    assert_eq!((names(&event.attachments), names(&quoted.attachments)), (vec!["a.txt".into()], vec!["b.txt".into()]));
+    assert_eq!((event.kind, &*quoted.text), (EventKind::Message, "look"));
+}
+
+#[test]
+fn a_quote_says_who_wrote_it() {
+    let quoted = |fields: Value| {
+        let mut replied_to = json!({"id": "99", "channel_id": "10", "content": "look"});
+        replied_to.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+        let event = World::default().message(json!({"content": "so?", "type": 19, "referenced_message": replied_to}));
+        event.quoted.expect("a quote").author
+    };
+    let author = |id: &str, name: &str, username: Option<&str>, kind| Author {
+        id: Some(id.to_owned()),
+        name: Some(name.to_owned()),
+        username: username.map(str::to_owned),
+        kind,
+    };
+    let eve = json!({"id": "666", "username": "eve_x", "global_name": "Eve"});
+
+    assert_eq!(quoted(json!({"author": eve})), author("666", "Eve", Some("eve_x"), SenderKind::Person));
+    let hook = json!({"author": {"id": "44", "username": "ada_l", "bot": true}, "webhook_id": "44"});
+    assert_eq!(quoted(hook), author("44", "ada_l", None, SenderKind::OtherAgent));
+    assert_eq!(quoted(json!({"author": {"id": "7", "username": "us"}})).kind, SenderKind::Ourselves);
+    let forward = json!({
+        "author": eve, "content": "", "message_reference": {"type": 1},
+        "message_snapshots": [{"message": {"content": "news"}}],
+    });
+    assert_eq!(quoted(forward), Author::default(), "Eve only forwarded it");
+}
+
+/// Discord does not say who wrote it first.
+#[test]
+fn what_is_forwarded_is_marked() {
+    let file = json!({"id": "1", "filename": "a.txt", "url": "https://cdn.discordapp.com/a"});
+    let forward = json!({
+        "content": "", "message_reference": {"type": 1},
+        "message_snapshots": [{"message": {"content": "news", "attachments": [file]}}],
+    });
+
+    let event = World::default().message(forward);
+
+    assert_eq!((&*event.text, event.attachments.len(), event.forwarded), ("news", 1, Some(Author::default())));
+    assert_eq!(World::default().message(json!({"content": "[forwarded] news"})).forwarded, None);
 }
 
 #[rstest]
@@ -214,10 +258,6 @@ fn files_come_along_also_those_of_what_is_replied_to() {
 #[case(
     json!({"content": "", "poll": {"question": {"text": "Tea?"}, "answers": [{"poll_media": {"text": "yes"}}, {"poll_media": {"text": "no"}}]}}),
     "[poll: Tea? yes / no]"
-)]
-#[case(
-    json!({"content": "", "message_reference": {"type": 1}, "message_snapshots": [{"message": {"content": "news"}}]}),
-    "[forwarded] news"
 )]
 fn what_is_no_text_is_said_in_words(#[case] fields: Value, #[case] text: &str) {
     assert_eq!(World::default().message(fields).text, text);
@@ -322,5 +362,49 @@ fn a_reaction_counts_when_it_is_on_what_we_said() {
     world.sent.note(id("99"), "yes", None);
     let event = world.event("MESSAGE_REACTION_REMOVE", &base);
     assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: String::new() });
-    assert_eq!(event.quoted.as_deref(), Some("yes"));
+    assert_eq!(event.quoted, Some(Quote::of_ours("yes")));
+}
+
+/// Pieces of what a person can write, and of what is not markup after all.
+const PIECES: [&str; 20] = [
+    "<",
+    ">",
+    "<@",
+    "<@7>",
+    "<@!7>",
+    "<@&20>",
+    "<#10>",
+    "<:a:1>",
+    "<a:b:2>",
+    "</say:3>",
+    "@",
+    "!",
+    ":",
+    "/",
+    " ",
+    ",",
+    "\n",
+    "7",
+    "99999999999999999999",
+    "é",
+];
+
+proptest! {
+    #[test]
+    fn any_text_is_read(pieces in vec(select(&PIECES), 0..40)) {
+        let content = pieces.concat();
+        let event = World::default().read("MESSAGE_CREATE", &message(json!({ "content": content })));
+        // Only a blank message is nothing.
+        prop_assert!(event.is_some() || content.trim().is_empty());
+    }
+}
+
+#[test]
+fn a_long_text_costs_what_its_length_asks_for() {
+    let world = World::default();
+    assert_linear(&["<", "<@", "<@7", "<:a", "<@7>", ">", "<@99>", "@", " "], |content| {
+        for content in [content.to_owned(), format!("{content}>")] {
+            drop(world.read("MESSAGE_CREATE", &message(json!({ "content": content }))));
+        }
+    });
 }

@@ -55,7 +55,9 @@ impl Reader<'_> {
         while let Some(start) = rest.find('<') {
             let (before, markup) = rest.split_at(start);
             plain.push_str(before);
-            let inner = markup[1..].split_once('>');
+            // None has a `<` inside.
+            let end = markup[1..].find(['<', '>']).filter(|end| markup.as_bytes()[*end + 1] == b'>');
+            let inner = end.map(|end| (&markup[1..=end], &markup[end + 2..]));
             let named = inner.and_then(|(inner, after)| Some((self.name(&Markup::parse(inner)?, mentions)?, after)));
             if let Some((name, after)) = named {
                 plain.push_str(&name);

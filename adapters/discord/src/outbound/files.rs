@@ -4,7 +4,7 @@ use rejoinder_core::{Attachment, DeliveryError, FetchError};
 use rejoinder_kit::files::{self, FileError};
 use url::Url;
 
-use crate::{Discord, api::Upload};
+use crate::{Discord, api::Upload, format::formatted};
 
 /// Discord's file servers (<https://discord.com/developers/docs/reference#cdn-endpoints>).
 const FILE_SERVERS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
@@ -76,7 +76,7 @@ impl Discord {
 fn file_line(attachment: &Attachment) -> String {
     let name = attachment.name.replace(['[', ']', '\n'], " ");
     if files::is_on_the_web(&attachment.url) {
-        format!("📎 [{name}]({})", attachment.url)
+        formatted(&format!("📎 [{name}]({})", attachment.url)).into_owned()
     } else {
         format!("📎 {name}")
     }
@@ -92,7 +92,10 @@ mod tests {
 
     #[test]
     fn a_file_that_stays_where_it_is_is_a_link() {
-        assert_eq!(file_line(&attachment("https://example.org/b")), "📎 [a/ b .txt](https://example.org/b)");
+        assert_eq!(
+            file_line(&attachment("https://example.org/b")),
+            "📎 [a/ b .txt](https://example.org/b) (example.org)"
+        );
         assert_eq!(file_line(&attachment("data:text/plain,hello")), "📎 a/ b .txt");
     }
 }

@@ -22,7 +22,7 @@ fn an_application_needs_a_token_and_no_more() {
     assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Allowlist, GroupPolicy::Mention));
     assert!(bot.allow_from.is_empty() && bot.group_allow_from.is_empty() && bot.allow_bots.is_empty());
     assert!(bot.message_content && bot.commands && bot.command_guilds.is_empty());
-    assert!(!bot.auto_thread && !bot.suppress_embeds && !bot.tell_reactions);
+    assert!(!bot.auto_thread && bot.suppress_embeds && bot.quote_strangers && !bot.tell_reactions);
     assert_eq!((bot.api_url.as_str(), bot.gateway_url), ("https://discord.com/", None));
     assert_eq!(bot.backfill_max_age, Duration::from_hours(24));
     assert_eq!((bot.max_attachment.bytes(), bot.max_upload.bytes()), (25 << 20, 25 << 20));
@@ -36,11 +36,12 @@ fn everything_about_an_application_can_be_said() {
         gateway_url = "ws://127.0.0.1:8081/gateway"
         dm_policy = "open"
         group_policy = "all"
-        allow_bots = ["Old Robot", 42]
+        allow_bots = ["43", 42]
         command_guilds = ["197038439483310086", 81384788765712384]
         auto_thread = true
         streaming = "off"
-        suppress_embeds = true
+        suppress_embeds = false
+        quote_strangers = false
         tell_reactions = true
         backfill_max_age = "90m"
         max_attachment = "1 MiB"
@@ -52,36 +53,36 @@ fn everything_about_an_application_can_be_said() {
 
     assert_eq!((bot.streaming, bot.pace), (Streaming::Off, Pace::Server));
     assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Open, GroupPolicy::All));
-    assert_eq!(bot.allow_bots.iter().collect::<Vec<_>>(), ["Old Robot", "42"]);
+    assert_eq!(bot.allow_bots.iter().collect::<Vec<_>>(), ["43", "42"]);
     assert_eq!(bot.command_guilds, ["197038439483310086", "81384788765712384"]);
     assert_eq!(bot.gateway_url.map(String::from).as_deref(), Some("ws://127.0.0.1:8081/gateway"));
     assert_eq!(bot.backfill_max_age, Duration::from_mins(90));
-    assert!(bot.auto_thread && bot.suppress_embeds && bot.tell_reactions);
+    assert!(bot.auto_thread && !bot.suppress_embeds && !bot.quote_strangers && bot.tell_reactions);
 }
 
 #[test]
 fn people_and_channels_are_named_by_number_by_name_or_all_at_once() {
-    let bot = read(r#"allow_from = [80351110224678912, "18446744073709551615", " @Ada_L ", "g.hopper", "*"]"#);
-    let servers = read(r#"group_allow_from = [155101607195836416, "ada_l"]"#);
+    let bot = read(r#"allow_from = [80351110224678912, "18446744073709551615", " @Ada_L ", "@g.hopper", "*"]"#);
+    let servers = read(r#"group_allow_from = [155101607195836416, "@ada_l"]"#);
 
     assert_eq!(
         bot.allow_from.iter().collect::<Vec<_>>(),
-        ["80351110224678912", "18446744073709551615", "@Ada_L", "g.hopper", "*"]
+        ["80351110224678912", "18446744073709551615", "@Ada_L", "@g.hopper", "*"]
     );
-    assert_eq!(servers.group_allow_from.iter().collect::<Vec<_>>(), ["155101607195836416", "ada_l"]);
+    assert_eq!(servers.group_allow_from.iter().collect::<Vec<_>>(), ["155101607195836416", "@ada_l"]);
 }
 
 #[test]
 fn lists_can_be_set_from_the_environment() {
     let machine = bot("").with_environment(&[
-        ("REJOINDER__CHANNELS__DISCORD__MAIN__ALLOW_FROM", "[42, \"ada_l\"]"),
+        ("REJOINDER__CHANNELS__DISCORD__MAIN__ALLOW_FROM", "[42, \"@ada_l\"]"),
         ("REJOINDER__CHANNELS__DISCORD__MAIN__COMMAND_GUILDS", "[7]"),
     ]);
 
     let config = machine.config();
     let bot = config.channels.of::<DiscordSection>().next().expect("one channel").1;
 
-    assert_eq!(bot.allow_from.iter().collect::<Vec<_>>(), ["42", "ada_l"]);
+    assert_eq!(bot.allow_from.iter().collect::<Vec<_>>(), ["42", "@ada_l"]);
     assert_eq!(bot.command_guilds, ["7"]);
 }
 
@@ -132,23 +133,31 @@ fn what_is_shown_of_an_application_can_be_loaded_but_for_its_token() {
 #[case::nobody("allow_from = [42, \" \"]", "allow_from[1]` is empty: it must be an id or a name")]
 #[case::a_name_that_nobody_can_have(
     "allow_from = [\"Ada Lovelace\"]",
-    "allow_from[0]` must be a person's id such as 80351110224678912, a username such as \"ada_l\", or \"*\", not \"Ada Lovelace\""
+    "allow_from[0]` must be a person's id such as 80351110224678912, a username such as \"@ada_l\", or \"*\", not \"Ada Lovelace\""
 )]
 #[case::a_mention(
     "allow_from = [\"<@80351110224678912>\"]",
-    "allow_from[0]` must be a person's id such as 80351110224678912, a username such as \"ada_l\", or \"*\", not \"<@80351110224678912>\""
+    "allow_from[0]` must be a person's id such as 80351110224678912, a username such as \"@ada_l\", or \"*\", not \"<@80351110224678912>\""
 )]
 #[case::a_number_that_is_no_id(
     "allow_from = [\"99999999999999999999\"]",
-    "allow_from[0]` must be a person's id such as 80351110224678912, a username such as \"ada_l\", or \"*\", not \"99999999999999999999\""
+    "allow_from[0]` must be a person's id such as 80351110224678912, a username such as \"@ada_l\", or \"*\", not \"99999999999999999999\""
 )]
 #[case::a_channels_name(
     "group_allow_from = [\"#general\"]",
-    "group_allow_from[0]` must be a person's id such as 80351110224678912, a username such as \"ada_l\", or \"*\", or a channel's id, not \"#general\""
+    "group_allow_from[0]` must be a person's id such as 80351110224678912, a username such as \"@ada_l\", or \"*\", or a channel's id, not \"#general\""
 )]
 #[case::a_bot_that_is_none(
     "allow_bots = [\"<@42>\"]",
-    "allow_bots[0]` must be a bot's or webhook's id, a bot's unique name, or \"*\", not \"<@42>\""
+    "allow_bots[0]` must be a bot's or webhook's id, or \"*\", not \"<@42>\""
+)]
+#[case::a_bots_name(
+    "allow_bots = [\"@robot\"]",
+    "allow_bots[0]` must be a bot's or webhook's id, or \"*\", not \"@robot\""
+)]
+#[case::a_name_without_its_sign(
+    "allow_from = [\"ada_l\"]",
+    "allow_from[0]` must be a person's id such as 80351110224678912, a username such as \"@ada_l\", or \"*\", not \"ada_l\""
 )]
 #[case::a_servers_name(
     "command_guilds = [\"197038439483310086\", \"ours\"]",

@@ -122,7 +122,7 @@ async fn a_reply_to_us_is_for_us_and_says_what_it_is_to() {
     ada.replies(&said, "say why").await;
 
     assert_eq!(server.until_bot_texts(&general, 2).await, ["yes", "why"]);
-    assert_eq!(gateway.until_agent_has(2).await.quoted.as_deref(), Some("yes"));
+    assert_eq!(gateway.until_agent_has(2).await.quoted.expect("a quote").text, "yes");
     gateway.stop().await;
 }
 
@@ -132,7 +132,7 @@ async fn another_bot_is_owed_nothing_unless_it_is_allowed() {
     let server = DiscordServer::start().await;
     let general = server.guild("Friends").await.channel("general").await;
     let (robot, friend) = (server.another_bot("Robot").await, server.another_bot("Friend").await);
-    let allow_bots = [friend.username().to_owned()].into_iter().collect();
+    let allow_bots = [friend.id().to_owned()].into_iter().collect();
     let gateway = Gateway::with(DiscordSection { allow_bots, ..options(&server) }).await;
     gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
 
@@ -223,7 +223,7 @@ async fn a_reaction_to_what_we_said_is_told_of() {
     ada.reacts(&said, "👍").await;
 
     let turn = gateway.until_agent_has(2).await;
-    assert_eq!((turn.reaction.as_deref(), turn.quoted.as_deref()), (Some("👍"), Some("hello")));
+    assert_eq!((turn.reaction.as_deref(), &*turn.quoted.expect("a quote").text), (Some("👍"), "hello"));
     gateway.stop().await;
 }
 

@@ -273,7 +273,7 @@ async fn a_file_is_sent_and_one_that_is_not_ours_is_a_link() {
     let visible = server.visible(&chat).await;
     let ours: Vec<_> = visible.iter().filter(|message| message.ours).collect();
     assert_eq!(ours[1].attachments.iter().map(|it| (it.name.as_str(), it.size)).collect::<Vec<_>>(), [("cat.txt", 4)]);
-    assert_eq!(ours[3].content, "📎 [cat.txt](https://example.org/cat.txt)");
+    assert_eq!(ours[3].content, "📎 [cat.txt](https://example.org/cat.txt) (example.org)");
     gateway.stop().await;
 }
 
@@ -337,18 +337,23 @@ async fn a_text_that_its_lines_make_too_long_loses_nothing() {
 }
 
 #[tokio::test]
-async fn previews_can_be_left_out() {
+async fn a_link_has_a_preview_only_if_the_operator_wants_it() {
     let server = DiscordServer::start().await;
     let ada = server.person("Ada").await;
-    let gateway = Gateway::with(DiscordSection { suppress_embeds: true, ..options(&server) }).await;
-    gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
+    for (options, answers) in
+        [(options(&server), 1), (DiscordSection { suppress_embeds: false, ..options(&server) }, 2)]
+    {
+        let suppress_embeds = options.suppress_embeds;
+        let gateway = Gateway::with(options).await;
+        gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
 
-    ada.dm("say https://example.org").await;
+        ada.dm("say https://example.org").await;
 
-    server.until_bot_texts(&ada.direct().await, 1).await;
-    let answer = server.visible(&ada.direct().await).await.pop().expect("an answer");
-    assert!(answer.embeds_suppressed);
-    gateway.stop().await;
+        server.until_bot_texts(&ada.direct().await, answers).await;
+        let answer = server.visible(&ada.direct().await).await.pop().expect("an answer");
+        assert_eq!(answer.embeds_suppressed, suppress_embeds);
+        gateway.stop().await;
+    }
 }
 
 /// G1.

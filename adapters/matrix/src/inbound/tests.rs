@@ -1,3 +1,5 @@
+use proptest::{collection::vec, prelude::*, sample::select};
+use rejoinder_core::conformance::growth::assert_linear;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -40,6 +42,7 @@ fn read_as(event: &Event, chat: ChatKind, related: Option<&RememberedEvent>) -> 
             chat,
             sender_name: Some("Ada".to_owned()),
             related,
+            related_name: related.map(|_| "Bo".to_owned()),
             open_question: None,
             now: Timestamp::from_millis(7),
             raw: "{}",
@@ -148,10 +151,12 @@ fn a_reply_to_us_is_said_to_us_and_quotes_us() {
     let event = group_about(&reply("> <@agent:example.org> before\n\nyes"), &known(ME));
 
     assert_eq!((&*event.text, event.directed), ("yes", Directed::ReplyToUs));
-    assert_eq!(event.quoted.as_deref(), Some("before"));
+    assert_eq!(event.quoted, Some(Quote::of_ours("before")));
 
     let event = group_about(&reply("yes"), &known("@bo:example.org"));
-    assert_eq!((event.directed, event.quoted.as_deref()), (Directed::Ambient, Some("before")));
+    let bo = Author { id: Some("@bo:example.org".to_owned()), name: Some("Bo".to_owned()), ..Author::default() };
+    let quoted = Quote { author: bo, text: "before".to_owned(), ..Quote::default() };
+    assert_eq!((event.directed, event.quoted), (Directed::Ambient, Some(quoted)));
 }
 
 /// L2.
@@ -273,7 +278,7 @@ fn a_reaction_to_our_words_is_one_and_to_others_is_nothing() {
     let ours = read_as(&reacted, ChatKind::Group, Some(&known(ME))).expect("an event");
 
     assert_eq!(ours.kind, EventKind::Reaction { message: "$0".to_owned(), emoji: "👍".to_owned() });
-    assert_eq!(ours.quoted.as_deref(), Some("before"));
+    assert_eq!(ours.quoted, Some(Quote::of_ours("before")));
     assert_eq!(read_as(&reacted, ChatKind::Group, Some(&known("@bo:example.org"))), None);
     assert_eq!(read_as(&reacted, ChatKind::Group, None), None);
 }
@@ -330,6 +335,7 @@ fn what_cannot_be_read_is_told_where_it_was_meant_for_us() {
         chat,
         sender_name: None,
         related: None,
+        related_name: None,
         open_question: None,
         now: Timestamp::from_millis(7),
         raw: "{}",
@@ -348,4 +354,45 @@ fn what_cannot_be_read_is_told_where_it_was_meant_for_us() {
     );
     let undecrypted = undecrypted(&encrypted, &context(ChatKind::Direct));
     assert_eq!((undecrypted.kind, &*undecrypted.external_id), (EventKind::Other, "locked:$1"));
+}
+
+/// Pieces of what a person can write, and of what a client puts before it.
+const PIECES: [&str; 18] = [
+    "> ",
+    "> <@ada:example.org> ",
+    "> * <@",
+    "\n",
+    "\n\n",
+    "@",
+    "@agent:example.org",
+    "agent",
+    "Agent Smith",
+    ":",
+    ",",
+    " ",
+    "!",
+    "/",
+    "!stop",
+    "İ",
+    "ß",
+    "a",
+];
+
+proptest! {
+    #[test]
+    fn any_text_is_read(pieces in vec(select(&PIECES), 0..30), html in vec(select(&PIECES), 0..10)) {
+        let content = with(reply(&pieces.concat()), "formatted_body", json!(html.concat()));
+        for chat in [ChatKind::Direct, ChatKind::Group] {
+            drop(read_as(&message_event(&content), chat, Some(&known(ME))));
+        }
+    }
+}
+
+#[test]
+fn a_long_text_costs_what_its_length_asks_for() {
+    assert_linear(&PIECES, |body| {
+        for body in [body.to_owned(), format!("> <@{body}"), format!("@agent:example.org {body}")] {
+            drop(read_as(&message_event(&with(reply(&body), "formatted_body", json!(body))), ChatKind::Group, None));
+        }
+    });
 }

@@ -14,7 +14,7 @@ use matrix_sdk::{
     },
 };
 use matrix_sdk_base::crypto::AttachmentDecryptor;
-use rejoinder_core::{Attachment, DeliveryError, FetchError};
+use rejoinder_core::{Attachment, DeliveryError, FetchError, json_error};
 use rejoinder_kit::{calls, files};
 use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
@@ -89,7 +89,8 @@ impl Matrix {
         let failed = |why: String| FetchError::Failed(why);
         let room = session.client.get_room(&room).ok_or_else(|| failed("the room is not joined".to_owned()))?;
         let event = room.event(&event, None).await.map_err(|error| failed(error.to_string()))?;
-        let event: Event = serde_json::from_str(event.raw().json().get()).map_err(|error| failed(error.to_string()))?;
+        let event: Event =
+            serde_json::from_str(event.raw().json().get()).map_err(|error| failed(json_error(&error)))?;
         let message = event.message().ok_or_else(|| failed("its event is not a readable message".to_owned()))?;
         if message.info.size.is_some_and(|size| size > limit as u64) {
             return Err(FetchError::TooLarge { limit });

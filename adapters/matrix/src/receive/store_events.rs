@@ -94,7 +94,8 @@ impl Matrix {
         Ok(read)
     }
 
-    /// Calls `action` with an event and its context, after looking up the event that it refers to.
+    /// Calls `action` with an event and its context, after looking up the event that it refers to. For somebody who may not
+    /// write, nothing is looked up: their event is not heard, whatever it refers to.
     pub(crate) async fn with_context<T>(
         &self,
         session: &Session,
@@ -104,8 +105,9 @@ impl Matrix {
         receiver: &Receiver<'_>,
         action: impl FnOnce(&Event, &EventContext<'_>) -> T,
     ) -> Result<T, RunEnd> {
-        let is_ours = event.sender == session.me();
-        let related = match inbound::refers_to(event).filter(|_| !is_ours && event.state_key.is_none()) {
+        let (is_ours, chat) = (event.sender == session.me(), chat_kind(room));
+        let is_heard = !is_ours && self.access.lets_in(&event.sender, None, chat, room.room_id().as_str());
+        let related = match inbound::refers_to(event).filter(|_| is_heard && event.state_key.is_none()) {
             Some(target) => {
                 let related = self.look_up(session, room, &target, receiver).await?;
                 let ours = related.as_ref().filter(|known| known.sender == session.me());
@@ -123,9 +125,13 @@ impl Matrix {
             me: session.me(),
             names: &names,
             room: room.room_id().as_str(),
-            chat: chat_kind(room),
+            chat,
             sender_name: name_of(room, &event.sender).await,
             related: related.as_ref(),
+            related_name: match &related {
+                Some(known) => name_of(room, &known.sender).await,
+                None => None,
+            },
             open_question: open_question.as_ref(),
             now: self.clock.now(),
             raw,

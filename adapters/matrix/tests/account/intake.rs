@@ -1,5 +1,6 @@
 //! Messages to the account.
 
+use rejoinder_core::DirectPolicy;
 use rejoinder_matrix::{MatrixSection, ReadReceipts};
 use rejoinder_matrix_server::{Call, Homeserver};
 use serde_json::json;
@@ -61,7 +62,7 @@ async fn in_a_group_only_what_is_meant_for_us_is_answered() {
     bob.replies(&room, &said.id, "say why").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["hello", "why"]);
-    assert_eq!(gateway.until_agent_has(3).await.quoted.as_deref(), Some("hello"));
+    assert_eq!(gateway.until_agent_has(3).await.quoted.expect("a quote").text, "hello");
     assert_eq!(said.content["m.mentions"], json!({ "user_ids": [ada.user()] }), "the asker is mentioned");
     gateway.stop().await;
 }
@@ -157,7 +158,7 @@ async fn nobody_changes_what_we_said() {
     ada.until_hears(&room, gateway.user(), 2).await;
 
     let reply = gateway.turns().into_iter().find(|turn| turn.text == "say why").expect("a reply to us");
-    assert_eq!(reply.quoted.as_deref(), Some("hello"));
+    assert_eq!(reply.quoted.expect("a quote").text, "hello");
     gateway.stop().await;
 }
 
@@ -311,7 +312,35 @@ async fn a_reaction_is_told_to_the_agent_with_what_it_is_on() {
     ada.reacts(&room, &said.id, "👍").await;
 
     let turn = gateway.until_agent_has(2).await;
-    assert_eq!((turn.reaction.as_deref(), turn.quoted.as_deref()), (Some("👍"), Some("hello")));
+    assert_eq!((turn.reaction.as_deref(), &*turn.quoted.expect("a quote").text), (Some("👍"), "hello"));
     gateway.until_settled().await;
     gateway.shut_down().await;
+}
+
+/// Otherwise each reply of a stranger to a message of long ago would cost requests to the homeserver.
+#[tokio::test]
+async fn for_a_stranger_nothing_is_looked_up() {
+    let homeserver = Homeserver::shared().await;
+    let (account, proxy) = (homeserver.account("agent").await, homeserver.proxy().await);
+    let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
+    let allow_from = [ada.user()].into_iter().collect();
+    let chosen = MatrixSection { dm_policy: DirectPolicy::Allowlist, allow_from, ..options(proxy.url(), &account) };
+    let gateway = Gateway::synced(chosen).await;
+    let room = ada.room("Friends", &[gateway.user(), eve.user()]).await;
+    eve.join(&room).await;
+    ada.until_joined(&room, gateway.user()).await;
+    let (of_eve, of_ada) = ("$unknown-to-eve", "$unknown-to-ada");
+
+    eve.replies(&room, of_eve, "is that so?").await;
+    let mention = json!({
+        "msgtype": "m.text", "body": "say so", "m.mentions": { "user_ids": [gateway.user()] },
+        "m.relates_to": { "m.in_reply_to": { "event_id": of_ada } },
+    });
+    ada.sends(&room, &mention).await;
+
+    // The core of this test lets everybody in; only the adapter knows the list.
+    assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["You said: is that so?", "so"]);
+    let looked_up = |event: &str| proxy.calls().iter().any(|call| call.path.contains(event));
+    assert!(looked_up("unknown-to-ada") && !looked_up("unknown-to-eve"));
+    gateway.stop().await;
 }

@@ -1,5 +1,6 @@
 //! Joining and leaving rooms.
 
+use rejoinder_core::DirectPolicy;
 use rejoinder_matrix::{AutoJoin, Login, MatrixSection};
 use rejoinder_matrix_server::Homeserver;
 use serde_json::json;
@@ -12,8 +13,9 @@ async fn only_those_on_the_list_may_invite() {
     let homeserver = Homeserver::shared().await;
     let account = homeserver.account("agent").await;
     let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
-    let allow_from = [ada.user()].into_iter().collect();
-    let chosen = MatrixSection { auto_join: AutoJoin::Allowlist, allow_from, ..options(homeserver.url(), &account) };
+    let (dm_policy, allow_from) = (DirectPolicy::Allowlist, [ada.user()].into_iter().collect());
+    let chosen =
+        MatrixSection { auto_join: AutoJoin::Allowlist, dm_policy, allow_from, ..options(homeserver.url(), &account) };
     let gateway = Gateway::synced(chosen).await;
 
     let (from_eve, from_ada) = (eve.direct(gateway.user()).await, ada.direct(gateway.user()).await);
@@ -31,9 +33,10 @@ async fn with_never_we_come_into_no_room_by_ourselves() {
     let (account, token) = homeserver.account_with_token("agent").await;
     let login = Login::AccessToken(token.as_str().into());
     let ada = homeserver.person("ada").await;
-    let allow_from = [ada.user()].into_iter().collect();
+    let (dm_policy, allow_from) = (DirectPolicy::Allowlist, [ada.user()].into_iter().collect());
     let auto_join = AutoJoin::Never;
-    let chosen = MatrixSection { auto_join, allow_from, ..options(homeserver.url(), &account).with_login(login) };
+    let chosen =
+        MatrixSection { auto_join, dm_policy, allow_from, ..options(homeserver.url(), &account).with_login(login) };
     let gateway = Gateway::synced(chosen).await;
 
     let (left, joined) = (ada.direct(gateway.user()).await, ada.direct(gateway.user()).await);
@@ -213,5 +216,28 @@ async fn what_was_said_behind_our_back_while_we_were_away_is_not_answered() {
     assert_eq!(heard.len(), 62);
     assert_eq!((&*heard[0], &*heard[1], &*heard[2]), ("before", "seen", "number 0"));
     assert_eq!(ada.hears(&room, gateway.user()).await, heard);
+    gateway.stop().await;
+}
+
+/// Anybody can invite the account as often as they like; each invitation costs rows in the SDK's store.
+#[tokio::test]
+async fn invitations_beyond_a_hundred_are_declined_and_forgotten() {
+    let homeserver = Homeserver::shared().await;
+    let (account, proxy) = (homeserver.account("agent").await, homeserver.proxy().await);
+    let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
+    let (dm_policy, allow_from) = (DirectPolicy::Allowlist, [ada.user()].into_iter().collect());
+    let chosen =
+        MatrixSection { auto_join: AutoJoin::Allowlist, dm_policy, allow_from, ..options(proxy.url(), &account) };
+    let gateway = Gateway::synced(chosen).await;
+
+    for _ in 0..101 {
+        eve.direct(gateway.user()).await;
+    }
+    let calls = proxy.until("one is forgotten", |call| call.path.ends_with("/forget")).await;
+
+    assert_eq!(calls.iter().filter(|call| call.path.ends_with("/leave")).count(), 1);
+    let room = ada.direct(gateway.user()).await;
+    ada.says(&room, "say hello").await;
+    assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["hello"], "who may invite is not affected");
     gateway.stop().await;
 }

@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
-use rejoinder_core::{ChannelId, Policy, Store, TurnId, store::CursorMove};
+use rejoinder_core::{ChannelId, DirectPolicy, Policy, Store, TurnId, store::CursorMove};
 use rejoinder_matrix::{AutoJoin, Matrix, MatrixSection};
 use rejoinder_matrix_server::{Account, Fault, Homeserver, Person};
 pub(crate) use rejoinder_testkit::CANNOT_READ as UNREADABLE;
@@ -25,13 +25,14 @@ impl Deref for Gateway {
     }
 }
 
-/// The channel's options: everybody may invite, and syncs are short.
+/// The channel's options: everybody may write and invite, and syncs are short.
 pub(crate) fn options(homeserver: &str, account: &Account) -> MatrixSection {
     MatrixSection {
         homeserver: Url::parse(homeserver).expect("an address"),
         user: account.user.clone(),
         password: Some(account.password.as_str().into()),
         auto_join: AutoJoin::Always,
+        dm_policy: DirectPolicy::Open,
         sync_timeout: Duration::from_secs(2),
         ..MatrixSection::default()
     }

@@ -196,7 +196,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         session,
         turn: id,
         seq,
-        line: HistoryLine { speaker, name: None, text: text.to_owned(), at: now },
+        line: HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at: now },
     };
     let transition = Transition {
         turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],

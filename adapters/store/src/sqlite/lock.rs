@@ -2,14 +2,19 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{File, Metadata, TryLockError},
+    fs::{self, File, Metadata, Permissions, TryLockError},
     io,
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use tracing::{info, warn};
+
 use super::error::OpenError;
+
+/// The mode of the files. SQLite gives the log the mode of the database.
+const PRIVATE: u32 = 0o600;
 
 /// Whether the database file itself is locked. Elsewhere than on Linux this lock (`flock`) and SQLite's own (`fcntl`)
 /// exclude each other, even in one process: there a file beside the database is locked.
@@ -53,13 +58,12 @@ impl Lock {
         if path.metadata().is_ok_and(|metadata| held.contains(&FileId::of(&metadata))) {
             return Err(in_use());
         }
-        // With the mode that SQLite gives a database.
         let database = File::options()
             .create(true)
             .truncate(false)
             .read(true)
             .write(true)
-            .mode(0o644)
+            .mode(PRIVATE)
             .open(path)
             .map_err(cannot_lock)?;
         let metadata = database.metadata().map_err(cannot_lock)?;
@@ -69,7 +73,7 @@ impl Lock {
             database
         } else {
             let beside = beside(&resolved, ".lock");
-            File::options().create(true).truncate(false).write(true).open(beside).map_err(cannot_lock)?
+            File::options().create(true).truncate(false).write(true).mode(PRIVATE).open(beside).map_err(cannot_lock)?
         };
         match file.try_lock() {
             Ok(()) => {}
@@ -81,6 +85,9 @@ impl Lock {
         }
         if is_mounted(&resolved) {
             return Err(OpenError::Mounted { path: resolved });
+        }
+        for ending in ["", "-wal", "-shm", ".lock"] {
+            make_private(&self::beside(&resolved, ending));
         }
         let id = FileId::of(&metadata);
         held.insert(id);
@@ -102,6 +109,19 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         held().remove(&self.id);
+    }
+}
+
+/// Takes the access of other users to an existing file away. Opens no file: see [`HELD`].
+fn make_private(path: &Path) {
+    let Ok(mode) = path.metadata().map(|metadata| metadata.permissions().mode() & 0o777) else { return };
+    if mode & !PRIVATE == 0 {
+        return;
+    }
+    let (shown, was) = (path.display(), format!("{mode:o}"));
+    match fs::set_permissions(path, Permissions::from_mode(mode & PRIVATE)) {
+        Ok(()) => info!(path = %shown, was, "other users of this machine had access; now only its owner has"),
+        Err(error) => warn!(path = %shown, mode = was, %error, "other users of this machine have access"),
     }
 }
 

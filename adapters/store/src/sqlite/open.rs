@@ -1,6 +1,7 @@
 //! Opens a database: its directory, its lock, its schema.
 
 use std::{
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -49,7 +50,11 @@ impl SqliteStore {
     pub async fn open(options: OpenOptions) -> Result<Self, OpenError> {
         let OpenOptions { path, clock, busy_timeout } = options;
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-            std::fs::create_dir_all(directory)
+            let mut builder = std::fs::DirBuilder::new();
+            builder
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)
                 .map_err(|source| OpenError::Directory { path: directory.to_owned(), source })?;
         }
         let lock = match Lock::take(&path) {

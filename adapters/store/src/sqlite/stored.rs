@@ -3,7 +3,8 @@
 use std::{borrow::Cow, time::Duration};
 
 use rejoinder_core::{
-    Amends, Attachment, ChatKind, Directed, EventKind, Expectation, InboundEvent, Obligation, Sender, Timestamp,
+    Amends, Attachment, Author, ChatKind, Directed, EventKind, Expectation, InboundEvent, Obligation, Quote, Sender,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,9 @@ pub(super) struct Details<'a> {
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub(super) attachments: Cow<'a, [Attachment]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) quoted: Option<Cow<'a, str>>,
+    pub(super) quoted: Option<Cow<'a, Quote>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) forwarded: Option<Cow<'a, Author>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) patience: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +40,8 @@ impl<'a> Details<'a> {
             kind: Cow::Borrowed(&event.kind),
             directed: event.directed,
             attachments: Cow::Borrowed(&event.attachments),
-            quoted: event.quoted.as_deref().map(Cow::Borrowed),
+            quoted: event.quoted.as_ref().map(Cow::Borrowed),
+            forwarded: event.forwarded.as_ref().map(Cow::Borrowed),
             patience: event.patience,
             amends: event.amends,
             more_within: event.more_within,

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     fn line(text: &str, speaker: Speaker, at: i64) -> HistoryLine {
-        HistoryLine { speaker, name: None, text: text.to_owned(), at: Timestamp::from_millis(at) }
+        HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at: Timestamp::from_millis(at) }
     }
 
     fn texts(lines: &[HistoryLine]) -> Vec<&str> {

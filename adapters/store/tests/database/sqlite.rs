@@ -1,6 +1,13 @@
 //! Tests for SQLite alone: its file, lock and schema version, and a full disk.
 
-use std::{path::Path, process::Command, sync::Arc, time::Duration};
+use std::{
+    fs::{DirEntry, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 use rejoinder_core::{
@@ -62,6 +69,50 @@ async fn a_second_process_is_kept_out_until_the_first_has_closed() {
     database.store.close().await;
     let store = SqliteStore::open(OpenOptions::new(&database.path)).await.expect("it is free again");
     store.probe().await.expect("it writes");
+}
+
+/// The modes of the files in a folder, by name.
+fn modes(folder: &Path) -> Vec<(String, u32)> {
+    let entries = folder.read_dir().expect("the folder is read").flatten();
+    let mode = |entry: &DirEntry| entry.metadata().expect("it is there").permissions().mode() & 0o777;
+    let mut modes: Vec<_> =
+        entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), mode(&entry))).collect();
+    modes.sort();
+    modes
+}
+
+#[tokio::test]
+async fn only_their_owner_reads_the_files_of_a_new_database() {
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let folder = tempfile::tempdir().expect("a directory is made");
+    let path = folder.path().join("new/rejoinder.db");
+
+    let store = SqliteStore::open(OpenOptions::new(&path)).await.expect("it opens");
+    store.probe().await.expect("it writes");
+
+    let private = ["rejoinder.db", "rejoinder.db-shm", "rejoinder.db-wal"].map(|name| (name.to_owned(), 0o600));
+    assert_eq!(modes(&folder.path().join("new")), private);
+    assert_eq!(modes(folder.path()), [("new".to_owned(), 0o700)]);
+}
+
+#[tokio::test]
+async fn files_that_others_could_read_are_taken_from_them() {
+    let database = Database::new().await;
+    database.store.probe().await.expect("it writes");
+    let folder = database.path.parent().expect("it is in a folder");
+    let copy = tempfile::tempdir().expect("a directory is made");
+    // As after a crash: with its log.
+    for (name, _) in modes(folder) {
+        let to = copy.path().join(&name);
+        std::fs::copy(folder.join(&name), &to).expect("it is copied");
+        std::fs::set_permissions(&to, Permissions::from_mode(0o664)).expect("it is made readable");
+    }
+
+    let store = SqliteStore::open(OpenOptions::new(copy.path().join("rejoinder.db"))).await.expect("it opens");
+    store.probe().await.expect("it writes");
+
+    let modes = modes(copy.path());
+    assert!(modes.len() == 3 && modes.iter().all(|(_, mode)| *mode == 0o600), "{modes:?}");
 }
 
 /// Set in the child processes of the next test: the name under which the database is opened.
@@ -481,7 +532,8 @@ async fn a_row_that_cannot_be_read_costs_itself() {
             ..answer(id, conversation_id, conversation, "", now)
         };
         let attempt = AttemptStart { delivery: delivery.id, number: 1, owner: OwnerId::new(now), at: now };
-        let line = HistoryLine { speaker: Speaker::Person, name: None, text: key.to_owned(), at: now };
+        let line =
+            HistoryLine { speaker: Speaker::Person, author: None, forwarded: None, text: key.to_owned(), at: now };
         let transition = Transition {
             deliveries: vec![new_delivery(delivery)],
             transcript: vec![TranscriptLine { session, turn: id, seq, line }],
@@ -560,7 +612,7 @@ async fn the_text_of_a_message_is_stored_once() {
     };
     let at = SystemClock.now();
     let line = |speaker| {
-        let line = HistoryLine { speaker, name: None, text: "words".to_owned(), at };
+        let line = HistoryLine { speaker, author: None, forwarded: None, text: "words".to_owned(), at };
         TranscriptLine { session, turn, seq, line }
     };
     let transcript = vec![line(Speaker::Person), line(Speaker::Agent)];
@@ -585,7 +637,8 @@ async fn a_removed_turn_leaves_no_reference_to_it_behind() {
         let stored = store.accept(vec![new], None).await.expect("it is accepted").remove(0);
         let Stored::Turn { seq, session, .. } = stored else { panic!("it is a turn") };
         let _ = obligation.on(Event::Cancelled { by: CancelledBy::Deletion }, &Policy::default(), now);
-        let line = HistoryLine { speaker: Speaker::Person, name: None, text: "words".to_owned(), at: now };
+        let line =
+            HistoryLine { speaker: Speaker::Person, author: None, forwarded: None, text: "words".to_owned(), at: now };
         let transition = Transition {
             turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],
             transcript: vec![TranscriptLine { session, turn: id, seq, line }],

@@ -87,8 +87,10 @@ fn a_leading_code_block_keeps_its_indentation() {
 
 #[test]
 fn links_of_known_schemes_are_links_and_others_are_written_out() {
-    assert_eq!(shown("[a](https://example.org/b)"), ("a".into(), vec![link("https://example.org/b", "a")]));
-    assert_eq!(shown("[a](tg://resolve?domain=b)").1, [link("tg://resolve?domain=b", "a")]);
+    let shown_link = ("a (example.org)".into(), vec![link("https://example.org/b", "a")]);
+    assert_eq!(shown("[a](https://example.org/b)"), shown_link);
+    let host = shown("[example.org](https://example.org/b)");
+    assert_eq!(host, ("example.org".into(), vec![link("https://example.org/b", "example.org")]));
     assert_eq!(shown("[a](javascript:alert)"), ("a (javascript:alert)".into(), vec![]));
     assert_eq!(shown("[write](mailto:a@example.org)"), ("write (a@example.org)".into(), vec![]));
     assert_eq!(
@@ -98,12 +100,19 @@ fn links_of_known_schemes_are_links_and_others_are_written_out() {
     assert_eq!(shown("[](https://example.org)"), ("https://example.org".into(), vec![]));
 }
 
+/// A link to `tg://user?id=…` notifies that person, in any group.
+#[test]
+fn no_link_leads_into_telegram() {
+    assert_eq!(shown("[a](tg://user?id=42)"), ("a (user?id=42)".into(), vec![]));
+    assert_eq!(shown("| a |\n|---|\n| [b](tg:user?id=42) |").0, "a\n────────────────\nb (user?id=42)");
+}
+
 #[test]
 fn a_picture_is_a_link_with_its_words() {
     assert_eq!(shown("![a cat](https://example.org/c.png)").1, [link("https://example.org/c.png", "a cat")]);
     assert_eq!(shown("![](https://example.org/c.png)").0, "https://example.org/c.png");
     let badge = shown("[![build](https://example.org/b.svg)](https://example.org)");
-    assert_eq!(badge, ("build".into(), vec![link("https://example.org", "build")]));
+    assert_eq!(badge, ("build (example.org)".into(), vec![link("https://example.org", "build")]));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Converts parser events to text and marks.
 
 use pulldown_cmark::{CodeBlockKind, Event, Tag, TagEnd};
-use rejoinder_kit::Table;
+use rejoinder_kit::{Table, links};
 use teloxide::types::MessageEntityKind;
 use url::Url;
 
@@ -360,7 +360,7 @@ impl Writer {
     }
 
     fn link(&mut self, destination: &str) {
-        let url = Url::parse(destination).ok().filter(|url| matches!(url.scheme(), "http" | "https" | "tg"));
+        let url = Url::parse(destination).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let styled = self.table.is_none() && self.links.is_empty() && url.is_some();
         if let Some(url) = url.filter(|_| styled) {
             self.open(MessageEntityKind::TextLink { url });
@@ -378,8 +378,10 @@ impl Writer {
 
     fn end_link(&mut self) {
         let Some(link) = self.links.pop() else { return };
-        // Telegram recognises an e-mail address without its scheme.
-        let shown = link.destination.strip_prefix("mailto:").unwrap_or(&link.destination).to_owned();
+        // Telegram recognises an e-mail address without its scheme. An address of its own could notify somebody.
+        let schemes = ["mailto:", "tg://", "tg:"];
+        let shown = schemes.iter().find_map(|scheme| link.destination.strip_prefix(scheme));
+        let shown = shown.unwrap_or(&link.destination).to_owned();
         let label = match self.table.as_mut().and_then(Table::cell) {
             Some(cell) => cell[link.start..].trim().to_owned(),
             None => self.text[link.start..].trim().to_owned(),
@@ -397,6 +399,9 @@ impl Writer {
                 self.styles.pop();
             } else {
                 self.close();
+                if let Some(host) = links::destination(&label, &link.destination) {
+                    self.write(&format!(" ({host})"));
+                }
             }
         }
     }

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{Amends, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind};
+use rejoinder_core::{
+    Amends, Author, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind,
+};
 
 use super::{
     Reader, chat_kind,
     files::attachments,
     text::{ReadText, read_text},
 };
-use crate::payload::{Location, Message};
+use crate::payload::{Location, Message, Origin};
 
 /// How long to wait for the next part of an album. Telegram sends the parts as separate messages, one right after the
 /// other, and never says how many there are.
@@ -31,16 +33,16 @@ impl Reader<'_> {
         }
         let read = self.text_of(message);
         let text = read.text.clone().or_else(|| describe_content(message));
-        let mut attachments = attachments(message);
+        let attachments = attachments(message);
         if text.is_none() && attachments.is_empty() {
             // A service message: somebody joined, something was pinned, a topic was renamed.
             return InboundEvent { kind: EventKind::Other, external_id: format!("update:{number}"), ..event };
         }
         let replied_to = message.reply_to_message.as_deref().filter(|it| it.forum_topic_created.is_none());
-        attachments.extend(replied_to.map(super::files::attachments).unwrap_or_default());
         let event = InboundEvent {
             directed: self.directed(message, chat, &read),
             quoted: self.quoted(message, replied_to),
+            forwarded: message.forward_origin.as_ref().map(|origin| self.origin(origin)),
             text: text.unwrap_or_default(),
             attachments,
             ..event
@@ -104,13 +106,31 @@ impl Reader<'_> {
         }
     }
 
-    /// The text that the message replies to: the part that the person quoted, or all of it.
-    fn quoted(&self, message: &Message, replied_to: Option<&Message>) -> Option<String> {
-        if let Some(quote) = &message.quote {
-            return Some(quote.text.clone());
+    /// What the message replies to: the part of its text that the person quoted, or all of it.
+    fn quoted(&self, message: &Message, replied_to: Option<&Message>) -> Option<Quote> {
+        let author = match (replied_to, &message.external_reply) {
+            (Some(it), _) => it.forward_origin.as_ref().map_or_else(|| self.sender(it).into(), |it| self.origin(it)),
+            (None, Some(it)) => self.origin(&it.origin),
+            (None, None) => Author::default(),
+        };
+        let part = message.quote.as_ref().map(|quote| quote.text.clone());
+        let text = part.or_else(|| {
+            let replied_to = replied_to?;
+            self.text_of(replied_to).text.or_else(|| describe_content(replied_to))
+        });
+        let attachments = replied_to.map(attachments).unwrap_or_default();
+        let quote = Quote { author, text: text.unwrap_or_default(), attachments, ..Quote::default() };
+        (!quote.is_empty()).then_some(quote)
+    }
+
+    /// Who first wrote a message that was forwarded.
+    fn origin(&self, origin: &Origin) -> Author {
+        let signature = origin.author_signature.as_deref();
+        match (&origin.sender_user, origin.sender_chat.as_ref().or(origin.chat.as_ref())) {
+            (Some(user), _) => self.user(user).into(),
+            (None, Some(chat)) => Self::chat_as_sender(chat, chat, signature).into(),
+            (None, None) => Author { name: origin.sender_user_name.clone(), ..Author::default() },
         }
-        let replied_to = replied_to?;
-        self.text_of(replied_to).text.or_else(|| describe_content(replied_to))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads a reaction that was added or removed.
 
-use rejoinder_core::{ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind};
+use rejoinder_core::{ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind};
 
 use super::{Reader, chat_kind};
 use crate::payload::MessageReaction;
@@ -33,7 +33,7 @@ impl Reader<'_> {
             kind: EventKind::Reaction { message: message.clone(), emoji },
             message_id: Some(message),
             directed: if chat == ChatKind::Direct { Directed::DirectChat } else { Directed::ReplyToUs },
-            quoted: Some(ours.text.clone()),
+            quoted: Some(Quote::of_ours(&ours.text)),
             ..event
         }
     }

@@ -1,4 +1,4 @@
-use rejoinder_core::{Amends, Attachment, ConversationRef, Directed, TurnId};
+use rejoinder_core::{Amends, Attachment, Author, ConversationRef, Directed, Quote, TurnId};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -140,8 +140,76 @@ fn what_is_replied_to_is_given_along_with_its_files() {
 
     let event = message_event(&private(), &json!({"text": "what is this?", "reply_to_message": replied_to}));
 
-    assert_eq!(event.quoted.as_deref(), Some("my cat"));
-    assert_eq!(event.attachments, [file("photo.jpg", "image/jpeg", "p")]);
+    let quoted = event.quoted.expect("a quote");
+    assert_eq!((&*quoted.text, quoted.author), ("my cat", event.sender.into()));
+    assert_eq!(quoted.attachments, [file("photo.jpg", "image/jpeg", "p")]);
+    assert!(event.attachments.is_empty(), "they are not the sender's own");
+}
+
+fn eve() -> Value {
+    json!({"id": 666, "is_bot": false, "first_name": "Eve", "username": "eve_x"})
+}
+
+fn author(id: &str, name: &str, username: Option<&str>, kind: SenderKind) -> Author {
+    Author { id: Some(id.to_owned()), name: Some(name.to_owned()), username: username.map(str::to_owned), kind }
+}
+
+/// Telegram's kinds of origins, and who they name.
+fn origins() -> [(Value, Author); 4] {
+    let channel = json!({"id": -100_900, "type": "channel", "title": "News", "username": "news"});
+    let group = json!({"id": -100_700, "type": "supergroup", "title": "Others"});
+    [
+        (
+            json!({"type": "user", "date": 1, "sender_user": eve()}),
+            author("666", "Eve", Some("eve_x"), SenderKind::Person),
+        ),
+        (
+            json!({"type": "hidden_user", "date": 1, "sender_user_name": "Ada"}),
+            Author { name: Some("Ada".to_owned()), ..Author::default() },
+        ),
+        (
+            json!({"type": "channel", "date": 1, "chat": channel, "message_id": 3, "author_signature": "Di"}),
+            author("-100900", "Di", Some("news"), SenderKind::OtherAgent),
+        ),
+        (
+            json!({"type": "chat", "date": 1, "sender_chat": group}),
+            author("-100700", "Others", None, SenderKind::Person),
+        ),
+    ]
+}
+
+#[test]
+fn who_wrote_a_forwarded_message_is_said() {
+    for (origin, author) in origins() {
+        let event = message_event(&private(), &json!({"text": "news", "forward_origin": origin}));
+
+        assert_eq!((event.sender.id.as_str(), event.forwarded), ("42", Some(author)));
+    }
+    assert_eq!(message_event(&private(), &json!({"text": "news"})).forwarded, None);
+}
+
+#[test]
+fn a_quote_names_who_wrote_it_first() {
+    let quoted = |fields: Value| {
+        let replied_to = message(&group(), &fields);
+        message_event(&group(), &json!({"text": "so?", "reply_to_message": replied_to})).quoted.expect("a quote").author
+    };
+
+    assert_eq!(quoted(json!({"text": "x", "from": eve()})), author("666", "Eve", Some("eve_x"), SenderKind::Person));
+    assert_eq!(quoted(json!({"text": "x", "from": us()})).kind, SenderKind::Ourselves);
+    for (origin, author) in origins() {
+        let fields = json!({
+            "text": "so?", "quote": {"text": "part", "position": 0},
+            "external_reply": {"origin": origin, "document": {"file_id": "x"}},
+        });
+        let elsewhere = Quote { author: author.clone(), text: "part".to_owned(), ..Quote::default() };
+        assert_eq!(message_event(&group(), &fields).quoted, Some(elsewhere));
+        assert_eq!(
+            quoted(json!({"text": "x", "from": ada(), "forward_origin": origin})),
+            author,
+            "Ada only forwarded it"
+        );
+    }
 }
 
 #[test]
@@ -149,7 +217,7 @@ fn the_words_that_a_person_chose_are_what_is_quoted() {
     let replied_to = message(&private(), &json!({"text": "one two three"}));
     let fields = json!({"text": "why?", "reply_to_message": replied_to, "quote": {"text": "two", "position": 4}});
 
-    assert_eq!(message_event(&private(), &fields).quoted.as_deref(), Some("two"));
+    assert_eq!(message_event(&private(), &fields).quoted.expect("a quote").text, "two");
 }
 
 #[test]
@@ -325,7 +393,7 @@ fn a_reaction_to_what_we_said_is_told_with_what_we_said() {
     let taken_back = read_with(&sent, &reacted(&group(), &thumb, &json!([]))).event;
 
     let reaction = |emoji: &str| EventKind::Reaction { message: "11".to_owned(), emoji: emoji.to_owned() };
-    assert_eq!((event.kind, event.quoted.as_deref()), (reaction("👍"), Some("It will rain.")));
+    assert_eq!((event.kind, event.quoted), (reaction("👍"), Some(Quote::of_ours("It will rain."))));
     assert_eq!(event.conversation, conversation(GROUP).in_thread("9"));
     assert_eq!(taken_back.kind, reaction(""));
     assert_ne!(event.external_id, taken_back.external_id);

@@ -154,6 +154,8 @@ fn fence(covered: &str, least: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
+    use rejoinder_core::conformance::growth::assert_linear;
     use rstest::rstest;
     use serde_json::{Value, json};
 
@@ -258,5 +260,41 @@ mod tests {
     #[case(json!([{"type": "of_another_year", "offset": 0, "length": 2}]))]
     fn entities_that_make_no_sense_are_let_pass(#[case] entities: Value) {
         assert_eq!(text("🎉 yes", &entities), "🎉 yes");
+    }
+
+    const KINDS: [&str; 8] =
+        ["mention", "text_mention", "bot_command", "text_link", "code", "pre", "bold", "of_another_year"];
+
+    proptest! {
+        /// E4.
+        #[test]
+        fn any_text_with_any_entities_is_read(
+            said in "[@/`\\[\\]a 🎉\\n]{0,30}|\\PC{0,30}",
+            entities in vec((select(&KINDS), 0..40_usize, 0..40_usize), 0..12),
+        ) {
+            let entity = |(kind, offset, length): &(&str, usize, usize)| {
+                json!({"type": kind, "offset": offset, "length": length, "url": "https://a.test", "user": {"id": 7}})
+            };
+            let entities: Value = entities.iter().map(entity).collect();
+            let read = read(&said, &entities);
+            prop_assert!(read.text.is_some() || said.trim().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_long_text_costs_what_its_length_asks_for() {
+        assert_linear(&["🎉", "@our_bot ", "`", "[", " ", "a"], |said| {
+            let length = said.encode_utf16().count();
+            let each = |kind: &'static str| {
+                let step = (length / 100).max(1);
+                let entity =
+                    move |at| json!({"type": kind, "offset": at * step, "length": step, "url": "https://a.test"});
+                (0..100).map(entity)
+            };
+            let entities: Value = KINDS.into_iter().flat_map(each).collect();
+            drop(read(said, &entities));
+            let all = json!([{"type": "pre", "offset": 0, "length": length}]);
+            drop(read(said, &all));
+        });
     }
 }

@@ -55,10 +55,10 @@ fn everything_about_a_bot_can_be_said() {
 
 #[test]
 fn people_are_named_by_number_by_name_or_all_at_once() {
-    let bot = read(r#"allow_from = [123456789, "987", " @Ada_L ", "grace", "*"]"#);
+    let bot = read(r#"allow_from = [123456789, "987", " @Ada_L ", "@grace", "*"]"#);
     let groups = read(r#"group_allow_from = [-1001234567890, "-5", 42, "@ada_l"]"#);
 
-    assert_eq!(bot.allow_from.iter().collect::<Vec<_>>(), ["123456789", "987", "@Ada_L", "grace", "*"]);
+    assert_eq!(bot.allow_from.iter().collect::<Vec<_>>(), ["123456789", "987", "@Ada_L", "@grace", "*"]);
     assert_eq!(groups.group_allow_from.iter().collect::<Vec<_>>(), ["-1001234567890", "-5", "42", "@ada_l"]);
 }
 

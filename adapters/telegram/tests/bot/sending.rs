@@ -247,7 +247,7 @@ async fn a_file_that_telegram_cannot_fetch_is_linked() {
 
     ada.says("send image/png https://example.org/cat.png");
 
-    let link = ada.hears("📎 cat.png").await;
+    let link = ada.hears("📎 cat.png (example.org)").await;
     assert!(link.entities.iter().any(|entity| entity.kind == "text_link"), "{link:?}");
     ada.hears("Here it is.").await;
     gateway.stop().await;

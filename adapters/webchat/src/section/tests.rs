@@ -19,8 +19,12 @@ fn the_manual_holds() {
     "[channels.webchat.main]\naccess = \"token\"",
     "`channels.webchat.main.token` must be set: access is \"token\" (`{ generate = true }` creates one) (rejoinder.toml:1)"
 )]
+#[case::a_chat_page_for_this_machine_behind_a_proxy(
+    "[server]\npublic_url = \"https://rejoinder.example.org\"\n[channels.webchat.main]\naccess = \"loopback\"",
+    "`channels.webchat.main.access` is \"loopback\" while server.public_url is set: behind a proxy everybody seems to be on this machine. Set access = \"token\" and token = { generate = true }, or remove this chat page or server.public_url (rejoinder.toml:4)"
+)]
 #[case::a_token_that_nobody_asks_for(
-    "[channels.webchat.main]\ntoken = \"t\"",
+    "[channels.webchat.main]\ntoken = \"token-of-these-tests\"",
     "`channels.webchat.main.token` is not used while access is \"loopback\": set access = \"token\", or remove this token (rejoinder.toml:2)"
 )]
 #[case::an_access_that_there_is_not(
@@ -33,10 +37,11 @@ fn a_mistake_is_named_with_its_key_file_and_line(#[case] toml: &str, #[case] sai
 
 #[test]
 fn no_token_is_shown() {
-    let config =
-        Machine::with_channel::<WebchatSection>("[channels.webchat.main]\naccess = \"token\"\ntoken = \"sesame-4f1c\"")
-            .config();
-    let wrong = Machine::with_channel::<WebchatSection>("[channels.webchat.main]\ntoken = \"sesame-4f1c\"");
+    let config = Machine::with_channel::<WebchatSection>(
+        "[channels.webchat.main]\naccess = \"token\"\ntoken = \"sesame-4f1c-sesame-4f1c\"",
+    )
+    .config();
+    let wrong = Machine::with_channel::<WebchatSection>("[channels.webchat.main]\ntoken = \"sesame-4f1c-sesame-4f1c\"");
 
     for shown in [config.to_toml_redacted(), format!("{config:?}"), wrong.errors()] {
         assert!(!shown.contains("sesame"), "{shown}");

@@ -67,6 +67,7 @@ impl Chat {
             },
             access,
             origins: vec![],
+            guesses: Arc::default(),
             clock: Arc::new(SystemClock),
         }));
         let gateway = Gateway::start(setup, Arc::clone(&adapter)).await;

@@ -1,5 +1,6 @@
 use axum::body::to_bytes;
-use rejoinder_core::{ChannelId, ConversationRef};
+use proptest::{collection::vec, prelude::*, sample::select};
+use rejoinder_core::{ChannelId, ConversationRef, conformance::growth::assert_linear};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -246,4 +247,25 @@ fn every_field_is_described() {
     assert_eq!(fields(&written), fields(&schemas["HookAnswer"]["properties"]));
     assert_eq!(fields(&written["attachments"][0]), fields(&schemas["HookAttachment"]["properties"]));
     assert_eq!(fields(&written["fallback"]), fields(&schemas["HookFallback"]["properties"]));
+}
+
+fn accepting(value: &str) -> Format {
+    Format::read(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_str(value).unwrap())]))
+}
+
+proptest! {
+    #[test]
+    fn any_accept_is_read(
+        pieces in vec(select(vec!["text/plain", "application/json", "*/*", "text/*", ";", ",", "q", "=", "0.5", "-1", "NaN", "inf", "\"", "\\", " "]), 0..20),
+    ) {
+        let format = accepting(&pieces.concat());
+        prop_assert!(format == Format::Json || pieces.iter().any(|piece| piece.starts_with("text/")));
+    }
+}
+
+#[test]
+fn a_long_accept_costs_what_its_length_asks_for() {
+    assert_linear(&[",", ";", "text/plain;q=", "\"", "\\", ";a=\"", "\"\\\""], |value| {
+        let _ = accepting(value);
+    });
 }

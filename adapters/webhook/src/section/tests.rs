@@ -32,7 +32,7 @@ fn the_manual_holds() {
     "`channels.webhook.siri.token` must be set, unless `signing_secret` or `hub_secret` is: a hook is never open (`token = { generate = true }` makes a token) (rejoinder.toml:1)"
 )]
 #[case::a_wait_that_is_too_long(
-    "[channels.webhook.siri]\ntoken = \"t\"\nwait = \"11m\"",
+    "[channels.webhook.siri]\ntoken = \"token-of-these-tests\"\nwait = \"11m\"",
     "`channels.webhook.siri.wait` must be from 0s to 10m, not 11m (rejoinder.toml:3)"
 )]
 #[case::a_signing_secret_that_is_none(
@@ -40,15 +40,15 @@ fn the_manual_holds() {
     "`channels.webhook.siri.signing_secret` must be \"whsec_\" followed by a base64 key, as Standard Webhooks requires (rejoinder.toml:2)"
 )]
 #[case::an_unsigned_callback(
-    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_url = \"http://127.0.0.1/\"",
+    "[channels.webhook.siri]\ntoken = \"token-of-these-tests\"\ncallback_url = \"http://127.0.0.1/\"",
     "`channels.webhook.siri.callback_secret` must be set: the posts to callback_url are signed with it (rejoinder.toml:1)"
 )]
 #[case::a_callback_secret_for_nothing(
-    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_secret = \"whsec_AAAA\"",
+    "[channels.webhook.siri]\ntoken = \"token-of-these-tests\"\ncallback_secret = \"whsec_AAAA\"",
     "`channels.webhook.siri.callback_secret` is not used without `callback_url`: set that, or remove this key (rejoinder.toml:3)"
 )]
 #[case::a_callback_that_is_not_http(
-    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_url = \"ftp://host/\"",
+    "[channels.webhook.siri]\ntoken = \"token-of-these-tests\"\ncallback_url = \"ftp://host/\"",
     "`channels.webhook.siri.callback_url` must be a URL that begins with http:// or https://, not \"ftp://host/\" (rejoinder.toml:3)"
 )]
 fn a_mistake_is_named_with_its_key_file_and_line(#[case] toml: &str, #[case] said: &str) {
@@ -60,15 +60,17 @@ fn no_secret_is_shown() {
     let machine = Machine::with_channel::<WebhookSection>(
         r#"
         [channels.webhook.siri]
-        token = "sesame-4f1c"
+        token = "sesame-4f1c-sesame-4f1c"
         signing_secret = "whsec_c2VzYW1lLTRmMWM="
-        hub_secret = "sesame-4f1c"
+        hub_secret = "sesame-4f1c-sesame-4f1c"
         callback_url = "http://127.0.0.1/"
         callback_secret = "whsec_c2VzYW1lLTRmMWM="
         "#,
     );
     let config = machine.config();
-    let wrong = Machine::with_channel::<WebhookSection>("[channels.webhook.siri]\nsigning_secret = \"sesame-4f1c\"");
+    let wrong = Machine::with_channel::<WebhookSection>(
+        "[channels.webhook.siri]\nsigning_secret = \"sesame-4f1c-sesame-4f1c\"",
+    );
 
     for shown in [config.to_toml_redacted(), format!("{config:?}"), wrong.errors()] {
         assert!(!shown.contains("sesame") && !shown.contains("c2VzYW1l"), "{shown}");

@@ -63,7 +63,14 @@ pub(crate) struct Hook {
 
 fn former(gateway: &Gateway<WebhookAdapter>) -> FormerHooks {
     let clock: SharedClock = Arc::new(SystemClock);
-    FormerHooks { keys: keys(), public_url: None, texts: texts(), clock, intake: Box::new(gateway.intakes()) }
+    FormerHooks {
+        keys: keys(),
+        guesses: Arc::default(),
+        public_url: None,
+        texts: texts(),
+        clock,
+        intake: Box::new(gateway.intakes()),
+    }
 }
 
 fn texts() -> HookTexts {
@@ -107,6 +114,8 @@ impl Hook {
                     ..WebhookSection::default()
                 },
                 result_keys: keys(),
+                guesses: Arc::default(),
+                bodies: Arc::default(),
                 body_limit: BODY_LIMIT,
                 body_timeout: Duration::from_secs(30),
                 public_url: None,

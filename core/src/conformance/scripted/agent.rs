@@ -314,8 +314,8 @@ impl AgentRuntime for ScriptedAgent {
         self.history
     }
 
-    fn reads(&self, media_type: &str) -> bool {
-        self.reads.iter().any(|read| media_type.starts_with(read))
+    fn reads(&self, media_type: &str) -> Option<usize> {
+        self.reads.iter().any(|read| media_type.starts_with(read)).then_some(usize::MAX)
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

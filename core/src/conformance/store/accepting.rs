@@ -10,7 +10,7 @@ use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         delivery::{Action, Content},
-        event::{Directed, EventKind, InboundEvent, Sender, SenderKind},
+        event::{Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
         ids::TurnId,
         stored_delivery::DeliveryRecord,
     },
@@ -227,7 +227,17 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
             media_type: "image/png".to_owned(),
             url: "https://example.org/a.png".to_owned(),
         }],
-        quoted: Some("before\u{0}".to_owned()),
+        quoted: Some(Quote {
+            author: Author { id: Some("cy".to_owned()), username: Some("cy_2".to_owned()), ..Author::ourselves() },
+            is_strangers: true,
+            text: "before\u{0}".to_owned(),
+            attachments: vec![Attachment {
+                name: "b.png".to_owned(),
+                media_type: "image/png".to_owned(),
+                url: "https://example.org/b.png".to_owned(),
+            }],
+        }),
+        forwarded: Some(Author { name: Some("Di \"D\"".to_owned()), ..Author::default() }),
         patience: Some(Duration::from_millis(1500)),
         amends: None,
         more_within: None,

@@ -226,7 +226,8 @@ fn moved(from: &ConversationRef, to: &str, key: &str) -> NewEvent {
 }
 
 fn line(turn: &Turn, text: &str) -> TranscriptLine {
-    let line = HistoryLine { speaker: Speaker::Person, name: None, text: text.to_owned(), at: at(1) };
+    let line =
+        HistoryLine { speaker: Speaker::Person, author: None, forwarded: None, text: text.to_owned(), at: at(1) };
     TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }
 }
 

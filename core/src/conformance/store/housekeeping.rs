@@ -71,7 +71,7 @@ async fn rows(store: &dyn Store, table: &str) -> u64 {
 }
 
 fn line(turn: &Turn, speaker: Speaker) -> TranscriptLine {
-    let line = HistoryLine { speaker, name: None, text: "words".to_owned(), at: at(1) };
+    let line = HistoryLine { speaker, author: None, forwarded: None, text: "words".to_owned(), at: at(1) };
     TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }
 }
 

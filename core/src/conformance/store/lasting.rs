@@ -7,6 +7,7 @@ use crate::{
     model::{
         agent::{HistoryLine, Speaker},
         conversation::ChannelId,
+        event::Author,
     },
     ports::store::{
         accept::{CursorMove, Stored},
@@ -29,8 +30,8 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     let record = running.delivery(1, "x");
     let delivery = record.id;
     done(&*store, deliveries([record])).await;
-    let name = Some("Ann".to_owned());
-    let line = HistoryLine { speaker: Speaker::Person, name, text: "hello".to_owned(), at: at(1) };
+    let author = Some(Author { name: Some("Ann".to_owned()), ..Author::default() });
+    let line = HistoryLine { speaker: Speaker::Person, author, forwarded: None, text: "hello".to_owned(), at: at(1) };
     let along = Transition {
         attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(2) }],
         transcript: vec![TranscriptLine {

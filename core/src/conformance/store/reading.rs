@@ -274,7 +274,7 @@ pub async fn the_order_is_that_of_acceptance_whatever_the_ids(subject: &mut impl
 
     for turn in [third, first, second] {
         let (at, seq) = (START, store.turn(turn).await.expect("turns are read").expect("it is there").seq);
-        let line = HistoryLine { speaker: Speaker::Agent, name: None, text: turn.to_string(), at };
+        let line = HistoryLine { speaker: Speaker::Agent, author: None, forwarded: None, text: turn.to_string(), at };
         let transcript = vec![TranscriptLine { session, turn, seq, line }];
         done(&*store, Transition { transcript, ..Transition::default() }).await;
     }

@@ -9,6 +9,7 @@ use super::{Subject, Turn, accept_one, at, chat, commit, deliveries, done, new_t
 use crate::{
     model::{
         agent::{HistoryLine, Speaker, Usage},
+        event::{Author, SenderKind},
         ids::{DeliveryId, SessionId},
     },
     ports::store::{
@@ -206,7 +207,7 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
 }
 
 fn line(turn: &Turn, speaker: Speaker, text: &str, seconds: u64) -> TranscriptLine {
-    let line = HistoryLine { speaker, name: None, text: text.to_owned(), at: at(seconds) };
+    let line = HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at: at(seconds) };
     TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }
 }
 
@@ -239,19 +240,26 @@ pub async fn a_speaker_has_one_line_per_turn(subject: &mut impl Subject) {
     assert!(store.turn(turn.id).await.expect("turns are read").expect("the turn is there").has_history);
 }
 
-/// A line keeps its sender's name, which tells an agent in a group chat who wrote it.
-pub async fn a_line_keeps_the_name_of_who_said_it(subject: &mut impl Subject) {
+/// A line keeps its sender, which tells an agent in a group chat who wrote it, and the author of what was forwarded.
+pub async fn a_line_keeps_who_said_it(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     let mut asked = line(&turn, Speaker::Person, "question", 1);
-    asked.line.name = Some("Ann: \"A\"".to_owned());
+    let author = |id: &str, name: &str| Author {
+        id: Some(id.to_owned()),
+        name: Some(name.to_owned()),
+        username: Some("ann".to_owned()),
+        kind: SenderKind::OtherAgent,
+    };
+    asked.line.author = Some(author("7", "Ann: \"A\" \u{0}"));
+    asked.line.forwarded = Some(author("8", "Bob"));
     let answered = line(&turn, Speaker::Agent, "answer", 2);
     let expected = [asked.line.clone(), answered.line.clone()];
     write_transcript(&*store, vec![asked, answered]).await;
     assert_eq!(store.transcript(turn.session, 10).await.expect("transcripts are read"), expected);
     drop(store);
 
-    // The name is also there when it is read from disk.
+    // They are also there when it is read from disk.
     subject.reopen().await;
     let read = subject.store().transcript(turn.session, 10).await.expect("transcripts are read");
     assert_eq!(read, expected);

@@ -1,9 +1,7 @@
 //! Checks of the data directory and its database.
 
 use std::{
-    fs::Metadata,
     io,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,8 +13,12 @@ use rejoinder_core::{
 };
 use rejoinder_store::{OpenError, SqliteStore};
 
-use crate::console::finding::Finding;
 use rustix::fs::{Access, access, statvfs};
+
+use crate::{
+    console::finding::Finding,
+    exposure::{Exposure, readable_folder},
+};
 
 const ABOUT: &str = "data";
 const ABOUT_DATABASE: &str = "database";
@@ -70,9 +72,15 @@ fn check_directory(path: &Path) -> Finding {
         return Finding::wrong(ABOUT, what)
             .with_advice("Give the gateway's user write access, or run this as that user.");
     }
-    if is_open_to_others(path, &metadata) {
-        let what = format!("{shown} is open to other users of this machine, and it holds conversations and tokens");
-        return Finding::warning(ABOUT, what).with_advice(format!("Run chmod 700 {shown}."));
+    let advice = format!("Run chmod 700 {shown}.");
+    match Exposure::of(path) {
+        Exposure::Writable => {
+            let what =
+                format!("other users of this machine can write to {shown}, so the gateway does not start with it");
+            return Finding::wrong(ABOUT, what).with_advice(advice);
+        }
+        Exposure::Readable => return Finding::warning(ABOUT, readable_folder(path)).with_advice(advice),
+        Exposure::Closed => {}
     }
     match statvfs(path).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)) {
         Ok(room) if room < MIN_FREE_SPACE => low_disk_space(path, room),
@@ -93,21 +101,6 @@ fn check_missing_directory(path: &Path) -> Finding {
         _ => Finding::wrong(ABOUT, format!("{shown} does not exist, and this user cannot create it"))
             .with_advice(ELSEWHERE),
     }
-}
-
-/// Whether other users can reach a directory and have any access to it.
-fn is_open_to_others(path: &Path, metadata: &Metadata) -> bool {
-    let mode = |metadata: &Metadata| metadata.permissions().mode();
-    let Ok(path) = path.canonicalize() else { return false };
-    let above = path.ancestors().skip(1).map(|above| above.metadata().map_or(0, |metadata| mode(&metadata)));
-    is_open(mode(metadata), above)
-}
-
-/// Whether a directory of this mode is open to more than its owner. `above` are the modes of the directories above it.
-fn is_open(mode: u32, mut above: impl Iterator<Item = u32>) -> bool {
-    const OTHERS: u32 = 0o077;
-    const WAY_THROUGH: u32 = 0o011;
-    mode & OTHERS != 0 && above.all(|mode| mode & WAY_THROUGH != 0)
 }
 
 fn low_disk_space(path: &Path, room: u64) -> Finding {
@@ -247,13 +240,5 @@ mod tests {
         let finding = low_disk_space(Path::new("/data"), 3 << 20);
 
         assert_eq!((finding.verdict, finding.what.as_str()), (Verdict::Warning, "/data has 3 MiB left on its disk"));
-    }
-
-    #[test]
-    fn a_directory_is_private_where_nobody_else_comes_to_it() {
-        assert!(!is_open(0o40_700, [0o40_755].into_iter()));
-        assert!(!is_open(0o40_755, [0o40_700, 0o40_755].into_iter()));
-        assert!(is_open(0o40_755, [0o40_755, 0o40_755].into_iter()));
-        assert!(is_open(0o40_750, [0o41_777].into_iter()));
     }
 }

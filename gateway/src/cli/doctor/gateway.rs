@@ -2,7 +2,8 @@
 
 use std::{io, net::SocketAddr};
 
-use reqwest::{Client, StatusCode, redirect::Policy};
+use reqwest::{Client, RequestBuilder, StatusCode, redirect::Policy};
+use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpSocket;
 
 use crate::{
@@ -10,7 +11,7 @@ use crate::{
     client::CHECK_TIMEOUT,
     console::{finding::Finding, output::capital},
     gateway::url_of,
-    http::{ALIVE, Readiness},
+    http::{ALIVE, Readiness, ReadinessDetails},
     platforms,
 };
 
@@ -25,11 +26,11 @@ enum Answer {
     NoListener,
 }
 
-/// `is_held`: a gateway uses the database.
-pub(super) async fn check(address: SocketAddr, is_held: bool) -> Vec<Finding> {
+/// `token` opens the details of its readiness. `is_held`: a gateway uses the database.
+pub(super) async fn check(address: SocketAddr, token: Option<SecretString>, is_held: bool) -> Vec<Finding> {
     if address.port() == 0 {
         let runs = if is_held { "running" } else { "not running" };
-        return vec![Finding::ok(ABOUT, format!("{runs}; server.listen has port 0, so its address is unknown"))];
+        return vec![Finding::ok(ABOUT, format!("{runs}; it listens on port 0, so its address is unknown"))];
     }
     let url = url_of(address);
     let bound = bind(address);
@@ -37,7 +38,9 @@ pub(super) async fn check(address: SocketAddr, is_held: bool) -> Vec<Finding> {
         // We could bind it, so nothing listens there.
         Ok(()) => Ok(Answer::NoListener),
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(Answer::NoListener),
-        Err(_) => tokio::time::timeout(CHECK_TIMEOUT, ask(&url)).await.unwrap_or(Ok(Answer::NoResponse)),
+        Err(_) => {
+            tokio::time::timeout(CHECK_TIMEOUT, ask(&url, token.as_ref())).await.unwrap_or(Ok(Answer::NoResponse))
+        }
     };
     match answer {
         Ok(Answer::Gateway(readiness)) => {
@@ -67,7 +70,7 @@ pub(super) async fn check(address: SocketAddr, is_held: bool) -> Vec<Finding> {
     }
 }
 
-async fn ask(url: &str) -> Result<Answer, reqwest::Error> {
+async fn ask(url: &str, token: Option<&SecretString>) -> Result<Answer, reqwest::Error> {
     // The gateway is on this machine: a configured proxy does not apply.
     let http = Client::builder().no_proxy().redirect(Policy::none()).build()?;
     let alive = match http.get(format!("{url}/healthz")).send().await {
@@ -78,22 +81,27 @@ async fn ask(url: &str) -> Result<Answer, reqwest::Error> {
     if alive.status() != StatusCode::OK || alive.text().await.ok().as_deref() != Some(ALIVE) {
         return Ok(Answer::SomethingElse);
     }
-    let readiness = async { http.get(format!("{url}/readyz")).send().await?.json().await };
-    match readiness.await {
-        Ok(readiness) => Ok(Answer::Gateway(readiness)),
-        Err(_) => Ok(Answer::SomethingElse),
+    let read = async |request: RequestBuilder| -> Option<Readiness> { request.send().await.ok()?.json().await.ok() };
+    let readyz = || http.get(format!("{url}/readyz"));
+    if let Some(token) = token
+        && let Some(readiness) = read(readyz().bearer_auth(token.expose_secret())).await
+    {
+        return Ok(Answer::Gateway(readiness));
     }
+    // The gateway may have another token.
+    Ok(read(readyz()).await.map_or(Answer::SomethingElse, Answer::Gateway))
 }
 
 /// What a gateway's readiness means.
 fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
     let mut findings = vec![Finding::ok(ABOUT, format!("running at {url}: {}", readiness.status))];
-    if !readiness.store.writes {
-        let problem = readiness.store.problem.unwrap_or_default();
+    let Some(ReadinessDetails { store, channels }) = readiness.details else { return findings };
+    if !store.writes {
+        let problem = store.problem.unwrap_or_default();
         let advice = "It accepts nothing until it can: check its disk and file permissions.";
         findings.push(Finding::wrong(ABOUT, format!("its store cannot write: {problem}")).with_advice(advice));
     }
-    for channel in readiness.channels {
+    for channel in channels {
         let advice = advice(channel.channel.split('.').next().unwrap_or_default());
         match (channel.live, channel.problem) {
             (true, None) => {}
@@ -159,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_that_the_system_picks_is_nobodys_to_ask() {
-        let findings = check(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await;
+        let findings = check(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None, false).await;
 
         assert!(matches!(&findings[..], [finding] if finding.verdict == Verdict::Ok), "{findings:?}");
     }

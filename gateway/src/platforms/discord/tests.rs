@@ -62,7 +62,7 @@ fn loaded(bot: &ConnectedBot<'_>, token: &str) -> Config {
 #[tokio::test]
 async fn a_token_that_is_typed_in_is_checked_and_kept_to_its_owner() {
     let (arguments, data) = (arguments(discord(READS_CONTENT).await), tempfile::tempdir().unwrap());
-    let mut script = Script::of(&[TOKEN, "ada_l, 80351110224678912"]);
+    let mut script = Script::of(&[TOKEN, "@ada_l, 80351110224678912"]);
 
     let bot = arguments.interview(&mut script, &data.path().join("new"), None).await.unwrap().unwrap();
     bot.token.write().unwrap();
@@ -71,7 +71,7 @@ async fn a_token_that_is_typed_in_is_checked_and_kept_to_its_owner() {
     let config = loaded(&bot, TOKEN);
     let (_, written) = config.channels.of::<DiscordSection>().next().unwrap();
     assert_eq!(written.token.get().expose_secret(), TOKEN);
-    assert_eq!(written.allow_from.iter().collect::<Vec<_>>(), ["ada_l", "80351110224678912"]);
+    assert_eq!(written.allow_from.iter().collect::<Vec<_>>(), ["@ada_l", "80351110224678912"]);
     assert!(!bot.section().unwrap().contains(TOKEN) && !bot.closing_text().contains(TOKEN));
     #[cfg(unix)]
     {
@@ -101,7 +101,7 @@ async fn where_it_is_invited_and_what_it_reads_is_said() {
 #[tokio::test]
 async fn a_wrong_token_is_said_and_asked_for_again() {
     let (arguments, data) = (arguments(discord(0).await), tempfile::tempdir().unwrap());
-    let mut script = Script::of(&["my token", REVOKED, TOKEN, "Ada!", "ada_l"]);
+    let mut script = Script::of(&["my token", REVOKED, TOKEN, "Ada!", "@ada_l"]);
 
     let bot = arguments.interview(&mut script, data.path(), None).await.unwrap().unwrap();
 
@@ -114,7 +114,7 @@ async fn a_wrong_token_is_said_and_asked_for_again() {
 #[tokio::test]
 async fn without_discord_it_can_be_written_all_the_same() {
     let (arguments, data) = (arguments(unused_url().await), tempfile::tempdir().unwrap());
-    let mut script = Script::of(&[TOKEN, "1", TOKEN, "2", "ada_l"]);
+    let mut script = Script::of(&[TOKEN, "1", TOKEN, "2", "@ada_l"]);
 
     let bot = arguments.interview(&mut script, data.path(), None).await.unwrap().unwrap();
 
@@ -147,7 +147,7 @@ async fn a_script_names_what_holds_the_token() {
         std::fs::write(&file, format!("{token}\n")).unwrap();
         let from_file = BotOptions {
             token_file: Some(file.clone()),
-            allow: vec!["ada_l".to_owned()],
+            allow: vec!["@ada_l".to_owned()],
             ..arguments(discord(0).await)
         };
         from_file.connect().await
@@ -205,7 +205,7 @@ const APPLICATION: &str = "[channels.discord.main]\ntoken = \"MTIz.abc.def\"\n";
 /// N1.
 #[test]
 fn an_application_is_for_those_whom_the_operator_lets_in() {
-    let more = "allow_from = [42, \"@Ada_L\"]\ngroup_policy = \"all\"\ngroup_allow_from = [5]\ntell_reactions = true\nagent = \"front-desk\"\n";
+    let more = "allow_from = [42, \"@Ada_L\"]\ngroup_policy = \"all\"\nquote_strangers = false\ngroup_allow_from = [5]\ntell_reactions = true\nagent = \"front-desk\"\n";
 
     let settings = parts(&format!("{APPLICATION}{more}")).unwrap().settings;
     let bare = parts(APPLICATION).unwrap().settings;
@@ -216,9 +216,10 @@ fn an_application_is_for_those_whom_the_operator_lets_in() {
         settings.access[&main],
         Access {
             direct: DirectPolicy::Allowlist,
-            allow: ["42", "ada_l"].into_iter().collect(),
+            allow: ["42", "@ada_l"].into_iter().collect(),
             group: GroupPolicy::All,
             group_allow: ["5"].into_iter().collect(),
+            quote_strangers: false,
         }
     );
     assert!(settings.reaction_channels.contains(&main) && bare.reaction_channels.is_empty());
@@ -227,9 +228,9 @@ fn an_application_is_for_those_whom_the_operator_lets_in() {
 
 #[test]
 fn every_way_to_run_an_application_can_be_wired() {
-    let other = "streaming = \"off\"\npace = \"server\"\ncommand_guilds = [7]\nallow_bots = [\"robot\"]\ngateway_url = \"ws://127.0.0.1:1/\"\n";
+    let other = "streaming = \"off\"\npace = \"server\"\ncommand_guilds = [7]\nallow_bots = [44]\ngateway_url = \"ws://127.0.0.1:1/\"\n";
 
-    for more in ["", "auto_thread = true\nsuppress_embeds = true\n", other] {
+    for more in ["", "auto_thread = true\nsuppress_embeds = false\n", other] {
         let parts = parts(&format!("{APPLICATION}{more}")).unwrap();
         let channels: Vec<_> = parts.channels.iter().map(|channel| channel.channel().to_string()).collect();
         assert_eq!((channels, parts.notices.len()), (vec!["discord.main".to_owned()], 1));

@@ -217,8 +217,7 @@ const BOT: &str = "[channels.telegram.main]\ntoken = \"123456:abc\"\n";
 /// N1.
 #[test]
 fn a_bot_is_for_those_whom_the_operator_lets_in() {
-    let more =
-        "allow_from = [42, \"@Ada_L\"]\ngroup_policy = \"all\"\ngroup_allow_from = [-5]\ntell_reactions = true\n";
+    let more = "allow_from = [42, \"@Ada_L\"]\ngroup_policy = \"all\"\nquote_strangers = false\ngroup_allow_from = [-5]\ntell_reactions = true\n";
 
     let settings = parts(&format!("{BOT}{more}")).unwrap().settings;
     let bare = parts(BOT).unwrap().settings;
@@ -229,9 +228,10 @@ fn a_bot_is_for_those_whom_the_operator_lets_in() {
         settings.access[&main],
         Access {
             direct: DirectPolicy::Allowlist,
-            allow: ["42", "ada_l"].into_iter().collect(),
+            allow: ["42", "@ada_l"].into_iter().collect(),
             group: GroupPolicy::All,
             group_allow: ["-5"].into_iter().collect(),
+            quote_strangers: false,
         }
     );
     assert!(settings.reaction_channels.contains(&main) && bare.reaction_channels.is_empty());

@@ -1,6 +1,6 @@
 //! Findings about this machine: configuration, data, database, gateway.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs::Permissions, os::unix::fs::PermissionsExt};
 
 use axum::Router;
 use rejoinder_core::Store;
@@ -108,7 +108,35 @@ async fn what_run_remarks_is_a_warning_and_nothing_more() {
 
     assert_eq!(doctor.code, Some(0));
     doctor.assert_finding("config", "warning", &["channels.webchat.main", "access = \"token\""]);
-    assert!(out.ends_with("Nothing is wrong; there is one warning.\n"), "{out}");
+    doctor.assert_finding("config", "warning", &["server.listen", "TLS"]);
+    assert!(out.ends_with("Nothing is wrong; there are 2 warnings.\n"), "{out}");
+}
+
+#[tokio::test]
+async fn a_secret_that_every_user_can_read_is_a_warning() {
+    let folder = folder("[channels.webhook.siri]\ntoken = { file = \"readable/siri-token\" }\n").await;
+    let (way, file) = (folder.path().join("readable"), folder.path().join("readable/siri-token"));
+    std::fs::create_dir(&way).unwrap();
+    std::fs::write(&file, "a-long-enough-token-of-a-hook").unwrap();
+    for (path, mode) in [(folder.path(), 0o711), (&*way, 0o755), (&*file, 0o644)] {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    let doctor = DoctorRun::in_folder(folder.path()).await;
+
+    doctor.assert_finding("config", "warning", &["every user", "readable/siri-token", "chmod o="]);
+}
+
+#[tokio::test]
+async fn a_data_directory_that_others_can_change_is_wrong_and_one_that_they_can_read_a_warning() {
+    for (mode, verdict, words) in [(0o777, "wrong", "can write"), (0o755, "warning", "is open to other users")] {
+        let folder = folder("").await;
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+
+        let doctor = DoctorRun::in_folder(folder.path()).await;
+
+        doctor.assert_finding("data", verdict, &[words, "chmod 700"]);
+    }
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{Channel, NAME, Platform, Seen};
 
-const TOKEN: &str = "token-of-the-soak";
+const TOKEN: &str = "token-of-the-soak-run";
 
 /// The pause before a call is repeated.
 const PAUSE: Duration = Duration::from_millis(300);

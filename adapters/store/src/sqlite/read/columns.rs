@@ -1,6 +1,6 @@
 //! Reads columns as values of the core.
 
-use rejoinder_core::{AgentName, ChannelId, ConversationRef, Handler, StoreError, Timestamp, TurnId};
+use rejoinder_core::{AgentName, ChannelId, ConversationRef, Handler, StoreError, Timestamp, TurnId, json_error};
 use serde::de::DeserializeOwned;
 use sqlx::{Decode, Row, Sqlite, Type, sqlite::SqliteRow};
 use uuid::Uuid;
@@ -93,7 +93,7 @@ pub(super) fn readable<T>(
 }
 
 fn parse<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{column}: {error}")))
+    serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{column}: {}", json_error(&error))))
 }
 
 fn parse_name<T: DeserializeOwned>(column: &str, name: String) -> Result<T, StoreError> {

@@ -1,9 +1,10 @@
 //! Turns, and queries for the ones that are due, waiting or running.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use rejoinder_core::{
     ChannelId, ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
+    json_error,
     store::{AttemptRecord, AuditEntry, Dossier, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
@@ -180,10 +181,11 @@ pub(in crate::sqlite) async fn transcript(
     // One row for all lines: returning a row costs as much as reading it from the database.
     let sql = "
         select json_group_array(json_array(
-            l.seq, json_object('speaker', l.speaker, 'name', l.name, 'at', l.at, 'text', coalesce(l.text, (
+            l.seq, json_object('speaker', l.speaker, 'author', json(l.author),
+                'forwarded', json(l.forwarded), 'at', l.at, 'text', coalesce(l.text, (
                 select e.text from turns as t cross join events as e on e.id = t.event_id where t.seq = l.seq)))
         )) from (
-            select seq, speaker, name, text, at from transcript where session_id = ?
+            select seq, speaker, author, forwarded, text, at from transcript where session_id = ?
             order by seq desc, at desc, case speaker when 'person' then 0 when 'agent' then 1 else 2 end desc
             limit ?
         ) as l";
@@ -199,12 +201,12 @@ fn parse_lines(session: SessionId, text: &str) -> Result<Vec<(TurnSeq, HistoryLi
     if let Ok(lines) = serde_json::from_str(text) {
         return Ok(lines);
     }
-    let lines: Vec<serde_json::Value> =
-        serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("a transcript: {error}")))?;
+    let lines: Vec<serde_json::Value> = serde_json::from_str(text)
+        .map_err(|error| StoreError::Corrupt(format!("a transcript: {}", json_error(&error))))?;
     let read = |line| match serde_json::from_value(line) {
         Ok(line) => Some(line),
         Err(error) => {
-            tracing::error!(%session, %error, "a line of a transcript cannot be read, and is left out");
+            tracing::error!(%session, error = json_error(&error), "a line of a transcript cannot be read, and is left out");
             None
         }
     };
@@ -308,7 +310,8 @@ pub(in crate::sqlite) fn event(row: &SqliteRow) -> Result<InboundEvent, StoreErr
         directed: details.directed,
         text: row.value("text")?,
         attachments: details.attachments.into_owned(),
-        quoted: details.quoted.map(Into::into),
+        quoted: details.quoted.map(Cow::into_owned),
+        forwarded: details.forwarded.map(Cow::into_owned),
         patience: details.patience,
         amends: details.amends,
         more_within: details.more_within,

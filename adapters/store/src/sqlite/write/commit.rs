@@ -168,7 +168,11 @@ async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -
     WRITE_TRANSCRIPT
         .on(connection, &all_of(transitions, |transition| &transition.transcript), |line, values| {
             values.id(line.session.as_uuid()).add(line.seq).id(line.turn.as_uuid());
-            values.name(line.line.speaker).add(line.line.name.as_deref()).add(&*line.line.text).at(line.line.at);
+            values
+                .name(line.line.speaker)
+                .json_maybe(line.line.author.as_ref())
+                .json_maybe(line.line.forwarded.as_ref());
+            values.add(&*line.line.text).at(line.line.at);
         })
         .await?;
     let audit = all_of(transitions, |transition| &transition.audit);
@@ -334,14 +338,15 @@ static END_ATTEMPTS: Statement = Statement::new(
 
 /// A person's text is stored once, with the event.
 static WRITE_TRANSCRIPT: Statement = Statement::new(
-    "with r (session_id, seq, turn_id, speaker, name, text, at) as ({rows})
-    insert into transcript (session_id, seq, turn_id, speaker, name, text, at)
-    select session_id, seq, turn_id, speaker, name,
+    "with r (session_id, seq, turn_id, speaker, author, forwarded, text, at) as ({rows})
+    insert into transcript (session_id, seq, turn_id, speaker, author, forwarded, text, at)
+    select session_id, seq, turn_id, speaker, author, forwarded,
         iif(speaker = 'person', nullif(text, (
             select e.text from turns as t cross join events as e on e.id = t.event_id where t.id = r.turn_id)), text),
         at
     from r where session_id is not null
-    on conflict do update set name = excluded.name, text = excluded.text, at = excluded.at",
+    on conflict do update set author = excluded.author, forwarded = excluded.forwarded,
+        text = excluded.text, at = excluded.at",
 );
 
 static INSERT_AUDIT: Statement = Statement::new(

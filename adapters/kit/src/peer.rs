@@ -1,0 +1,81 @@
+//! Who sends a request.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use axum::http::{Extensions, HeaderMap};
+
+/// The address of a request's caller: the other end of its connection, or what a trusted proxy says it is. The server puts
+/// it into the extensions of each request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub IpAddr);
+
+impl Peer {
+    /// The peer of a request. Requests of a server that names no peers all have the same one.
+    #[must_use]
+    pub fn of(extensions: &Extensions) -> Self {
+        extensions.get().copied().unwrap_or(Self(Ipv4Addr::UNSPECIFIED.into()))
+    }
+
+    /// What counts as one peer: with IPv6 the /64 network, because every subscriber has 2^64 addresses.
+    #[must_use]
+    pub fn network(self) -> IpAddr {
+        match self.0.to_canonical() {
+            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+            ip @ IpAddr::V4(_) => ip,
+        }
+    }
+}
+
+/// Headers that proxies add to requests, beside all that begin with [`FORWARDED`].
+const PROXY_HEADERS: [&str; 14] = [
+    "forwarded",
+    "via",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-original-host",
+    "x-original-forwarded-for",
+    "x-envoy-external-address",
+    "cf-connecting-ip",
+    "cf-ray",
+    "cdn-loop",
+    "true-client-ip",
+    "fastly-client-ip",
+    "fly-client-ip",
+];
+
+const FORWARDED: &str = "x-forwarded-";
+
+/// Whether a request has a header that proxies add. A proxy that adds none cannot be told from a direct caller.
+#[must_use]
+pub fn is_forwarded(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| name.as_str().starts_with(FORWARDED) || PROXY_HEADERS.contains(&name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("192.0.2.1", "192.0.2.1")]
+    #[case("::ffff:192.0.2.1", "192.0.2.1")]
+    #[case("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::")]
+    fn a_peer_is_a_network_with_ipv6(#[case] address: IpAddr, #[case] counted_as: IpAddr) {
+        assert_eq!(Peer(address).network(), counted_as);
+    }
+
+    #[rstest]
+    #[case("x-forwarded-for", true)]
+    #[case("x-forwarded-proto", true)]
+    #[case("via", true)]
+    #[case("true-client-ip", true)]
+    #[case("accept", false)]
+    fn a_proxy_is_known_by_its_headers(#[case] name: &'static str, #[case] is_proxys: bool) {
+        let headers = HeaderMap::from_iter([(name.parse().unwrap(), HeaderValue::from_static("x"))]);
+
+        assert_eq!(is_forwarded(&headers), is_proxys);
+    }
+}

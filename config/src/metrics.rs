@@ -1,0 +1,14 @@
+//! `[metrics]`: access to `/metrics`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Token, check::Section};
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Metrics {
+    /// Sent by whoever reads the metrics from elsewhere. Without it, only the admin token opens them.
+    pub token: Option<Token>,
+}
+
+impl Section for Metrics {}

@@ -1,0 +1,154 @@
+//! What a hostile neighbour can do to the doors: nothing that others notice.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::{Duration, Instant},
+};
+
+use futures_util::future::join_all;
+use rejoinder_tests::{Chat, Gateway, Reply, ScriptedAgent, eventually};
+use reqwest::StatusCode;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+};
+
+use crate::{TOKEN, hook};
+
+const CHAT_TOKEN: &str = "the-token-of-the-family";
+const CHAT: &str = "[channels.webchat.main]\naccess = \"token\"\ntoken = \"the-token-of-the-family\"\n";
+
+const EVE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+const ADA: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// M4: sockets that say nothing, as many as there are places.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn sockets_that_say_nothing_lock_nobody_out() {
+    let gateway = Gateway::builder().config(CHAT).start().await;
+    let url = gateway.url();
+
+    let silent = join_all((0..512).map(|_| Chat::socket(&url, EVE))).await;
+    let visitor = Chat::hello(&url, ADA, CHAT_TOKEN).await;
+
+    let (open, refused): (Vec<_>, Vec<_>) = silent.into_iter().partition(Result::is_ok);
+    assert_eq!((open.len(), refused.len()), (8, 504));
+    assert_eq!(visitor, Ok("welcome".to_owned()));
+}
+
+/// M4: two guesses a second, and the right token tells nobody by its speed that it is right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn who_guesses_the_chats_token_waits_and_others_do_not() {
+    let gateway = Gateway::builder().config(CHAT).start().await;
+    let url = gateway.url();
+    for _ in 0..6 {
+        assert_eq!(Chat::hello(&url, EVE, "a-guess").await, Ok("token_wrong".to_owned()));
+    }
+    let begun = Instant::now();
+
+    let guesses = join_all((0..4).map(|_| Chat::hello(&url, EVE, "a-guess")));
+    let visitor = async { (Chat::hello(&url, ADA, CHAT_TOKEN).await, begun.elapsed()) };
+    let (guesses, right, (visitor, soon)) = tokio::join!(guesses, Chat::hello(&url, EVE, CHAT_TOKEN), visitor);
+
+    // Five checks in line: four wrong ones and the right one.
+    let all = begun.elapsed();
+    assert!(guesses.iter().all(|answer| answer.as_deref() == Ok("token_wrong")), "{guesses:?}");
+    assert_eq!((right, visitor), (Ok("welcome".to_owned()), Ok("welcome".to_owned())));
+    assert!(all >= Duration::from_secs(2) && soon < all, "{soon:?} of {all:?}");
+    let metrics = gateway.http().get(format!("{}/metrics", gateway.url())).send().await.unwrap().text().await.unwrap();
+    let counted = "rejoinder_refused_requests_total{surface=\"webchat.main\",reason=\"wrong\"} 10";
+    assert!(metrics.contains(counted), "{metrics}");
+    let warnings = gateway.log().lines().filter(|line| line.contains("refused a caller")).count();
+    assert_eq!(warnings, 1, "{}", gateway.log());
+}
+
+/// M5: many bodies without their ends, from one neighbour.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn bodies_before_proof_are_bounded() {
+    const BODY: usize = 1 << 20;
+    let agent = ScriptedAgent::replying("done").await;
+    let secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz";
+    let section = format!("[channels.webhook.test]\nsigning_secret = \"{secret}\"\n");
+    let gateway = Gateway::builder().config(&section).config(&agent.section()).start().await;
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let head = format!(
+        "POST /hooks/test HTTP/1.1\r\nHost: localhost\r\nwebhook-id: a\r\nwebhook-timestamp: {now}\r\n\
+         webhook-signature: v1,{}=\r\nContent-Length: {BODY}\r\n\r\n",
+        "A".repeat(43)
+    );
+
+    let half_sent = join_all((0..24).map(async |_| {
+        let mut stream = connect(&gateway, EVE).await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // Fails when the gateway refuses the rest.
+        let _ = stream.write_all(&vec![b'a'; BODY - 1]).await;
+        stream
+    }))
+    .await;
+    let refused = eventually("the bodies beyond the limit are refused", async || {
+        let is_refused = |stream: &TcpStream| {
+            let mut status = [0; 12];
+            stream.try_read(&mut status).is_ok() && status == *b"HTTP/1.1 503"
+        };
+        Some(half_sent.iter().filter(|stream| is_refused(stream)).count()).filter(|count| *count > 0)
+    })
+    .await;
+    let signature = standardwebhooks::Webhook::new(secret).unwrap();
+    let signature = signature.sign("b", now.try_into().unwrap(), b"hello").unwrap();
+    let signed = gateway.hook("test", "").bare().header("webhook-id", "b").header("webhook-timestamp", now);
+    let answered = Reply::of(signed.header("webhook-signature", signature).body("hello")).await;
+
+    assert!(refused < half_sent.len(), "those within the limit are read");
+    assert_eq!((answered.status, answered.text()), (StatusCode::OK, "done"));
+}
+
+async fn connect(gateway: &Gateway, from: IpAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((from, 0).into()).unwrap();
+    socket.connect(gateway.url().strip_prefix("http://").unwrap().parse().unwrap()).await.unwrap()
+}
+
+/// What an unsigned request gets without having sent its body.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_signature_that_cannot_hold_is_refused_before_the_body_is_read() {
+    let section = "[channels.webhook.test]\nsigning_secret = \"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz\"\n";
+    let gateway = Gateway::builder().config(section).start().await;
+
+    let mut stream = connect(&gateway, EVE).await;
+    let head =
+        "POST /hooks/test HTTP/1.1\r\nHost: localhost\r\nwebhook-signature: x\r\nContent-Length: 1048576\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).await.unwrap();
+
+    assert_eq!(std::str::from_utf8(&status), Ok("HTTP/1.1 401"));
+}
+
+/// The operator's routes at an address of their own, and the commands that use them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_operators_routes_have_an_address_of_their_own() {
+    let port = Gateway::free_port();
+    let agent = ScriptedAgent::replying("done").await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
+    gateway.reconfigure(|toml| toml.replace("[admin]\n", &format!("[admin]\nlisten = \"127.0.0.1:{port}\"\n")));
+    let mut gateway = gateway;
+    gateway.restart().await;
+    let turn = gateway.hook("test", TOKEN).ask("hello").await.turn();
+    let own = format!("http://127.0.0.1:{port}");
+    let get = async |url: String| {
+        let response = gateway.http().get(url).bearer_auth("admin-token-of-the-tests").send().await.unwrap();
+        (response.status(), response.text().await.unwrap())
+    };
+
+    for path in ["/admin/api/turns", "/metrics", "/openapi.json"] {
+        assert_eq!(get(format!("{}{path}", gateway.url())).await.0, StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(get(format!("{own}{path}")).await.0, StatusCode::OK, "{path}");
+    }
+    assert_eq!(get(format!("{}/readyz", gateway.url())).await.1, r#"{"status":"ready"}"#);
+    assert!(get(format!("{own}/readyz")).await.1.contains("webhook.test"));
+    assert_eq!(get(format!("{own}/hooks/test/turns/{turn}")).await.0, StatusCode::NOT_FOUND);
+    let doctor = String::from_utf8(gateway.run(&["doctor"]).stdout).unwrap();
+    assert!(doctor.contains(&format!("running at {own}: ready")), "{doctor}");
+    let retry = gateway.run(&["dead-letters", "retry", &turn]);
+    let error = String::from_utf8_lossy(&retry.stderr).into_owned();
+    assert!(error.contains("there is no delivery with this id"), "{error}");
+}
