@@ -10,7 +10,7 @@ use axum::{
     routing,
 };
 use rejoinder_core::{
-    Accepted, Attachment, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError,
+    Accepted, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError,
     TurnId, TurnStatus, TurnView, Watch,
 };
 use rejoinder_kit::{Guesses, Peer, Problem, TooManyGuesses};
@@ -325,7 +325,8 @@ struct Fingerprint {
     text: String,
     sender: String,
     chat: Arc<str>,
-    attachments: Vec<Attachment>,
+    /// Not their names and types, of which the core stores only what can be shown.
+    urls: Vec<String>,
 }
 
 impl Fingerprint {
@@ -334,7 +335,7 @@ impl Fingerprint {
             text: event.text.clone(),
             sender: event.sender.id.clone(),
             chat: Arc::clone(&event.conversation.chat),
-            attachments: event.attachments.clone(),
+            urls: event.attachments.iter().map(|file| file.url.clone()).collect(),
         }
     }
 }
@@ -394,7 +395,7 @@ impl Responder<'_> {
         // Without a view the turn has been removed, and nothing is left to compare.
         let view = self.context.intake.view(turn).await.map_err(|error| store_problem(&error))?;
         let is_same = request.zip(view.as_ref()).is_none_or(|(request, view)| {
-            view.conversation.chat == request.chat && view.attachments == request.attachments
+            view.conversation.chat == request.chat && view.attachments.iter().map(|file| &file.url).eq(&request.urls)
         });
         if !is_same {
             return Err(key_reused(turn));

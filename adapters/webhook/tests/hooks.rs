@@ -149,6 +149,20 @@ async fn the_same_key_waits_for_the_answer_that_is_on_its_way() {
     hook.stop().await;
 }
 
+/// The core cleans the names of files before it stores them.
+#[tokio::test]
+async fn the_same_key_gives_the_original_answer_whatever_its_files_are_called() {
+    let hook = Hook::start().await;
+    let file = json!({"url": "https://a.example/1", "name": "my  scan.pdf", "media_type": "application/pdf"});
+    let body = json!({"message": "count", "sender": "ann", "attachments": [file]});
+    let request = || hook.post().header("idempotency-key", "k1").json(&body);
+
+    let (first, again) = (hook.send(request()).await, hook.send(request()).await);
+
+    assert_eq!((again.status, again.body), (StatusCode::OK, first.body));
+    hook.stop().await;
+}
+
 #[rstest]
 #[case(json!({"message": "say goodbye", "sender": "ann"}))]
 #[case(json!({"message": "say hello", "sender": "bob"}))]
