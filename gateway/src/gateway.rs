@@ -19,7 +19,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     exposure::{Exposure, readable_folder},
-    http::{self, App, Bounds, Proxies},
+    http::{self, App, Bounds, Places, Proxies},
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
     platforms::{ChannelNotice, Intakes},
@@ -265,7 +265,7 @@ impl Gateway {
     /// When its store has ended by an internal error. Then it stops at once.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
         let Self { engine, store, router, operator, stop_waiting, drain, connections_per_peer, proxies, .. } = self;
-        let bounds = Bounds::new(open_files::most(), connections_per_peer);
+        let places = Places::new(Bounds::new(open_files::most(), connections_per_peer));
         let (broken, stopping) = (store.broken(), shutdown.child_token());
         let watching = tokio::spawn({
             let (broken, stopping) = (broken.clone(), stopping.clone());
@@ -276,10 +276,10 @@ impl Gateway {
         });
         let of_operator = async {
             let (listener, router) = operator?;
-            Some(http::accept(listener, router, bounds, Arc::clone(&proxies), &stopping).await)
+            Some(http::accept(listener, router, Arc::clone(&places), Arc::clone(&proxies), &stopping).await)
         };
-        let (connections, of_operator) =
-            tokio::join!(http::accept(listener, router, bounds, Arc::clone(&proxies), &stopping), of_operator);
+        let public = http::accept(listener, router, Arc::clone(&places), Arc::clone(&proxies), &stopping);
+        let (connections, of_operator) = tokio::join!(public, of_operator);
         watching.abort();
         let drain = if broken.is_cancelled() {
             error!("stopping: the store has ended by an internal error");

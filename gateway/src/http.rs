@@ -39,7 +39,7 @@ use crate::wiring::{AgentInfo, Parts};
 pub(crate) use self::{
     dead_letters::page as dead_letters_page,
     health::{ALIVE, Readiness, ReadinessDetails},
-    places::Bounds,
+    places::{Bounds, Places},
     proxies::Proxies,
     serve::accept,
     turns::page,
