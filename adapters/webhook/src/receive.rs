@@ -216,7 +216,13 @@ impl WebhookAdapter {
         let idempotency_key = idempotency_key(&parts.headers)?;
         let (limit, patience) = (self.body_limit, self.body_timeout);
         let (body, caller) = match proof {
-            Proof::Token => (body::read(&parts.headers, body, limit, patience, |_| Ok(())).await?, Caller::Token),
+            Proof::Token => {
+                let body = body::read(&parts.headers, body, limit, patience, |_| Ok(())).await?;
+                // Beside a signature that could hold, a wrong token is counted after its body. So of many requests whose
+                // bodies come late, this one may not tell at once that its token was right.
+                self.guesses.turn(peer, self.channel.as_str()).await?;
+                (body, Caller::Token)
+            }
             Proof::Signatures(mut signatures) => {
                 let mut unproved = self.bodies.of(peer);
                 let see = |part: &[u8]| unproved.add(part.len()).map(|()| signatures.update(part));

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use rstest::rstest;
@@ -328,6 +330,24 @@ async fn who_guesses_secrets_is_slowed_down(#[case] post: fn(&Hook, &str) -> Req
     assert!(guesses.iter().any(|refused| refused.status == 429 && refused.header("retry-after") == "5"), "{guesses:?}");
     assert!(guesses.iter().any(|refused| refused.status == 401), "{guesses:?}");
     assert_eq!(right.status, 200);
+    hook.stop().await;
+}
+
+/// A signature that could hold is checked after the body, and so is what stands beside it.
+#[tokio::test]
+async fn who_guesses_tokens_and_holds_the_bodies_back_is_slowed_down() {
+    let hook = Hook::start().await;
+    let mut guesses = Vec::new();
+    for token in (0..20).map(|_| "a-guess").chain([TOKEN]) {
+        guesses.push(hook.ask_without_body(token, 5).await);
+    }
+
+    let begun = std::time::Instant::now();
+    let answers = join_all(guesses.into_iter().map(|connection| Hook::answer_to(connection, "count"))).await;
+
+    let right = answers.last().unwrap();
+    let is_slow = right.contains(" 200 ") && begun.elapsed() > Duration::from_secs(2);
+    assert!(right.contains(" 429 ") || is_slow, "after {:?}: {answers:?}", begun.elapsed());
     hook.stop().await;
 }
 
