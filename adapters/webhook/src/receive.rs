@@ -226,7 +226,7 @@ impl WebhookAdapter {
             Proof::Signatures(mut signatures) => {
                 let mut unproved = self.bodies.of(peer);
                 let see = |part: &[u8]| unproved.add(part.len()).map(|()| signatures.update(part));
-                let body = body::read(&parts.headers, body, limit, patience, see).await;
+                let body = body::read(&parts.headers, body, limit.min(body::MAX_SIGNED), patience, see).await;
                 if body.is_err() && signatures.has_wrong_token {
                     self.guesses.wrong(peer, self.channel.as_str());
                 }
