@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{error, info, warn};
 
 use crate::{
-    exposure::{Exposure, readable_folder},
+    exposure::{Exposure, readable_folder, writable_above},
     http::{self, App, Bounds, Places, Proxies},
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
@@ -85,6 +85,13 @@ pub enum RunError {
         shown = _0.display()
     )]
     Exposed(PathBuf),
+    /// Other users could replace the data directory.
+    #[error(
+        "other users of this machine can write to {shown}, so they could replace the data directory: run chmod go-w {shown}, or \
+         choose another folder with --data",
+        shown = _0.display()
+    )]
+    ExposedAbove(PathBuf),
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A channel, an agent, a token or the HTTP client cannot be created. Holds the message and the source.
@@ -330,11 +337,14 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
 /// Remarks on folders of the gateway that other users can read.
 ///
 /// # Errors
-/// When others can write to one.
+/// When others can write to one, or to a folder above it.
 fn check_exposure(data_dir: &Path, database: &Path) -> Result<Vec<String>, RunError> {
     let mut remarks = Vec::new();
     let beside = database.parent().filter(|folder| *folder != data_dir);
     for folder in std::iter::once(data_dir).chain(beside) {
+        if let Some(above) = writable_above(folder) {
+            return Err(RunError::ExposedAbove(above));
+        }
         match Exposure::of(folder) {
             Exposure::Closed => {}
             Exposure::Readable => {
