@@ -153,8 +153,8 @@ pub(crate) async fn ask(
 
 /// Fetch a turn's result.
 ///
-/// Returns the same object as the request itself, in its current state. Results are permanent. Once the hook is no longer
-/// configured, only a URL with a key still opens them.
+/// Returns the same object as the request itself, in its current state, until the turn is removed (`retention`). Once the hook is
+/// no longer configured, only a URL with a key still opens it.
 #[utoipa::path(
     get,
     path = "/hooks/{name}/turns/{turn_id}",

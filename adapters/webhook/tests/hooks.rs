@@ -69,7 +69,7 @@ async fn a_reaction_is_an_answer() {
     hook.stop().await;
 }
 
-/// M2: a deferral before the caller's wait ends, and the answer at a permanent URL.
+/// M2: a deferral before the caller's wait ends, and the answer at a URL.
 #[tokio::test]
 async fn a_slow_agent_defers_and_the_answer_is_fetched() {
     let hook = Hook::start().await;
