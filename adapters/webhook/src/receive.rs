@@ -38,7 +38,7 @@ const UNAVAILABLE_PAUSE: Duration = Duration::from_secs(5);
 const MAX_KEY: usize = 255;
 
 /// What a key of a result opens whose hook is not configured, in the log and the metrics.
-const FORMER: &str = "webhook";
+const FORMER: &str = "webhook.former";
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
