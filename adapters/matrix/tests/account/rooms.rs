@@ -247,10 +247,10 @@ async fn an_invitation_that_is_withdrawn_is_forgotten() {
     let homeserver = Homeserver::shared().await;
     let (account, proxy) = (homeserver.account("agent").await, homeserver.proxy().await);
     let eve = homeserver.person("eve").await;
-    let dm_policy = DirectPolicy::Allowlist;
-    let gateway = Gateway::synced(MatrixSection { dm_policy, ..options(proxy.url(), &account) }).await;
+    let auto_join = AutoJoin::Allowlist;
+    let gateway = Gateway::synced(MatrixSection { auto_join, ..options(proxy.url(), &account) }).await;
 
-    let room = eve.direct(gateway.user()).await;
+    let room = eve.room("A trap", &[gateway.user()]).await;
     eve.kick(&room, gateway.user()).await;
 
     proxy.until("it is forgotten", |call| call.path.ends_with("/forget")).await;
