@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, MINUTE},
     text,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
 use crate::auth;
@@ -36,7 +36,7 @@ pub struct WebhookSection {
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
     /// Receives a copy of each answer.
-    #[serde(deserialize_with = "text::http_url_option")]
+    #[serde(serialize_with = "write_origin", deserialize_with = "text::http_url_option")]
     pub callback_url: Option<Url>,
     /// Signs the callbacks: `whsec_` and 24 to 64 bytes in base64. Set if and only if `callback_url` is.
     pub callback_secret: Option<Secret>,
@@ -106,6 +106,11 @@ impl ChannelSection for WebhookSection {
     fn common(&self) -> Common {
         Common { agent: self.agent.clone(), ..Common::default() }
     }
+}
+
+/// Writes where a callback goes without its path, which is the secret of many chat services' hooks.
+fn write_origin<S: Serializer>(url: &Option<Url>, serializer: S) -> Result<S::Ok, S::Error> {
+    url.as_ref().map(|url| format!("{}/***", url.origin().ascii_serialization())).serialize(serializer)
 }
 
 fn is_signing_key(secret: &Secret) -> bool {
