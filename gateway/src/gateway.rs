@@ -232,15 +232,15 @@ impl Gateway {
         let channels = engine.clone();
         let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
         let channel_routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
-        let app = |address| {
+        let app = |address, is_public| {
             let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
-            App::new(&parts, engine.clone(), store, clock, recorder.clone(), started_at, address)
+            App::new(&parts, engine.clone(), store, clock, recorder.clone(), started_at, (address, is_public))
         };
         let (router, operator) = match operator {
-            None => (http::routes(app(address), parts.front_page, channel_routes), None),
+            None => (http::routes(app(address, true), parts.front_page, channel_routes), None),
             Some((listener, own)) => {
-                let (router, of_operator) =
-                    http::separate_routes(app(address), app(own), parts.front_page, channel_routes);
+                let (app, of_operator) = (app(address, true), app(own, false));
+                let (router, of_operator) = http::separate_routes(app, of_operator, parts.front_page, channel_routes);
                 (router, Some((listener, of_operator)))
             }
         };

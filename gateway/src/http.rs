@@ -62,6 +62,7 @@ pub(crate) struct App {
 type Shared = State<Arc<App>>;
 
 impl App {
+    /// To be served at an address, which is public or the operator's own.
     pub(crate) fn new(
         parts: &Parts,
         engine: Engine,
@@ -69,7 +70,7 @@ impl App {
         clock: SharedClock,
         recorder: PrometheusHandle,
         started_at: Timestamp,
-        address: SocketAddr,
+        (address, is_public): (SocketAddr, bool),
     ) -> Self {
         Self {
             engine,
@@ -85,6 +86,7 @@ impl App {
                 Arc::clone(&parts.guesses),
                 parts.public_url.as_ref(),
                 address,
+                is_public,
             ),
             probe: StoreProbe::new(store),
             request_timeout: parts.request_timeout,
