@@ -173,6 +173,7 @@ async fn behind_a_proxy_nobody_is_on_this_machine_but_at_the_operators_address()
     let doctor = String::from_utf8(gateway.run(&["doctor"]).stdout).unwrap();
     assert!(doctor.contains("trusted_proxies"), "{doctor}");
 
+    gateway.kill();
     gateway.reconfigure(|toml| toml.replace("[admin]\n", &format!("[admin]\nlisten = \"127.0.0.1:{port}\"\n")));
     gateway.restart().await;
 
