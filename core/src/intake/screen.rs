@@ -65,7 +65,8 @@ fn clean(name: &str) -> String {
 }
 
 /// Whether a character shows nothing: zero-width marks, fillers, tags, and the marks of bidirectional text.
-const fn is_hidden(c: char) -> bool {
+#[must_use]
+pub const fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'

@@ -25,6 +25,10 @@ impl Proxies {
     /// not a trusted proxy's. Without that header, `Forwarded` counts. An entry that is no address ends the search at the
     /// proxy that wrote it.
     pub(super) fn caller(&self, address: IpAddr, headers: &HeaderMap) -> Peer {
+        // Before the headers of a stranger are read: they can be long.
+        if !self.trust(address) {
+            return Peer(address);
+        }
         let mut caller = address;
         for hop in hops(headers).into_iter().rev() {
             if !self.trust(caller) {
