@@ -50,7 +50,10 @@ fn hops(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
     if headers.contains_key(&X_FORWARDED_FOR) {
         return entries(&X_FORWARDED_FOR).iter().map(|entry| address(entry)).collect();
     }
-    entries(&header::FORWARDED).iter().map(|entry| address(forwarded_for(entry)?)).collect()
+    // A comma inside quotes splits what belongs together.
+    let is_whole = |entry: &String| entry.matches('"').count() % 2 == 0;
+    let entries = entries(&header::FORWARDED).into_iter().map(|entry| Some(entry).filter(is_whole));
+    entries.map(|entry| address(forwarded_for(&entry?)?)).collect()
 }
 
 /// The `for` of an entry of `Forwarded` (RFC 7239), without quotes.
@@ -84,6 +87,7 @@ mod tests {
     #[case::of_a_stranger("192.0.2.7", &[("x-forwarded-for", "203.0.113.9")], "192.0.2.7")]
     #[case::as_ipv6("::ffff:127.0.0.1", &[("x-forwarded-for", "2001:db8::7")], "2001:db8::7")]
     #[case::forwarded("127.0.0.1", &[("forwarded", "for=198.51.100.1, for=\"[2001:db8::7]:4711\";proto=https")], "2001:db8::7")]
+    #[case::forwarded_in_quotes("127.0.0.1", &[("forwarded", "for=203.0.113.9;host=\"a, for=198.51.100.1\"")], "127.0.0.1")]
     #[case::forwarded_for_first("127.0.0.1", &[("forwarded", "for=198.51.100.1"), ("x-forwarded-for", "203.0.113.9")], "203.0.113.9")]
     fn the_caller_is_the_last_address_that_is_no_trusted_proxys(
         #[case] connection: IpAddr,

@@ -76,6 +76,8 @@ fn what_others_cannot_reach_is_remarked_on() {
     let closed = remarks(&chat("", ""));
 
     assert_eq!((open.len(), without_tls.len(), behind_tls.len(), closed.len()), (2, 1, 0, 0));
+    let admin = remarks(&config("[admin]\nlisten = \"0.0.0.0:7421\"\n"));
+    assert!(admin.len() == 1 && admin[0].contains("admin.listen"), "{admin:?}");
     assert!(open[0].contains("TLS") && open[1].contains("access = \"token\""), "{open:?}");
     assert!(matches!(&*behind_somebody, [remark] if remark.contains("trusted_proxies")), "{behind_somebody:?}");
 }
