@@ -72,7 +72,6 @@ impl Reader<'_> {
             author: author.unwrap_or_else(Author::unknown),
             text: self.whole_text(message),
             attachments: whole_attachments(message),
-            ..Quote::default()
         }
     }
 

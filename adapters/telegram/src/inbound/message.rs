@@ -119,7 +119,7 @@ impl Reader<'_> {
             self.text_of(replied_to).text.or_else(|| describe_content(replied_to))
         });
         let attachments = replied_to.map(attachments).unwrap_or_default();
-        let quote = Quote { author, text: text.unwrap_or_default(), attachments, ..Quote::default() };
+        let quote = Quote { author, text: text.unwrap_or_default(), attachments };
         (!quote.is_empty()).then_some(quote)
     }
 
