@@ -10,7 +10,8 @@ const ENOUGH: u64 = 1024;
 pub(crate) fn raise() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum
-        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
+    {
         warn!(%error, "cannot raise the limit of open files");
     }
     let most = most();

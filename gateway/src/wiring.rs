@@ -132,7 +132,12 @@ pub(crate) fn remarks(config: &Config) -> Vec<String> {
     });
     let of_agents = config.agents.iter().filter_map(|(name, agent)| agents::factory_of(agent).remark_on(name, agent));
     let of_platforms = platforms::all().flat_map(|platform| platform.remarks(config));
-    open.into_iter().chain(unknown_proxy).chain(of_agents).chain(of_platforms).chain(readable_secrets(&config.secret_files)).collect()
+    open.into_iter()
+        .chain(unknown_proxy)
+        .chain(of_agents)
+        .chain(of_platforms)
+        .chain(readable_secrets(&config.secret_files))
+        .collect()
 }
 
 /// How long rows are kept.

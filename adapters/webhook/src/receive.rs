@@ -10,8 +10,8 @@ use axum::{
     routing,
 };
 use rejoinder_core::{
-    Accepted, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError,
-    TurnId, TurnStatus, TurnView, Watch,
+    Accepted, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError, TurnId,
+    TurnStatus, TurnView, Watch,
 };
 use rejoinder_kit::{Guesses, Peer, Problem, TooManyGuesses};
 use url::{Url, form_urlencoded};

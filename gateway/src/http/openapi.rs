@@ -72,9 +72,11 @@ mod tests {
     #[test]
     fn what_a_token_opens_tells_of_wrong_ones() {
         let description = serde_json::to_value(description()).unwrap();
-        let operations = description["paths"].as_object().unwrap().iter().flat_map(|(path, item)| {
-            item.as_object().unwrap().values().map(move |operation| (path, operation))
-        });
+        let operations = description["paths"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .flat_map(|(path, item)| item.as_object().unwrap().values().map(move |operation| (path, operation)));
         let guarded: Vec<_> =
             operations.filter(|(_, operation)| operation["security"].to_string().contains("admin_token")).collect();
 
