@@ -51,7 +51,7 @@ fn hops(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
         return entries(&X_FORWARDED_FOR).iter().map(|entry| address(entry)).collect();
     }
     // A comma inside quotes splits what belongs together.
-    let is_whole = |entry: &String| entry.matches('"').count() % 2 == 0;
+    let is_whole = |entry: &String| entry.matches('"').count().is_multiple_of(2);
     let entries = entries(&header::FORWARDED).into_iter().map(|entry| Some(entry).filter(is_whole));
     entries.map(|entry| address(forwarded_for(&entry?)?)).collect()
 }
