@@ -109,7 +109,7 @@ impl ChannelSection for WebhookSection {
 }
 
 /// Writes where a callback goes without its path, which is the secret of many chat services' hooks.
-#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+#[expect(clippy::ref_option, reason = "serde passes the field as it is")]
 fn write_origin<S: Serializer>(url: &Option<Url>, serializer: S) -> Result<S::Ok, S::Error> {
     url.as_ref().map(|url| format!("{}/***", url.origin().ascii_serialization())).serialize(serializer)
 }
