@@ -269,7 +269,8 @@ proptest! {
     #[test]
     fn any_text_is_whole(text in "(\\PC|\n){0,200}", copies in 1_usize..60) {
         let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
-        let text = text.repeat(copies);
+        // A fence's info string is repeated: none here.
+        let text = text.repeat(copies).replace("```", "```\n").replace("~~~", "~~~\n");
         let parts = parts(&text);
         prop_assert!(parts.iter().all(|part| utf16_len(&plain(part)) <= PART_UNITS));
         prop_assert_eq!(letters(&parts.concat()), letters(&text));
