@@ -159,6 +159,9 @@ fn code_span(text: &str) -> usize {
     fence
 }
 
+/// How many parentheses an address may have open at once, as in cmark.
+const MOST_PARENTHESES: usize = 32;
+
 /// The address in `(address)` or `(<address> "title")` at the beginning of the text, and the length of all of it.
 fn link_target(text: &str) -> Option<(&str, usize)> {
     let text = beginning(text);
@@ -167,7 +170,10 @@ fn link_target(text: &str) -> Option<(&str, usize)> {
     let mut open = 0_usize;
     let end = inside.find(|c: char| {
         match c {
-            '(' => open += 1,
+            '(' => {
+                open += 1;
+                return open > MOST_PARENTHESES;
+            }
             ')' if open > 0 => open -= 1,
             ')' | '>' => return true,
             _ => {}
@@ -175,6 +181,9 @@ fn link_target(text: &str) -> Option<(&str, usize)> {
         c.is_whitespace()
     })?;
     let rest = &inside[end..];
+    if rest.starts_with('(') {
+        return None;
+    }
     let close = rest.find(')')?;
     let length = text.len() - rest.len() + close + 1;
     Some((&inside[..end], length))

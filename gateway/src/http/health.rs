@@ -224,3 +224,46 @@ pub(super) async fn metrics(State(app): Shared) -> Response {
     let text = metrics::render(&app.recorder, &values);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use rejoinder_core::{
+        StoreError,
+        conformance::layered::{Layer, Layered, NullStore},
+    };
+
+    use super::*;
+
+    /// Counts the reads of a store.
+    struct Reads(Arc<AtomicUsize>);
+
+    #[async_trait]
+    impl Layer for Reads {
+        type Pass = ();
+
+        async fn before_read(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        async fn before_write(&self) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn the_backlog_is_read_once_a_second() {
+        let reads = Arc::new(AtomicUsize::new(0));
+        let reader =
+            BacklogReader::new(Arc::new(Layered { layer: Reads(Arc::clone(&reads)), store: Arc::new(NullStore) }));
+
+        tokio::join!(reader.read(), reader.read());
+        assert_eq!(reads.load(Ordering::Relaxed), 1);
+        let a_second_ago = Instant::now().checked_sub(PROBE_LIFETIME).expect("the machine is up for longer");
+        *reader.last.lock().await = Some((a_second_ago, None));
+        assert!(reader.read().await.is_some());
+        assert_eq!(reads.load(Ordering::Relaxed), 2);
+    }
+}

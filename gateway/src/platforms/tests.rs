@@ -66,12 +66,14 @@ fn options_are_named_after_their_platform() {
 
 #[test]
 fn what_others_cannot_reach_is_remarked_on() {
-    let server = |keys: &str| config(&format!("[server]\n{keys}\n[channels.webchat.main]\n"));
-    let open = remarks(&server("listen = \"0.0.0.0:7420\""));
-    let behind_tls = remarks(&server("listen = \"0.0.0.0:7420\"\npublic_url = \"https://example.org\""));
-    let closed = remarks(&server(""));
+    let chat = |server: &str, chat: &str| config(&format!("[server]\n{server}\n[channels.webchat.main]\n{chat}\n"));
+    let (everywhere, token) = ("listen = \"0.0.0.0:7420\"", "access = \"token\"\ntoken = { generate = true }");
+    let open = remarks(&chat(everywhere, ""));
+    let without_tls = remarks(&chat(everywhere, token));
+    let behind_tls = remarks(&chat(&format!("{everywhere}\npublic_url = \"https://example.org\""), token));
+    let closed = remarks(&chat("", ""));
 
-    assert_eq!((open.len(), behind_tls.len(), closed.len()), (2, 1, 0));
+    assert_eq!((open.len(), without_tls.len(), behind_tls.len(), closed.len()), (2, 1, 0, 0));
     assert!(open[0].contains("TLS") && open[1].contains("access = \"token\""), "{open:?}");
 }
 

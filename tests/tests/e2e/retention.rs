@@ -25,8 +25,10 @@ fn by_hub(request: RequestBuilder, body: &'static str) -> RequestBuilder {
     request.header("X-Hub-Signature-256", format!("sha256={}", hex::encode(code))).body(body)
 }
 
+/// The tables are counted one after another, so a count may see the turns gone and their conversations still there.
 async fn until_removed(gateway: &Gateway) -> Value {
-    eventually("the turns are removed", async || Some(stats(gateway)).filter(|stats| rows(stats, "turns") == 0)).await
+    let is_empty = |stats: &Value| rows(stats, "turns") == 0 && rows(stats, "conversations") == 0;
+    eventually("the turns are removed", async || Some(stats(gateway)).filter(is_empty)).await
 }
 
 /// D1: a crash after any step of the removal costs nothing.
@@ -65,7 +67,7 @@ async fn turns_past_their_time_disappear_through_a_crash_and_the_file_shrinks() 
     })
     .await;
 
-    assert_eq!((rows(&after, "deliveries"), rows(&after, "conversations")), (0, 0), "{after}");
+    assert_eq!(rows(&after, "deliveries"), 0, "{after}");
     assert_eq!(answered.status, StatusCode::OK, "{answered:?} {shrunk}");
     assert_eq!((gone.status, agent.calls().len()), (StatusCode::GONE, TURNS + 2), "{gone:?}");
     assert_eq!(result.status(), StatusCode::NOT_FOUND, "the key of a removed result opens nothing");

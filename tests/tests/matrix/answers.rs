@@ -110,8 +110,8 @@ async fn a_thread_is_a_conversation_of_its_own() {
     ada.until_joined(&room, &user).await;
     let thread = bob.says(&room, "a thread").await;
 
-    ada.says_in_thread(&room, &thread, &user, "inside").await;
-    ada.mentions(&room, &user, "outside").await;
+    ada.says_in_thread(&room, &thread, &user, "indoors").await;
+    ada.mentions(&room, &user, "outdoors").await;
 
     ada.until_hears(&room, &user, 2).await;
     gateway.until_settled().await;
@@ -121,9 +121,9 @@ async fn a_thread_is_a_conversation_of_its_own() {
         .iter()
         .map(|message| (message.text.rsplit(' ').next().unwrap_or_default(), message.thread.as_deref()))
         .collect();
-    assert_eq!(heard, [("inside", Some(&*thread)), ("outside", None)]);
+    assert_eq!(heard, [("indoors", Some(&*thread)), ("outdoors", None)]);
     // Neither conversation contains the message of the other.
-    assert!(agent.calls().iter().all(|call| call.body["messages"].to_string().matches("side").count() == 1));
+    assert!(agent.calls().iter().all(|call| call.body["messages"].to_string().matches("doors").count() == 1));
 }
 
 /// K6, K7: a long answer is split into parts that fit, in order.

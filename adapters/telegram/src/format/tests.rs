@@ -104,7 +104,7 @@ fn links_of_known_schemes_are_links_and_others_are_written_out() {
 #[test]
 fn no_link_leads_into_telegram() {
     assert_eq!(shown("[a](tg://user?id=42)"), ("a (user?id=42)".into(), vec![]));
-    assert_eq!(shown("| a |\n|---|\n| [b](tg:user?id=42) |").0, "a\n────────────────\nb (user?id=42)");
+    assert_eq!(shown("| a |\n|---|\n| [b](tg:user?id=42) |").0, "a\n--------------\nb (user?id=42)");
 }
 
 #[test]
