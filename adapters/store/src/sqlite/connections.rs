@@ -1,6 +1,7 @@
 //! The connections to a database: one that writes, some that read for turns, some that read for the operator.
 
 use std::{
+    cell::Cell,
     path::Path,
     time::{Duration, Instant},
 };
@@ -28,6 +29,14 @@ const LIMIT_CHECK: i32 = 10_000;
 
 /// How many statements of the writer stay prepared: more than there are.
 const STATEMENTS: usize = 200;
+
+/// The size of a page in the log, in bytes: with its header.
+pub(super) const LOGGED_PAGE: u64 = 4096 + 24;
+
+thread_local! {
+    /// How many pages the log holds, as of the last commit of this thread's connection.
+    pub(super) static LOG_PAGES: Cell<u64> = const { Cell::new(0) };
+}
 
 /// The options of a connection that makes or changes the schema, or compacts.
 pub(super) fn schema_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
@@ -60,6 +69,10 @@ pub(super) fn open_writer(path: &Path, busy_timeout: Duration) -> rusqlite::Resu
         pragma cache_size = -8000;
         pragma temp_store = memory;",
     )?;
+    connection.wal_hook(Some(|_, pages| {
+        LOG_PAGES.set(u64::try_from(pages).unwrap_or(0));
+        Ok(())
+    }));
     Ok(connection)
 }
 

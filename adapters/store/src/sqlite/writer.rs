@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    connections::{OPERATOR_LIMIT, open_writer, schema_options},
+    connections::{LOG_PAGES, LOGGED_PAGE, OPERATOR_LIMIT, open_writer, schema_options},
     error::{self, OpenError, store_error},
     lock::{Lock, beside},
     request::{WriteRequest, WriteResult},
@@ -38,13 +38,14 @@ const WAITING: usize = 1024;
 /// How long the writer is idle before it writes the log back.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// The size of the log, in bytes, from which it is written back even though writes do not pause.
+/// How much the log holds, in bytes, when it is written back even though writes do not pause. Its file is about as large
+/// from then on: overwriting costs a flush less than growing, which the file system must record.
 const LOG_LIMIT: u64 = 16 << 20;
 
 /// How much the log grows, in bytes, until the next try if readers keep it from being written back.
 const LOG_STEP: u64 = 4 << 20;
 
-/// The size of the log, in bytes, from which writes wait for readers.
+/// How much the log holds, in bytes, when writes wait for readers.
 const LOG_FULL: u64 = 40 << 20;
 
 /// How long writes wait for readers before the log is full: longer than a query for a turn takes.
@@ -181,7 +182,7 @@ pub(super) struct Database {
     checkpoint_at: Option<Instant>,
     /// The log's file.
     log: PathBuf,
-    /// The size of the log at which it is written back next.
+    /// How much the log holds, in bytes, when it is written back next.
     log_limit: u64,
     /// How long a write waits for another program that has locked the database.
     busy_timeout: Duration,
@@ -324,17 +325,19 @@ impl Database {
     /// Writes the log back into the database, as far as readers allow. No other connection does so: SQLite before
     /// 3.51.3 has a bug when two connections checkpoint at once.
     fn checkpoint(&mut self) {
-        if self.report_log_size() >= LOG_LIMIT {
-            if self.truncate_log(SHORT_WAIT).is_ok_and(|is_empty| is_empty) {
-                self.log_limit = LOG_LIMIT;
-                self.report_log_size();
-            }
+        // Its file has grown while somebody read for long.
+        let is_large = self.log.metadata().is_ok_and(|file| file.len() >= LOG_LIMIT + LOG_STEP);
+        let checkpointed = if is_large {
+            self.write_back("pragma wal_checkpoint(truncate)", SHORT_WAIT)
+        } else if let Some(connection) = &self.connection {
+            checkpoint(connection, "pragma wal_checkpoint(passive)")
+        } else {
             return;
-        }
-        if let Some(connection) = &self.connection
-            && let Err(error) = checkpoint(connection, "pragma wal_checkpoint(passive)")
-        {
-            tracing::debug!(%error, "checkpoint failed");
+        };
+        match checkpointed {
+            Ok(true) if is_large => self.log_limit = LOG_LIMIT,
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "checkpoint failed"),
         }
     }
 
@@ -342,16 +345,15 @@ impl Database {
     /// For that, every reader must have ended that began before. The writer waits only briefly, and longer once the log
     /// is full.
     fn limit_log(&mut self) {
-        let size = self.report_log_size();
+        let size = LOG_PAGES.get() * LOGGED_PAGE;
+        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+        metrics::gauge!("rejoinder_store_log_bytes").set(size as f64);
         if size < self.log_limit {
             return;
         }
         let is_full = size >= LOG_FULL;
-        match self.truncate_log(if is_full { LONG_WAIT } else { SHORT_WAIT }) {
-            Ok(true) => {
-                (self.log_limit, self.checkpoint_at) = (LOG_LIMIT, None);
-                self.report_log_size();
-            }
+        match self.write_back("pragma wal_checkpoint(restart)", if is_full { LONG_WAIT } else { SHORT_WAIT }) {
+            Ok(true) => (self.log_limit, self.checkpoint_at) = (LOG_LIMIT, None),
             Ok(false) if is_full => {
                 tracing::warn!(
                     bytes = size,
@@ -367,22 +369,17 @@ impl Database {
         }
     }
 
-    /// The size of the log's file, in bytes.
-    fn report_log_size(&self) -> u64 {
-        let size = self.log.metadata().map_or(0, |metadata| metadata.len());
-        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
-        metrics::gauge!("rejoinder_store_log_bytes").set(size as f64);
-        size
-    }
-
-    /// Writes the whole log back and makes its file empty; `false` if a reader did not end in time.
-    fn truncate_log(&mut self, wait: Duration) -> rusqlite::Result<bool> {
+    /// Writes the whole log back; `false` if a reader did not end in time.
+    fn write_back(&mut self, pragma: &'static str, wait: Duration) -> rusqlite::Result<bool> {
         let Some(connection) = &self.connection else { return Ok(false) };
         connection.busy_timeout(wait)?;
-        let is_complete = checkpoint(connection, "pragma wal_checkpoint(truncate)");
+        let is_complete = checkpoint(connection, pragma);
         if let Err(error) = connection.busy_timeout(self.busy_timeout) {
             self.must_reopen = true;
             return Err(error);
+        }
+        if matches!(is_complete, Ok(true)) {
+            LOG_PAGES.set(0);
         }
         is_complete
     }
@@ -463,13 +460,33 @@ mod tests {
         let reader = open_writer(database.lock.path(), Duration::ZERO).expect("it opens");
         reader.execute_batch("begin; select * from probe").expect("it reads");
 
-        database.write_one(&WriteRequest::Probe { room: 17 << 20 }).expect("it writes");
+        database.write_one(&WriteRequest::Probe { room: 21 << 20 }).expect("it writes");
         database.limit_log();
-        let kept = database.report_log_size();
+        let size = |database: &Database| database.log.metadata().expect("there is a log").len();
+        let kept = size(&database);
         reader.execute_batch("commit").expect("it ends");
         database.checkpoint();
 
-        assert!(kept > LOG_LIMIT && database.report_log_size() == 0, "{kept}, {}", database.report_log_size());
+        assert!(kept > LOG_LIMIT && size(&database) == 0, "{kept}, {}", size(&database));
         assert_eq!(database.log_limit, LOG_LIMIT);
+    }
+
+    /// The file system records how a file grows: that costs more than a flush.
+    #[tokio::test]
+    async fn a_log_that_reached_its_limit_is_overwritten_and_not_grown_again() {
+        let directory = tempfile::tempdir().expect("a directory is made");
+        let lock = Lock::take(&directory.path().join("rejoinder.db")).expect("it is locked");
+        let mut database = Database::open(lock, Duration::ZERO).await.expect("it opens");
+        let mut write = |number: u32| {
+            // Pages that stay the same would not be written.
+            database.write_one(&WriteRequest::Probe { room: (3 << 20) + number }).expect("it writes");
+            database.limit_log();
+            database.log.metadata().expect("there is a log").len()
+        };
+
+        let sizes: Vec<u64> = (0..20).map(&mut write).collect();
+
+        assert!(sizes.is_sorted(), "{sizes:?}");
+        assert!(sizes[19] >= LOG_LIMIT && sizes[19] < LOG_LIMIT + LOG_STEP, "{sizes:?}");
     }
 }
