@@ -68,7 +68,7 @@ pub use crate::{
     problem::{ConfigErrors, Place, Problem},
     retention::Retention,
     routing::Routing,
-    secret::{Secret, Token, TokenValue},
+    secret::{MIN_TOKEN, Secret, Token, TokenValue},
     sections::Config,
     server::Server,
     size::Size,

@@ -170,7 +170,7 @@ impl<'de> Deserialize<'de> for Token {
 }
 
 /// The least number of characters of a token.
-const MIN_TOKEN: usize = 20;
+pub const MIN_TOKEN: usize = 20;
 
 pub(crate) enum ResolvedSecret {
     Text(String),

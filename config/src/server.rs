@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     Network, Size,
-    check::Section,
+    check::{Checks, Section},
     duration::{self, MINUTE, SECOND},
     number, text,
 };
@@ -37,4 +37,12 @@ pub struct Server {
     pub connections_per_peer: Option<u32>,
 }
 
-impl Section for Server {}
+impl Section for Server {
+    fn check(&self, checks: &mut Checks<'_>) {
+        if self.trusted_proxies.iter().any(Network::is_everything) {
+            let what = "must not contain every address, because everybody could then choose the address that they seem to \
+                        come from: name those of the proxies";
+            checks.wrong(checks.key(&["trusted_proxies"]), what);
+        }
+    }
+}

@@ -43,11 +43,15 @@ impl Access {
         }
     }
 
-    /// Whether the author of a message that is quoted in `event` could have written it to the agent themselves.
+    /// Whether the author of a message that is quoted or forwarded in `event` could have written it to the agent themselves.
+    /// The event's sender may.
     pub(crate) fn lets_in_author(&self, author: &Author, event: &InboundEvent) -> bool {
-        // An unknown id is on no list.
+        // An unknown id is on no list, and no group has an empty one.
         let (id, username) = (author.id.as_deref().unwrap_or_default(), author.username.as_deref());
-        author.kind == SenderKind::Ourselves || self.lets_in(id, username, event.chat, &event.conversation.chat)
+        let chat = if author.is_elsewhere { "" } else { &*event.conversation.chat };
+        author.kind == SenderKind::Ourselves
+            || author.id.as_ref() == Some(&event.sender.id)
+            || self.lets_in(id, username, event.chat, chat)
     }
 
     /// Whether the writer with this id and unique name is on the list for `kind` of chats, or everybody in the group with

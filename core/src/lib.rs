@@ -73,6 +73,7 @@ pub use commands::{COMMANDS, CommandHelp};
 pub use crash::crash_point_is_reached;
 pub use engine::{Engine, Parts};
 pub use hub::Watch;
+pub use intake::screen::is_hidden;
 pub use json::json_error;
 pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown};
 pub use model::{

@@ -6,6 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// The bits of a folder's mode of which others need one to reach what is in it.
+const WAY_THROUGH: u32 = 0o011;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exposure {
     Closed,
@@ -33,16 +36,35 @@ impl Exposure {
     /// it: to be writable for the group of this process is not more than to be readable.
     fn of_modes(mode: u32, is_own_group: bool, mut above: impl Iterator<Item = u32>) -> Self {
         const OTHERS: u32 = 0o077;
-        const WAY_THROUGH: u32 = 0o011;
-        let writers = if is_own_group { 0o002 } else { 0o022 };
         if mode & OTHERS == 0 || !above.all(|mode| mode & WAY_THROUGH != 0) {
             Self::Closed
-        } else if mode & writers == 0 {
+        } else if mode & writers(is_own_group) == 0 {
             Self::Readable
         } else {
             Self::Writable
         }
     }
+}
+
+/// The folder above `path` that others can write to, if there is one: they could replace what is in it. With the sticky bit, as
+/// in `/tmp`, they cannot.
+pub(crate) fn writable_above(path: &Path) -> Option<PathBuf> {
+    const STICKY: u32 = 0o1000;
+    let path = path.canonicalize().ok()?;
+    let own_group = rustix::process::getegid().as_raw();
+    let mut above: Vec<_> = path.ancestors().skip(1).collect();
+    // Nobody comes to what is below a closed folder.
+    above.reverse();
+    let reached = above.into_iter().map_while(|folder| {
+        let metadata = folder.metadata().ok()?;
+        (mode(&metadata) & WAY_THROUGH != 0).then_some((folder, metadata))
+    });
+    let mut writable = reached.filter(|(_, metadata)| {
+        // The group 0 is root's.
+        let is_trusted_group = metadata.gid() == own_group || metadata.gid() == 0;
+        mode(metadata) & STICKY == 0 && mode(metadata) & writers(is_trusted_group) != 0
+    });
+    writable.next().map(|(folder, _)| folder.to_owned())
 }
 
 /// The remark on a data directory that is [`Exposure::Readable`].
@@ -57,6 +79,11 @@ pub(crate) fn readable_secrets<'a>(files: impl IntoIterator<Item = &'a PathBuf>)
         let shown = file.display();
         format!("every user of this machine can read the secret in {shown}. Run chmod o= {shown}.")
     })
+}
+
+/// The bits of a mode that let others write.
+const fn writers(is_own_group: bool) -> u32 {
+    if is_own_group { 0o002 } else { 0o022 }
 }
 
 fn mode(metadata: &Metadata) -> u32 {
@@ -77,6 +104,23 @@ mod tests {
         assert_eq!(of(0o40_750, [0o41_777, 0o40_755]), Exposure::Readable);
         assert_eq!(of(0o40_757, [0o40_755, 0o40_755]), Exposure::Writable);
         assert_eq!(of(0o41_777, [0o40_755, 0o40_755]), Exposure::Writable);
+    }
+
+    #[test]
+    fn a_folder_can_be_replaced_where_others_write_above_it() {
+        let folder = tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o755)).tempdir().unwrap();
+        let (shared, data) = (folder.path().join("shared"), folder.path().join("shared/own/data"));
+        std::fs::create_dir_all(&data).unwrap();
+        let found = |mode| {
+            std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(mode)).unwrap();
+            writable_above(&data)
+        };
+
+        assert_eq!(found(0o777), Some(shared.canonicalize().unwrap()));
+        assert_eq!(found(0o1777), None);
+        assert_eq!(found(0o755), None);
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(found(0o777), None, "nobody else comes to it");
     }
 
     #[test]

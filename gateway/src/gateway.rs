@@ -18,8 +18,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{error, info, warn};
 
 use crate::{
-    exposure::{Exposure, readable_folder},
-    http::{self, App, Bounds, Proxies},
+    exposure::{Exposure, readable_folder, writable_above},
+    http::{self, App, Bounds, Places, Proxies},
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
     platforms::{ChannelNotice, Intakes},
@@ -85,6 +85,13 @@ pub enum RunError {
         shown = _0.display()
     )]
     Exposed(PathBuf),
+    /// Other users could replace the data directory.
+    #[error(
+        "other users of this machine can write to {shown}, so they could replace the data directory: run chmod go-w {shown}, or \
+         choose another folder with --data",
+        shown = _0.display()
+    )]
+    ExposedAbove(PathBuf),
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A channel, an agent, a token or the HTTP client cannot be created. Holds the message and the source.
@@ -225,15 +232,15 @@ impl Gateway {
         let channels = engine.clone();
         let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
         let channel_routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
-        let app = |address| {
+        let app = |address, is_public| {
             let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
-            App::new(&parts, engine.clone(), store, clock, recorder.clone(), started_at, address)
+            App::new(&parts, engine.clone(), store, clock, recorder.clone(), started_at, (address, is_public))
         };
         let (router, operator) = match operator {
-            None => (http::routes(app(address), parts.front_page, channel_routes), None),
+            None => (http::routes(app(address, true), parts.front_page, channel_routes), None),
             Some((listener, own)) => {
-                let (router, of_operator) =
-                    http::separate_routes(app(address), app(own), parts.front_page, channel_routes);
+                let (app, of_operator) = (app(address, true), app(own, false));
+                let (router, of_operator) = http::separate_routes(app, of_operator, parts.front_page, channel_routes);
                 (router, Some((listener, of_operator)))
             }
         };
@@ -265,7 +272,7 @@ impl Gateway {
     /// When its store has ended by an internal error. Then it stops at once.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
         let Self { engine, store, router, operator, stop_waiting, drain, connections_per_peer, proxies, .. } = self;
-        let bounds = Bounds::new(open_files::most(), connections_per_peer);
+        let places = Places::new(Bounds::new(open_files::most(), connections_per_peer));
         let (broken, stopping) = (store.broken(), shutdown.child_token());
         let watching = tokio::spawn({
             let (broken, stopping) = (broken.clone(), stopping.clone());
@@ -276,10 +283,10 @@ impl Gateway {
         });
         let of_operator = async {
             let (listener, router) = operator?;
-            Some(http::accept(listener, router, bounds, Arc::clone(&proxies), &stopping).await)
+            Some(http::accept(listener, router, Arc::clone(&places), Arc::clone(&proxies), &stopping).await)
         };
-        let (connections, of_operator) =
-            tokio::join!(http::accept(listener, router, bounds, Arc::clone(&proxies), &stopping), of_operator);
+        let public = http::accept(listener, router, Arc::clone(&places), Arc::clone(&proxies), &stopping);
+        let (connections, of_operator) = tokio::join!(public, of_operator);
         watching.abort();
         let drain = if broken.is_cancelled() {
             error!("stopping: the store has ended by an internal error");
@@ -330,11 +337,14 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
 /// Remarks on folders of the gateway that other users can read.
 ///
 /// # Errors
-/// When others can write to one.
+/// When others can write to one, or to a folder above it.
 fn check_exposure(data_dir: &Path, database: &Path) -> Result<Vec<String>, RunError> {
     let mut remarks = Vec::new();
     let beside = database.parent().filter(|folder| *folder != data_dir);
     for folder in std::iter::once(data_dir).chain(beside) {
+        if let Some(above) = writable_above(folder) {
+            return Err(RunError::ExposedAbove(above));
+        }
         match Exposure::of(folder) {
             Exposure::Closed => {}
             Exposure::Readable => {

@@ -39,7 +39,7 @@ use crate::wiring::{AgentInfo, Parts};
 pub(crate) use self::{
     dead_letters::page as dead_letters_page,
     health::{ALIVE, Readiness, ReadinessDetails},
-    places::Bounds,
+    places::{Bounds, Places},
     proxies::Proxies,
     serve::accept,
     turns::page,
@@ -62,6 +62,7 @@ pub(crate) struct App {
 type Shared = State<Arc<App>>;
 
 impl App {
+    /// To be served at an address, which is public or the operator's own.
     pub(crate) fn new(
         parts: &Parts,
         engine: Engine,
@@ -69,7 +70,7 @@ impl App {
         clock: SharedClock,
         recorder: PrometheusHandle,
         started_at: Timestamp,
-        address: SocketAddr,
+        (address, is_public): (SocketAddr, bool),
     ) -> Self {
         Self {
             engine,
@@ -85,6 +86,7 @@ impl App {
                 Arc::clone(&parts.guesses),
                 parts.public_url.as_ref(),
                 address,
+                is_public,
             ),
             probe: StoreProbe::new(store),
             request_timeout: parts.request_timeout,
@@ -97,7 +99,7 @@ impl App {
 pub(crate) fn routes(app: App, front_page: Option<&'static str>, channel_routes: Vec<Router>) -> Router {
     let app = Arc::new(app);
     let public = public_routes(&app, get(health::ready), front_page, channel_routes);
-    with_fallbacks(public.merge(operator_routes(&app)))
+    with_fallbacks(&app, public.merge(operator_routes(&app)))
 }
 
 /// As [`routes`], with the operator's routes at an address of their own, that of `operator`.
@@ -110,7 +112,7 @@ pub(crate) fn separate_routes(
     let (app, operator) = (Arc::new(app), Arc::new(operator));
     let of_operator = public_routes(&operator, get(health::ready), None, Vec::new()).merge(operator_routes(&operator));
     let public = public_routes(&app, get(health::status), front_page, channel_routes);
-    (with_fallbacks(public), with_fallbacks(of_operator))
+    (with_fallbacks(&app, public), with_fallbacks(&operator, of_operator))
 }
 
 fn public_routes(
@@ -119,13 +121,12 @@ fn public_routes(
     front_page: Option<&'static str>,
     channel_routes: Vec<Router>,
 ) -> Router {
-    let own = checked(app, Router::new().route("/readyz", readiness))
-        .route("/healthz", get(health::alive))
-        .layer(middleware::from_fn(with_common_headers));
+    let own = in_time(app, Router::new().route("/readyz", readiness)).route("/healthz", get(health::alive));
     let own = match front_page {
         Some(page) => own.route("/", get(async move || Redirect::to(page))),
         None => own,
     };
+    let own = guarded(app, own);
     channel_routes.into_iter().fold(own.with_state(Arc::clone(app)), Router::merge)
 }
 
@@ -136,7 +137,7 @@ fn operator_routes(app: &Arc<App>) -> Router {
         .route("/openapi.json", get(openapi::document))
         .layer(middleware::from_fn_with_state(Arc::clone(app), access::reader));
     let own = if app.access.has_admin() { readers.nest("/admin/api", admin_routes(app)) } else { readers };
-    checked(app, own).layer(middleware::from_fn(with_common_headers)).with_state(Arc::clone(app))
+    guarded(app, in_time(app, own)).with_state(Arc::clone(app))
 }
 
 fn admin_routes(app: &Arc<App>) -> Router<Arc<App>> {
@@ -153,27 +154,33 @@ fn admin_routes(app: &Arc<App>) -> Router<Arc<App>> {
         .layer(middleware::from_fn_with_state(Arc::clone(app), access::admin))
 }
 
-/// Checks the host, and limits the time.
-fn checked(app: &Arc<App>, routes: Router<Arc<App>>) -> Router<Arc<App>> {
+/// Checks the host, and adds the common headers.
+fn guarded(app: &Arc<App>, routes: Router<Arc<App>>) -> Router<Arc<App>> {
     routes
         .layer(middleware::from_fn_with_state(Arc::clone(app), access::host))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), in_time))
+        .layer(middleware::from_fn(with_common_headers))
 }
 
-fn with_fallbacks(routes: Router) -> Router {
-    routes.fallback(not_found).method_not_allowed_fallback(wrong_method)
+fn in_time(app: &Arc<App>, routes: Router<Arc<App>>) -> Router<Arc<App>> {
+    routes.layer(middleware::from_fn_with_state(Arc::clone(app), limit_time))
+}
+
+/// Answers for paths and methods that nothing serves.
+fn with_fallbacks(app: &Arc<App>, routes: Router) -> Router {
+    let nothing = guarded(app, Router::new().fallback(not_found)).with_state(Arc::clone(app));
+    routes.method_not_allowed_fallback(wrong_method).fallback_service(nothing)
 }
 
 async fn not_found() -> ApiError {
     ApiError::NotFound("there is nothing at this path")
 }
 
-async fn wrong_method() -> ApiError {
-    ApiError::WrongMethod
+async fn wrong_method() -> Response {
+    add_common_headers(ApiError::WrongMethod.into_response())
 }
 
 /// Answers a request that takes too long with an error. Its handler continues in the background.
-async fn in_time(State(app): Shared, request: Request, next: Next) -> Response {
+async fn limit_time(State(app): Shared, request: Request, next: Next) -> Response {
     let answered = tokio::spawn(next.run(request));
     match tokio::time::timeout(app.request_timeout, answered).await {
         Ok(Ok(response)) => response,
@@ -183,7 +190,10 @@ async fn in_time(State(app): Shared, request: Request, next: Next) -> Response {
 }
 
 async fn with_common_headers(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
+    add_common_headers(next.run(request).await)
+}
+
+fn add_common_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -9,7 +9,9 @@ const ENOUGH: u64 = 1024;
 /// Raises the limit as far as the system allows. Most systems start a process with 1024 and allow many more.
 pub(crate) fn raise() {
     let limit = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+    if limit.current != limit.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
+    {
         warn!(%error, "cannot raise the limit of open files");
     }
     let most = most();

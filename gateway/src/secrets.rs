@@ -8,6 +8,8 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use rand::TryRngCore;
+use rejoinder_config::MIN_TOKEN;
+use rejoinder_kit::make_private;
 use secrecy::{ExposeSecret, SecretString};
 
 /// The number of random bytes of a token.
@@ -25,9 +27,10 @@ pub(crate) struct GeneratedToken {
 /// The token in `file` of `data_dir`. If there is none, generates one and stores it there with mode 600.
 ///
 /// # Errors
-/// When the file can be neither read nor written.
+/// When the file can be neither read nor written, or somebody has put a short token into it.
 pub(crate) fn read_or_create(data_dir: &Path, file: &str) -> io::Result<GeneratedToken> {
     let path = data_dir.join(file);
+    make_private(&path);
     if let Some(token) = read_token(&path)? {
         return Ok(GeneratedToken { token, path, is_new: false });
     }
@@ -58,11 +61,17 @@ pub(crate) fn read(data_dir: &Path, file: &str) -> io::Result<Option<SecretStrin
 
 /// The stored token. An empty file counts as none: a crash leaves no partial file, but someone may have emptied it.
 fn read_token(path: &Path) -> io::Result<Option<SecretString>> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(SecretString::from)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let token = text.trim();
+    if !token.is_empty() && token.chars().count() < MIN_TOKEN {
+        let what = format!("the token has fewer than {MIN_TOKEN} characters: delete the file, and a new one is made");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     }
+    Ok((!token.is_empty()).then(|| SecretString::from(token)))
 }
 
 fn new_token() -> io::Result<SecretString> {
@@ -125,6 +134,29 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(fs::metadata(made.path).unwrap().permissions().mode() & 0o777, 0o600);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_older_file_is_closed_to_others() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = read_or_create(folder.path(), "admin-token").unwrap().path;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+
+        read_or_create(folder.path(), "admin-token").unwrap();
+
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_short_token_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("admin-token"), "1234\n").unwrap();
+
+        let error = read_or_create(folder.path(), "admin-token").unwrap_err().to_string();
+
+        assert!(error.contains("fewer than 20 characters") && !error.contains("1234"), "{error}");
     }
 
     #[test]

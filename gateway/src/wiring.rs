@@ -124,9 +124,22 @@ pub(crate) fn remarks(config: &Config) -> Vec<String> {
              a TLS proxy in front, and set server.public_url to its https:// address."
         )
     });
+    let open_admin = config.admin.listen.filter(|listen| !listen.ip().is_loopback()).map(|listen| {
+        format!(
+            "admin.listen is {listen}, and the gateway speaks plain HTTP: the admin token can be read on the way. Choose a \
+             loopback address, or one that only a TLS proxy or a private network reaches."
+        )
+    });
+    let unknown_proxy = (config.server.public_url.is_some() && config.server.trusted_proxies.is_empty()).then(|| {
+        "server.public_url says that a proxy stands in front, and server.trusted_proxies is empty: all callers count as \
+         one, so a single one who guesses tokens, or opens many connections, shuts out the others. Set \
+         server.trusted_proxies to the proxy's addresses."
+            .to_owned()
+    });
     let of_agents = config.agents.iter().filter_map(|(name, agent)| agents::factory_of(agent).remark_on(name, agent));
     let of_platforms = platforms::all().flat_map(|platform| platform.remarks(config));
-    open.into_iter().chain(of_agents).chain(of_platforms).chain(readable_secrets(&config.secret_files)).collect()
+    let of_server = open.into_iter().chain(open_admin).chain(unknown_proxy);
+    of_server.chain(of_agents).chain(of_platforms).chain(readable_secrets(&config.secret_files)).collect()
 }
 
 /// How long rows are kept.

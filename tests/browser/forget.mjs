@@ -24,6 +24,9 @@ await visit(async (browser) => {
   await ada.says("Where did I put the will?");
   await reads(ada.words(0), "In the drawer.");
   const before = await conversation();
+  const otherTab = await ada.page.context().newPage();
+  await otherTab.goto(ada.page.url());
+  await otherTab.getByText("In the drawer.").first().waitFor();
   await meet("answered");
 
   // The gateway is gone: the next message waits on the device, and a third one is not finished.
@@ -39,6 +42,8 @@ await visit(async (browser) => {
 
   await asked.waitFor();
   await counts(ada.turns, 0);
+  await otherTab.getByRole("dialog", { name: "Access token" }).waitFor();
+  await counts(otherTab.getByText("In the drawer."), 0);
   assert.equal(await ada.page.getByLabel("Message", { exact: true }).inputValue(), "");
   const left = await stored();
   for (const secret of [before, TOKEN, "Which drawer?", "And the key"]) assert.ok(!left.includes(secret), `${secret} is left: ${left}`);

@@ -33,8 +33,11 @@ const PACE: Duration = Duration::from_millis(500);
 /// How many checks of a peer may be in its line. The last of them waits for 5 s.
 const LINE: NonZeroU32 = NonZeroU32::new(11).expect("not zero");
 
-/// How many peers are remembered. The one whose last refusal is the oldest makes room.
+/// How many peers with wrong secrets are remembered. Those that are not slowed make room, then the older half.
 const MAX_PEERS: usize = 4096;
+
+/// How many warnings about peers with wrong secrets are written within a minute.
+const MAX_WARNINGS: u32 = 20;
 
 /// Checks secrets of callers at a bounded pace, per [`Peer`] and over all surfaces.
 ///
@@ -45,18 +48,80 @@ const MAX_PEERS: usize = 4096;
 /// A surface calls [`turn`](Self::turn), checks the secret without a pause, and reports a wrong one with
 /// [`wrong`](Self::wrong).
 pub struct Guesses {
-    peers: Mutex<HashMap<IpAddr, Refusals>>,
+    refusals: Mutex<Refusals>,
     line: RateLimiter<IpAddr, DefaultKeyedStateStore<IpAddr>, TokioClock, StateInformationMiddleware>,
 }
 
-/// What a peer was refused.
+#[derive(Default)]
 struct Refusals {
+    /// Those that sent wrong secrets.
+    peers: HashMap<IpAddr, Guesser>,
+    /// Requests without a secret, of whatever peer. They slow nobody, so no peer is remembered for them.
+    missing: Warnings,
+    /// When the current minute of warnings about guessers began, and how many were written in it.
+    minute: Option<(Instant, u32)>,
+}
+
+/// A peer that sent a wrong secret.
+struct Guesser {
     /// Wrong secrets, each within a minute of the one before.
     wrong: u32,
-    wrong_at: Option<Instant>,
-    last_at: Instant,
-    warned_at: Option<Instant>,
-    since_warning: u32,
+    wrong_at: Instant,
+    warnings: Warnings,
+}
+
+/// At most one warning a minute.
+#[derive(Default)]
+struct Warnings {
+    written_at: Option<Instant>,
+    since: u32,
+}
+
+impl Warnings {
+    /// Counts a refusal. Returns how many the warning is about, if one is due.
+    fn count(&mut self, now: Instant) -> Option<u32> {
+        self.since = self.since.saturating_add(1);
+        let is_due = self.written_at.is_none_or(|at| now - at >= MINUTE);
+        is_due.then(|| {
+            self.written_at = Some(now);
+            std::mem::take(&mut self.since)
+        })
+    }
+}
+
+impl Guesser {
+    fn is_slowed(&self, now: Instant) -> bool {
+        self.wrong > FREE && now - self.wrong_at < MINUTE
+    }
+}
+
+impl Refusals {
+    fn has_room_for(&self, peer: IpAddr) -> bool {
+        self.peers.len() < MAX_PEERS || self.peers.contains_key(&peer)
+    }
+
+    /// The entry of `peer`, new if there is none.
+    fn guesser(&mut self, peer: IpAddr, now: Instant) -> &mut Guesser {
+        self.peers.entry(peer).or_insert_with(|| Guesser { wrong: 0, wrong_at: now, warnings: Warnings::default() })
+    }
+
+    /// Removes half of the peers or more, so that this is rare.
+    fn make_room(&mut self, now: Instant) {
+        self.peers.retain(|_, guesser| guesser.is_slowed(now));
+        if self.peers.len() > MAX_PEERS / 2 {
+            let mut times: Vec<_> = self.peers.values().map(|guesser| guesser.wrong_at).collect();
+            let (_, median, _) = times.select_nth_unstable(MAX_PEERS / 2);
+            let median = *median;
+            self.peers.retain(|_, guesser| guesser.wrong_at > median);
+        }
+    }
+
+    /// Whether a warning about a guesser may be written in this minute.
+    fn may_warn(&mut self, now: Instant) -> bool {
+        let (begun, written) = self.minute.filter(|(begun, _)| now - *begun < MINUTE).unwrap_or((now, 0));
+        self.minute = Some((begun, written.saturating_add(1)));
+        written < MAX_WARNINGS
+    }
 }
 
 /// A peer has too many checks in its line.
@@ -75,7 +140,7 @@ impl Default for Guesses {
     fn default() -> Self {
         let quota = Quota::with_period(PACE).expect("a pace is not zero").allow_burst(LINE);
         let clock = TokioClock(Instant::now());
-        Self { peers: Mutex::default(), line: RateLimiter::new(quota, DefaultKeyedStateStore::default(), clock) }
+        Self { refusals: Mutex::default(), line: RateLimiter::new(quota, DefaultKeyedStateStore::default(), clock) }
     }
 }
 
@@ -96,7 +161,7 @@ impl Guesses {
             return Ok(());
         }
         let Ok(line) = self.line.check_key(&peer.network()) else {
-            self.refused(peer, surface, "too_many");
+            self.guessed(peer, surface, "too_many", |_, _| ());
             return Err(TooManyGuesses);
         };
         let ahead = LINE.get() - 1 - line.remaining_burst_capacity();
@@ -106,65 +171,53 @@ impl Guesses {
 
     /// Notes that `peer` sent a wrong secret.
     pub fn wrong(&self, peer: Peer, surface: &str) {
-        self.with(peer, |refusals, now| {
-            let is_first = refusals.wrong_at.is_none_or(|at| now - at >= MINUTE);
-            refusals.wrong = if is_first { 1 } else { refusals.wrong.saturating_add(1) };
-            refusals.wrong_at = Some(now);
+        self.guessed(peer, surface, "wrong", |guesser, now| {
+            let is_first = now - guesser.wrong_at >= MINUTE;
+            guesser.wrong = if is_first { 1 } else { guesser.wrong.saturating_add(1) };
+            guesser.wrong_at = now;
         });
-        self.refused(peer, surface, "wrong");
     }
 
     /// Notes that `peer` sent no secret where one is needed. That is no guess.
     pub fn missing(&self, peer: Peer, surface: &str) {
-        self.refused(peer, surface, "missing");
+        count(surface, "missing");
+        let count = self.refusals().missing.count(Instant::now());
+        if let Some(count) = count {
+            warn!(peer = %peer.0, surface, reason = "missing", count, "refused callers without a secret");
+        }
     }
 
     fn is_slowed(&self, peer: Peer) -> bool {
-        let peers = self.peers();
-        let refusals = peers.get(&peer.network());
-        refusals.is_some_and(|it| it.wrong > FREE && it.wrong_at.is_some_and(|at| at.elapsed() < MINUTE))
+        let refusals = self.refusals();
+        refusals.peers.get(&peer.network()).is_some_and(|guesser| guesser.is_slowed(Instant::now()))
     }
 
-    fn refused(&self, peer: Peer, surface: &str, reason: &'static str) {
-        metrics::counter!(REFUSED_REQUESTS, "surface" => surface.to_owned(), "reason" => reason).increment(1);
-        let count = self.with(peer, |refusals, now| {
-            refusals.since_warning += 1;
-            refusals.warned_at.is_none_or(|at| now - at >= MINUTE).then(|| {
-                refusals.warned_at = Some(now);
-                std::mem::take(&mut refusals.since_warning)
-            })
-        });
+    /// Counts a refusal of `peer`, and changes what is known of it.
+    fn guessed(&self, peer: Peer, surface: &str, reason: &'static str, change: impl FnOnce(&mut Guesser, Instant)) {
+        count(surface, reason);
+        let (now, network) = (Instant::now(), peer.network());
+        let mut refusals = self.refusals();
+        if !refusals.has_room_for(network) {
+            refusals.make_room(now);
+            // Those whose line is empty.
+            self.line.retain_recent();
+        }
+        let guesser = refusals.guesser(network, now);
+        change(guesser, now);
+        let count = guesser.warnings.count(now).filter(|_| refusals.may_warn(now));
+        drop(refusals);
         if let Some(count) = count {
             warn!(peer = %peer.0, surface, reason, count, "refused a caller without the right secret");
         }
     }
 
-    fn with<T>(&self, peer: Peer, change: impl FnOnce(&mut Refusals, Instant) -> T) -> T {
-        let (now, peer) = (Instant::now(), peer.network());
-        let mut peers = self.peers();
-        if peers.len() >= MAX_PEERS && !peers.contains_key(&peer) {
-            self.make_room(&mut peers, now);
-        }
-        let new = || Refusals { wrong: 0, wrong_at: None, last_at: now, warned_at: None, since_warning: 0 };
-        let refusals = peers.entry(peer).or_insert_with(new);
-        refusals.last_at = now;
-        change(refusals, now)
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn make_room(&self, peers: &mut HashMap<IpAddr, Refusals>, now: Instant) {
-        peers.retain(|_, refusals| now - refusals.last_at < MINUTE);
-        if peers.len() >= MAX_PEERS
-            && let Some(oldest) = peers.iter().min_by_key(|(_, refusals)| refusals.last_at).map(|(peer, _)| *peer)
-        {
-            peers.remove(&oldest);
-        }
-        // Those whose line is empty.
-        self.line.retain_recent();
-    }
-
-    fn peers(&self) -> MutexGuard<'_, HashMap<IpAddr, Refusals>> {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn count(surface: &str, reason: &'static str) {
+    metrics::counter!(REFUSED_REQUESTS, "surface" => surface.to_owned(), "reason" => reason).increment(1);
 }
 
 /// The time since this moment.
@@ -257,18 +310,57 @@ mod tests {
         assert!(!guesses.is_slowed(EVE));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn the_peers_that_are_remembered_are_bounded() {
-        let guesses = guessed(100);
-        for number in 0..5000 {
-            advance(Duration::from_millis(1)).await;
+    fn guess_once_from(guesses: &Guesses, peers: u32) {
+        for number in 0..peers {
             guesses.wrong(Peer(Ipv4Addr::from_bits(number).into()), "test");
         }
+    }
 
-        assert_eq!(guesses.peers().len(), MAX_PEERS);
+    #[tokio::test(start_paused = true)]
+    async fn the_peers_that_are_remembered_are_bounded_and_those_that_are_slowed_stay() {
+        let guesses = guessed(6);
+        advance(Duration::from_millis(1)).await;
+
+        guess_once_from(&guesses, 5000);
+
+        assert!(guesses.is_slowed(EVE));
+        assert!(guesses.refusals().peers.len() <= MAX_PEERS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_all_who_are_remembered_are_slowed_the_older_half_makes_room() {
+        let guesses = guessed(6);
+        for number in 0..4096 {
+            advance(Duration::from_millis(1)).await;
+            for _ in 0..6 {
+                guesses.wrong(Peer(Ipv4Addr::from_bits(number).into()), "test");
+            }
+        }
+
         assert!(!guesses.is_slowed(EVE));
+        assert!(guesses.is_slowed(Peer(Ipv4Addr::from_bits(4095).into())));
+        assert!((MAX_PEERS / 4..=MAX_PEERS / 2 + 1).contains(&guesses.refusals().peers.len()));
+    }
+
+    #[test]
+    fn nobody_is_remembered_for_a_missing_secret() {
+        let guesses = Guesses::default();
+        for number in 0..5000 {
+            guesses.missing(Peer(Ipv4Addr::from_bits(number).into()), "test");
+        }
+
+        let refusals = guesses.refusals();
+        assert_eq!((refusals.peers.len(), refusals.missing.since), (0, 4999));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_warnings_are_written_in_a_minute_and_no_more() {
+        let guesses = Guesses::default();
+        let written = || (0..1000).filter(|_| guesses.refusals().may_warn(Instant::now())).count();
+
+        let first = written();
         advance(MINUTE).await;
-        guesses.wrong(EVE, "test");
-        assert_eq!(guesses.peers().len(), 1);
+
+        assert_eq!((first, written()), (20, 20));
     }
 }

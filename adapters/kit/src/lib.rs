@@ -25,6 +25,7 @@ mod guesses;
 mod health;
 pub mod links;
 mod peer;
+mod private;
 mod problem;
 mod receiver;
 mod sent;
@@ -36,6 +37,7 @@ pub use self::{
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
     health::Health,
     peer::{Peer, is_forwarded},
+    private::make_private,
     problem::Problem,
     receiver::{Receiver, RunEnd, ShuttingDown},
     sent::{SentMessage, SentMessages},

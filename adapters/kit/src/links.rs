@@ -15,8 +15,10 @@ pub fn destination(label: &str, address: &str) -> Option<String> {
     let (_, without_scheme) = address.split_once(':')?;
     let without_scheme = without_scheme.trim_start_matches('/');
     let host = url.host_str().unwrap_or_default();
-    // `https://good.example@evil.example/` leads to the second one.
-    let is_plain = url.username().is_empty() && url.password().is_none();
+    // `https://good.example@evil.example/` leads to the second one. A host in letters of other alphabets can look like
+    // another host, so only one in ASCII, which is as it is written, needs no repetition.
+    let is_as_written = without_scheme.get(..host.len()).is_some_and(|written| written.eq_ignore_ascii_case(host));
+    let is_plain = url.username().is_empty() && url.password().is_none() && is_as_written;
     let label = bare(label);
     let is_said =
         [address, url.as_str(), without_scheme, host].into_iter().any(|it| bare(it).eq_ignore_ascii_case(label));
@@ -52,7 +54,11 @@ mod tests {
     #[case("https://good.example", "https://evil.example/?q=secret", "evil.example")]
     #[case("good.example", "https://good.example.evil.example/", "good.example.evil.example")]
     #[case("https://good.example@evil.example/", "https://good.example@evil.example/", "evil.example")]
+    #[case("evil.example.good.example@evil.example", "https://evil.example.good.example@evil.example", "evil.example")]
     #[case("example.org", "https://ехample.org/", "xn--ample-ywe6i.org")]
+    #[case("https://ехample.org/", "https://ехample.org/", "xn--ample-ywe6i.org")]
+    #[case("ехample.org", "https://ехample.org/", "xn--ample-ywe6i.org")]
+    #[case("https://ехample.org/xn--ample-ywe6i.org", "https://ехample.org/xn--ample-ywe6i.org", "xn--ample-ywe6i.org")]
     #[case("write to us", "mailto:eve@example.org", "eve@example.org")]
     fn any_other_label_is_followed_by_it(#[case] label: &str, #[case] address: &str, #[case] shown: &str) {
         assert_eq!(destination(label, address).as_deref(), Some(shown));

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use axum::http::{Extensions, HeaderMap};
+use axum::http::{Extensions, HeaderMap, HeaderName};
 
 /// The address of a request's caller: the other end of its connection, or what a trusted proxy says it is. The server puts
 /// it into the extensions of each request.
@@ -26,30 +26,23 @@ impl Peer {
     }
 }
 
-/// Headers that proxies add to requests, beside all that begin with [`FORWARDED`].
-const PROXY_HEADERS: [&str; 14] = [
-    "forwarded",
-    "via",
-    "x-real-ip",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "x-original-host",
-    "x-original-forwarded-for",
-    "x-envoy-external-address",
-    "cf-connecting-ip",
-    "cf-ray",
-    "cdn-loop",
-    "true-client-ip",
-    "fastly-client-ip",
-    "fly-client-ip",
-];
+/// Headers that proxies add to requests.
+const PROXY_HEADERS: [&str; 5] = ["via", "x-real-ip", "x-original-host", "x-envoy-external-address", "cdn-loop"];
 
-const FORWARDED: &str = "x-forwarded-";
+/// How the names of others begin.
+const PROXY_PREFIXES: [&str; 3] = ["x-forward", "cf-", "tailscale-"];
+
+/// What the names of the rest contain.
+const PROXY_PARTS: [&str; 5] = ["forwarded", "client-ip", "clientip", "user-ip", "connection-ip"];
 
 /// Whether a request has a header that proxies add. A proxy that adds none cannot be told from a direct caller.
 #[must_use]
 pub fn is_forwarded(headers: &HeaderMap) -> bool {
-    headers.keys().any(|name| name.as_str().starts_with(FORWARDED) || PROXY_HEADERS.contains(&name.as_str()))
+    headers.keys().map(HeaderName::as_str).any(|name| {
+        PROXY_HEADERS.contains(&name)
+            || PROXY_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            || PROXY_PARTS.iter().any(|part| name.contains(part))
+    })
 }
 
 #[cfg(test)]
@@ -72,6 +65,13 @@ mod tests {
     #[case("x-forwarded-proto", true)]
     #[case("via", true)]
     #[case("true-client-ip", true)]
+    #[case("forwarded", true)]
+    #[case("x-forward-for", true)]
+    #[case("x-azure-clientip", true)]
+    #[case("x-vercel-forwarded-for", true)]
+    #[case("cf-connecting-ipv6", true)]
+    #[case("tailscale-user-login", true)]
+    #[case("user-agent", false)]
     #[case("accept", false)]
     fn a_proxy_is_known_by_its_headers(#[case] name: &'static str, #[case] is_proxys: bool) {
         let headers = HeaderMap::from_iter([(name.parse().unwrap(), HeaderValue::from_static("x"))]);

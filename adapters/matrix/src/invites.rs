@@ -1,7 +1,7 @@
 //! Joins rooms: on invitation, and when a room is replaced by another (an upgrade).
 //!
 //! Anybody can invite the account. Each sync looks at the new invitations only, and invitations that are not accepted are
-//! declined when there are many: each costs rows in the SDK's store.
+//! declined when there are many: each costs rows in the SDK's store. A room whose invitation has ended is forgotten.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -123,12 +123,10 @@ impl RoomJoins {
         }
     }
 
-    /// Notes that an invitation is no longer open. Returns whether we declined it.
+    /// Notes that an invitation is no longer open. Returns whether there was one: we declined it, or it was withdrawn.
     fn ended(&self, room: &RoomId) -> bool {
         let mut state = self.lock();
-        state.refused.remove(room);
-        state.invited.remove(room);
-        state.declined.remove(room)
+        state.refused.remove(room) | state.invited.remove(room) | state.declined.remove(room)
     }
 
     /// The rooms whose next attempt is due.
@@ -183,9 +181,17 @@ impl Matrix {
     }
 
     /// Accepts the invitations of a sync that the configuration allows.
-    pub(crate) async fn join_rooms(&self, session: &Session, updates: &RoomUpdates) {
-        for room in updates.left.keys().filter(|room| self.joins.ended(room)) {
-            self.forget_in_background(session, room);
+    pub(crate) async fn join_rooms(
+        &self,
+        session: &Session,
+        updates: &RoomUpdates,
+        receiver: &Receiver<'_>,
+    ) -> Result<(), RunEnd> {
+        for room in updates.left.keys() {
+            // An invitation that came and was withdrawn between two syncs was never seen as one.
+            if self.joins.ended(room) || receiver.cursor(room.as_str()).await?.is_none() {
+                self.forget_in_background(session, room);
+            }
         }
         let is_first = !std::mem::replace(&mut self.joins.lock().has_looked, true);
         let invited: Vec<Room> = if is_first {
@@ -197,7 +203,7 @@ impl Matrix {
             rooms.filter(|room| room.state() == RoomState::Invited).collect()
         };
         if invited.is_empty() {
-            return;
+            return Ok(());
         }
         // The successor of a joined room needs no permission of its own.
         let successors: HashSet<OwnedRoomId> = session
@@ -223,6 +229,7 @@ impl Matrix {
             let id = room.room_id().to_owned();
             self.join_in_background(id, async move { room.join().await });
         }
+        Ok(())
     }
 
     /// Declines an invitation.
@@ -240,7 +247,7 @@ impl Matrix {
         );
     }
 
-    /// Removes a room that we left from the SDK's store.
+    /// Removes a room that we were only invited to, or never read, from the SDK's store.
     fn forget_in_background(&self, session: &Session, room: &RoomId) {
         let Some(room) = session.client.get_room(room) else { return };
         let (joins, channel) = (Arc::clone(&self.joins), self.channel.clone());
@@ -369,7 +376,7 @@ mod tests {
         assert_eq!(refused[MAX_REFUSED..], [Refused::IsDeclined; 2]);
         assert_eq!(joins.refuse(&room(0)), Refused::IsOpen);
         assert!(joins.ended(&room(MAX_REFUSED)) && !joins.ended(&room(MAX_REFUSED)), "it is forgotten once");
-        assert!(!joins.ended(&room(0)), "it was withdrawn");
+        assert!(joins.ended(&room(0)) && !joins.ended(&room(0)), "it was withdrawn");
         assert_eq!(joins.refuse(&room(MAX_REFUSED + 1)), Refused::StaysOpen, "there is room again");
     }
 

@@ -144,7 +144,7 @@ impl Matrix {
         if since != Some(&response.next_batch) {
             receiver.move_cursor(SYNC, &response.next_batch).await?;
         }
-        self.join_rooms(session, &response.rooms).await;
+        self.join_rooms(session, &response.rooms, receiver).await?;
         self.follow_rooms(session, receiver).await
     }
 

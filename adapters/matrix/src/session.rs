@@ -13,10 +13,10 @@ use matrix_sdk::{
     encryption::{BackupDownloadStrategy, EncryptionSettings},
     ruma::{OwnedDeviceId, OwnedUserId, UserId},
 };
+use rejoinder_kit::make_private;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tracing::{info, warn};
 use url::Url;
 
 use crate::{
@@ -125,7 +125,7 @@ pub(crate) async fn open(
     before: Option<&str>,
 ) -> Result<Client, SessionError> {
     make_folder(folder).map_err(|error| failed(folder, &error))?;
-    make_private(folder);
+    make_folder_private(folder);
     let stored = read(folder)?;
     check_keys(folder, stored.as_ref(), before)?;
     if let Some(stored) = stored.as_ref().filter(|stored| stored.user != options.user) {
@@ -138,7 +138,7 @@ pub(crate) async fn open(
         Login::AccessToken(token) => with_token(options, folder, http, user, token, stored).await?,
     };
     // The client's files have the mode that the umask gives.
-    make_private(folder);
+    make_folder_private(folder);
     // From now on a missing folder is an error again.
     match fs::remove_file(folder.join(NEW_DEVICE_FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(folder, &error)),
@@ -397,27 +397,12 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Takes the access of other users to the folder and its files away.
-#[cfg(unix)]
-fn make_private(folder: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-
+fn make_folder_private(folder: &Path) {
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     for path in std::iter::once(folder.to_owned()).chain(files) {
-        // SQLite may just have removed its log.
-        let Ok(mode) = path.metadata().map(|metadata| metadata.permissions().mode() & 0o777) else { continue };
-        if mode == mode & 0o700 {
-            continue;
-        }
-        let (shown, was) = (path.display(), format!("{mode:o}"));
-        match fs::set_permissions(&path, fs::Permissions::from_mode(mode & 0o700)) {
-            Ok(()) => info!(path = %shown, was, "other users of this machine had access; now only its owner has"),
-            Err(error) => warn!(path = %shown, mode = was, %error, "other users of this machine have access"),
-        }
+        make_private(&path);
     }
 }
-
-#[cfg(not(unix))]
-const fn make_private(_: &Path) {}
 
 fn private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
@@ -471,7 +456,7 @@ mod tests {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is made readable");
         }
 
-        make_private(&inside);
+        make_folder_private(&inside);
 
         let mode = |path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
         assert_eq!((mode(&inside), mode(&file)), (0o700, 0o600));

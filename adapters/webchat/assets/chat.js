@@ -3,7 +3,7 @@
 import { Connection } from "./connection.js";
 import { Conversation, isFinal } from "./conversation.js";
 import { Outbox } from "./outbox.js";
-import { forgetAll, newId, recall, remember, tabStorage } from "./storage.js";
+import { forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
 import { dayOf, make, showTurn, showUnsent } from "./turns.js";
 
 const $ = (id) => document.getElementById(id);
@@ -398,14 +398,22 @@ $("forget").addEventListener("click", () => $("forget-dialog").showModal());
 $("forget-cancel").addEventListener("click", () => $("forget-dialog").close());
 $("forget-form").addEventListener("submit", (event) => {
   event.preventDefault();
+  leave(forgetAll);
+});
+// The tab that forgets the device begins a conversation of its own, which stays.
+addEventListener("storage", (event) => {
+  if (isForgotten(event)) leave(forgetTab);
+});
+
+function leave(forget) {
   connection.close();
   outbox.clear();
   // A browser restores the fields of a page that it loads again.
   text.value = "";
   $("token").value = "";
-  forgetAll();
+  forget();
   location.reload();
-});
+}
 
 // --- The token ---
 

@@ -30,14 +30,27 @@ export function remembered(start) {
   }
 }
 
-/** Removes everything that this chat has stored. */
+/** Removes everything that this chat has stored, on this device and in this tab. */
 export function forgetAll() {
-  for (const area of [localStorageOrNull(), tabStorage()]) {
-    try {
-      Object.keys(area ?? {}).filter((key) => key.startsWith(PREFIX)).forEach((key) => area.removeItem(key));
-    } catch {
-      // Nothing is stored.
-    }
+  forget(localStorageOrNull());
+  forgetTab();
+}
+
+/** Removes everything that this chat has stored in this tab. */
+export function forgetTab() {
+  forget(tabStorage());
+}
+
+/** Whether a `storage` event says that another tab has forgotten this device. */
+export function isForgotten({ key, newValue }) {
+  return key === null || (key === `${PREFIX}conversation` && newValue === null);
+}
+
+function forget(area) {
+  try {
+    Object.keys(area ?? {}).filter((key) => key.startsWith(PREFIX)).forEach((key) => area.removeItem(key));
+  } catch {
+    // Nothing is stored.
   }
 }
 

@@ -72,7 +72,8 @@ fn names_loopback(host: &str) -> bool {
     ip.is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Rejects a socket unless its `Origin` is `host` itself or one of `origins`.
+/// Rejects a socket unless its `Origin` is `host` itself or one of `origins`. If one of these is of `https`, visitors come over
+/// TLS, and a page of `host` over plain HTTP may be anybody's who is on the way, unless `host` is this machine.
 ///
 /// Every browser sends `Origin` with a socket (RFC 6455, section 4.1, point 8), so a request without it is not from a
 /// page.
@@ -85,7 +86,9 @@ pub(crate) fn check_origin(headers: &HeaderMap, host: &Authority, origins: &[Str
     };
     let origin = origin.ok_or(AccessError::ForeignOrigin)?;
     let known = || origins.iter().any(|known| known.trim_end_matches('/').eq_ignore_ascii_case(origin));
-    if is_origin_of(origin, host) || known() { Ok(()) } else { Err(AccessError::ForeignOrigin) }
+    let has_tls = origins.iter().any(|known| known.starts_with("https://"));
+    let is_safe = !has_tls || origin.starts_with("https://") || names_loopback(host.host());
+    if (is_safe && is_origin_of(origin, host)) || known() { Ok(()) } else { Err(AccessError::ForeignOrigin) }
 }
 
 fn is_origin_of(origin: &str, host: &Authority) -> bool {
@@ -191,7 +194,7 @@ mod tests {
     #[case("[::1]:7420", "http://[::1]:7420", true)]
     #[case("chat.example.org", "https://chat.example.org", true)]
     #[case("chat.example.org:443", "https://chat.example.org", true)]
-    #[case("chat.example.org", "http://chat.example.org", true)]
+    #[case("chat.example.org", "http://chat.example.org", false)]
     #[case("chat.example.org:80", "https://chat.example.org", false)]
     #[case("localhost:7420", "http://localhost:3000", false)]
     #[case("localhost:7420", "http://127.0.0.1:7420", false)]
@@ -208,6 +211,14 @@ mod tests {
         let checked = check_origin(&parts.headers, &host, &["https://public.example.org/".to_owned()]);
 
         assert_eq!(checked.is_ok(), is_let_in);
+    }
+
+    #[test]
+    fn without_tls_our_pages_have_none() {
+        let parts = parts(&[("origin", "http://chat.lan:7420")]);
+        let host = "chat.lan:7420".parse().expect("an authority");
+
+        assert!(check_origin(&parts.headers, &host, &[]).is_ok());
     }
 
     #[test]

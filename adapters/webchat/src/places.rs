@@ -1,15 +1,17 @@
 //! How many sockets a chat may have open.
 //!
 //! A socket without a hello holds one of a few places of its own, and a place among the sockets of its peer. So sockets that
-//! say nothing, or that guess the token, take no place from visitors.
+//! say nothing, or that guess the token, take no place from visitors. When the places without a hello are all taken, the
+//! oldest of them ends for a new one: a page says its hello at once.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rejoinder_kit::Peer;
+use tokio_util::sync::CancellationToken;
 
 /// How many sockets may be open after their hello.
 const MAX_GREETED: usize = 512;
@@ -27,29 +29,44 @@ pub(crate) struct Places {
 #[derive(Debug, Default)]
 struct Taken {
     greeted: usize,
-    new: usize,
-    new_by_peer: HashMap<IpAddr, usize>,
+    /// The sockets before their hello, oldest first.
+    new: BTreeMap<u64, NewSocket>,
+    /// Counts all sockets so far; gives each its id.
+    opened_count: u64,
+}
+
+#[derive(Debug)]
+struct NewSocket {
+    peer: IpAddr,
+    evicted: CancellationToken,
 }
 
 /// The place of one socket; freed on drop.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,
-    /// `None` after the hello.
-    new_peer: Option<IpAddr>,
+    id: u64,
+    is_greeted: bool,
+    evicted: CancellationToken,
 }
 
 impl Places {
-    /// A place for a socket of `peer` until its hello; `None` if there is none.
+    /// A place for a socket of `peer` until its hello; `None` if the peer has too many. When there is none left in all, the
+    /// oldest socket without a hello loses its own.
     pub(crate) fn take(self: &Arc<Self>, peer: Peer) -> Option<Place> {
         let (mut taken, peer) = (self.taken(), peer.network());
-        let of_peer = taken.new_by_peer.get(&peer).copied().unwrap_or_default();
-        if taken.new >= MAX_NEW || of_peer >= MAX_NEW_PER_PEER {
+        if taken.new.values().filter(|socket| socket.peer == peer).count() >= MAX_NEW_PER_PEER {
             return None;
         }
-        taken.new += 1;
-        taken.new_by_peer.insert(peer, of_peer + 1);
-        Some(Place { places: Arc::clone(self), new_peer: Some(peer) })
+        if taken.new.len() >= MAX_NEW
+            && let Some((_, oldest)) = taken.new.pop_first()
+        {
+            oldest.evicted.cancel();
+        }
+        taken.opened_count += 1;
+        let (id, evicted) = (taken.opened_count, CancellationToken::new());
+        taken.new.insert(id, NewSocket { peer, evicted: evicted.clone() });
+        Some(Place { places: Arc::clone(self), id, is_greeted: false, evicted })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -57,25 +74,20 @@ impl Places {
     }
 }
 
-impl Taken {
-    fn free_new(&mut self, peer: IpAddr) {
-        self.new -= 1;
-        let of_peer = self.new_by_peer.entry(peer).or_default();
-        *of_peer -= 1;
-        if *of_peer == 0 {
-            self.new_by_peer.remove(&peer);
-        }
-    }
-}
-
 impl Place {
+    /// Waits until another socket needs this place. That does not happen after [`greet`](Self::greet).
+    pub(crate) async fn evicted(&self) {
+        self.evicted.cancelled().await;
+    }
+
     /// Moves the socket among the greeted. Returns whether there is a place.
     pub(crate) fn greet(&mut self) -> bool {
         let mut taken = self.places.taken();
-        let Some(peer) = self.new_peer.filter(|_| taken.greeted < MAX_GREETED) else { return false };
-        taken.free_new(peer);
+        if taken.greeted >= MAX_GREETED || taken.new.remove(&self.id).is_none() {
+            return false;
+        }
         taken.greeted += 1;
-        self.new_peer = None;
+        self.is_greeted = true;
         true
     }
 }
@@ -83,9 +95,10 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.taken();
-        match self.new_peer {
-            Some(peer) => taken.free_new(peer),
-            None => taken.greeted -= 1,
+        if self.is_greeted {
+            taken.greeted -= 1;
+        } else {
+            taken.new.remove(&self.id);
         }
     }
 }
@@ -114,6 +127,18 @@ mod tests {
     }
 
     #[test]
+    fn when_all_places_are_taken_the_oldest_socket_that_said_nothing_makes_room() {
+        let places = Arc::default();
+        let silent = take(&places, (0..64).map(|number| number / 8));
+
+        let mut visitor = places.take(peer(100)).unwrap();
+
+        let evicted = silent.iter().map(|place| place.evicted.is_cancelled());
+        assert!(evicted.eq((0..64).map(|number| number == 0)));
+        assert!(visitor.greet());
+    }
+
+    #[test]
     fn sockets_that_said_nothing_take_no_place_of_the_greeted() {
         let places = Arc::<Places>::default();
         let mut greeted = Vec::new();
@@ -125,10 +150,11 @@ mod tests {
         }
 
         let silent = take(&places, 1000..2000);
+        let are_open = silent.iter().filter(|place| !place.evicted.is_cancelled()).count();
 
-        assert_eq!((greeted.len(), silent.len()), (MAX_GREETED, MAX_NEW));
+        assert_eq!((greeted.len(), are_open), (MAX_GREETED, MAX_NEW));
         drop((greeted, silent));
         let taken = places.taken();
-        assert_eq!((taken.greeted, taken.new, taken.new_by_peer.len()), (0, 0, 0));
+        assert_eq!((taken.greeted, taken.new.len()), (0, 0));
     }
 }

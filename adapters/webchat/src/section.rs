@@ -54,9 +54,13 @@ impl Section for WebchatSection {
                 checks.wrong(checks.key(&["token"]), what);
             }
             (AccessKind::Loopback, None) if checks.has_public_url() => {
+                let key = checks.key(&["access"]);
                 let what = "is \"loopback\" while server.public_url is set: behind a proxy everybody seems to be on this machine. \
                             Set access = \"token\" and token = { generate = true }, or remove this chat page or server.public_url";
-                checks.wrong(checks.key(&["access"]), what);
+                let built_in = ". With its first channel, a file loses the built-in ones: write [channels.webhook.default] as \
+                                well if you use it";
+                let more = if checks.is_default(&key) { built_in } else { "" };
+                checks.wrong(key, format!("{what}{more}"));
             }
             (AccessKind::Token, Some(_)) | (AccessKind::Loopback, None) => {}
         }

@@ -57,6 +57,7 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
     let _tracked = context.sockets.token();
     let greeted = tokio::select! {
         greeted = timeout(HELLO_TIMEOUT, read_hello(&chat, &mut stream, peer)) => greeted.unwrap_or(Err(Problem::HELLO_TIMEOUT)),
+        () = place.evicted() => Err(Problem::TOO_MANY_SOCKETS),
         () = context.closing.cancelled() => return close(&mut sink, GOING_AWAY).await,
     };
     let conversation = match greeted {

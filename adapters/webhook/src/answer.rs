@@ -89,7 +89,7 @@ pub(crate) struct Answer<'a> {
     /// Set when a rung of the ladder answered instead of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback: Option<Fallback<'a>>,
-    /// The permanent URL of the result. Omitted when the status is final, and in callbacks.
+    /// The URL of the result. Omitted when the status is final, and in callbacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     result_url: Option<&'a str>,
     /// Seconds to wait before fetching `result_url`.

@@ -19,6 +19,9 @@ use rejoinder_kit::{Peer, Problem};
 const MAX_UNPROVED: usize = 64 << 20;
 const MAX_UNPROVED_PER_PEER: usize = 16 << 20;
 
+/// The largest body with a signature, in bytes: half of what may be in memory in all, so that one peer does not take it all.
+pub(crate) const MAX_SIGNED: usize = MAX_UNPROVED / 2;
+
 /// The `Retry-After` when too many bodies are being read.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -53,7 +56,7 @@ impl Bodies {
 }
 
 impl UnprovedBody {
-    /// Counts further bytes. One body alone may be larger than its peer's share.
+    /// Counts further bytes. One body alone may be larger than its peer's share, up to [`MAX_SIGNED`].
     ///
     /// # Errors
     /// When there are too many bytes in memory already.
@@ -61,7 +64,8 @@ impl UnprovedBody {
         let mut held = self.bodies.held();
         let of_peer = held.by_peer.get(&self.peer).copied().unwrap_or_default();
         let is_alone = of_peer == self.bytes;
-        if held.all + bytes > MAX_UNPROVED || (of_peer + bytes > MAX_UNPROVED_PER_PEER && !is_alone) {
+        let most_of_peer = if is_alone { MAX_SIGNED } else { MAX_UNPROVED_PER_PEER };
+        if held.all + bytes > MAX_UNPROVED || of_peer + bytes > most_of_peer {
             let detail = "too many bodies are being read before their signature can be checked; try again later";
             return Err(
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "Too many bodies", detail).retry_after(PAUSE)
@@ -121,6 +125,8 @@ async fn collect(
     limit: usize,
     mut see: impl FnMut(&[u8]) -> Result<(), Problem>,
 ) -> Result<Bytes, Problem> {
+    // Reserved at once, because growing doubles what is held. Reserved memory is only in use once bytes have arrived.
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
     let mut chunks = body.into_data_stream();
     let mut next = async || match chunks.next().await {
         None => Ok(None),
@@ -131,7 +137,7 @@ async fn collect(
     let Some(first) = next().await? else { return Ok(Bytes::new()) };
     // Nearly every body is a single chunk, which needs no copy.
     let Some(second) = next().await? else { return Ok(first) };
-    let mut whole = Vec::with_capacity(first.len() + second.len());
+    let mut whole = Vec::with_capacity(expected.max(first.len() + second.len()));
     whole.extend_from_slice(&first);
     let mut chunk = Some(second);
     while let Some(more) = chunk {
@@ -243,7 +249,8 @@ mod tests {
         let bodies = Arc::default();
         let mut large = Bodies::of(&bodies, peer(1));
 
-        assert!((0..64).all(|_| large.add(1 << 20).is_ok()));
-        assert!(Bodies::of(&bodies, peer(2)).add(1).is_err());
+        assert!((0..32).all(|_| large.add(1 << 20).is_ok()));
+        assert!(large.add(1).is_err());
+        assert_eq!(mebibytes(&bodies, [2; 16]), 16);
     }
 }

@@ -113,7 +113,7 @@ pub enum SettingsError {
     #[error("{0} is empty")]
     Empty(&'static str),
     /// The named secret is not a Standard Webhooks key.
-    #[error("{0} must be \"whsec_\" followed by a base64 key")]
+    #[error("{0} must be \"whsec_\" followed by a base64 key of 24 to 64 bytes")]
     NotASigningKey(&'static str),
 }
 

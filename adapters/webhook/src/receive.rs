@@ -10,8 +10,8 @@ use axum::{
     routing,
 };
 use rejoinder_core::{
-    Accepted, Attachment, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError,
-    TurnId, TurnStatus, TurnView, Watch,
+    Accepted, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError, TurnId,
+    TurnStatus, TurnView, Watch,
 };
 use rejoinder_kit::{Guesses, Peer, Problem, TooManyGuesses};
 use url::{Url, form_urlencoded};
@@ -38,7 +38,7 @@ const UNAVAILABLE_PAUSE: Duration = Duration::from_secs(5);
 const MAX_KEY: usize = 255;
 
 /// What a key of a result opens whose hook is not configured, in the log and the metrics.
-const FORMER: &str = "webhook";
+const FORMER: &str = "webhook.former";
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -153,8 +153,8 @@ pub(crate) async fn ask(
 
 /// Fetch a turn's result.
 ///
-/// Returns the same object as the request itself, in its current state. Results are permanent. Once the hook is no longer
-/// configured, only a URL with a key still opens them.
+/// Returns the same object as the request itself, in its current state, until the turn is removed (`retention`). Once the hook is
+/// no longer configured, only a URL with a key still opens it.
 #[utoipa::path(
     get,
     path = "/hooks/{name}/turns/{turn_id}",
@@ -216,11 +216,17 @@ impl WebhookAdapter {
         let idempotency_key = idempotency_key(&parts.headers)?;
         let (limit, patience) = (self.body_limit, self.body_timeout);
         let (body, caller) = match proof {
-            Proof::Token => (body::read(&parts.headers, body, limit, patience, |_| Ok(())).await?, Caller::Token),
+            Proof::Token => {
+                let body = body::read(&parts.headers, body, limit, patience, |_| Ok(())).await?;
+                // Beside a signature that could hold, a wrong token is counted after its body. So of many requests whose
+                // bodies come late, this one may not tell at once that its token was right.
+                self.guesses.turn(peer, self.channel.as_str()).await?;
+                (body, Caller::Token)
+            }
             Proof::Signatures(mut signatures) => {
                 let mut unproved = self.bodies.of(peer);
                 let see = |part: &[u8]| unproved.add(part.len()).map(|()| signatures.update(part));
-                let body = body::read(&parts.headers, body, limit, patience, see).await;
+                let body = body::read(&parts.headers, body, limit.min(body::MAX_SIGNED), patience, see).await;
                 if body.is_err() && signatures.has_wrong_token {
                     self.guesses.wrong(peer, self.channel.as_str());
                 }
@@ -325,7 +331,8 @@ struct Fingerprint {
     text: String,
     sender: String,
     chat: Arc<str>,
-    attachments: Vec<Attachment>,
+    /// Not their names and types, of which the core stores only what can be shown.
+    urls: Vec<String>,
 }
 
 impl Fingerprint {
@@ -334,7 +341,7 @@ impl Fingerprint {
             text: event.text.clone(),
             sender: event.sender.id.clone(),
             chat: Arc::clone(&event.conversation.chat),
-            attachments: event.attachments.clone(),
+            urls: event.attachments.iter().map(|file| file.url.clone()).collect(),
         }
     }
 }
@@ -394,7 +401,7 @@ impl Responder<'_> {
         // Without a view the turn has been removed, and nothing is left to compare.
         let view = self.context.intake.view(turn).await.map_err(|error| store_problem(&error))?;
         let is_same = request.zip(view.as_ref()).is_none_or(|(request, view)| {
-            view.conversation.chat == request.chat && view.attachments == request.attachments
+            view.conversation.chat == request.chat && view.attachments.iter().map(|file| &file.url).eq(&request.urls)
         });
         if !is_same {
             return Err(key_reused(turn));

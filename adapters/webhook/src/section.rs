@@ -7,10 +7,13 @@ use rejoinder_config::{
     duration::{self, MINUTE},
     text,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
 use crate::auth;
+
+/// The least number of characters of `hub_secret`, as of a token.
+const MIN_HUB_SECRET: usize = 20;
 
 /// A caller is accepted by any one of `token`, `signing_secret` and `hub_secret` that is set.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -18,9 +21,9 @@ use crate::auth;
 pub struct WebhookSection {
     /// Sent by callers as `Authorization: Bearer …`.
     pub token: Option<Token>,
-    /// The key of Standard Webhooks signatures: `whsec_` and base64.
+    /// The key of Standard Webhooks signatures: `whsec_` and 24 to 64 bytes in base64.
     pub signing_secret: Option<Secret>,
-    /// The key of `X-Hub-Signature-256`, as GitHub and Meta sign.
+    /// The key of `X-Hub-Signature-256`, as GitHub and Meta sign: at least 20 characters.
     pub hub_secret: Option<Secret>,
     /// How long a caller waits: the upper limit, and the default if it does not ask for a wait. Zero: not at all.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 0, { 10 * MINUTE }>")]
@@ -33,9 +36,9 @@ pub struct WebhookSection {
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
     /// Receives a copy of each answer.
-    #[serde(deserialize_with = "text::http_url_option")]
+    #[serde(serialize_with = "write_origin", deserialize_with = "text::http_url_option")]
     pub callback_url: Option<Url>,
-    /// Signs the callbacks: `whsec_` and base64. Set if and only if `callback_url` is.
+    /// Signs the callbacks: `whsec_` and 24 to 64 bytes in base64. Set if and only if `callback_url` is.
     pub callback_secret: Option<Secret>,
     /// The largest body, if not `server.body_limit`.
     pub body_limit: Option<Size>,
@@ -68,9 +71,15 @@ impl Section for WebhookSection {
             if secret.as_ref().is_some_and(|secret| !is_signing_key(secret)) {
                 checks.wrong(
                     checks.key(&[name]),
-                    "must be \"whsec_\" followed by a base64 key, as Standard Webhooks requires",
+                    "must be \"whsec_\" followed by a base64 key of 24 to 64 bytes, as Standard Webhooks requires",
                 );
             }
+        }
+        if self.hub_secret.as_ref().is_some_and(|secret| secret.expose().trim().chars().count() < MIN_HUB_SECRET) {
+            let what = format!(
+                "has less than {MIN_HUB_SECRET} characters, so it could be guessed: use what `openssl rand -hex 24` prints"
+            );
+            checks.wrong(checks.key(&["hub_secret"]), what);
         }
         match (&self.callback_url, &self.callback_secret) {
             (Some(_), None) => {
@@ -97,6 +106,12 @@ impl ChannelSection for WebhookSection {
     fn common(&self) -> Common {
         Common { agent: self.agent.clone(), ..Common::default() }
     }
+}
+
+/// Writes where a callback goes without its path, which is the secret of many chat services' hooks.
+#[expect(clippy::ref_option, reason = "serde passes the field as it is")]
+fn write_origin<S: Serializer>(url: &Option<Url>, serializer: S) -> Result<S::Ok, S::Error> {
+    url.as_ref().map(|url| format!("{}/***", url.origin().ascii_serialization())).serialize(serializer)
 }
 
 fn is_signing_key(secret: &Secret) -> bool {

@@ -2,7 +2,9 @@
 
 mod support;
 
-use futures_util::future::join_all;
+use std::time::Duration;
+
+use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -67,7 +69,7 @@ async fn a_reaction_is_an_answer() {
     hook.stop().await;
 }
 
-/// M2: a deferral before the caller's wait ends, and the answer at a permanent URL.
+/// M2: a deferral before the caller's wait ends, and the answer at a URL.
 #[tokio::test]
 async fn a_slow_agent_defers_and_the_answer_is_fetched() {
     let hook = Hook::start().await;
@@ -146,6 +148,20 @@ async fn the_same_key_waits_for_the_answer_that_is_on_its_way() {
         (Answered::of(first.await.unwrap().unwrap()).await, Answered::of(again.await.unwrap().unwrap()).await);
     assert_eq!(json_of(&again)["reply"], "at last");
     assert_eq!(again.body, first.body);
+    hook.stop().await;
+}
+
+/// The core cleans the names of files before it stores them.
+#[tokio::test]
+async fn the_same_key_gives_the_original_answer_whatever_its_files_are_called() {
+    let hook = Hook::start().await;
+    let file = json!({"url": "https://a.example/1", "name": "my  scan.pdf", "media_type": "application/pdf"});
+    let body = json!({"message": "count", "sender": "ann", "attachments": [file]});
+    let request = || hook.post().header("idempotency-key", "k1").json(&body);
+
+    let (first, again) = (hook.send(request()).await, hook.send(request()).await);
+
+    assert_eq!((again.status, again.body), (StatusCode::OK, first.body));
     hook.stop().await;
 }
 
@@ -314,6 +330,30 @@ async fn who_guesses_secrets_is_slowed_down(#[case] post: fn(&Hook, &str) -> Req
     assert!(guesses.iter().any(|refused| refused.status == 429 && refused.header("retry-after") == "5"), "{guesses:?}");
     assert!(guesses.iter().any(|refused| refused.status == 401), "{guesses:?}");
     assert_eq!(right.status, 200);
+    hook.stop().await;
+}
+
+/// A signature that could hold is checked after the body, and so is what stands beside it.
+#[tokio::test]
+async fn who_guesses_tokens_and_holds_the_bodies_back_is_slowed_down() {
+    let hook = Hook::start().await;
+    let mut guesses = Vec::new();
+    for _ in 0..20 {
+        guesses.push(hook.ask_without_body("a-guess", 5).await);
+    }
+    let right = hook.ask_without_body(TOKEN, 5).await;
+
+    let mut guesses = guesses.into_iter().map(|connection| Hook::answer_to(connection, "count"));
+    for guess in guesses.by_ref().take(6) {
+        assert!(guess.await.contains(" 401 "));
+    }
+    let mut in_line: FuturesUnordered<_> = guesses.collect();
+    while !in_line.next().await.expect("the line is too long for some").contains(" 429 ") {}
+    let begun = std::time::Instant::now();
+    let right = Hook::answer_to(right, "count").await;
+
+    let is_slow = right.contains(" 200 ") && begun.elapsed() > Duration::from_secs(2);
+    assert!(right.contains(" 429 ") || is_slow, "after {:?}: {right}", begun.elapsed());
     hook.stop().await;
 }
 

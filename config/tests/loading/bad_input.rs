@@ -14,6 +14,14 @@ use crate::Machine;
     "[server]\nconnections_per_peer = 1",
     "`server.connections_per_peer` must be a whole number from 2 to 8192, not 1 (rejoinder.toml:2)"
 )]
+#[case::everybody_is_a_trusted_proxy(
+    "[server]\ntrusted_proxies = [\"127.0.0.1\", \"::/0\"]",
+    "`server.trusted_proxies` must not contain every address, because everybody could then choose the address that they seem to come from: name those of the proxies (rejoinder.toml:2)"
+)]
+#[case::every_ipv4_address_is_a_trusted_proxy(
+    "[server]\ntrusted_proxies = [\"0.0.0.0/0\"]",
+    "`server.trusted_proxies` must not contain every address, because everybody could then choose the address that they seem to come from: name those of the proxies (rejoinder.toml:2)"
+)]
 #[case::unknown_section("[sever]\ndrain = \"1s\"", "`sever` is unknown: did you mean `server`? (rejoinder.toml:1)")]
 #[case::a_value_for_a_table("server = 5", "`server` must be a table, not a number (rejoinder.toml:1)")]
 #[case::two_agents_of_one_name(

@@ -4,4 +4,4 @@ pub(crate) mod accept;
 pub(crate) mod event_router;
 pub(crate) mod limits;
 pub(crate) mod notices;
-mod screen;
+pub(crate) mod screen;

@@ -1,7 +1,8 @@
 //! Prepares an event before anything else reads it: cleans the names in it, and marks or removes what a stranger said.
 
 use crate::model::{
-    event::{InboundEvent, Quote},
+    access::Access,
+    event::{Author, InboundEvent, Quote},
     settings::Settings,
 };
 
@@ -11,10 +12,10 @@ const MAX_NAME: usize = 100;
 /// The name of a file that has none.
 const UNNAMED_FILE: &str = "file";
 
-/// An event with clean names, and with a quote of a stranger as the channel's access rules want it.
+/// An event with clean names, and with the words of strangers as the channel's access rules want them.
 pub(super) fn screen(event: InboundEvent, settings: &Settings) -> InboundEvent {
-    let quoted = event.quoted.as_ref().and_then(|quoted| screened_quote(quoted, &event, settings));
-    let mut event = InboundEvent { quoted, ..event };
+    let access = settings.access.get(&event.conversation.channel);
+    let mut event = screened(event, access);
     clean_maybe(&mut event.sender.name);
     if let Some(author) = &mut event.forwarded {
         clean_maybe(&mut author.name);
@@ -33,12 +34,21 @@ pub(super) fn screen(event: InboundEvent, settings: &Settings) -> InboundEvent {
     event
 }
 
-/// The quote with the mark of a stranger if its author is one; `None` if the channel quotes no strangers.
-fn screened_quote(quoted: &Quote, event: &InboundEvent, settings: &Settings) -> Option<Quote> {
-    let access = settings.access.get(&event.conversation.channel);
-    let is_strangers = access.is_some_and(|access| !access.lets_in_author(&quoted.author, event));
-    let is_dropped = is_strangers && access.is_some_and(|access| !access.quote_strangers);
-    (!is_dropped).then(|| Quote { is_strangers, ..quoted.clone() })
+/// Marks strangers who wrote what is quoted or forwarded. If the channel quotes no strangers, takes the quote away, and what
+/// was forwarded but for the fact.
+fn screened(event: InboundEvent, access: Option<&Access>) -> InboundEvent {
+    let marked = |author: Author| {
+        let is_stranger = access.is_some_and(|access| !access.lets_in_author(&author, &event));
+        Author { is_stranger, ..author }
+    };
+    let is_kept = |author: &Author| !author.is_stranger || access.is_none_or(|access| access.quote_strangers);
+    let quoted = event.quoted.clone().map(|quoted| Quote { author: marked(quoted.author), ..quoted });
+    let quoted = quoted.filter(|quoted| is_kept(&quoted.author));
+    let forwarded = event.forwarded.clone().map(|author| marked(author.elsewhere()));
+    if forwarded.as_ref().is_none_or(is_kept) {
+        return InboundEvent { quoted, forwarded, ..event };
+    }
+    InboundEvent { quoted, forwarded, text: String::new(), attachments: Vec::new(), ..event }
 }
 
 fn clean_maybe(name: &mut Option<String>) {
@@ -55,7 +65,8 @@ fn clean(name: &str) -> String {
 }
 
 /// Whether a character shows nothing: zero-width marks, fillers, tags, and the marks of bidirectional text.
-const fn is_hidden(c: char) -> bool {
+#[must_use]
+pub const fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'

@@ -110,8 +110,8 @@ impl<'a> Source<'a> {
             last = first + index;
             if index == 0 && begun {
                 self.quote_marks(line, &mut part);
-                self.reopen(start, line, &mut part);
-                part.push_str(&self.text[start..line.end.min(end)]);
+                let rest = self.reopen(start, line, &mut part);
+                part.push_str(&self.text[rest..line.end.min(end).max(rest)]);
             } else {
                 self.line(line, end, &left, &mut part);
             }
@@ -156,20 +156,21 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn reopen(&self, start: usize, line: &MarkdownLine, part: &mut String) {
+    /// Writes what a line needs that goes on at `start`. Returns where its text goes on after that.
+    fn reopen(&self, start: usize, line: &MarkdownLine, part: &mut String) -> usize {
         if matches!(line.kind, LineKind::Fence(..)) {
-            return;
+            return start;
         }
         let spans = self.open_spans(start);
         for span in spans.iter().rev() {
             part.push_str(&self.text[span.range.start..span.range.start + delimiter_length(span)]);
         }
-        if spans.is_empty()
-            && let Some(escape) = escape_at(&self.text[start..line.end])
-        {
+        let escape = escape_at(&self.text[start..line.end]).filter(|_| spans.is_empty());
+        escape.map_or(start, |escape| {
             part.push_str(&self.text[start..start + escape]);
             part.push('\\');
-        }
+            start + escape
+        })
     }
 
     fn close(&self, end: usize, line: &MarkdownLine, left: &[usize], part: &mut String) {

@@ -201,6 +201,14 @@ fn a_long_text_costs_what_its_length_asks_for() {
     });
 }
 
+#[test]
+fn what_looks_like_a_number_of_a_list_after_a_cut_is_text() {
+    let words = "a".repeat(31);
+
+    assert_eq!(split(&format!("{words} 15) b"), 32), [words.as_str(), "15\\) b"]);
+    assert_eq!(split(&format!("{words} - b"), 32), [words.as_str(), "\\- b"]);
+}
+
 proptest! {
     /// K7.
     #[test]

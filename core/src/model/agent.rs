@@ -60,8 +60,6 @@ pub struct AgentFile {
 pub struct AgentQuote {
     /// Who wrote it.
     pub author: Author,
-    /// Whether its author may not talk to the agent: what they wrote is no instruction.
-    pub is_strangers: bool,
     /// The text.
     pub text: String,
     /// Its files.

@@ -41,9 +41,27 @@ pub struct Author {
     /// Whether the agent wrote it, another agent, or a person.
     #[serde(default, skip_serializing_if = "SenderKind::is_person")]
     pub kind: SenderKind,
+    /// Whether it was written somewhere else than in the chat where it is quoted: the author may not be a member there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_elsewhere: bool,
+    /// Whether the author may not talk to the agent. Set by the core; adapters leave it at `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_stranger: bool,
 }
 
 impl Author {
+    /// An author of whom nothing is known, not even that they are a member of the chat.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self::default().elsewhere()
+    }
+
+    /// The same author, who wrote it somewhere else than in the chat where it is quoted.
+    #[must_use]
+    pub fn elsewhere(self) -> Self {
+        Self { is_elsewhere: true, ..self }
+    }
+
     /// The agent, under our account.
     #[must_use]
     pub fn ourselves() -> Self {
@@ -53,7 +71,7 @@ impl Author {
 
 impl From<Sender> for Author {
     fn from(Sender { id, name, username, kind }: Sender) -> Self {
-        Self { id: Some(id), name, username, kind }
+        Self { id: Some(id), name, username, kind, ..Self::default() }
     }
 }
 
@@ -62,9 +80,6 @@ impl From<Sender> for Author {
 pub struct Quote {
     /// Who wrote it first: of a forwarded message, its author and not who forwarded it.
     pub author: Author,
-    /// Whether its author may not talk to the agent. Set by the core; adapters leave it at `false`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_strangers: bool,
     /// The text, or the part of it that is quoted.
     pub text: String,
     /// Its files.

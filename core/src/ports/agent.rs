@@ -83,12 +83,32 @@ pub enum AgentError {
     /// The runtime reported a failure.
     #[error("the agent failed: {0}")]
     Failed(String),
+    /// The runtime refused the request, in its own words.
+    #[error("the agent failed: {status}: {message}")]
+    Refused {
+        /// The kind of refusal, such as an HTTP status.
+        status: String,
+        /// What the runtime says about it. It may repeat what people wrote.
+        message: String,
+    },
     /// The runtime stopped sending output.
     #[error("the agent stalled: {0}")]
     Stalled(String),
     /// The runtime's answer cannot be parsed.
     #[error("the agent's answer is invalid: {0}")]
     Broken(String),
+}
+
+impl AgentError {
+    /// The error without what the runtime said in its own words, for the log: runtimes repeat what people wrote.
+    pub(crate) fn summary(&self) -> String {
+        match self {
+            Self::Unreachable(_) | Self::Stalled(_) => self.to_string(),
+            Self::Refused { status, .. } => format!("the agent failed: {status}"),
+            Self::Failed(_) => "the agent failed".to_owned(),
+            Self::Broken(_) => "the agent's answer is invalid".to_owned(),
+        }
+    }
 }
 
 /// An agent, or a client of one.

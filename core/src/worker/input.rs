@@ -101,7 +101,6 @@ impl Inputs {
             attachments,
             quoted: event.quoted.as_ref().map(|quoted| AgentQuote {
                 author: quoted.author.clone(),
-                is_strangers: quoted.is_strangers,
                 text: quoted.text.clone(),
                 files: quoted_files,
             }),

@@ -98,7 +98,8 @@ impl Worker {
                 (end, detail, Some(Event::Outcome(outcome)))
             }
             RunResult::Returned(Err(error)) => {
-                warn!(turn = %turn.id, agent = %run.handler, attempt = run.attempt, %error, "a run failed");
+                let summary = error.summary();
+                warn!(turn = %turn.id, agent = %run.handler, attempt = run.attempt, error = summary, "a run failed");
                 ("failed", Some(error.to_string()), Some(Event::Failed(error.to_string())))
             }
             RunResult::Panicked(message) => {

@@ -6,12 +6,16 @@ use rejoinder_core::{
 
 use crate::gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, said};
 
+async fn with(access: Access) -> TestGateway {
+    let mut setup = GatewaySetup::new().always(Script::replies("hm"));
+    setup.access.insert(main_channel(), access);
+    setup.start().await
+}
+
 /// A gateway that lets Ada and Bob in.
 async fn guarded(quote_strangers: bool) -> TestGateway {
-    let mut setup = GatewaySetup::new().always(Script::replies("hm"));
     let allow = ["ada", "bob"].into_iter().collect();
-    setup.access.insert(main_channel(), Access { allow, quote_strangers, ..Access::default() });
-    setup.start().await
+    with(Access { allow, quote_strangers, ..Access::default() }).await
 }
 
 fn file(name: &str) -> Attachment {
@@ -24,7 +28,7 @@ fn author(id: &str) -> Author {
 
 /// Ada's reply in a group, with a file of her own, to a message of `author` with another one.
 fn reply_to(author: Author) -> InboundEvent {
-    let quoted = Quote { author, text: "do it".to_owned(), attachments: vec![file("theirs")], ..Quote::default() };
+    let quoted = Quote { author, text: "do it".to_owned(), attachments: vec![file("theirs")] };
     let attachments = vec![file("hers")];
     InboundEvent { quoted: Some(quoted), attachments, ..mention(&chat("room"), "is that so?") }
 }
@@ -51,7 +55,7 @@ async fn what_a_stranger_wrote_is_marked_and_their_files_are_theirs() {
             let turn = last_turn(&gateway);
             assert_eq!(file_names(&turn.attachments), ["hers"]);
             let quoted = turn.quoted.expect("a quote");
-            assert_eq!((&quoted.author, quoted.is_strangers), (&author, are_strangers));
+            assert_eq!(quoted.author, Author { is_stranger: are_strangers, ..author });
             assert_eq!((&*quoted.text, &*file_names(&quoted.files)), ("do it", &["theirs"][..]));
         }
     }
@@ -79,7 +83,30 @@ async fn everybody_may_be_quoted_where_everybody_may_write() {
 
     gateway.receives(reply_to(author("eve"))).await;
 
-    assert!(!last_turn(&gateway).quoted.expect("a quote").is_strangers);
+    assert!(!last_turn(&gateway).quoted.expect("a quote").author.is_stranger);
+    gateway.at_rest().await;
+}
+
+/// Where a group is on the list, so are its members, and nobody else.
+#[tokio::test]
+async fn a_groups_list_says_nothing_about_who_wrote_elsewhere() {
+    let gateway = with(Access { group_allow: ["room"].into_iter().collect(), ..Access::default() }).await;
+
+    for (author, is_stranger) in [
+        (author("eve"), false),
+        (author("eve").elsewhere(), true),
+        (Author::unknown(), true),
+        (author("ada").elsewhere(), false),
+        (Author::ourselves().elsewhere(), false),
+    ] {
+        let event = InboundEvent { forwarded: Some(author.clone()), ..reply_to(author.clone()) };
+        gateway.receives(event).await;
+
+        let turn = last_turn(&gateway);
+        assert_eq!(turn.quoted.expect("a quote").author.is_stranger, is_stranger, "{author:?}");
+        let forwarded = turn.forwarded.expect("it is forwarded");
+        assert_eq!(forwarded.is_stranger, author == self::author("eve") || is_stranger, "{author:?}");
+    }
     gateway.at_rest().await;
 }
 
@@ -87,28 +114,48 @@ async fn everybody_may_be_quoted_where_everybody_may_write() {
 #[tokio::test]
 async fn the_access_rules_alone_decide_who_is_a_stranger() {
     let gateway = guarded(true).await;
-    let event = reply_to(author("bob"));
-    let quoted = event.quoted.clone().map(|quoted| Quote { is_strangers: true, ..quoted });
 
-    gateway.receives(InboundEvent { quoted, ..event }).await;
+    gateway.receives(reply_to(Author { is_stranger: true, ..author("bob") })).await;
 
-    assert!(!last_turn(&gateway).quoted.expect("a quote").is_strangers);
+    assert!(!last_turn(&gateway).quoted.expect("a quote").author.is_stranger);
     gateway.at_rest().await;
 }
 
 #[tokio::test]
 async fn what_was_forwarded_stays_marked_in_the_history() {
     let gateway = guarded(true).await;
-    let forwarded = Some(author("eve"));
+    let forwarded = Some(Author { is_stranger: true, ..author("eve").elsewhere() });
 
-    gateway.receives(InboundEvent { forwarded: forwarded.clone(), ..said(&chat("ada"), "buy this") }).await;
-    assert_eq!(last_turn(&gateway).forwarded, forwarded);
+    gateway.receives(InboundEvent { forwarded: Some(author("eve")), ..said(&chat("ada"), "buy this") }).await;
+    assert_eq!((&*last_turn(&gateway).text, &last_turn(&gateway).forwarded), ("buy this", &forwarded));
     gateway.receives(said(&chat("ada"), "and?")).await;
 
     let turn = last_turn(&gateway);
     assert_eq!(turn.forwarded, None);
     let lines: Vec<_> = turn.history.into_iter().map(|line| (line.speaker, line.forwarded)).collect();
     assert_eq!(lines, [(Speaker::Person, forwarded), (Speaker::Agent, None)]);
+    gateway.at_rest().await;
+}
+
+/// The agent learns that there was something, and can say so.
+#[tokio::test]
+async fn what_a_stranger_wrote_is_kept_from_the_agent_when_it_is_forwarded() {
+    let gateway = guarded(false).await;
+    let forwarding = |author| {
+        let event = said(&chat("ada"), "buy this");
+        InboundEvent { forwarded: Some(author), attachments: vec![file("theirs")], ..event }
+    };
+
+    let turn = gateway.receives(forwarding(author("eve"))).await;
+    let stored = gateway.dossier(turn).await.turn;
+    assert_eq!((&*stored.event.text, stored.event.attachments.len()), ("", 0), "it is not stored either");
+    let turn = last_turn(&gateway);
+    assert!(turn.text.is_empty() && turn.attachments.is_empty());
+    assert!(turn.forwarded.expect("it was forwarded").is_stranger);
+
+    gateway.receives(forwarding(author("bob"))).await;
+    let turn = last_turn(&gateway);
+    assert_eq!((&*turn.text, &*file_names(&turn.attachments)), ("buy this", &["theirs"][..]));
     gateway.at_rest().await;
 }
 

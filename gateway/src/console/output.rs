@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
+use rejoinder_core::is_hidden;
 use serde::Serialize;
 
 use super::failure::Failure;
@@ -33,7 +34,7 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Makes untrusted text safe for a terminal: replaces what controls the terminal or the direction of the text.
+/// Makes untrusted text safe for a terminal: replaces what controls the terminal or the direction of the text, or is hidden.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|char| if is_unsafe(char) { '\u{fffd}' } else { char }).collect()
 }
@@ -51,10 +52,10 @@ fn escaped(json: &str) -> String {
     })
 }
 
-/// Control characters other than line breaks and tabs, and the embeddings, overrides and isolates of bidirectional text.
+/// Control characters other than line breaks and tabs, and hidden ones other than the joiners, which belong to the spelling of
+/// some languages and to emoji.
 fn is_unsafe(char: char) -> bool {
-    (char.is_control() && !matches!(char, '\n' | '\t'))
-        || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    (char.is_control() && !matches!(char, '\n' | '\t')) || (is_hidden(char) && !matches!(char, '\u{200c}' | '\u{200d}'))
 }
 
 /// Capitalises the first letter.
@@ -94,7 +95,8 @@ mod tests {
     #[test]
     fn what_controls_a_terminal_is_not_printed() {
         assert_eq!(printable("a\u{1b}[2Jb\nc\r"), "a\u{fffd}[2Jb\nc\u{fffd}");
-        assert_eq!(printable("\u{202e}exe.\u{2066}txt\u{200f}"), "\u{fffd}exe.\u{fffd}txt\u{200f}");
+        assert_eq!(printable("\u{202e}exe.\u{2066}txt\u{200f}"), "\u{fffd}exe.\u{fffd}txt\u{fffd}");
+        assert_eq!(printable("\u{61c}می\u{200c}خواهم 👩\u{200d}🚀"), "\u{fffd}می\u{200c}خواهم 👩\u{200d}🚀");
     }
 
     #[test]

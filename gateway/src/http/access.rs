@@ -28,20 +28,24 @@ pub(crate) struct Access {
     guesses: Arc<Guesses>,
     /// The host names to accept beside loopback's. `None` accepts any name: the gateway listens beyond loopback.
     hosts: Option<Vec<String>>,
+    /// Whether a proxy stands in front, which may say nothing about its callers: then nobody is known to be on this machine.
+    has_proxy: bool,
 }
 
 impl Access {
-    /// For a gateway that listens on `address` and is reached from outside at `public_url`.
+    /// For a gateway that listens on `address` and is reached from outside at `public_url`. `is_public`: the proxy in front of
+    /// `public_url` leads there.
     pub(crate) fn new(
         admin: Option<Tokens>,
         metrics: Option<Tokens>,
         guesses: Arc<Guesses>,
         public_url: Option<&Url>,
         address: SocketAddr,
+        is_public: bool,
     ) -> Self {
         let public_host = public_url.and_then(Url::host_str).map(str::to_ascii_lowercase);
         let hosts = address.ip().is_loopback().then(|| public_host.into_iter().collect());
-        Self { admin, metrics, guesses, hosts }
+        Self { admin, metrics, guesses, hosts, has_proxy: is_public && public_url.is_some() }
     }
 
     pub(crate) const fn has_admin(&self) -> bool {
@@ -50,7 +54,7 @@ impl Access {
 
     /// Whether a request certainly comes from this machine.
     pub(super) fn is_local(&self, headers: &HeaderMap) -> bool {
-        self.hosts.is_some() && !is_forwarded(headers)
+        self.hosts.is_some() && !self.has_proxy && !is_forwarded(headers)
     }
 
     /// Checks that a request may read what only concerns the operator: it comes from this machine, or it has a token.
@@ -141,7 +145,7 @@ mod tests {
 
     fn access(address: &str, public_url: Option<&str>) -> Access {
         let public_url = public_url.map(|url| url.parse().unwrap());
-        Access::new(Some("secret".into()), None, Arc::default(), public_url.as_ref(), address.parse().unwrap())
+        Access::new(Some("secret".into()), None, Arc::default(), public_url.as_ref(), address.parse().unwrap(), true)
     }
 
     fn request(headers: &[(&str, &str)]) -> Request {
@@ -152,15 +156,17 @@ mod tests {
     }
 
     #[rstest]
-    #[case("127.0.0.1:7420", &[], true)]
-    #[case("127.0.0.1:7420", &[("x-forwarded-for", "203.0.113.9")], false)]
-    #[case("0.0.0.0:7420", &[], false)]
+    #[case("127.0.0.1:7420", None, &[], true)]
+    #[case("127.0.0.1:7420", Some("https://gateway.example.org/"), &[], false)]
+    #[case("127.0.0.1:7420", None, &[("x-forwarded-for", "203.0.113.9")], false)]
+    #[case("0.0.0.0:7420", None, &[], false)]
     fn only_on_loopback_and_without_a_proxy_a_caller_is_on_this_machine(
         #[case] address: &str,
+        #[case] public_url: Option<&str>,
         #[case] headers: &[(&str, &str)],
         #[case] is_local: bool,
     ) {
-        assert_eq!(access(address, None).is_local(request(headers).headers()), is_local);
+        assert_eq!(access(address, public_url).is_local(request(headers).headers()), is_local);
     }
 
     #[rstest]

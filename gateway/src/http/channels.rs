@@ -40,6 +40,8 @@ struct ChannelItem {
     responses(
         (status = 200, description = "The channels", body = ChannelList),
         (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("admin_token" = [])))]
 pub(super) async fn list(State(app): Shared) -> Json<ChannelList> {

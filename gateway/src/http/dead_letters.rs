@@ -54,6 +54,8 @@ impl Filter {
         (status = 200, description = "A page of dead letters", body = DeadLetterList),
         (status = 400, description = "A filter is invalid", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
         (status = 503, description = "The store cannot be read now", body = ProblemDocument, content_type = "application/problem+json"),
     ),
     security(("admin_token" = [])))]
@@ -79,6 +81,8 @@ pub(crate) async fn page(store: &dyn Store, filter: DeadLetterFilter) -> Result<
     responses(
         (status = 202, description = "It is sent again now"),
         (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
         (status = 404, description = "There is no such delivery", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "It is not a callback that was given up, or its channel is not configured", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, description = "The store cannot be read or written now", body = ProblemDocument, content_type = "application/problem+json"),

@@ -160,8 +160,12 @@ pub(super) fn limited(engine: &Engine, channel: &ChannelId) -> Option<String> {
 #[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "ready",
     responses(
         (status = 200, description = "The gateway is ready", body = Readiness),
+        (status = 401, description = "The token is wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
         (status = 503, description = "The store or a channel is not ready", body = Readiness),
-    ))]
+    ),
+    security((), ("admin_token" = [])))]
 pub(super) async fn ready(State(app): Shared, request: Request) -> Response {
     let (headers, extensions) = (request.headers(), request.extensions());
     if !app.access.is_local(headers) && bearer(headers).is_none() {
@@ -213,6 +217,8 @@ impl IntoResponse for Readiness {
     responses(
         (status = 200, description = "The metrics", body = String, content_type = "text/plain"),
         (status = 401, description = "The caller is not on this machine, and the token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security((), ("admin_token" = [])))]
 pub(super) async fn metrics(State(app): Shared) -> Response {

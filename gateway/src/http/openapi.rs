@@ -51,6 +51,8 @@ impl Modify for Security {
     responses(
         (status = 200, description = "The description", body = Object),
         (status = 401, description = "The caller is not on this machine, and the token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security((), ("admin_token" = [])))]
 pub(super) async fn document() -> Json<utoipa::openapi::OpenApi> {
@@ -65,6 +67,26 @@ fn description() -> utoipa::openapi::OpenApi {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each takes part in slowing down who guesses.
+    #[test]
+    fn what_a_token_opens_tells_of_wrong_ones() {
+        let description = serde_json::to_value(description()).unwrap();
+        let operations = description["paths"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .flat_map(|(path, item)| item.as_object().unwrap().values().map(move |operation| (path, operation)));
+        let guarded: Vec<_> =
+            operations.filter(|(_, operation)| operation["security"].to_string().contains("admin_token")).collect();
+
+        assert!(guarded.len() > 8, "{guarded:?}");
+        for (path, operation) in guarded {
+            for status in ["401", "429"] {
+                assert!(operation["responses"][status].is_object(), "{path} does not describe {status}");
+            }
+        }
+    }
 
     #[test]
     fn every_part_is_described_and_nothing_that_is_referred_to_is_missing() {

@@ -69,7 +69,7 @@ impl Bound {
 }
 
 /// All places, with the connections that hold them.
-pub(super) struct Places {
+pub(crate) struct Places {
     bounds: Bounds,
     occupancy: Mutex<Occupancy>,
     freed: Notify,
@@ -128,7 +128,7 @@ pub(super) struct RequestPermit {
 }
 
 impl Places {
-    pub(super) fn new(bounds: Bounds) -> Arc<Self> {
+    pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
         Arc::new(Self { bounds, occupancy: Mutex::default(), freed: Notify::new() })
     }
 

@@ -25,6 +25,10 @@ impl Proxies {
     /// not a trusted proxy's. Without that header, `Forwarded` counts. An entry that is no address ends the search at the
     /// proxy that wrote it.
     pub(super) fn caller(&self, address: IpAddr, headers: &HeaderMap) -> Peer {
+        // Before the headers of a stranger are read: they can be long.
+        if !self.trust(address) {
+            return Peer(address);
+        }
         let mut caller = address;
         for hop in hops(headers).into_iter().rev() {
             if !self.trust(caller) {
@@ -46,7 +50,10 @@ fn hops(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
     if headers.contains_key(&X_FORWARDED_FOR) {
         return entries(&X_FORWARDED_FOR).iter().map(|entry| address(entry)).collect();
     }
-    entries(&header::FORWARDED).iter().map(|entry| address(forwarded_for(entry)?)).collect()
+    // A comma inside quotes splits what belongs together.
+    let is_whole = |entry: &String| entry.matches('"').count().is_multiple_of(2);
+    let entries = entries(&header::FORWARDED).into_iter().map(|entry| Some(entry).filter(is_whole));
+    entries.map(|entry| address(forwarded_for(&entry?)?)).collect()
 }
 
 /// The `for` of an entry of `Forwarded` (RFC 7239), without quotes.
@@ -80,6 +87,7 @@ mod tests {
     #[case::of_a_stranger("192.0.2.7", &[("x-forwarded-for", "203.0.113.9")], "192.0.2.7")]
     #[case::as_ipv6("::ffff:127.0.0.1", &[("x-forwarded-for", "2001:db8::7")], "2001:db8::7")]
     #[case::forwarded("127.0.0.1", &[("forwarded", "for=198.51.100.1, for=\"[2001:db8::7]:4711\";proto=https")], "2001:db8::7")]
+    #[case::forwarded_in_quotes("127.0.0.1", &[("forwarded", "for=203.0.113.9;host=\"a, for=198.51.100.1\"")], "127.0.0.1")]
     #[case::forwarded_for_first("127.0.0.1", &[("forwarded", "for=198.51.100.1"), ("x-forwarded-for", "203.0.113.9")], "203.0.113.9")]
     fn the_caller_is_the_last_address_that_is_no_trusted_proxys(
         #[case] connection: IpAddr,

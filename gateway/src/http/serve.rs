@@ -35,7 +35,7 @@ use tracing::{debug, warn};
 
 use super::{
     error::ApiError,
-    places::{Bounds, Place, Places},
+    places::{Place, Places},
     proxies::Proxies,
 };
 
@@ -66,16 +66,16 @@ impl Connections {
     }
 }
 
-/// Serves `router` on `listener` until `shutdown` is cancelled. Returns the connections that are still open.
+/// Serves `router` on `listener` until `shutdown` is cancelled. Returns the connections that are still open. All listeners
+/// share `places`.
 pub(crate) async fn accept(
     listener: TcpListener,
     router: Router,
-    bounds: Bounds,
+    places: Arc<Places>,
     proxies: Arc<Proxies>,
     shutdown: &CancellationToken,
 ) -> Connections {
     let connections = Connections { tasks: TaskTracker::new(), closing: CancellationToken::new() };
-    let places = Places::new(bounds);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
     // A caller may close its sending side after its request. Such a caller cannot be told from one that has gone, so a
@@ -231,6 +231,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::http::Bounds;
 
     async fn handler_that_panics() -> &'static str {
         panic!("this handler always panics")
@@ -248,23 +249,31 @@ mod tests {
 
     /// Serves with `places` places while `calls` runs.
     async fn serving<T>(places: u64, calls: impl AsyncFnOnce(SocketAddr) -> T) -> T {
+        serving_twice(places, async |address, _| calls(address).await).await
+    }
+
+    /// As [`serving`], at two addresses.
+    async fn serving_twice<T>(places: u64, calls: impl AsyncFnOnce(SocketAddr, SocketAddr) -> T) -> T {
         let router = Router::new()
             .route("/", get(async || "here"))
             .route("/healthz", get(async || "well"))
             .route("/slow", any(slow))
             .route("/panics", get(handler_that_panics))
             .route("/socket", get(echo));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let places = Places::new(Bounds::new(2 * places, Some(8192)));
         let shutdown = CancellationToken::new();
-        let serving = tokio::spawn({
-            let (shutdown, bounds) = (shutdown.clone(), Bounds::new(2 * places, Some(8192)));
+        let serve = async || {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let (shutdown, places, router) = (shutdown.clone(), Arc::clone(&places), router.clone());
             let proxies = Arc::new(Proxies::new(Vec::new()));
-            async move { accept(listener, router, bounds, proxies, &shutdown).await }
-        });
-        let called = calls(address).await;
+            (address, tokio::spawn(async move { accept(listener, router, places, proxies, &shutdown).await }))
+        };
+        let ((one, serving), (other, serving_too)) = (serve().await, serve().await);
+        let called = calls(one, other).await;
         shutdown.cancel();
         serving.await.unwrap().close().await;
+        serving_too.await.unwrap().close().await;
         called
     }
 
@@ -364,6 +373,18 @@ mod tests {
         assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("retry-after: "), "{refused}");
         assert!(health.ends_with("well"), "{health}");
         assert!(at_last.ends_with("here"), "{at_last}");
+    }
+
+    #[tokio::test]
+    async fn two_addresses_share_the_places() {
+        let refused = serving_twice(2, async |one, other| {
+            let mut socket = connection(one).await;
+            ask(&mut socket, "/socket", TO_A_SOCKET).await;
+            ask(&mut connection(other).await, "/", CLOSE).await
+        })
+        .await;
+
+        assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
     }
 
     #[tokio::test]

@@ -110,6 +110,8 @@ fn bad(name: &str, expected: &str) -> ApiError {
         (status = 200, description = "A page of turns", body = TurnList),
         (status = 400, description = "A filter is invalid", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
         (status = 503, description = "The store cannot be read now", body = ProblemDocument, content_type = "application/problem+json"),
     ),
     security(("admin_token" = [])))]
@@ -139,6 +141,8 @@ pub(crate) async fn page(
     responses(
         (status = 200, description = "The turn", body = TurnDetail),
         (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
         (status = 404, description = "There is no such turn", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, description = "The store cannot be read now", body = ProblemDocument, content_type = "application/problem+json"),
     ),
@@ -157,6 +161,8 @@ pub(super) async fn show(
     responses(
         (status = 200, description = "The explanation", body = TurnExplanation),
         (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
         (status = 404, description = "There is no such turn", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, description = "The store cannot be read now", body = ProblemDocument, content_type = "application/problem+json"),
     ),

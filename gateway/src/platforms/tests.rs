@@ -70,11 +70,16 @@ fn what_others_cannot_reach_is_remarked_on() {
     let (everywhere, token) = ("listen = \"0.0.0.0:7420\"", "access = \"token\"\ntoken = { generate = true }");
     let open = remarks(&chat(everywhere, ""));
     let without_tls = remarks(&chat(everywhere, token));
-    let behind_tls = remarks(&chat(&format!("{everywhere}\npublic_url = \"https://example.org\""), token));
+    let public = format!("{everywhere}\npublic_url = \"https://example.org\"");
+    let behind_tls = remarks(&chat(&format!("{public}\ntrusted_proxies = [\"127.0.0.1\"]"), token));
+    let behind_somebody = remarks(&chat(&public, token));
     let closed = remarks(&chat("", ""));
 
     assert_eq!((open.len(), without_tls.len(), behind_tls.len(), closed.len()), (2, 1, 0, 0));
+    let admin = remarks(&config("[admin]\nlisten = \"0.0.0.0:7421\"\n"));
+    assert!(admin.len() == 1 && admin[0].contains("admin.listen"), "{admin:?}");
     assert!(open[0].contains("TLS") && open[1].contains("access = \"token\""), "{open:?}");
+    assert!(matches!(&*behind_somebody, [remark] if remark.contains("trusted_proxies")), "{behind_somebody:?}");
 }
 
 #[cfg(all(feature = "discord", feature = "telegram"))]

@@ -27,7 +27,7 @@ async fn nothing_is_shown_without_the_token(#[case] path: &str) {
 async fn a_page_that_rebinds_its_name_is_not_let_in() {
     let gateway = TestGateway::start().await;
 
-    for path in ["/admin/api/turns", "/metrics", "/readyz", "/openapi.json"] {
+    for path in ["/admin/api/turns", "/metrics", "/readyz", "/openapi.json", "/healthz", "/", "/nothing"] {
         let request = gateway.get(path).bearer_auth(ADMIN_TOKEN).header(header::HOST, "evil.example");
         problem(request.send().await.unwrap(), StatusCode::FORBIDDEN).await;
     }

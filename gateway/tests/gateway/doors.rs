@@ -115,6 +115,8 @@ async fn admin_can_be_switched_off() {
 #[case("/admin/api/turns")]
 #[case("/healthz")]
 #[case("/chat")]
+#[case("/")]
+#[case("/nothing")]
 #[tokio::test]
 async fn no_other_page_may_embed_what_is_served(#[case] path: &str) {
     let gateway = start("").await;

@@ -54,6 +54,21 @@ async fn a_second_gateway_on_the_same_data_is_refused() {
     assert!(error.contains("another") || error.contains("in use"), "{error}");
 }
 
+/// Servers repeat in their errors what they were sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_log_does_not_hold_what_an_agents_server_says_about_a_message() {
+    let agent = ScriptedAgent::start(|_, _| Script::fails("invalid content: a very private question")).await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+
+    let turn = gateway.hook("test", TOKEN).ask("a very private question").await.turn();
+
+    let log = gateway.log();
+    assert!(log.contains("a run failed") && log.contains("500 Internal Server Error"), "{log}");
+    assert!(!log.contains("private"), "{log}");
+    let shown = gateway.output_of(&["turns", "show", &turn]);
+    assert!(shown.contains("invalid content: a very private question"), "{shown}");
+}
+
 /// Secrets and message text stay out of the logs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_log_holds_neither_secrets_nor_what_was_said() {

@@ -152,3 +152,32 @@ async fn the_operators_routes_have_an_address_of_their_own() {
     let error = String::from_utf8_lossy(&retry.stderr).into_owned();
     assert!(error.contains("there is no delivery with this id"), "{error}");
 }
+
+/// The proxy may add no header that says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn behind_a_proxy_nobody_is_on_this_machine_but_at_the_operators_address() {
+    let port = Gateway::free_port();
+    let mut gateway = Gateway::builder().config(&hook("")).prepare();
+    let public_url = "[server]\npublic_url = \"https://gateway.example\"\n";
+    gateway.reconfigure(|toml| toml.replace("[server]\n", public_url));
+    gateway.restart().await;
+    let get = async |url: String| {
+        let response = gateway.http().get(url).send().await.unwrap();
+        (response.status(), response.text().await.unwrap())
+    };
+
+    for path in ["/metrics", "/openapi.json"] {
+        assert_eq!(get(format!("{}{path}", gateway.url())).await.0, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    assert_eq!(get(format!("{}/readyz", gateway.url())).await.1, r#"{"status":"ready"}"#);
+    let doctor = String::from_utf8(gateway.run(&["doctor"]).stdout).unwrap();
+    assert!(doctor.contains("trusted_proxies"), "{doctor}");
+
+    gateway.kill();
+    gateway.reconfigure(|toml| toml.replace("[admin]\n", &format!("[admin]\nlisten = \"127.0.0.1:{port}\"\n")));
+    gateway.restart().await;
+
+    for path in ["/metrics", "/openapi.json"] {
+        assert_eq!(gateway.http().get(format!("http://127.0.0.1:{port}{path}")).send().await.unwrap().status(), 200);
+    }
+}

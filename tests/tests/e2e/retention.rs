@@ -21,7 +21,11 @@ fn rows(stats: &Value, table: &str) -> u64 {
 
 /// `body`, signed as GitHub does.
 fn by_hub(request: RequestBuilder, body: &'static str) -> RequestBuilder {
-    let code = Hmac::<Sha256>::new_from_slice(b"hub").expect("a key").chain_update(body).finalize().into_bytes();
+    let code = Hmac::<Sha256>::new_from_slice(b"hub-secret-of-these-tests")
+        .expect("a key")
+        .chain_update(body)
+        .finalize()
+        .into_bytes();
     request.header("X-Hub-Signature-256", format!("sha256={}", hex::encode(code))).body(body)
 }
 
@@ -36,7 +40,11 @@ async fn until_removed(gateway: &Gateway) -> Value {
 async fn turns_past_their_time_disappear_through_a_crash_and_the_file_shrinks() {
     const TURNS: usize = 300;
     let agent = ScriptedAgent::replying(&"x".repeat(8_000)).await;
-    let mut gateway = Gateway::builder().config(&hook("hub_secret = \"hub\"")).config(&agent.section()).start().await;
+    let mut gateway = Gateway::builder()
+        .config(&hook("hub_secret = \"hub-secret-of-these-tests\""))
+        .config(&agent.section())
+        .start()
+        .await;
     let hook = gateway.hook("test", TOKEN);
     let ask = |number: usize| hook.message(&"y".repeat(8_000)).header("Idempotency-Key", number.to_string());
     let replies = futures_util::future::join_all((0..TURNS).map(|number| Reply::of(ask(number)))).await;

@@ -135,7 +135,7 @@ impl ExchangeError {
         let after = if shown == 0 { String::new() } else { format!(" after {shown} characters") };
         match self {
             Self::Unreachable(why) => AgentError::Unreachable(why),
-            Self::Refused { status, message, .. } => AgentError::Failed(format!("{status}: {message}")),
+            Self::Refused { status, message, .. } => AgentError::Refused { status: status.to_string(), message },
             Self::Failed(why) => AgentError::Failed(format!("{why}{after}")),
             Self::Cut(why) if shown == 0 => {
                 AgentError::Broken(format!("the stream was cut off before any text: {why}"))

@@ -54,15 +54,26 @@ pub(super) fn largest(media_type: &str) -> Option<usize> {
     if is_text(media_type) { Some(MAX_TEXT_BYTES) } else { is_picture(media_type).then_some(MAX_PICTURE_BYTES) }
 }
 
-/// The pictures among the files, as `data:` URLs.
-pub(super) fn pictures<'a>(files: impl Iterator<Item = &'a AgentFile>) -> Vec<String> {
+/// A picture for the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Picture<'a> {
+    pub(super) name: &'a str,
+    /// Whether it belongs to the quoted message.
+    pub(super) is_quoted: bool,
+    /// A `data:` URL with its bytes.
+    pub(super) url: String,
+}
+
+/// The pictures among the files, each of which may belong to the quoted message.
+pub(super) fn pictures<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>) -> Vec<Picture<'a>> {
     let mut bytes_left = MAX_PICTURE_BYTES;
-    let pictures = files.filter(|file| is_picture(&file.attachment.media_type));
+    let pictures = files.filter(|(file, _)| is_picture(&file.attachment.media_type));
     pictures
-        .filter_map(|file| {
+        .filter_map(|(file, is_quoted)| {
             let bytes = file.bytes.as_ref().filter(|bytes| !bytes.is_empty())?;
             bytes_left = bytes_left.checked_sub(bytes.len())?;
-            Some(format!("data:{};base64,{}", essence(&file.attachment.media_type), BASE64_STANDARD.encode(bytes)))
+            let url = format!("data:{};base64,{}", essence(&file.attachment.media_type), BASE64_STANDARD.encode(bytes));
+            Some(Picture { name: &file.attachment.name, is_quoted, url })
         })
         .take(MAX_PICTURES)
         .collect()
@@ -127,11 +138,16 @@ mod tests {
         assert_eq!(largest("application/pdf"), None);
     }
 
+    fn own_pictures(files: &[AgentFile]) -> Vec<Picture<'_>> {
+        pictures(files.iter().map(|file| (file, false)))
+    }
+
     #[test]
     fn a_picture_is_in_its_own_address() {
         let files = [file("a.png", "image/png", Some(b"abc")), file("b.png", "image/png", None), file("c", "", None)];
+        let url = "data:image/png;base64,YWJj".to_owned();
 
-        assert_eq!(pictures(files.iter()), ["data:image/png;base64,YWJj"]);
+        assert_eq!(own_pictures(&files), [Picture { name: "a.png", is_quoted: false, url }]);
     }
 
     #[test]
@@ -140,7 +156,7 @@ mod tests {
         let mut large = vec![file("a.png", "image/png", Some(&vec![0; MAX_PICTURE_BYTES])); 2];
         large.push(file("b.png", "image/png", Some(b"")));
 
-        assert_eq!((pictures(many.iter()).len(), pictures(large.iter()).len()), (MAX_PICTURES, 1));
+        assert_eq!((own_pictures(&many).len(), own_pictures(&large).len()), (MAX_PICTURES, 1));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::{
     OpenAiSection,
     dialect::Dialect,
-    files,
+    files::{self, Picture},
     frame::{self, LEGEND},
     stream::ToolCall,
     tools::Offer,
@@ -38,8 +38,7 @@ pub(super) struct ChatMessage<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Content<'a> {
     text: Cow<'a, str>,
-    /// As `data:` URLs.
-    pictures: Vec<String>,
+    pictures: Vec<Picture<'a>>,
 }
 
 impl Serialize for Content<'_> {
@@ -49,8 +48,12 @@ impl Serialize for Content<'_> {
             return serializer.serialize_str(&self.text);
         }
         let text = (!self.text.is_empty()).then_some(Part::Text { text: &self.text });
-        let pictures = self.pictures.iter().map(|url| Part::ImageUrl { image_url: ImageUrl { url } });
-        serializer.collect_seq(text.into_iter().chain(pictures))
+        let text = text.into_iter();
+        let labels: Vec<_> = self.pictures.iter().map(|it| frame::of_picture(it.name, it.is_quoted)).collect();
+        let pictures = self.pictures.iter().zip(&labels).flat_map(|(picture, label)| {
+            [Part::Text { text: label }, Part::ImageUrl { image_url: ImageUrl { url: &picture.url } }]
+        });
+        serializer.collect_seq(text.chain(pictures))
     }
 }
 
@@ -122,8 +125,9 @@ pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec
     if settings.images
         && let Some(now) = messages.last_mut()
     {
-        let quoted = turn.quoted.iter().flat_map(|quoted| &quoted.files);
-        now.content.pictures = files::pictures(turn.attachments.iter().chain(quoted));
+        let own = turn.attachments.iter().map(|file| (file, false));
+        let quoted = turn.quoted.iter().flat_map(|quoted| &quoted.files).map(|file| (file, true));
+        now.content.pictures = files::pictures(own.chain(quoted));
     }
     messages
 }
@@ -261,7 +265,7 @@ pub(super) fn body(
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{AgentFile, Attachment, Author};
+    use rejoinder_core::{AgentFile, AgentQuote, Attachment, Author};
     use rstest::rstest;
     use serde_json::json;
 
@@ -423,9 +427,22 @@ mod tests {
             content,
             json!([
                 {"type": "text", "text": format!("before\n\n{LOOK}")},
+                {"type": "text", "text": r#"{"picture":"cat.png"}"#},
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}},
             ])
         );
+    }
+
+    #[test]
+    fn a_picture_of_the_quoted_message_is_not_the_persons_own() {
+        let settings = OpenAiSection { images: true, ..settings() };
+        let quoted = AgentQuote { author: Author::unknown(), text: String::new(), files: vec![picture()] };
+        let turn = AgentTurn { quoted: Some(quoted), ..turn("Look!") };
+
+        let content = sent(&turn, &settings)["messages"][1]["content"].clone();
+
+        assert_eq!(content[1], json!({"type": "text", "text": r#"{"picture":"cat.png","of":"quoted"}"#}));
+        assert_eq!(content[2]["type"], "image_url");
     }
 
     #[test]

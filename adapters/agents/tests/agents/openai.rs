@@ -520,7 +520,7 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
 
     let requests = server.requests();
     let content = |number: usize| &requests[number].body["messages"][1]["content"];
-    assert_eq!(content(0)[1]["image_url"]["url"], "data:image/png;base64,YWJj");
+    assert_eq!(content(0)[2]["image_url"]["url"], "data:image/png;base64,YWJj");
     assert_eq!(content(1), r#"{"text":"Look!","files":[{"name":"cat.png","type":"image/png"}]}"#);
     assert_eq!(content(2), content(1), "the refusal was remembered");
     assert!(agent.reads("image/png").is_none() && agent.reads("text/plain").is_some());

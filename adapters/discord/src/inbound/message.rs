@@ -61,7 +61,7 @@ impl Reader<'_> {
         let replied_to = message.referenced_message.as_deref().filter(|_| message.kind == kind::REPLY);
         let quoted = replied_to.map(|it| self.quote(it)).filter(|quoted| !quoted.is_empty());
         // Discord does not say who wrote it first.
-        let forwarded = is_forward(message).then(Author::default);
+        let forwarded = is_forward(message).then(Author::unknown);
         Some(ReadEvent::of(InboundEvent { text, attachments, quoted, forwarded, ..event }, message.id))
     }
 
@@ -69,10 +69,9 @@ impl Reader<'_> {
         let author = message.author.as_ref().filter(|_| !is_forward(message));
         let author = author.map(|author| self.sender(author, message.member.as_ref(), message.webhook_id).into());
         Quote {
-            author: author.unwrap_or_default(),
+            author: author.unwrap_or_else(Author::unknown),
             text: self.whole_text(message),
             attachments: whole_attachments(message),
-            ..Quote::default()
         }
     }
 

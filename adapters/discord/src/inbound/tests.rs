@@ -224,6 +224,7 @@ fn a_quote_says_who_wrote_it() {
         name: Some(name.to_owned()),
         username: username.map(str::to_owned),
         kind,
+        ..Author::default()
     };
     let eve = json!({"id": "666", "username": "eve_x", "global_name": "Eve"});
 
@@ -235,7 +236,7 @@ fn a_quote_says_who_wrote_it() {
         "author": eve, "content": "", "message_reference": {"type": 1},
         "message_snapshots": [{"message": {"content": "news"}}],
     });
-    assert_eq!(quoted(forward), Author::default(), "Eve only forwarded it");
+    assert_eq!(quoted(forward), Author::unknown(), "Eve only forwarded it");
 }
 
 /// Discord does not say who wrote it first.
@@ -249,7 +250,7 @@ fn what_is_forwarded_is_marked() {
 
     let event = World::default().message(forward);
 
-    assert_eq!((&*event.text, event.attachments.len(), event.forwarded), ("news", 1, Some(Author::default())));
+    assert_eq!((&*event.text, event.attachments.len(), event.forwarded), ("news", 1, Some(Author::unknown())));
     assert_eq!(World::default().message(json!({"content": "[forwarded] news"})).forwarded, None);
 }
 

@@ -241,3 +241,18 @@ async fn invitations_beyond_a_hundred_are_declined_and_forgotten() {
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["hello"], "who may invite is not affected");
     gateway.stop().await;
 }
+
+#[tokio::test]
+async fn an_invitation_that_is_withdrawn_is_forgotten() {
+    let homeserver = Homeserver::shared().await;
+    let (account, proxy) = (homeserver.account("agent").await, homeserver.proxy().await);
+    let eve = homeserver.person("eve").await;
+    let auto_join = AutoJoin::Allowlist;
+    let gateway = Gateway::synced(MatrixSection { auto_join, ..options(proxy.url(), &account) }).await;
+
+    let room = eve.room("A trap", &[gateway.user()]).await;
+    eve.kick(&room, gateway.user()).await;
+
+    proxy.until("it is forgotten", |call| call.path.ends_with("/forget")).await;
+    gateway.stop().await;
+}

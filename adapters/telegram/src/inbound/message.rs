@@ -111,7 +111,7 @@ impl Reader<'_> {
         let author = match (replied_to, &message.external_reply) {
             (Some(it), _) => it.forward_origin.as_ref().map_or_else(|| self.sender(it).into(), |it| self.origin(it)),
             (None, Some(it)) => self.origin(&it.origin),
-            (None, None) => Author::default(),
+            (None, None) => Author::unknown(),
         };
         let part = message.quote.as_ref().map(|quote| quote.text.clone());
         let text = part.or_else(|| {
@@ -119,7 +119,7 @@ impl Reader<'_> {
             self.text_of(replied_to).text.or_else(|| describe_content(replied_to))
         });
         let attachments = replied_to.map(attachments).unwrap_or_default();
-        let quote = Quote { author, text: text.unwrap_or_default(), attachments, ..Quote::default() };
+        let quote = Quote { author, text: text.unwrap_or_default(), attachments };
         (!quote.is_empty()).then_some(quote)
     }
 
@@ -127,9 +127,9 @@ impl Reader<'_> {
     fn origin(&self, origin: &Origin) -> Author {
         let signature = origin.author_signature.as_deref();
         match (&origin.sender_user, origin.sender_chat.as_ref().or(origin.chat.as_ref())) {
-            (Some(user), _) => self.user(user).into(),
-            (None, Some(chat)) => Self::chat_as_sender(chat, chat, signature).into(),
-            (None, None) => Author { name: origin.sender_user_name.clone(), ..Author::default() },
+            (Some(user), _) => Author::from(self.user(user)).elsewhere(),
+            (None, Some(chat)) => Author::from(Self::chat_as_sender(chat, chat, signature)).elsewhere(),
+            (None, None) => Author { name: origin.sender_user_name.clone(), ..Author::unknown() },
         }
     }
 }

@@ -151,7 +151,8 @@ fn eve() -> Value {
 }
 
 fn author(id: &str, name: &str, username: Option<&str>, kind: SenderKind) -> Author {
-    Author { id: Some(id.to_owned()), name: Some(name.to_owned()), username: username.map(str::to_owned), kind }
+    let (id, name, username) = (Some(id.to_owned()), Some(name.to_owned()), username.map(str::to_owned));
+    Author { id, name, username, kind, ..Author::default() }
 }
 
 /// Telegram's kinds of origins, and who they name.
@@ -161,19 +162,19 @@ fn origins() -> [(Value, Author); 4] {
     [
         (
             json!({"type": "user", "date": 1, "sender_user": eve()}),
-            author("666", "Eve", Some("eve_x"), SenderKind::Person),
+            author("666", "Eve", Some("eve_x"), SenderKind::Person).elsewhere(),
         ),
         (
             json!({"type": "hidden_user", "date": 1, "sender_user_name": "Ada"}),
-            Author { name: Some("Ada".to_owned()), ..Author::default() },
+            Author { name: Some("Ada".to_owned()), ..Author::unknown() },
         ),
         (
             json!({"type": "channel", "date": 1, "chat": channel, "message_id": 3, "author_signature": "Di"}),
-            author("-100900", "Di", Some("news"), SenderKind::OtherAgent),
+            author("-100900", "Di", Some("news"), SenderKind::OtherAgent).elsewhere(),
         ),
         (
             json!({"type": "chat", "date": 1, "sender_chat": group}),
-            author("-100700", "Others", None, SenderKind::Person),
+            author("-100700", "Others", None, SenderKind::Person).elsewhere(),
         ),
     ]
 }

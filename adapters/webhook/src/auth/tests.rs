@@ -290,6 +290,7 @@ fn a_hook_is_never_open() {
 #[rstest]
 #[case("whsec_")]
 #[case("whsec_not base64")]
+#[case("whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY=")]
 fn a_key_that_cannot_sign_is_refused_at_the_start(#[case] secret: &str) {
     let error = Auth::new(&settings(None, Some(secret), None)).err();
 

@@ -81,7 +81,7 @@ pub(crate) struct Answer {
     /// Present if a fallback answered instead of the agent.
     #[schema(nullable = false)]
     fallback: Option<Fallback>,
-    /// The permanent URL of the result, until the status is final.
+    /// The URL of the result, until the status is final.
     #[schema(nullable = false, format = "uri-reference")]
     result_url: Option<String>,
     /// Seconds to wait before fetching `result_url`.

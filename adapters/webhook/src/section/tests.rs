@@ -9,9 +9,9 @@ use super::*;
 fn the_manual_holds() {
     check_channel_manual::<WebhookSection>(
         &[
-            ("TICKETS_SIGNING_SECRET", "whsec_c2lnbmluZyBrZXkgb2YgdGlja2V0cw=="),
-            ("TICKETS_HUB_SECRET", "hub"),
-            ("TICKETS_CALLBACK_SECRET", "whsec_Y2FsbGJhY2sga2V5IG9mIHRpY2tldHM="),
+            ("TICKETS_SIGNING_SECRET", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
+            ("TICKETS_HUB_SECRET", "hub-secret-of-these-tests"),
+            ("TICKETS_CALLBACK_SECRET", "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="),
         ],
         &[
             "token",
@@ -37,14 +37,22 @@ fn the_manual_holds() {
 )]
 #[case::a_signing_secret_that_is_none(
     "[channels.webhook.siri]\nsigning_secret = \"abc\"",
-    "`channels.webhook.siri.signing_secret` must be \"whsec_\" followed by a base64 key, as Standard Webhooks requires (rejoinder.toml:2)"
+    "`channels.webhook.siri.signing_secret` must be \"whsec_\" followed by a base64 key of 24 to 64 bytes, as Standard Webhooks requires (rejoinder.toml:2)"
+)]
+#[case::a_signing_secret_that_is_short(
+    "[channels.webhook.siri]\nsigning_secret = \"whsec_c2hvcnQ=\"",
+    "`channels.webhook.siri.signing_secret` must be \"whsec_\" followed by a base64 key of 24 to 64 bytes, as Standard Webhooks requires (rejoinder.toml:2)"
+)]
+#[case::a_hub_secret_that_is_short(
+    "[channels.webhook.siri]\nhub_secret = \"nineteen-characters\"",
+    "`channels.webhook.siri.hub_secret` has less than 20 characters, so it could be guessed: use what `openssl rand -hex 24` prints (rejoinder.toml:2)"
 )]
 #[case::an_unsigned_callback(
     "[channels.webhook.siri]\ntoken = \"token-of-these-tests\"\ncallback_url = \"http://127.0.0.1/\"",
     "`channels.webhook.siri.callback_secret` must be set: the posts to callback_url are signed with it (rejoinder.toml:1)"
 )]
 #[case::a_callback_secret_for_nothing(
-    "[channels.webhook.siri]\ntoken = \"token-of-these-tests\"\ncallback_secret = \"whsec_AAAA\"",
+    "[channels.webhook.siri]\ntoken = \"token-of-these-tests\"\ncallback_secret = \"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\"",
     "`channels.webhook.siri.callback_secret` is not used without `callback_url`: set that, or remove this key (rejoinder.toml:3)"
 )]
 #[case::a_callback_that_is_not_http(
@@ -61,10 +69,10 @@ fn no_secret_is_shown() {
         r#"
         [channels.webhook.siri]
         token = "sesame-4f1c-sesame-4f1c"
-        signing_secret = "whsec_c2VzYW1lLTRmMWM="
+        signing_secret = "whsec_c2VzYW1lLTRmMWMtc2VzYW1lLTRmMWMt"
         hub_secret = "sesame-4f1c-sesame-4f1c"
-        callback_url = "http://127.0.0.1/"
-        callback_secret = "whsec_c2VzYW1lLTRmMWM="
+        callback_url = "http://127.0.0.1:1/services/sesame-4f1c?key=sesame"
+        callback_secret = "whsec_c2VzYW1lLTRmMWMtc2VzYW1lLTRmMWMt"
         "#,
     );
     let config = machine.config();
@@ -75,5 +83,7 @@ fn no_secret_is_shown() {
     for shown in [config.to_toml_redacted(), format!("{config:?}"), wrong.errors()] {
         assert!(!shown.contains("sesame") && !shown.contains("c2VzYW1l"), "{shown}");
     }
-    assert_eq!(config.to_toml_redacted().matches("\"***\"").count(), 4);
+    let shown = config.to_toml_redacted();
+    assert_eq!(shown.matches("\"***\"").count(), 4);
+    assert!(shown.contains("callback_url = \"http://127.0.0.1:1/***\""), "{shown}");
 }

@@ -25,7 +25,7 @@ use serde_json::Value;
 use sha2::Sha256;
 use standardwebhooks::Webhook;
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::mpsc,
 };
@@ -188,6 +188,30 @@ impl Hook {
         );
         connection.write_all(request.as_bytes()).await.expect("an open connection");
         connection.shutdown().await.expect("an open connection");
+    }
+
+    /// Sends the head of a request with this token and a signature that could hold, and returns once the hook waits for the
+    /// body.
+    pub(crate) async fn ask_without_body(&self, token: &str, length: usize) -> TcpStream {
+        let mut connection = TcpStream::connect(self.address).await.expect("a listener");
+        let head = format!(
+            "POST /hooks/siri HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+             X-Hub-Signature-256: sha256={:064}\r\nContent-Length: {length}\r\nExpect: 100-continue\r\n\r\n",
+            self.address, 0,
+        );
+        connection.write_all(head.as_bytes()).await.expect("an open connection");
+        let mut go_on = [0; "HTTP/1.1 100 Continue\r\n\r\n".len()];
+        connection.read_exact(&mut go_on).await.expect("it goes on");
+        assert!(go_on.starts_with(b"HTTP/1.1 100 "), "{go_on:?}");
+        connection
+    }
+
+    /// The response to a request whose body follows now.
+    pub(crate) async fn answer_to(mut connection: TcpStream, body: &str) -> String {
+        connection.write_all(body.as_bytes()).await.expect("an open connection");
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.expect("an answer");
+        answer
     }
 
     /// Returns once the agent is in the middle of `wait for me`.

@@ -359,7 +359,9 @@ impl ScriptedAgent {
             ScriptEnd::Outcome(outcome) => Ok(outcome),
             ScriptEnd::Defer { note, within } => Ok(Outcome::Defer { note, due: self.clock.now() + within }),
             ScriptEnd::Fail(why) => Err(AgentError::Failed(why)),
-            ScriptEnd::Refuse(status) => Err(AgentError::Failed(status.to_string())),
+            ScriptEnd::Refuse(status) => {
+                Err(AgentError::Refused { status: status.to_string(), message: "refused".to_owned() })
+            }
             ScriptEnd::Panic => panic!("a bug in the agent"),
             ScriptEnd::Hang => std::future::pending().await,
         }

@@ -228,8 +228,12 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
             url: "https://example.org/a.png".to_owned(),
         }],
         quoted: Some(Quote {
-            author: Author { id: Some("cy".to_owned()), username: Some("cy_2".to_owned()), ..Author::ourselves() },
-            is_strangers: true,
+            author: Author {
+                id: Some("cy".to_owned()),
+                username: Some("cy_2".to_owned()),
+                is_stranger: true,
+                ..Author::ourselves().elsewhere()
+            },
             text: "before\u{0}".to_owned(),
             attachments: vec![Attachment {
                 name: "b.png".to_owned(),

@@ -250,6 +250,7 @@ pub async fn a_line_keeps_who_said_it(subject: &mut impl Subject) {
         name: Some(name.to_owned()),
         username: Some("ann".to_owned()),
         kind: SenderKind::OtherAgent,
+        ..Author::unknown()
     };
     asked.line.author = Some(author("7", "Ann: \"A\" \u{0}"));
     asked.line.forwarded = Some(author("8", "Bob"));

@@ -17,7 +17,7 @@ use rustix::fs::{Access, access, statvfs};
 
 use crate::{
     console::finding::Finding,
-    exposure::{Exposure, readable_folder},
+    exposure::{Exposure, readable_folder, writable_above},
 };
 
 const ABOUT: &str = "data";
@@ -71,6 +71,13 @@ fn check_directory(path: &Path) -> Finding {
         let what = format!("{shown} is not writable: {}", io::Error::from(error));
         return Finding::wrong(ABOUT, what)
             .with_advice("Give the gateway's user write access, or run this as that user.");
+    }
+    if let Some(above) = writable_above(path) {
+        let above = above.display();
+        let what = format!(
+            "other users of this machine can write to {above}, so they could replace {shown}, and the gateway does not start"
+        );
+        return Finding::wrong(ABOUT, what).with_advice(format!("Run chmod go-w {above}."));
     }
     let advice = format!("Run chmod 700 {shown}.");
     match Exposure::of(path) {

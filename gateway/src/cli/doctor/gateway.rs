@@ -26,12 +26,14 @@ enum Answer {
     NoListener,
 }
 
-/// `token` opens the details of its readiness. `is_held`: a gateway uses the database.
+/// `token` opens the details of its readiness. `is_held`: a gateway uses the database. Without one, whoever answers may be
+/// anybody, and does not get the token.
 pub(super) async fn check(address: SocketAddr, token: Option<SecretString>, is_held: bool) -> Vec<Finding> {
     if address.port() == 0 {
         let runs = if is_held { "running" } else { "not running" };
         return vec![Finding::ok(ABOUT, format!("{runs}; it listens on port 0, so its address is unknown"))];
     }
+    let token = token.filter(|_| is_held);
     let url = url_of(address);
     let bound = bind(address);
     let answer = match &bound {
@@ -149,7 +151,16 @@ fn address_finding(address: SocketAddr, bound: io::Result<()>) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::{
+        net::Ipv4Addr,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
+
+    use axum::{Router, http::HeaderMap, routing::get};
+    use tokio::net::TcpListener;
 
     use super::*;
     use crate::console::finding::Verdict;
@@ -170,6 +181,26 @@ mod tests {
         let findings = check(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None, false).await;
 
         assert!(matches!(&findings[..], [finding] if finding.verdict == Verdict::Ok), "{findings:?}");
+    }
+
+    #[tokio::test]
+    async fn the_token_is_for_the_gateway_that_uses_the_database_only() {
+        let were_sent = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&were_sent);
+        let ready = async move |headers: HeaderMap| {
+            counted.fetch_add(usize::from(headers.contains_key("authorization")), Ordering::Relaxed);
+            r#"{"status":"ready"}"#
+        };
+        let routes = Router::new().route("/healthz", get(async || ALIVE)).route("/readyz", get(ready));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(async { axum::serve(listener, routes).await });
+
+        check(address, Some("secret".into()), false).await;
+        assert_eq!(were_sent.load(Ordering::Relaxed), 0);
+        check(address, Some("secret".into()), true).await;
+        assert_eq!(were_sent.load(Ordering::Relaxed), 1);
+        serving.abort();
     }
 
     #[test]
