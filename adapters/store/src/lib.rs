@@ -1,4 +1,4 @@
-//! The durable store, on sqlx: SQLite.
+//! The durable store: SQLite, read through sqlx and written through rusqlite.
 //!
 //! This crate implements the port `rejoinder_core::store::Store`: it stores records as rows and reads them back. It
 //! decides nothing about a turn: the guard and the core decide what is owed, and what is sent when.

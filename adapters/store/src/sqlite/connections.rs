@@ -1,10 +1,12 @@
 //! The connections to a database: one that writes, some that read for turns, some that read for the operator.
 
 use std::{
+    cell::Cell,
     path::Path,
     time::{Duration, Instant},
 };
 
+use rusqlite::{Connection, OpenFlags};
 use sqlx::{
     ConnectOptions, SqliteConnection, SqlitePool,
     sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -25,8 +27,19 @@ const COUNT_LIMIT: Duration = Duration::from_mins(10);
 /// How many instructions of SQLite's virtual machine pass between two looks at the time.
 const LIMIT_CHECK: i32 = 10_000;
 
-/// The connection options of the writer.
-pub(super) fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
+/// How many statements of the writer stay prepared: more than there are.
+const STATEMENTS: usize = 200;
+
+/// The size of a page in the log, in bytes: with its header.
+pub(super) const LOGGED_PAGE: u64 = 4096 + 24;
+
+thread_local! {
+    /// How many pages the log holds, as of the last commit of this thread's connection.
+    pub(super) static LOG_PAGES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The options of a connection that makes or changes the schema, or compacts.
+pub(super) fn schema_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         // The lock is on the file that exists. If it is missing later, an empty database would forget what is owed.
@@ -37,15 +50,30 @@ pub(super) fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConne
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(busy_timeout)
-        // See `Database::limit_log`.
-        .pragma("wal_autocheckpoint", "0")
-        // In KiB.
-        .pragma("cache_size", "-8000")
-        .pragma("temp_store", "memory")
-        .statement_cache_capacity(200)
-        .row_buffer_size(256)
-        .thread_name(|_| "store-sqlite".to_owned())
+        .thread_name(|_| "store-schema".to_owned())
         .disable_statement_logging()
+}
+
+/// Opens the connection that writes. The file must exist; see [`schema_options`].
+pub(super) fn open_writer(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(busy_timeout)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.execute_batch(
+        // The log is written back by `Database::checkpoint` and `Database::limit_log`. The cache has 8 MB.
+        "pragma journal_mode = wal;
+        pragma synchronous = full;
+        pragma foreign_keys = on;
+        pragma wal_autocheckpoint = 0;
+        pragma cache_size = -8000;
+        pragma temp_store = memory;",
+    )?;
+    connection.wal_hook(Some(|_, pages| {
+        LOG_PAGES.set(u64::try_from(pages).unwrap_or(0));
+        Ok(())
+    }));
+    Ok(connection)
 }
 
 /// The options of the connections that read. `is_at_rest`: no process writes to the database.

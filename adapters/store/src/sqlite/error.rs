@@ -1,6 +1,7 @@
 //! Maps SQLite's errors to those of the store port, and to the reasons why a database is not opened.
 
 use std::{
+    error::Error,
     io,
     path::{Path, PathBuf},
 };
@@ -8,49 +9,84 @@ use std::{
 use rejoinder_core::StoreError;
 
 /// SQLite's primary result codes (<https://www.sqlite.org/rescode.html>).
-const ERROR: u32 = 1;
-const BUSY: u32 = 5;
-const LOCKED: u32 = 6;
-const NOMEM: u32 = 7;
-const READONLY: u32 = 8;
-const INTERRUPT: u32 = 9;
-const IOERR: u32 = 10;
-const CORRUPT: u32 = 11;
-const FULL: u32 = 13;
-const CANTOPEN: u32 = 14;
-const NOTADB: u32 = 26;
+const ERROR: i32 = 1;
+const BUSY: i32 = 5;
+const LOCKED: i32 = 6;
+const NOMEM: i32 = 7;
+const READONLY: i32 = 8;
+const INTERRUPT: i32 = 9;
+const IOERR: i32 = 10;
+const CORRUPT: i32 = 11;
+const FULL: i32 = 13;
+const CANTOPEN: i32 = 14;
+const NOTADB: i32 = 26;
 
-/// The primary result code of a database error.
-fn code(error: &sqlx::Error) -> Option<u32> {
-    let extended: u32 = error.as_database_error()?.code()?.parse().ok()?;
-    Some(extended & 0xff)
+/// An error of one of the two libraries that call SQLite.
+pub(super) trait SqliteError: Error + Send + Sync + 'static {
+    fn origin(&self) -> Origin;
+}
+
+/// Where an error comes from.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Origin {
+    /// SQLite, with its extended result code.
+    Code(i32),
+    /// There is no connection.
+    Connection,
+    /// A stored value is not of the expected type.
+    Value,
+    Other,
+}
+
+impl Origin {
+    /// SQLite's primary result code.
+    fn code(self) -> Option<i32> {
+        if let Self::Code(extended) = self { Some(extended & 0xff) } else { None }
+    }
+}
+
+impl SqliteError for sqlx::Error {
+    fn origin(&self) -> Origin {
+        let code = || self.as_database_error()?.code()?.parse().ok();
+        match self {
+            Self::Io(_) | Self::PoolTimedOut | Self::PoolClosed | Self::WorkerCrashed => Origin::Connection,
+            Self::ColumnDecode { .. } | Self::Decode(_) => Origin::Value,
+            _ => code().map_or(Origin::Other, Origin::Code),
+        }
+    }
+}
+
+impl SqliteError for rusqlite::Error {
+    fn origin(&self) -> Origin {
+        match self {
+            Self::SqliteFailure(error, _) => Origin::Code(error.extended_code),
+            Self::FromSqlConversionFailure(..)
+            | Self::IntegralValueOutOfRange(..)
+            | Self::InvalidColumnType(..)
+            | Self::Utf8Error(_) => Origin::Value,
+            _ => Origin::Other,
+        }
+    }
 }
 
 /// Whether the statement failed, and not the database file.
-pub(super) fn is_plain(error: &sqlx::Error) -> bool {
-    code(error) == Some(ERROR)
+pub(super) fn is_plain(error: &impl SqliteError) -> bool {
+    error.origin().code() == Some(ERROR)
 }
 
-/// Whether the file exists and is no database, or a corrupt one.
-fn is_unreadable(error: &sqlx::Error) -> bool {
-    matches!(code(error), Some(NOTADB | CORRUPT))
-}
-
-/// The store error for an sqlx error. Its kind tells the caller what to do next.
+/// The store error for an error of SQLite. Its kind tells the caller what to do next.
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it by value")]
-pub(super) fn store_error(error: sqlx::Error) -> StoreError {
-    match code(&error) {
+pub(super) fn store_error(error: impl SqliteError) -> StoreError {
+    let origin = error.origin();
+    match origin.code() {
         Some(BUSY | LOCKED | NOMEM | READONLY | IOERR | FULL | CANTOPEN) => StoreError::Unavailable(error.to_string()),
         Some(CORRUPT | NOTADB) => StoreError::Corrupt(error.to_string()),
         // Only the limit of an operator's query interrupts.
         Some(INTERRUPT) => StoreError::TooSlow,
-        Some(_) => StoreError::Failed(error.to_string()),
-        None => match error {
-            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
-                StoreError::Unavailable(error.to_string())
-            }
-            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreError::Corrupt(error.to_string()),
-            _ => StoreError::Failed(error.to_string()),
+        _ => match origin {
+            Origin::Connection => StoreError::Unavailable(error.to_string()),
+            Origin::Value => StoreError::Corrupt(error.to_string()),
+            Origin::Code(_) | Origin::Other => StoreError::Failed(error.to_string()),
         },
     }
 }
@@ -100,19 +136,20 @@ pub enum OpenError {
     Database {
         path: PathBuf,
         #[source]
-        source: sqlx::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
     #[error("cannot start the writer's thread")]
     Thread(#[source] io::Error),
 }
 
 impl OpenError {
-    pub(super) fn database(path: &Path, source: sqlx::Error) -> Self {
+    pub(super) fn database(path: &Path, source: impl SqliteError) -> Self {
         let path = path.to_owned();
-        if is_unreadable(&source) {
+        // The file exists and is no database, or a corrupt one.
+        if matches!(source.origin().code(), Some(NOTADB | CORRUPT)) {
             Self::Unreadable { path, reason: source.to_string() }
         } else {
-            Self::Database { path, source }
+            Self::Database { path, source: Box::new(source) }
         }
     }
 }

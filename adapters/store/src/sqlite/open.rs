@@ -11,7 +11,7 @@ use rejoinder_core::{SharedClock, SystemClock};
 use sqlx::{ConnectOptions, Connection};
 
 use super::{
-    connections::{counter, operator_readers, reader_options, readers, writer_options},
+    connections::{counter, operator_readers, reader_options, readers, schema_options},
     error::OpenError,
     lock::{Lock, beside, is_in_use},
     schema::{schema_version, version},
@@ -119,7 +119,7 @@ pub async fn vacuum(path: &Path) -> Result<(), OpenError> {
     let lock = Lock::take(path)?;
     let path = lock.path();
     let failed = |source| OpenError::database(path, source);
-    let options = writer_options(path, Duration::from_secs(5));
+    let options = schema_options(path, Duration::from_secs(5));
     let mut connection = options.connect().await.map_err(failed)?;
     for sql in ["vacuum", "pragma wal_checkpoint(truncate)"] {
         sqlx::query(sql).execute(&mut connection).await.map_err(failed)?;
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::sqlite::{
-        connections::{limited_readers, writer_options},
+        connections::{limited_readers, schema_options},
         error::store_error,
         read,
     };
@@ -192,7 +192,7 @@ mod tests {
     #[tokio::test]
     async fn counting_all_rows_may_take_longer_than_any_other_query_of_the_operator() {
         let (store, directory) = store().await;
-        let options = writer_options(&directory.path().join("rejoinder.db"), Duration::from_secs(5));
+        let options = schema_options(&directory.path().join("rejoinder.db"), Duration::from_secs(5));
         let mut connection = options.connect().await.expect("it opens");
         let events = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 20000)
             insert into events (id, channel, chat, thread, external_id, revision, raw, received_at)
@@ -235,7 +235,7 @@ mod tests {
     async fn in_a_long_history_a_channel_and_a_time_are_found_without_reading_all_of_it() {
         let (store, directory) = store().await;
         let options =
-            writer_options(&directory.path().join("rejoinder.db"), Duration::from_secs(5)).foreign_keys(false);
+            schema_options(&directory.path().join("rejoinder.db"), Duration::from_secs(5)).foreign_keys(false);
         let mut connection = options.connect().await.expect("it opens");
         // The ids are of the year 3647, by their first bytes.
         for sql in [

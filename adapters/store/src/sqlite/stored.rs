@@ -3,10 +3,10 @@
 use std::{borrow::Cow, time::Duration};
 
 use rejoinder_core::{
-    Amends, Attachment, Author, ChatKind, Directed, EventKind, Expectation, InboundEvent, Obligation, Quote, Sender,
-    Timestamp,
+    Amends, Attachment, Author, ChannelId, ChatKind, ConversationRef, Directed, EventKind, Expectation, InboundEvent,
+    Obligation, Quote, Sender, StoreError, Timestamp, json_error,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// The JSON column `details` of an event: the fields that have no column of their own.
 #[derive(Serialize, Deserialize)]
@@ -47,6 +47,68 @@ impl<'a> Details<'a> {
             more_within: event.more_within,
         }
     }
+}
+
+/// The columns of a [`StoredEvent`] in a `select`, from the table `e`.
+macro_rules! event_columns {
+    () => {
+        "e.channel, e.chat, e.thread, e.external_id, e.revision, e.text, e.details, e.raw, e.received_at"
+    };
+}
+pub(super) use event_columns;
+
+/// The columns of an event whose content is stored.
+pub(super) struct StoredEvent {
+    pub(super) channel: String,
+    pub(super) chat: String,
+    pub(super) thread: String,
+    pub(super) external_id: String,
+    pub(super) revision: i64,
+    pub(super) text: String,
+    pub(super) details: String,
+    pub(super) raw: Option<String>,
+    pub(super) received_at: i64,
+}
+
+impl StoredEvent {
+    pub(super) fn event(self) -> Result<InboundEvent, StoreError> {
+        let details: Details<'static> = parse("details", &self.details)?;
+        Ok(InboundEvent {
+            conversation: address(&self.channel, &self.chat, &self.thread),
+            chat: details.chat,
+            external_id: self.external_id,
+            revision: self.revision,
+            message_id: details.message_id.map(Into::into),
+            sender: details.sender.into_owned(),
+            kind: details.kind.into_owned(),
+            directed: details.directed,
+            text: self.text,
+            attachments: details.attachments.into_owned(),
+            quoted: details.quoted.map(Cow::into_owned),
+            forwarded: details.forwarded.map(Cow::into_owned),
+            patience: details.patience,
+            amends: details.amends,
+            more_within: details.more_within,
+            received_at: Timestamp::from_millis(self.received_at),
+            raw: self.raw.unwrap_or_default(),
+        })
+    }
+}
+
+/// A conversation's address from the columns `channel`, `chat` and `thread`.
+pub(super) fn address(channel: &str, chat: &str, thread: &str) -> ConversationRef {
+    let conversation = ConversationRef::new(ChannelId::from_stored(channel), chat);
+    if thread.is_empty() { conversation } else { conversation.in_thread(thread) }
+}
+
+/// The column `thread`: empty for `None`.
+pub(super) fn thread(conversation: &ConversationRef) -> &str {
+    conversation.thread.as_deref().unwrap_or("")
+}
+
+/// The value of a JSON column.
+pub(super) fn parse<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{column}: {}", json_error(&error))))
 }
 
 /// The columns that repeat parts of an obligation, for searches.

@@ -1,11 +1,14 @@
 //! Reads columns as values of the core.
 
-use rejoinder_core::{AgentName, ChannelId, ConversationRef, Handler, StoreError, Timestamp, TurnId, json_error};
+use rejoinder_core::{AgentName, ConversationRef, Handler, StoreError, Timestamp, TurnId};
 use serde::de::DeserializeOwned;
 use sqlx::{Decode, Row, Sqlite, Type, sqlite::SqliteRow};
 use uuid::Uuid;
 
-use crate::sqlite::error::store_error;
+use crate::sqlite::{
+    error::store_error,
+    stored::{address, parse},
+};
 
 /// Reads columns by name.
 pub(super) trait Columns {
@@ -53,10 +56,8 @@ pub(super) trait Columns {
 
     /// The columns `channel`, `chat` and `thread`.
     fn conversation(&self) -> Result<ConversationRef, StoreError> {
-        let channel = ChannelId::from_stored(&self.value::<String>("channel")?);
-        let conversation = ConversationRef::new(channel, &self.value::<String>("chat")?);
-        let thread: String = self.value("thread")?;
-        Ok(if thread.is_empty() { conversation } else { conversation.in_thread(&thread) })
+        let (chat, thread): (String, String) = (self.value("chat")?, self.value("thread")?);
+        Ok(address(&self.value::<String>("channel")?, &chat, &thread))
     }
 }
 
@@ -92,16 +93,7 @@ pub(super) fn readable<T>(
     rows.iter().filter_map(read).collect()
 }
 
-fn parse<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{column}: {}", json_error(&error))))
-}
-
 fn parse_name<T: DeserializeOwned>(column: &str, name: String) -> Result<T, StoreError> {
     let name = serde_json::Value::String(name);
     serde_json::from_value(name).map_err(|error| StoreError::Corrupt(format!("{column}: {error}")))
-}
-
-/// The column `thread`: empty for `None`.
-pub(super) fn thread(conversation: &ConversationRef) -> &str {
-    conversation.thread.as_deref().unwrap_or("")
 }

@@ -3,8 +3,8 @@
 use rejoinder_core::{ConversationId, ConversationRef, StoreError};
 use sqlx::SqlitePool;
 
-use super::columns::{Columns, thread};
-use crate::sqlite::error::store_error;
+use super::columns::Columns;
+use crate::sqlite::{error::store_error, stored::thread};
 
 pub(in crate::sqlite) async fn conversation(
     pool: &SqlitePool,

@@ -5,7 +5,7 @@ mod conversations;
 mod deliveries;
 mod housekeeping;
 mod lists;
-pub(super) mod turns;
+mod turns;
 mod views;
 
 use rejoinder_core::{ChannelId, StoreError};

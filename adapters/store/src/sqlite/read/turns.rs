@@ -1,6 +1,6 @@
 //! Turns, and queries for the ones that are due, waiting or running.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
     ChannelId, ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
@@ -13,7 +13,10 @@ use super::{
     columns::{Columns, of_turn},
     deliveries::{delivery, select_deliveries},
 };
-use crate::sqlite::{error::store_error, stored::Details};
+use crate::sqlite::{
+    error::store_error,
+    stored::{StoredEvent, event_columns},
+};
 
 /// `select` of whole turn records, `o` (the obligation) joined with `t` (the turn) and `e` (the event).
 macro_rules! select_turns {
@@ -22,8 +25,8 @@ macro_rules! select_turns {
             "select t.id, t.seq, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.accepted_at, ",
             "(select count(*) from runs as r where r.turn_id = t.id) as runs, ",
             "exists (select 1 from transcript as l where l.session_id = t.session_id) as has_history, ",
-            "e.channel, e.chat, e.thread, e.external_id, e.revision, e.text, e.details, e.raw, e.received_at ",
-            "from obligations as o cross join turns as t on t.id = o.turn_id cross join events as e on e.id = t.event_id ",
+            event_columns!(),
+            " from obligations as o cross join turns as t on t.id = o.turn_id cross join events as e on e.id = t.event_id ",
             $rest
         )
     };
@@ -296,28 +299,20 @@ fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
     })
 }
 
-/// An event from the columns of its table.
-pub(in crate::sqlite) fn event(row: &SqliteRow) -> Result<InboundEvent, StoreError> {
-    let details: Details<'static> = row.json("details")?;
-    Ok(InboundEvent {
-        conversation: row.conversation()?,
-        chat: details.chat,
+/// An event from the columns of `event_columns!`.
+fn event(row: &SqliteRow) -> Result<InboundEvent, StoreError> {
+    let stored = StoredEvent {
+        channel: row.value("channel")?,
+        chat: row.value("chat")?,
+        thread: row.value("thread")?,
         external_id: row.value("external_id")?,
         revision: row.value("revision")?,
-        message_id: details.message_id.map(Into::into),
-        sender: details.sender.into_owned(),
-        kind: details.kind.into_owned(),
-        directed: details.directed,
         text: row.value("text")?,
-        attachments: details.attachments.into_owned(),
-        quoted: details.quoted.map(Cow::into_owned),
-        forwarded: details.forwarded.map(Cow::into_owned),
-        patience: details.patience,
-        amends: details.amends,
-        more_within: details.more_within,
-        received_at: row.at("received_at")?,
-        raw: row.value::<Option<String>>("raw")?.unwrap_or_default(),
-    })
+        details: row.value("details")?,
+        raw: row.value("raw")?,
+        received_at: row.value("received_at")?,
+    };
+    stored.event()
 }
 
 fn run(row: &SqliteRow) -> Result<RunRecord, StoreError> {

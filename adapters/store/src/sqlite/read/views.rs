@@ -9,10 +9,13 @@ use rejoinder_core::{
 use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    columns::{Columns, readable, thread},
+    columns::{Columns, readable},
     deliveries::{delivery, select_deliveries},
 };
-use crate::sqlite::{error::store_error, stored::Details};
+use crate::sqlite::{
+    error::store_error,
+    stored::{Details, thread},
+};
 
 /// `select` of a view without its signal.
 macro_rules! select_views {

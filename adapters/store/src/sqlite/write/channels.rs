@@ -1,27 +1,23 @@
 //! The configured channels. Rows of other channels are marked absent and wait.
 
 use rejoinder_core::{ChannelId, StoreError, store::AbsentChannel};
-use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
+use rusqlite::{Connection, Row};
 
-use crate::sqlite::error::store_error;
+use super::rows::{self, json};
 
 /// Marks unfinished obligations and deliveries as absent when their channel is not among `channels`. Returns the absent
 /// channels with the number of rows that wait for each.
-pub(super) async fn set(
-    connection: &mut SqliteConnection,
-    channels: &[ChannelId],
-) -> Result<Vec<AbsentChannel>, StoreError> {
-    let names = serde_json::to_string(channels).expect("channel ids are strings");
+pub(super) fn set(connection: &Connection, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
+    let names = json(channels);
     for sql in [MARK_TURNS, MARK_DELIVERIES] {
-        sqlx::query(sql).bind(&names).execute(&mut *connection).await.map_err(store_error)?;
+        rows::change(connection, sql, [&names])?;
     }
-    let rows = sqlx::query(COUNT).fetch_all(connection).await.map_err(store_error)?;
-    rows.iter().map(|row| absent(row).map_err(store_error)).collect()
+    rows::all(connection, COUNT, [], absent)
 }
 
-fn absent(row: &SqliteRow) -> Result<AbsentChannel, sqlx::Error> {
-    let count = |column: &str| row.try_get::<i64, _>(column).map(|count| u64::try_from(count).unwrap_or(0));
-    let channel = ChannelId::from_stored(row.try_get("channel")?);
+fn absent(row: &Row<'_>) -> rusqlite::Result<AbsentChannel> {
+    let count = |column| row.get::<_, i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
+    let channel = ChannelId::from_stored(row.get_ref("channel")?.as_str()?);
     Ok(AbsentChannel { channel, turns: count("turns")?, deliveries: count("deliveries")? })
 }
 

@@ -1,127 +1,97 @@
 //! Inserts new events, and the turns that they open.
 
-use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    sync::Arc,
-};
-
 use rejoinder_core::{
-    ConversationId, ConversationRef, InboundEvent, SessionId, StoreError, Timestamp, TurnId,
-    store::{EarlierMessage, NewEvent, NewTurn, RunStart, Stored, TurnSeq},
+    ConversationId, ConversationRef, EventId, InboundEvent, SessionId, StoreError, Timestamp, TurnId,
+    store::{EarlierMessage, NewEvent, NewTurn, Stored, TurnSeq},
 };
-use sqlx::{Row, SqliteConnection};
+use rusqlite::{Connection, Row, params};
 use uuid::Uuid;
 
 use super::{
-    lines::{self, Touched},
-    rows::Statement,
-    runs,
-    sessions::INSERT_SESSIONS,
+    lines,
+    rows::{self, json},
+    runs, sessions,
 };
-use crate::sqlite::{
-    error::store_error,
-    stored::{Details, ObligationColumns},
-};
+use crate::sqlite::stored::{Details, ObligationColumns, thread};
 
-/// Inserts events that change no earlier rows, all at once.
-pub(super) async fn all(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<Vec<Stored>, StoreError> {
-    let rows = events.iter().filter(|new| !new.only_if_known);
-    let rows: Vec<EventRow> = rows.map(|new| EventRow { new, has_content: new.turn.is_some() }).collect();
-    let mut inserted = insert_events(connection, &rows).await?.into_iter();
-    let is_new: Vec<bool> =
-        events.iter().map(|new| !new.only_if_known && inserted.next().is_some_and(|is_new| is_new)).collect();
+/// Inserts an event that changes no earlier rows, and opens its turn.
+pub(super) fn one(connection: &Connection, new: &NewEvent) -> Result<Stored, StoreError> {
+    if new.only_if_known {
+        return Ok(known(connection, &new.event)?.unwrap_or(Stored::Unknown));
+    }
+    let (turn, content) = match &new.turn {
+        Some(turn) => (Some(turn.id), Content::All),
+        None => (None, Content::Payload),
+    };
+    if !insert(connection, new.id, &new.event, turn, content)? {
+        return duplicate(connection, &new.event);
+    }
+    match &new.turn {
+        Some(turn) => open(connection, new.id, &new.event, turn),
+        None => Ok(Stored::Kept),
+    }
+}
 
-    let new = events.iter().zip(&is_new).filter(|(_, is_new)| **is_new).map(|(event, _)| *event);
-    let turns: Vec<(&NewEvent, &NewTurn)> =
-        new.filter_map(|event| event.turn.as_ref().map(|turn| (event, turn))).collect();
-    let sessions = sessions(connection, &turns).await?;
-    let mut seqs = open(connection, &turns, &sessions).await?;
-
-    let known = events.iter().zip(&is_new).filter(|(_, is_new)| !**is_new).map(|(event, _)| *event);
-    let mut duplicates = duplicates(connection, &known.collect::<Vec<_>>()).await?;
-
-    let stored = events.iter().zip(is_new).map(|(event, is_new)| match &event.turn {
-        _ if !is_new => duplicates.pop_front().expect("every event has its result"),
-        None => Stored::Kept,
-        Some(_) => {
-            let current = &sessions[&event.event.conversation];
-            Stored::Turn {
-                seq: seqs.next().expect("every turn has its place"),
-                conversation: current.conversation,
-                session: current.session,
-                has_history: current.has_history,
-            }
-        }
-    });
-    Ok(stored.collect())
+/// Inserts only the key of an event.
+pub(super) fn key(connection: &Connection, new: &NewEvent) -> Result<Stored, StoreError> {
+    let is_new = insert(connection, new.id, &new.event, None, Content::None)?;
+    if is_new { Ok(Stored::Kept) } else { duplicate(connection, &new.event) }
 }
 
 /// Inserts an event that changes a turn. Returns whether it is new.
-pub(super) async fn change(connection: &mut SqliteConnection, new: &NewEvent) -> Result<bool, StoreError> {
-    let is_new = insert_events(connection, &[EventRow { new, has_content: true }]).await?;
-    Ok(is_new == [true])
+pub(super) fn change(connection: &Connection, id: EventId, event: &InboundEvent) -> Result<bool, StoreError> {
+    insert(connection, id, event, None, Content::All)
 }
 
-/// An event to insert.
-struct EventRow<'a> {
-    new: &'a NewEvent,
-    /// Whether more than its key and its payload is stored.
-    has_content: bool,
+/// What is stored of an event beside its key.
+#[derive(Clone, Copy, PartialEq)]
+enum Content {
+    None,
+    Payload,
+    All,
 }
 
-/// Inserts the events that are new. Returns for each event whether it was.
-async fn insert_events(connection: &mut SqliteConnection, events: &[EventRow<'_>]) -> Result<Vec<bool>, StoreError> {
-    let answers = INSERT_EVENTS
-        .answers(connection, events, |EventRow { new, has_content }, values| {
-            let event = &new.event;
-            values.id(new.id.as_uuid());
-            if *has_content {
-                values.address(&event.conversation);
-            } else {
-                values.add(event.conversation.channel.as_str()).add("").add("");
-            }
-            values
-                .add(&*event.external_id)
-                .add(event.revision)
-                .add(new.turn.as_ref().map(|turn| turn.id.as_uuid()))
-                .add(has_content.then_some(&*event.text))
-                .json_maybe(has_content.then(|| Details::of(event)).as_ref())
-                .add(Some(&*event.raw).filter(|raw| !raw.is_empty()))
-                .at(event.received_at);
-        })
-        .await?;
-    let mut inserted = HashSet::with_capacity(events.len());
-    for row in answers {
-        inserted.insert(row.try_get::<Uuid, _>(0).map_err(store_error)?);
-    }
-    // Of two equal events in one batch, the first is new.
-    Ok(events.iter().map(|row| inserted.remove(&row.new.id.as_uuid())).collect())
+/// Inserts the row of an event. Returns whether the event is new.
+fn insert(
+    connection: &Connection,
+    id: EventId,
+    event: &InboundEvent,
+    turn: Option<TurnId>,
+    content: Content,
+) -> Result<bool, StoreError> {
+    let address = &event.conversation;
+    let is_whole = content == Content::All;
+    let values = params![
+        id.as_uuid(),
+        address.channel.as_str(),
+        if is_whole { &*address.chat } else { "" },
+        if is_whole { thread(address) } else { "" },
+        event.external_id,
+        event.revision,
+        turn.map(TurnId::as_uuid),
+        is_whole.then_some(&event.text),
+        is_whole.then(|| json(&Details::of(event))),
+        Some(&event.raw).filter(|raw| content != Content::None && !raw.is_empty()),
+        event.received_at.as_millis(),
+    ];
+    Ok(rows::change(connection, INSERT_EVENT, values)? == 1)
 }
 
-/// The stored results of events that were accepted before, and of those that were only looked for, in order.
-async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<VecDeque<Stored>, StoreError> {
-    let numbered: Vec<(i64, &NewEvent)> = (0..).zip(events.iter().copied()).collect();
-    let answers = SELECT_DUPLICATES
-        .answers(connection, &numbered, |(number, new), values| {
-            let event = &new.event;
-            let channel = event.conversation.channel.as_str();
-            values.add(*number).add(channel).add(&*event.external_id).add(event.revision);
-        })
-        .await?;
-    let duplicate = |row: &sqlx::sqlite::SqliteRow| {
-        let turn: Option<Uuid> = row.try_get(1)?;
-        let (text, sender): (Option<String>, Option<String>) = (row.try_get(2)?, row.try_get(3)?);
+/// The result of an event that was not inserted.
+fn duplicate(connection: &Connection, event: &InboundEvent) -> Result<Stored, StoreError> {
+    let known = known(connection, event)?;
+    known.ok_or_else(|| StoreError::Failed("an event was neither inserted nor found".to_owned()))
+}
+
+/// The result of an event that was accepted before.
+fn known(connection: &Connection, event: &InboundEvent) -> Result<Option<Stored>, StoreError> {
+    let values = params![event.conversation.channel.as_str(), event.external_id, event.revision];
+    rows::one(connection, SELECT_DUPLICATE, values, |row| {
+        let (turn, text, sender): (Option<Uuid>, Option<String>, Option<String>) =
+            (row.get(0)?, row.get(1)?, row.get(2)?);
         let message = text.zip(sender).map(|(text, sender)| EarlierMessage { text, sender });
-        Ok((row.try_get::<i64, _>(0)?, Stored::Duplicate { turn: turn.map(TurnId::from), message }))
-    };
-    let mut found: HashMap<i64, Stored> =
-        answers.iter().map(|row| duplicate(row).map_err(store_error)).collect::<Result<_, _>>()?;
-    let stored = numbered.iter().map(|(number, new)| match found.remove(number) {
-        Some(stored) => Ok(stored),
-        None if new.only_if_known => Ok(Stored::Unknown),
-        None => Err(StoreError::Failed("an event was neither inserted nor found".to_owned())),
-    });
-    stored.collect()
+        Ok(Stored::Duplicate { turn: turn.map(TurnId::from), message })
+    })
 }
 
 /// A conversation and its current session.
@@ -131,176 +101,103 @@ struct CurrentSession {
     has_history: bool,
 }
 
-/// Finds the conversations of turns, and creates the missing ones.
-async fn sessions<'a>(
-    connection: &mut SqliteConnection,
-    turns: &[(&'a NewEvent, &'a NewTurn)],
-) -> Result<HashMap<&'a ConversationRef, CurrentSession>, StoreError> {
-    let mut first = HashMap::with_capacity(turns.len());
-    let mut refs: Vec<(i64, &ConversationRef)> = Vec::with_capacity(turns.len());
-    for (event, turn) in turns {
-        first.entry(&event.event.conversation).or_insert_with(|| {
-            refs.push((i64::try_from(refs.len()).unwrap_or(i64::MAX), &event.event.conversation));
-            (event.event.received_at, *turn)
-        });
-    }
-    let answers = SELECT_CURRENT_SESSIONS
-        .answers(connection, &refs, |(number, conversation), values| {
-            values.add(*number);
-            values.address(conversation);
-        })
-        .await?;
-
-    let mut known: HashMap<usize, ConversationId> = HashMap::new();
-    let mut sessions = HashMap::with_capacity(refs.len());
-    for row in answers {
-        let index = usize::try_from(row.try_get::<i64, _>(0).map_err(store_error)?).unwrap_or(usize::MAX);
-        let conversation = row.try_get::<Uuid, _>(1).map_err(store_error)?.into();
-        let session: Option<Uuid> = row.try_get(2).map_err(store_error)?;
-        let has_history = row.try_get(3).map_err(store_error)?;
-        known.insert(index, conversation);
-        if let (Some(session), Some((_, reference))) = (session, refs.get(index)) {
-            sessions.insert(*reference, CurrentSession { conversation, session: session.into(), has_history });
+/// Finds the conversation of a turn, or creates it.
+fn current_session(
+    connection: &Connection,
+    address: &ConversationRef,
+    turn: &NewTurn,
+    at: Timestamp,
+) -> Result<CurrentSession, StoreError> {
+    let read = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, Option<Uuid>>(1)?, row.get(2)?));
+    let values = params![address.channel.as_str(), address.chat, thread(address)];
+    let conversation = match rows::one(connection, SELECT_CURRENT_SESSION, values, read)? {
+        Some((conversation, Some(session), has_history)) => {
+            return Ok(CurrentSession { conversation: conversation.into(), session: session.into(), has_history });
         }
-    }
-
-    let mut opened: Vec<(ConversationId, &ConversationRef, SessionId, Timestamp)> = Vec::new();
-    for (index, (_, reference)) in refs.iter().enumerate() {
-        if !sessions.contains_key(reference) {
-            let (at, turn) = first[reference];
-            let conversation = known.get(&index).copied().unwrap_or(turn.conversation);
-            opened.push((conversation, reference, turn.session, at));
-            sessions.insert(*reference, CurrentSession { conversation, session: turn.session, has_history: false });
-        }
-    }
-    OPEN_CONVERSATIONS
-        .on_each(connection, "conversations", &opened, |(conversation, reference, session, at), values| {
-            values.id(conversation.as_uuid());
-            values.address(reference);
-            values.id(session.as_uuid()).at(*at);
-        })
-        .await?;
-    INSERT_SESSIONS
-        .on_each(connection, "sessions", &opened, |(conversation, _, session, at), values| {
-            values.id(session.as_uuid()).id(conversation.as_uuid()).at(*at);
-        })
-        .await?;
-    Ok(sessions)
-}
-
-/// Inserts the turns, their obligations and the runs that start at once. Returns the places of the turns in the order
-/// of acceptance.
-async fn open(
-    connection: &mut SqliteConnection,
-    turns: &[(&NewEvent, &NewTurn)],
-    sessions: &HashMap<&ConversationRef, CurrentSession>,
-) -> Result<impl Iterator<Item = TurnSeq> + use<>, StoreError> {
-    let last: TurnSeq = if turns.is_empty() {
-        0
-    } else {
-        let last = sqlx::query_scalar("select coalesce(max(seq), 0) from turns");
-        last.fetch_one(&mut *connection).await.map_err(store_error)?
+        Some((conversation, None, _)) => conversation.into(),
+        None => turn.conversation,
     };
-    let placed: Vec<(TurnSeq, &NewEvent, &NewTurn)> =
-        (last + 1..).zip(turns).map(|(seq, (event, turn))| (seq, *event, *turn)).collect();
-    INSERT_TURNS
-        .on_each(connection, "turns", &placed, |(seq, event, turn), values| {
-            let current = &sessions[&event.event.conversation];
-            values
-                .add(*seq)
-                .id(turn.id.as_uuid())
-                .id(event.id.as_uuid())
-                .id(current.conversation.as_uuid())
-                .id(current.session.as_uuid());
-            runs::handler(values, &turn.handler);
-            values.at(event.event.received_at).add(event.event.conversation.channel.as_str());
-        })
-        .await?;
-    INSERT_OBLIGATIONS
-        .on_each(connection, "obligations", &placed, |(seq, event, turn), values| {
-            let current = &sessions[&event.event.conversation];
-            let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } =
-                ObligationColumns::of(&turn.obligation);
-            values
-                .add(*seq)
-                .id(turn.id.as_uuid())
-                .id(current.conversation.as_uuid())
-                .add(event.event.conversation.channel.as_str())
-                .add(event.event.person())
-                .add(turn.handler.agent().map_or("", AsRef::as_ref))
-                .add(lines::rank(*seq, owed))
-                .add(owed)
-                .add(state)
-                .add(work)
-                .at_maybe(wake_at)
-                .at_maybe(overdue_at)
-                .at_maybe(ended.then_some(event.event.received_at))
-                .json(&turn.obligation);
-        })
-        .await?;
-    let waiting = turns.iter().filter(|(_, turn)| turn.obligation.is_waiting());
-    let touched = waiting.map(|(event, _)| {
-        let conversation = sessions[&event.event.conversation].conversation.as_uuid();
-        Touched { conversation, place: None }
-    });
-    lines::settle(connection, &touched.collect::<Vec<_>>()).await?;
-    let started: Vec<&RunStart> = turns.iter().filter_map(|(_, turn)| turn.run.as_ref()).collect();
-    runs::start(connection, &started).await?;
-    Ok((last + 1..).take(turns.len()))
+    let (id, session) = (conversation.as_uuid(), turn.session.as_uuid());
+    let values = params![id, address.channel.as_str(), address.chat, thread(address), session, at.as_millis()];
+    rows::change_one(connection, "conversations", OPEN_CONVERSATION, values)?;
+    sessions::insert(connection, turn.session, conversation, at)?;
+    Ok(CurrentSession { conversation, session: turn.session, has_history: false })
 }
 
-static INSERT_EVENTS: Statement = Statement::new(
-    "with r (id, channel, chat, thread, external_id, revision, turn_id, text, details, raw, received_at) as ({rows})
-    insert into events
-        (id, channel, chat, thread, external_id, revision, turn_id, text, details, raw, received_at)
-    select * from r where id is not null
-    on conflict do nothing
-    returning id",
-);
+/// Inserts a turn, its obligation, and its run if that starts at once.
+fn open(
+    connection: &Connection,
+    event_id: EventId,
+    event: &InboundEvent,
+    turn: &NewTurn,
+) -> Result<Stored, StoreError> {
+    let (address, at) = (&event.conversation, event.received_at);
+    let CurrentSession { conversation, session, has_history } = current_session(connection, address, turn, at)?;
+    let seq: TurnSeq = rows::one(connection, NEXT_SEQ, [], |row| row.get(0))?.unwrap_or(1);
+    let (agent, command) = runs::handler(&turn.handler);
+    let values = params![
+        seq,
+        turn.id.as_uuid(),
+        event_id.as_uuid(),
+        conversation.as_uuid(),
+        session.as_uuid(),
+        agent,
+        command,
+        at.as_millis(),
+        address.channel.as_str(),
+    ];
+    rows::change_one(connection, "turns", INSERT_TURN, values)?;
+    let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } = ObligationColumns::of(&turn.obligation);
+    let values = params![
+        seq,
+        turn.id.as_uuid(),
+        conversation.as_uuid(),
+        address.channel.as_str(),
+        event.person(),
+        agent.unwrap_or(""),
+        lines::rank(seq, owed),
+        owed,
+        state,
+        work,
+        wake_at.map(Timestamp::as_millis),
+        overdue_at.map(Timestamp::as_millis),
+        ended.then_some(at.as_millis()),
+        json(&turn.obligation),
+    ];
+    rows::change_one(connection, "obligations", INSERT_OBLIGATION, values)?;
+    if turn.obligation.is_waiting() {
+        lines::settle(connection, conversation.as_uuid())?;
+    }
+    if let Some(run) = &turn.run {
+        runs::start(connection, run)?;
+    }
+    Ok(Stored::Turn { seq, conversation, session, has_history })
+}
 
-static SELECT_DUPLICATES: Statement = Statement::new(
-    "with r (number, channel, external_id, revision) as ({rows})
-    select r.number, e.turn_id, e.text, json_extract(e.details, '$.sender.id')
-    from r cross join events as e
-        on e.channel = r.channel and e.external_id = r.external_id and e.revision = r.revision",
-);
+const INSERT_EVENT: &str = "
+    insert into events (id, channel, chat, thread, external_id, revision, turn_id, text, details, raw, received_at)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict do nothing";
 
-static SELECT_CURRENT_SESSIONS: Statement = Statement::new(
-    "with r (number, channel, chat, thread) as ({rows})
-    select r.number, c.id, c.session_id, exists (select 1 from transcript as t where t.session_id = c.session_id)
-    from r cross join conversations as c on c.channel = r.channel and c.chat = r.chat and c.thread = r.thread
-        and c.succeeded_by is null",
-);
+const SELECT_DUPLICATE: &str = "
+    select turn_id, text, json_extract(details, '$.sender.id') from events
+    where channel = ? and external_id = ? and revision = ?";
 
-static OPEN_CONVERSATIONS: Statement = Statement::new(
-    "with r (id, channel, chat, thread, session_id, created_at) as ({rows})
-    insert into conversations (id, channel, chat, thread, session_id, created_at)
-    select * from r where id is not null
-    on conflict (channel, chat, thread) where succeeded_by is null do update set session_id = excluded.session_id",
-);
+const SELECT_CURRENT_SESSION: &str = "
+    select id, session_id, exists (select 1 from transcript as t where t.session_id = c.session_id)
+    from conversations as c where channel = ? and chat = ? and thread = ? and succeeded_by is null";
 
-static INSERT_TURNS: Statement = Statement::new(
-    "with r (seq, id, event_id, conversation_id, session_id, agent, command, accepted_at, channel) as ({rows})
+const OPEN_CONVERSATION: &str = "
+    insert into conversations (id, channel, chat, thread, session_id, created_at) values (?, ?, ?, ?, ?, ?)
+    on conflict (channel, chat, thread) where succeeded_by is null do update set session_id = excluded.session_id";
+
+const NEXT_SEQ: &str = "select coalesce(max(seq), 0) + 1 from turns";
+
+const INSERT_TURN: &str = "
     insert into turns (seq, id, event_id, conversation_id, session_id, agent, command, accepted_at, channel)
-    select * from r where seq is not null",
-);
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-static INSERT_OBLIGATIONS: Statement = Statement::new(
-    "with r (seq, turn_id, conversation_id, channel, person, agent, rank, owed, state, work, wake_at, overdue_at, ended_at,
-        body) as ({rows})
+const INSERT_OBLIGATION: &str = "
     insert into obligations (seq, turn_id, conversation_id, channel, person, agent, rank, owed, state, work, wake_at,
         overdue_at, ended_at, body, version)
-    select *, 1 from r where seq is not null",
-);
-
-/// Inserts only the key of an event.
-pub(super) async fn key(connection: &mut SqliteConnection, new: &NewEvent) -> Result<Stored, StoreError> {
-    let event = InboundEvent { raw: String::new(), ..(*new.event).clone() };
-    one(connection, &NewEvent { id: new.id, event: Arc::new(event), turn: None, only_if_known: false }).await
-}
-
-/// Inserts one event; see [`all`].
-pub(super) async fn one(connection: &mut SqliteConnection, new: &NewEvent) -> Result<Stored, StoreError> {
-    let stored = all(connection, &[new]).await?;
-    stored.into_iter().next().ok_or_else(|| StoreError::Failed("an event has no result".to_owned()))
-}
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)";

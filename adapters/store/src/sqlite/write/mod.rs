@@ -1,7 +1,4 @@
-//! The statements of one transaction of the writer: one for each kind of row.
-//!
-//! Their order is: accepted events, transitions, then the other requests. All requests of a batch are in
-//! flight at the same time, so any order between them is correct; transitions on the same turn keep theirs.
+//! The statements of one transaction of the writer: those of one request after another.
 
 mod accept;
 mod amend;
@@ -17,91 +14,43 @@ mod runs;
 mod sessions;
 
 use rejoinder_core::StoreError;
-use sqlx::SqliteConnection;
+use rusqlite::{Connection, params};
 
-use self::rows::{Statement, Values};
-use super::{
-    error::store_error,
-    request::{WriteRequest, WriteResult},
-};
+use super::request::{WriteRequest, WriteResult};
 
-/// Writes `requests` on a connection that is in a transaction. The outcomes are in the order of the requests.
-pub(super) async fn all(
-    connection: &mut SqliteConnection,
-    requests: &[WriteRequest],
-) -> Result<Vec<WriteResult>, StoreError> {
-    let (mut accepts, mut transitions) = (Vec::new(), Vec::new());
-    let (mut blocked, mut fetched, mut probed, mut configured) = (Vec::new(), Vec::new(), None, None);
-    let mut set_aside = Vec::new();
-    let mut removals = Vec::new();
-    for request in requests {
-        match request {
-            WriteRequest::Accept { events, cursor } => accepts.push((events.as_slice(), cursor.as_ref())),
-            WriteRequest::Commit(transition) => transitions.push(&**transition),
-            WriteRequest::SetAside { turn, obligation, reason, at } => {
-                set_aside.push((*turn, &**obligation, &**reason, *at));
-            }
-            WriteRequest::Channels(channels) => configured = Some(channels.as_slice()),
-            WriteRequest::Block(scope) => blocked.push(scope),
-            WriteRequest::Fetched { turn, at } => fetched.push((*turn, *at)),
-            WriteRequest::Remove(removal) => removals.push(removal),
-            WriteRequest::Probe { room } => probed = probed.max(Some(*room)),
+/// Writes a request on a connection that is in a transaction.
+pub(super) fn request(connection: &Connection, request: &WriteRequest) -> Result<WriteResult, StoreError> {
+    match request {
+        WriteRequest::Accept { events, cursor } => {
+            accept::all(connection, events, cursor.as_ref()).map(WriteResult::Accepted)
         }
+        WriteRequest::Commit(transition) => commit::apply(connection, transition).map(WriteResult::Committed),
+        WriteRequest::SetAside { turn, obligation, reason, at } => {
+            aside::set(connection, *turn, obligation, reason, *at).map(|()| WriteResult::Done)
+        }
+        WriteRequest::Channels(channels) => channels::set(connection, channels).map(WriteResult::Absent),
+        WriteRequest::Block(scope) => {
+            let chat = scope.chat.as_deref().unwrap_or("");
+            let values = params![scope.channel.as_str(), scope.chat.is_none(), chat, scope.until.as_millis()];
+            rows::change(connection, BLOCK, values).map(|_| WriteResult::Done)
+        }
+        WriteRequest::Fetched { turn, at } => {
+            rows::change(connection, FETCHED, params![turn.as_uuid(), at.as_millis()]).map(|_| WriteResult::Done)
+        }
+        WriteRequest::Remove(removal) => remove::rows(connection, removal).map(WriteResult::Removed),
+        WriteRequest::Probe { room } => rows::change(connection, PROBE, [room]).map(|_| WriteResult::Done),
     }
-    let mut accepted = accept::all(connection, &accepts).await?.into_iter();
-    let mut committed = commit::all(connection, &transitions).await?.into_iter();
-    for (turn, obligation, reason, at) in set_aside {
-        aside::set(connection, turn, obligation, reason, at).await?;
-    }
-    let block = |scope: &&rejoinder_core::store::BlockedScope, values: &mut Values| {
-        let chat = scope.chat.as_deref().unwrap_or("");
-        values.add(scope.channel.as_str()).add(scope.chat.is_none()).add(chat).at(scope.until);
-    };
-    BLOCK.on(connection, &blocked, block).await?;
-    FETCHED
-        .on(connection, &fetched, |(turn, at), values| {
-            values.id(turn.as_uuid()).at(*at);
-        })
-        .await?;
-    if let Some(room) = probed {
-        let probe = sqlx::query("update probe set count = count + 1, room = zeroblob(?)").bind(room);
-        probe.execute(&mut *connection).await.map_err(store_error)?;
-    }
-    let absent = match configured {
-        Some(channels) => channels::set(connection, channels).await?,
-        None => Vec::new(),
-    };
-    let mut removed = Vec::with_capacity(removals.len());
-    for removal in removals {
-        removed.push(remove::rows(connection, removal).await?);
-    }
-    let mut removed = removed.into_iter();
-    let outcomes = requests.iter().map(|request| match request {
-        WriteRequest::Accept { .. } => accepted.next().map(WriteResult::Accepted),
-        WriteRequest::Commit(_) => committed.next().map(WriteResult::Committed),
-        WriteRequest::Channels(_) => Some(WriteResult::Absent(absent.clone())),
-        WriteRequest::Remove(_) => removed.next().map(WriteResult::Removed),
-        WriteRequest::SetAside { .. }
-        | WriteRequest::Block(_)
-        | WriteRequest::Fetched { .. }
-        | WriteRequest::Probe { .. } => Some(WriteResult::Done),
-    });
-    Ok(outcomes.map(|outcome| outcome.expect("every request has an outcome of its kind")).collect())
 }
 
 /// When a scope is blocked twice, the later end counts.
-static BLOCK: Statement = Statement::new(
-    "with r (channel, account, chat, until) as ({rows})
-    insert into blocked (channel, account, chat, until) select * from r where channel is not null
-    on conflict do update set until = max(until, excluded.until)",
-);
+const BLOCK: &str = "
+    insert into blocked (channel, account, chat, until) values (?, ?, ?, ?)
+    on conflict do update set until = max(until, excluded.until)";
 
 /// What the client reads is the latest signal: neither an earlier one nor a copy.
-static FETCHED: Statement = Statement::new(
-    "with r (turn_id, at) as ({rows})
-    update deliveries set fetched_at = r.at from r
-    where deliveries.turn_id = r.turn_id and deliveries.state = 'delivered' and deliveries.fetched_at is null
-        and not deliveries.is_copy and deliveries.claim = (
-            select max(d.claim) from deliveries d where d.turn_id = r.turn_id and d.state = 'delivered' and not d.is_copy
-        )",
-);
+const FETCHED: &str = "
+    update deliveries set fetched_at = ?2
+    where turn_id = ?1 and state = 'delivered' and fetched_at is null and not is_copy and claim = (
+        select max(d.claim) from deliveries d where d.turn_id = ?1 and d.state = 'delivered' and not d.is_copy)";
+
+const PROBE: &str = "update probe set count = count + 1, room = zeroblob(?)";

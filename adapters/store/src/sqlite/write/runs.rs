@@ -4,45 +4,32 @@ use rejoinder_core::{
     Handler, StoreError,
     store::{RunEnd, RunStart},
 };
-use sqlx::SqliteConnection;
+use rusqlite::{Connection, params};
 
-use super::rows::{Statement, Values};
+use super::rows::{self, json};
 
-pub(super) async fn start(connection: &mut SqliteConnection, runs: &[&RunStart]) -> Result<(), StoreError> {
-    INSERT_RUNS
-        .on_each(connection, "runs", runs, |run, values| {
-            values.id(run.turn.as_uuid()).add(run.number);
-            handler(values, &run.handler);
-            values.id(run.owner.as_uuid()).at(run.at);
-        })
-        .await
+pub(super) fn start(connection: &Connection, run: &RunStart) -> Result<(), StoreError> {
+    let (agent, command) = handler(&run.handler);
+    let values = params![run.turn.as_uuid(), run.number, agent, command, run.owner.as_uuid(), run.at.as_millis()];
+    rows::change_one(connection, "runs", INSERT_RUN, values)
 }
 
-pub(super) async fn end(connection: &mut SqliteConnection, runs: &[&RunEnd]) -> Result<(), StoreError> {
-    END_RUNS
-        .on_each(connection, "runs", runs, |run, values| {
-            values.id(run.turn.as_uuid()).add(run.number).at(run.at).add(&*run.end).add(run.detail.as_deref());
-            values.json_maybe(run.usage.as_ref());
-        })
-        .await
+pub(super) fn end(connection: &Connection, run: &RunEnd) -> Result<(), StoreError> {
+    let RunEnd { turn, number, at, end, detail, usage } = run;
+    let values = params![turn.as_uuid(), number, at.as_millis(), end, detail, usage.as_ref().map(json)];
+    rows::change_one(connection, "runs", END_RUN, values)
 }
 
 /// The columns `agent` and `command`.
-pub(super) fn handler(values: &mut Values, handler: &Handler) {
+pub(super) fn handler(handler: &Handler) -> (Option<&str>, Option<&str>) {
     match handler {
-        Handler::Agent(agent) => values.add(&**agent).add(None::<&str>),
-        Handler::Gateway(command) => values.add(None::<&str>).add(&**command),
-    };
+        Handler::Agent(agent) => (Some(agent), None),
+        Handler::Gateway(command) => (None, Some(command)),
+    }
 }
 
-static INSERT_RUNS: Statement = Statement::new(
-    "with r (turn_id, number, agent, command, owner, started_at) as ({rows})
-    insert into runs (turn_id, number, agent, command, owner, started_at) select * from r where turn_id is not null",
-);
+const INSERT_RUN: &str =
+    "insert into runs (turn_id, number, agent, command, owner, started_at) values (?, ?, ?, ?, ?, ?)";
 
-static END_RUNS: Statement = Statement::new(
-    "with r (turn_id, number, ended_at, ending, detail, usage) as ({rows})
-    update runs set ended_at = r.ended_at, ending = r.ending, detail = r.detail, usage = r.usage
-    from r
-    where runs.turn_id = r.turn_id and runs.number = r.number",
-);
+const END_RUN: &str =
+    "update runs set ended_at = ?3, ending = ?4, detail = ?5, usage = ?6 where turn_id = ?1 and number = ?2";

@@ -1,8 +1,16 @@
 //! Sessions.
 
-use super::rows::Statement;
+use rejoinder_core::{ConversationId, SessionId, StoreError, Timestamp};
+use rusqlite::{Connection, params};
 
-pub(super) static INSERT_SESSIONS: Statement = Statement::new(
-    "with r (id, conversation_id, created_at) as ({rows})
-    insert into sessions (id, conversation_id, created_at) select * from r where id is not null",
-);
+use super::rows;
+
+pub(super) fn insert(
+    connection: &Connection,
+    session: SessionId,
+    conversation: ConversationId,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let sql = "insert into sessions (id, conversation_id, created_at) values (?, ?, ?)";
+    rows::change_one(connection, "sessions", sql, params![session.as_uuid(), conversation.as_uuid(), at.as_millis()])
+}
