@@ -102,6 +102,8 @@ impl Ephemerals {
             () = abandoned => Err(DeliveryError::Unknown("a signal did not wait for it".to_owned())),
         };
         match &result {
+            // That a notice gets through says nothing about messages.
+            Ok(_) if class == Class::Typing => {}
             Ok(_) => self.caller.health.note(delivery.channel(), &result),
             Err(error) => debug!(turn = %turn.id, channel = %delivery.channel(), %error, "not shown"),
         }
