@@ -15,7 +15,7 @@ use rejoinder_core::{
     SystemClock, Timestamp,
     conformance::channel::{Expected, Fixture, PlatformDouble, PlatformFailure},
 };
-use rejoinder_matrix_server::{Fault, Homeserver, Person, Proxy};
+use rejoinder_matrix_server::{Call, Fault, Homeserver, Person, Proxy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use url::Url;
@@ -207,13 +207,8 @@ impl PlatformDouble for Double {
 
     /// After the adapter has looked, at its first start, where the room ends: what was sent before that is not accepted.
     async fn inject(&self, payload: String) {
-        let has_looked = || self.proxy.calls().iter().any(|call| call.path.contains("/messages") && call.status == 200);
-        let look = async {
-            while !has_looked() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(20), look).await.expect("the adapter looks where the room ends");
+        let is_look = |call: &Call| call.path.contains("/messages") && call.status == 200;
+        self.proxy.until("the adapter looks where the room ends", is_look).await;
         self.ada.says(&self.room, &payload).await;
     }
 
