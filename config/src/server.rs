@@ -29,7 +29,7 @@ pub struct Server {
     /// How long running turns may continue at shutdown. Unfinished turns are resumed at the next start.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 0, { 10 * MINUTE }>")]
     pub drain: Duration,
-    /// The proxies whose word counts for where a request comes from.
+    /// The proxies that are believed when they say where a request comes from.
     #[serde(default)]
     pub trusted_proxies: Vec<Network>,
     /// How many connections one address may have open at once. `None`: half of all.

@@ -65,7 +65,7 @@ pub(crate) struct Materials<'a> {
     pub(crate) http: reqwest::Client,
     /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
     pub(crate) stop_waiting: CancellationToken,
-    /// Slows down who guesses a secret, at any door.
+    /// Slows down who guesses a secret, on any surface.
     pub(crate) guesses: Arc<Guesses>,
     /// Agents that replace configured ones, or are added to them.
     pub(crate) agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
@@ -92,7 +92,7 @@ impl<'a> Materials<'a> {
         Ok(Self { config, data_dir, token_mode, clock, started_at: clock.now(), http, stop_waiting, guesses, agents })
     }
 
-    /// The tokens of one door, and how to show the current one. `file` in the data directory holds a generated one.
+    /// The tokens of one surface, and how to show the current one. `file` in the data directory holds a generated one.
     ///
     /// # Errors
     /// When a generated token can be neither read nor created.

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
-/// The tokens that open one door: one, or two while the operator changes it.
+/// The tokens that one surface accepts: one, or two while the operator changes it.
 #[derive(Clone)]
 pub struct Tokens(
     /// SHA-256 of each. All hashes have the same length, so comparing them does not reveal the length of a token.

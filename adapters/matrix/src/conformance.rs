@@ -15,7 +15,7 @@ use rejoinder_core::{
     SystemClock, Timestamp,
     conformance::channel::{Expected, Fixture, PlatformDouble, PlatformFailure},
 };
-use rejoinder_matrix_server::{Fault, Homeserver, Person, Proxy};
+use rejoinder_matrix_server::{Call, Fault, Homeserver, Person, Proxy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use url::Url;
@@ -34,14 +34,7 @@ struct Double {
     room: String,
     asked: String,
     numbers: AtomicU64,
-    /// How many syncs were answered before the adapter's own.
-    synced: usize,
     _folder: TempDir,
-}
-
-/// How many syncs were answered.
-fn syncs(proxy: &Proxy) -> usize {
-    proxy.calls().iter().filter(|call| call.path.contains("/sync?") && call.status == 200).count()
 }
 
 async fn double() -> Double {
@@ -71,8 +64,7 @@ async fn double() -> Double {
     let asked = ada.says(&room, "hello").await;
     sync().await.expect("a sync");
     adapter.set_session(Some(Arc::new(Session { client, user: account.user, name: None })));
-    let synced = syncs(&proxy);
-    Double { proxy, adapter, ada, room, asked, numbers: AtomicU64::new(0), synced, _folder: folder }
+    Double { proxy, adapter, ada, room, asked, numbers: AtomicU64::new(0), _folder: folder }
 }
 
 fn text(body: &str) -> Value {
@@ -213,13 +205,10 @@ impl PlatformDouble for Double {
         self.ada.hears(&self.room, &self.me()).await
     }
 
-    /// After the adapter's first sync: what that brings was sent before its time, and is not accepted.
+    /// After the adapter has looked, at its first start, where the room ends: what was sent before that is not accepted.
     async fn inject(&self, payload: String) {
-        let is_first_answered =
-            || self.proxy.calls().iter().any(|call| call.path.contains("/sync?") && call.status == 200);
-        while !is_first_answered() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let is_look = |call: &Call| call.path.contains("/messages") && call.status == 200;
+        self.proxy.until("the adapter looks where the room ends", is_look).await;
         self.ada.says(&self.room, &payload).await;
     }
 

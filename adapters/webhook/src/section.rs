@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_config::{
-    ChannelSection, Checks, Common, Secret, Section, Size, Token,
+    ChannelSection, Checks, Common, MIN_TOKEN, Secret, Section, Size, Token,
     duration::{self, MINUTE},
     text,
 };
@@ -11,9 +11,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
 use crate::auth;
-
-/// The least number of characters of `hub_secret`, as of a token.
-const MIN_HUB_SECRET: usize = 20;
 
 /// A caller is accepted by any one of `token`, `signing_secret` and `hub_secret` that is set.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -75,9 +72,9 @@ impl Section for WebhookSection {
                 );
             }
         }
-        if self.hub_secret.as_ref().is_some_and(|secret| secret.expose().trim().chars().count() < MIN_HUB_SECRET) {
+        if self.hub_secret.as_ref().is_some_and(|secret| secret.expose().trim().chars().count() < MIN_TOKEN) {
             let what = format!(
-                "has less than {MIN_HUB_SECRET} characters, so it could be guessed: use what `openssl rand -hex 24` prints"
+                "has less than {MIN_TOKEN} characters, so it could be guessed: use what `openssl rand -hex 24` prints"
             );
             checks.wrong(checks.key(&["hub_secret"]), what);
         }

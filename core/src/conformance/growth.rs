@@ -16,7 +16,7 @@ const FACTOR: u32 = 60;
 /// Shorter times say little.
 const TICK: Duration = Duration::from_millis(2);
 
-/// Pieces of Markdown that open something, and texts of which make a careless parser look back or ahead.
+/// Pieces of Markdown that open something. A text of many of them makes a careless parser look back or ahead.
 pub const OPENERS: [&str; 40] = [
     "[",
     "![",

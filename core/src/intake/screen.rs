@@ -34,17 +34,18 @@ pub(super) fn screen(event: InboundEvent, settings: &Settings) -> InboundEvent {
     event
 }
 
-/// Marks strangers who wrote what is quoted or forwarded. If the channel quotes no strangers, takes the quote away, and what
-/// was forwarded but for the fact.
-fn screened(event: InboundEvent, access: Option<&Access>) -> InboundEvent {
+/// Marks strangers who wrote what is quoted or forwarded. If the channel quotes no strangers, removes the quote, and the text
+/// and files of what was forwarded.
+fn screened(mut event: InboundEvent, access: Option<&Access>) -> InboundEvent {
+    let (quoted, forwarded) = (event.quoted.take(), event.forwarded.take());
     let marked = |author: Author| {
         let is_stranger = access.is_some_and(|access| !access.lets_in_author(&author, &event));
         Author { is_stranger, ..author }
     };
     let is_kept = |author: &Author| !author.is_stranger || access.is_none_or(|access| access.quote_strangers);
-    let quoted = event.quoted.clone().map(|quoted| Quote { author: marked(quoted.author), ..quoted });
+    let quoted = quoted.map(|quoted| Quote { author: marked(quoted.author), ..quoted });
     let quoted = quoted.filter(|quoted| is_kept(&quoted.author));
-    let forwarded = event.forwarded.clone().map(|author| marked(author.elsewhere()));
+    let forwarded = forwarded.map(|author| marked(author.elsewhere()));
     if forwarded.as_ref().is_none_or(is_kept) {
         return InboundEvent { quoted, forwarded, ..event };
     }

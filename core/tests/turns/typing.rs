@@ -1,8 +1,8 @@
 //! Typing notices: shown during a run, gone after it, and never at the cost of the answer.
 
 use rejoinder_core::{
-    Action, Capabilities,
-    conformance::scripted::{Script, SeenDelivery},
+    Action, AgentTurn, Capabilities,
+    conformance::scripted::{Fault, Script, SeenDelivery},
 };
 
 use crate::{
@@ -44,6 +44,36 @@ async fn typing_ends_although_the_answer_goes_first() {
     gateway.advance(secs(20)).await;
 
     assert_eq!(typing(&gateway), [true, false]);
+    gateway.at_rest().await;
+}
+
+/// Sending messages fails, and notices get through: waiting deliveries keep their pauses.
+#[tokio::test]
+async fn a_notice_is_no_sign_that_messages_can_be_sent() {
+    let typing_longer = |turn: &AgentTurn| match &*turn.text {
+        "type" => Script::replies("typed").taking(secs(60)),
+        _ => Script::replies("done"),
+    };
+    let gateway = GatewaySetup::new().capable(showing).agent("main", typing_longer).start().await;
+    gateway
+        .platform
+        .choose_faults(|delivery| matches!(delivery.action(), Action::Send { .. }).then_some(Fault::LoseRequest));
+
+    gateway.receives(said(&chat("bob"), "type")).await;
+    let mut turns = Vec::new();
+    for person in ["ada", "cy", "di", "ed"] {
+        turns.push(gateway.receives(said(&chat(person), "hello")).await);
+    }
+    gateway.advance(secs(17)).await;
+
+    assert!(typing(&gateway).len() > 3, "notices get through");
+    for turn in turns {
+        // At once, and after 1, 2, 5 and 10 s, give or take a fifth.
+        let attempts = gateway.dossier(turn).await.attempts.len();
+        assert!((4..=5).contains(&attempts), "{attempts} attempts");
+    }
+    gateway.platform.clear_faults();
+    gateway.advance(secs(120)).await;
     gateway.at_rest().await;
 }
 

@@ -1,4 +1,4 @@
-//! What strangers get at the operator's doors.
+//! What strangers get from the operator's routes.
 
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use reqwest::{Response, StatusCode};

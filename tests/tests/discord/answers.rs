@@ -1,6 +1,6 @@
 //! What a person sees of an answer.
 
-use rejoinder_discord_server::{Channel, DiscordServer, Message, Person};
+use rejoinder_discord_server::{Channel, DiscordServer, Fault, Message, Person};
 use rejoinder_tests::{Gate, Gateway, ModelServer, Script, ScriptedAgent};
 use rstest::rstest;
 
@@ -192,8 +192,11 @@ async fn a_question_is_answered_once() {
 
     Place::Server.asks(&channel, &ada, "hm").await;
     let question = finds(&server, &channel, "the buttons", |message| !message.buttons.is_empty()).await;
+    // The buttons stay until all have pressed.
+    server.fault(Fault::on("PATCH", &format!("/channels/{}/messages/", channel.id())).failed(500).always()).await;
     let others = bob.clicks(&question, "Never mind").await;
     let presses = [others, ada.clicks(&question, "Tell me more").await, ada.clicks(&question, "Try again").await];
+    server.clear_faults().await;
     hears(&server, &channel, "More it is.").await;
     let is_closed = |message: &Message| message.id == question.id && message.buttons.is_empty();
     let closed = finds(&server, &channel, "the closed question", is_closed).await;

@@ -1,4 +1,4 @@
-//! What a hostile neighbour can do to the doors: nothing that others notice.
+//! What a hostile neighbour can do over HTTP: nothing that others notice.
 
 use std::{
     net::{IpAddr, Ipv4Addr},

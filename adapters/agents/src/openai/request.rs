@@ -47,20 +47,19 @@ impl Serialize for Content<'_> {
         if self.pictures.is_empty() {
             return serializer.serialize_str(&self.text);
         }
-        let text = (!self.text.is_empty()).then_some(Part::Text { text: &self.text });
-        let text = text.into_iter();
-        let labels: Vec<_> = self.pictures.iter().map(|it| frame::of_picture(it.name, it.is_quoted)).collect();
-        let pictures = self.pictures.iter().zip(&labels).flat_map(|(picture, label)| {
-            [Part::Text { text: label }, Part::ImageUrl { image_url: ImageUrl { url: &picture.url } }]
+        let text = (!self.text.is_empty()).then(|| Part::Text { text: Cow::Borrowed(&*self.text) });
+        let pictures = self.pictures.iter().flat_map(|picture| {
+            let label = frame::of_picture(picture.name, picture.is_quoted);
+            [Part::Text { text: label.into() }, Part::ImageUrl { image_url: ImageUrl { url: &picture.url } }]
         });
-        serializer.collect_seq(text.chain(pictures))
+        serializer.collect_seq(text.into_iter().chain(pictures))
     }
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'a> {
-    Text { text: &'a str },
+    Text { text: Cow<'a, str> },
     ImageUrl { image_url: ImageUrl<'a> },
 }
 

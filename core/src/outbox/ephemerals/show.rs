@@ -102,6 +102,8 @@ impl Ephemerals {
             () = abandoned => Err(DeliveryError::Unknown("a signal did not wait for it".to_owned())),
         };
         match &result {
+            // A typing notice that gets through does not show that messages do.
+            Ok(_) if class == Class::Typing => {}
             Ok(_) => self.caller.health.note(delivery.channel(), &result),
             Err(error) => debug!(turn = %turn.id, channel = %delivery.channel(), %error, "not shown"),
         }
