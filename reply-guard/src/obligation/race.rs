@@ -35,7 +35,7 @@ impl Obligation {
                 // Two deferrals make one debt, due when the agent says.
                 if let (End::Deferral, Candidate::Outcome(NormalisedOutcome::Defer { due, .. })) = (rank, &candidate) {
                     self.deferral_due = Some(within_bounds(*due, context));
-                    self.uncounted_runs += 1;
+                    self.uncount_run();
                 }
                 candidate.suppress(reason, context);
             }
@@ -68,7 +68,7 @@ impl Obligation {
                 if self.deferrals < context.policy.max_deferrals =>
             {
                 // A run that ends in a deferral does not count towards `max_runs`.
-                self.uncounted_runs += 1;
+                self.uncount_run();
                 self.defer(note, within_bounds(due, context), context);
             }
             Candidate::Outcome(NormalisedOutcome::Defer { .. }) => {

@@ -59,10 +59,15 @@ impl Obligation {
         self.runs.saturating_sub(self.uncounted_runs) < context.policy.max_runs
     }
 
+    /// The latest run does not count towards `max_runs`. Before the first run there is none to leave out.
+    pub(super) fn uncount_run(&mut self) {
+        self.uncounted_runs = (self.uncounted_runs + 1).min(self.runs);
+    }
+
     /// The run in flight was stopped by a clean shutdown.
     pub(super) fn interrupted(&mut self, context: &mut EventContext<'_>) {
         if self.work == Work::Running {
-            self.uncounted_runs += 1;
+            self.uncount_run();
         }
         self.recovered(context);
     }

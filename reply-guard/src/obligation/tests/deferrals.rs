@@ -157,6 +157,17 @@ fn a_promise_costs_no_run() {
     assert_eq!(turn.obligation.fallback(), Some((Cause::Error, why)));
 }
 
+/// A15. A deferral that comes without a run adds none to `max_runs`.
+#[test]
+fn a_promise_without_a_run_gives_no_run() {
+    let mut turn = Turn::with(Policy { max_runs: 1, ..policy() }).after([defer(None, 60)]);
+    turn.shown_as("d1");
+    assert_eq!(turn.ticks(60), ["run again"]);
+    assert_eq!(turn.on(Event::Begin), ["run 1"]);
+    assert_eq!(turn.on(Event::Recovered), ["run again"]);
+    assert_eq!(turn.on(Event::Begin), ["send 2 for d1: say error"]);
+}
+
 #[test]
 fn every_promise_that_an_agent_may_give_is_asked_for() {
     let mut turn = Turn::running();
