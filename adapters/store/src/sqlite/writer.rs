@@ -35,6 +35,9 @@ const BATCH: usize = 256;
 /// The length of the writer's queue. When it is full, callers wait for room.
 const WAITING: usize = 1024;
 
+/// How long what nobody waits for waits for another request, to share its flush.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// How long the writer is idle before it writes the log back.
 const IDLE: Duration = Duration::from_millis(500);
 
@@ -64,6 +67,13 @@ const ROOM: u32 = 1 << 20;
 enum WriterCommand {
     Write(WriteRequest, Option<oneshot::Sender<Result<WriteResult, StoreError>>>),
     Close(oneshot::Sender<()>),
+}
+
+impl WriterCommand {
+    /// Whether nobody waits for it.
+    const fn is_patient(&self) -> bool {
+        matches!(self, Self::Write(_, None))
+    }
 }
 
 /// The handle of the writer's thread.
@@ -100,7 +110,8 @@ impl Writer {
         answered.await.map_err(|_| closed())?
     }
 
-    /// Queues `request` without waiting for it. It is dropped when the queue is full or closed.
+    /// Queues `request` without waiting for it: it is written with the next request that somebody waits for, or soon. It is
+    /// dropped when the queue is full or closed.
     pub(super) fn write_later(&self, request: WriteRequest) {
         let _ = self.commands.try_send(WriterCommand::Write(request, None));
     }
@@ -118,26 +129,38 @@ impl Writer {
 async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database) {
     let mut commands = Vec::with_capacity(BATCH);
     let mut closing = Vec::new();
+    // When the commands are written, if nobody waits for them.
+    let mut write_at: Option<Instant> = None;
     while closing.is_empty() {
         let upkeep_at = database.upkeep_at();
         if upkeep_at.is_some_and(|at| at <= Instant::now()) {
             database.keep_up();
             continue;
         }
-        let next = match upkeep_at {
+        let next = match upkeep_at.into_iter().chain(write_at).min() {
             Some(at) => timeout_at(at, receiver.recv()).await,
             None => Ok(receiver.recv().await),
         };
         match next {
             Ok(Some(command)) => commands.push(command),
-            Ok(None) => break,
-            Err(_) => continue,
+            Ok(None) if commands.is_empty() => break,
+            Ok(None) => write_at = Some(Instant::now()),
+            Err(_) => {}
         }
         while commands.len() < BATCH
             && let Ok(command) = receiver.try_recv()
         {
             commands.push(command);
         }
+        if commands.len() < BATCH && commands.iter().all(WriterCommand::is_patient) {
+            if !commands.is_empty() && write_at.is_none() {
+                write_at = Some(Instant::now() + PATIENCE);
+            }
+            if write_at.is_none_or(|at| at > Instant::now()) {
+                continue;
+            }
+        }
+        write_at = None;
 
         let (mut requests, mut answers) = (Vec::with_capacity(commands.len()), Vec::with_capacity(commands.len()));
         for command in commands.drain(..) {

@@ -600,6 +600,46 @@ async fn the_log_stays_small_while_readers_never_pause() {
     assert!(largest < 32 << 20, "the log had {largest} bytes");
 }
 
+/// How many transactions the log of a database holds. A frame is a header of 24 bytes and a page; the header of a
+/// transaction's last frame tells the size of the database, <https://sqlite.org/fileformat2.html#the_write_ahead_log>.
+fn commits(database: &Path) -> usize {
+    let log = std::fs::read(format!("{}-wal", database.display())).expect("there is a log");
+    log[32..].chunks_exact(24 + 4096).filter(|frame| frame[4..8] != [0; 4]).count()
+}
+
+/// A lone caller pays no flush for it.
+#[tokio::test]
+async fn what_nobody_waits_for_shares_the_next_flush() {
+    const MARKS: usize = 20;
+    let database = Database::new().await;
+    let store = &database.store;
+    let mut turns = Vec::new();
+    for number in 0..MARKS {
+        let event = new_turn("a", &number.to_string(), "hi".to_owned());
+        let (id, address) = (event.turn.as_ref().expect("it has a turn").id, event.event.conversation.clone());
+        let stored = store.accept(vec![event], None).await.expect("it is accepted").remove(0);
+        let Stored::Turn { conversation, .. } = stored else { panic!("{stored:?}") };
+        let delivered = answer(id, conversation, address, "hello", SystemClock.now());
+        let deliveries = vec![new_delivery(DeliveryRecord { state: DeliveryState::Delivered, ..delivered })];
+        store.commit(Transition { deliveries, ..Transition::default() }).await.expect("it is written");
+        turns.push(id);
+    }
+
+    let before = commits(&database.path);
+    for turn in &turns {
+        store.mark_fetched(*turn, SystemClock.now());
+        store.probe().await.expect("it writes");
+    }
+
+    // A machine that hangs for long may have flushed a mark by itself.
+    let made = commits(&database.path) - before;
+    assert!((MARKS..MARKS + MARKS / 2).contains(&made), "{made} transactions");
+    for turn in turns {
+        let deliveries = store.deliveries(turn).await.expect("deliveries are read");
+        assert!(deliveries.iter().all(|delivery| delivery.fetched_at.is_some()));
+    }
+}
+
 #[tokio::test]
 async fn the_text_of_a_message_is_stored_once() {
     let database = Database::new().await;
