@@ -158,14 +158,14 @@ impl Engine {
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
         });
-        let scheduler = Arc::new(Scheduler {
-            slots: Arc::clone(&slots),
-            store: Arc::clone(&store),
-            ledger: Arc::clone(&ledger),
+        let scheduler = Arc::new(Scheduler::new(
+            Arc::clone(&slots),
+            Arc::clone(&store),
+            Arc::clone(&ledger),
             worker,
-            clock: Arc::clone(&clock),
-            lifecycle: lifecycle.clone(),
-        });
+            Arc::clone(&clock),
+            lifecycle.clone(),
+        ));
         let attempts = Arc::new(Attempts {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),

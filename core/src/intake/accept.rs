@@ -250,6 +250,7 @@ impl Acceptor {
                 Accepted::Turn(id)
             }
             (Stored::Amended { turn }, _) => {
+                self.scheduler.forget(turn);
                 if event.is_withdrawn() {
                     let scheduler = Arc::clone(&self.scheduler);
                     self.lifecycle.work.spawn(async move { scheduler.cancel_deleted_turn(turn).await });
@@ -285,7 +286,7 @@ impl Acceptor {
                     ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
                 });
             }
-            (None, None) => self.scheduler.enqueue(&turn),
+            (None, None) => self.scheduler.enqueue(turn),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Decides which turn runs next. A conversation runs one turn at a time; the other turns wait as rows.
 //!
-//! Memory holds a slot for each conversation that has a turn running, and nothing of the turns that wait. Permits
-//! bound how many turns run at once, in all and of each agent. While permits are left, a turn runs as soon as it is
+//! Memory holds a slot for each conversation that has a turn running, and of the turns that wait no more than the few
+//! that were accepted last. Permits bound how many turns run at once, in all and of each agent. While permits are left, a turn runs as soon as it is
 //! accepted. When turns wait, the permits that become free are given out by these rules, the first of which counts
 //! most:
 //!
@@ -21,6 +21,7 @@
 //! [`AMBIENT_LAG`]: crate::ports::store::record::AMBIENT_LAG
 //! [`PERSON_STEP`]: crate::ports::store::record::PERSON_STEP
 
+mod lately;
 pub(crate) mod slots;
 
 use std::{
@@ -46,28 +47,43 @@ use crate::{
         clock::SharedClock,
         store::{Store, StoreError, record::WaitingTurn},
     },
-    scheduler::slots::{Line, Permit, Slot, Slots},
+    scheduler::{
+        lately::Lately,
+        slots::{Line, Permit, Slot, Slots},
+    },
     worker::Worker,
 };
 
 /// Gives slots to conversations with waiting turns, and runs these turns.
 pub(crate) struct Scheduler {
-    pub(crate) slots: Arc<Slots>,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) ledger: Arc<Ledger>,
-    pub(crate) worker: Arc<Worker>,
-    pub(crate) clock: SharedClock,
-    pub(crate) lifecycle: Lifecycle,
+    slots: Arc<Slots>,
+    store: Arc<dyn Store>,
+    ledger: Arc<Ledger>,
+    worker: Arc<Worker>,
+    clock: SharedClock,
+    lifecycle: Lifecycle,
+    lately: Lately,
 }
 
 impl Scheduler {
+    pub(crate) fn new(
+        slots: Arc<Slots>,
+        store: Arc<dyn Store>,
+        ledger: Arc<Ledger>,
+        worker: Arc<Worker>,
+        clock: SharedClock,
+        lifecycle: Lifecycle,
+    ) -> Self {
+        Self { slots, store, ledger, worker, clock, lifecycle, lately: Lately::default() }
+    }
+
     /// Runs `turn`, whose run was decided on already, and then the turns that wait in its conversation.
     pub(crate) fn run_now(self: &Arc<Self>, slot: Slot, turn: TurnRecord, run: Run) {
         self.spawn(move |scheduler| async move {
             let mut slot = slot;
             scheduler.run_turn(&mut slot, turn, run).await;
             if slot.take_more() {
-                scheduler.run_waiting_turns(slot).await;
+                scheduler.run_waiting_turns(slot, None).await;
             } else {
                 slot.release();
             }
@@ -76,12 +92,14 @@ impl Scheduler {
 
     /// Runs the turns that wait in the conversation of a slot.
     pub(crate) fn run_waiting(self: &Arc<Self>, slot: Slot) {
-        self.spawn(move |scheduler| scheduler.run_waiting_turns(slot));
+        self.spawn(move |scheduler| scheduler.run_waiting_turns(slot, None));
     }
 
-    /// Notes that a turn waits for its run.
-    pub(crate) fn enqueue(&self, turn: &TurnRecord) {
-        self.slots.enqueue(turn.conversation, self.ledger.context.next_agent(turn));
+    /// Notes that a turn that was just accepted waits for its run.
+    pub(crate) fn enqueue(&self, turn: TurnRecord) {
+        let (conversation, agent) = (turn.conversation, self.ledger.context.next_agent(&turn).clone());
+        self.lately.keep(turn);
+        self.slots.enqueue(conversation, &agent);
     }
 
     /// Spawns a task that holds a slot. If it panics, dropping the slot makes the scheduler look for waiting rows.
@@ -98,10 +116,23 @@ impl Scheduler {
     }
 
     /// Runs the turns that wait in the conversation of `slot`, in their order, until none is left or others are next.
-    async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot) {
+    /// `first` is the first of them, if that is known.
+    async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot, first: Option<WaitingTurn>) {
         let mut waited_for = None;
+        let mut known = first.as_ref().and_then(|first| self.lately.take(first.turn));
+        // Whether nothing waits behind the turn that is known.
+        let mut is_alone = known.is_some() && first.is_some_and(|first| first.is_alone);
+        let mut may_wait = true;
         while !self.lifecycle.stopping.is_cancelled() {
-            let next = match self.store.next_waiting(slot.conversation()).await {
+            if known.is_none() && !may_wait && !slot.take_more() {
+                return slot.release();
+            }
+            let read = match known.take() {
+                Some(turn) => Ok(Some(turn)),
+                None => self.store.next_waiting(slot.conversation()).await,
+            };
+            may_wait = true;
+            let next = match read {
                 Ok(next) => next,
                 Err(StoreError::CorruptTurn { turn, reason }) => {
                     if let Err(error) = self.ledger.set_aside(turn, &reason).await {
@@ -135,7 +166,9 @@ impl Scheduler {
                 return slot.leave_to(permit.agent);
             }
             let id = turn.id;
-            if !self.begin(turn, &mut slot).await {
+            if self.begin(turn, &mut slot).await {
+                may_wait = !std::mem::take(&mut is_alone);
+            } else {
                 warn!(turn = %id, "a waiting turn did not begin, retrying");
                 self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
             }
@@ -184,6 +217,11 @@ impl Scheduler {
         began
     }
 
+    /// Notes that the event of a waiting turn was changed.
+    pub(crate) fn forget(&self, turn: TurnId) {
+        self.lately.take(turn);
+    }
+
     /// Cancels a turn whose message was deleted while it waited.
     pub(crate) async fn cancel_deleted_turn(&self, turn: TurnId) {
         match self.store.turn(turn).await {
@@ -218,20 +256,29 @@ impl Scheduler {
     /// Reads the conversations with waiting turns, and gives slots to those that are next.
     async fn schedule_waiting(self: &Arc<Self>) -> Result<(), StoreError> {
         let round = self.slots.begin_round();
-        let waiting = self.store.waiting(round.limit).await?;
         let context = &self.ledger.context;
         let agent_of = |waiting: &WaitingTurn| context.agent_or_current(&waiting.agent, &waiting.channel).clone();
-        let mut lines: Vec<Line> =
-            waiting.into_iter().map(|waiting| Line { agent: agent_of(&waiting), waiting }).collect();
-        let mut found: HashMap<AgentName, u32> = HashMap::new();
-        for line in &lines {
-            *found.entry(line.agent.clone()).or_default() += 1;
-        }
-        while let Some(slot) = self.slots.take_next(&mut lines) {
-            self.run_waiting(slot);
+        let mut limit = round.few;
+        let (mut lines, unread) = loop {
+            let waiting = self.store.waiting(limit).await?;
+            let lines: Vec<Line> =
+                waiting.into_iter().map(|waiting| Line { agent: agent_of(&waiting), waiting }).collect();
+            let mut found: HashMap<AgentName, u32> = HashMap::new();
+            for line in &lines {
+                *found.entry(line.agent.clone()).or_default() += 1;
+            }
+            let unread: HashSet<_> =
+                found.into_iter().filter(|(_, count)| *count >= limit).map(|(agent, _)| agent).collect();
+            if limit == round.limit || unread.is_empty() || !self.slots.holds_any(&lines) {
+                break (lines, unread);
+            }
+            // Conversations that hold slots already must not hide those behind them.
+            limit = round.limit;
+        };
+        while let Some((slot, first)) = self.slots.take_next(&mut lines) {
+            self.spawn(move |scheduler| scheduler.run_waiting_turns(slot, Some(first)));
         }
         // What is left waits for a permit, and there may be more than was read.
-        let unread = found.into_iter().filter(|(_, count)| *count >= round.limit).map(|(agent, _)| agent);
         let waiting: HashSet<AgentName> = lines.into_iter().map(|line| line.agent).chain(unread).collect();
         self.slots.end_round(&round, &waiting);
         Ok(())

@@ -125,7 +125,9 @@ pub(crate) struct Line {
 pub(crate) struct Round {
     /// The agents with waiting rows, each with its mark.
     agents: Vec<(AgentName, u64)>,
-    /// How many conversations of each channel and agent to read: more than can hold a slot.
+    /// How many conversations of each channel and agent to read first: one more than permits are left.
+    pub(crate) few: u32,
+    /// How many to read if some of those hold slots already: more than can hold a slot.
     pub(crate) limit: u32,
 }
 
@@ -245,15 +247,23 @@ impl Slots {
     pub(crate) fn begin_round(&self) -> Round {
         let state = self.state();
         let behind = state.agents.iter().filter(|(_, permits)| permits.behind != 0);
+        let limit = |lines: usize| u32::try_from(lines).unwrap_or(u32::MAX);
         Round {
             agents: behind.map(|(agent, permits)| (agent.clone(), permits.behind)).collect(),
-            limit: u32::try_from(state.held.len() + state.free + 1).unwrap_or(u32::MAX),
+            few: limit(state.free + 1),
+            limit: limit(state.held.len() + state.free + 1),
         }
     }
 
+    /// Whether a conversation of `lines` holds a slot.
+    pub(crate) fn holds_any(&self, lines: &[Line]) -> bool {
+        let state = self.state();
+        lines.iter().any(|line| state.held.contains_key(&line.waiting.conversation))
+    }
+
     /// Takes the slot of the conversation that is next, and removes it from `lines`, as well as those before it that
-    /// hold a slot already. `None` if no conversation of `lines` may run a turn.
-    pub(crate) fn take_next(self: &Arc<Self>, lines: &mut Vec<Line>) -> Option<Slot> {
+    /// hold a slot already. Returns the slot, and the conversation with its first turn. `None` if no conversation of `lines` may run a turn.
+    pub(crate) fn take_next(self: &Arc<Self>, lines: &mut Vec<Line>) -> Option<(Slot, WaitingTurn)> {
         let mut state = self.state();
         loop {
             let next = state.next(lines)?;
@@ -263,8 +273,9 @@ impl Slots {
                 held.more.insert(agent);
                 continue;
             }
-            let permit = Permit { agent, channel: waiting.channel };
-            return self.take(&mut state, waiting.conversation, waiting.turn, Some(&permit));
+            let permit = Permit { agent, channel: waiting.channel.clone() };
+            let slot = self.take(&mut state, waiting.conversation, waiting.turn, Some(&permit))?;
+            return Some((slot, waiting));
         }
     }
 
@@ -528,7 +539,9 @@ mod tests {
 
     fn line(conversation: ConversationId, turn: TurnId) -> Line {
         let (Permit { agent, channel }, owed) = (permit(), true);
-        let waiting = WaitingTurn { turn, conversation, channel, agent: agent.clone(), owed, rank: 1, place: 1 };
+        let (agent_of_row, is_alone) = (agent.clone(), true);
+        let waiting =
+            WaitingTurn { turn, conversation, channel, agent: agent_of_row, owed, rank: 1, place: 1, is_alone };
         Line { waiting, agent }
     }
 

@@ -69,6 +69,7 @@ pub async fn what_waits_is_found(subject: &mut impl Subject) {
         owed: true,
         rank: a1.seq,
         place: a1.seq,
+        is_alone: false,
     };
     assert_eq!(store.waiting(1).await.expect("turns are read"), [expected]);
 
@@ -79,6 +80,8 @@ pub async fn what_waits_is_found(subject: &mut impl Subject) {
     a1.begin(&*store).await;
     assert_eq!(next(a1.conversation).await, Some(a2.id));
     assert_eq!(oldest().await, [b1.id, a2.id, ambient], "a conversation takes its place again after each turn");
+    let alone = store.waiting(10).await.expect("turns are read").into_iter().map(|found| found.is_alone);
+    assert_eq!(alone.collect::<Vec<_>>(), [false, true, true]);
     assert_eq!(next(ConversationId::new(START)).await, None);
 }
 

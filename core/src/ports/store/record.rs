@@ -39,6 +39,8 @@ pub struct WaitingTurn {
     /// rank, but at least [`PERSON_STEP`] after the place that the conversation had, and after the last conversation
     /// that waits with a turn of the same person.
     pub place: i64,
+    /// Whether no other turn of the conversation waits.
+    pub is_alone: bool,
 }
 
 /// A run, as it is stored.

@@ -69,7 +69,9 @@ pub(in crate::sqlite) const WAITING: &str = "
             where n.place is not null and n.absent = 0 and n.channel > lines.channel
             order by n.channel, n.agent limit 1))
     )
-    select o.turn_id, o.conversation_id, o.channel, o.agent, o.owed, o.rank, o.place
+    select o.turn_id, o.conversation_id, o.channel, o.agent, o.owed, o.rank, o.place, not exists (
+        select 1 from obligations as m indexed by obligations_waiting
+        where m.work = 'waiting' and m.conversation_id = o.conversation_id and m.turn_id <> o.turn_id) as is_alone
     from lines cross join obligations as o on o.turn_id in (
         select w.turn_id from obligations as w indexed by obligations_line
         where w.place is not null and w.absent = 0 and w.channel = lines.channel and w.agent = lines.agent
@@ -87,6 +89,7 @@ pub(in crate::sqlite) async fn waiting(pool: &SqlitePool, limit: u32) -> Result<
             owed: row.value("owed")?,
             rank: row.value("rank")?,
             place: row.value("place")?,
+            is_alone: row.value("is_alone")?,
         })
     };
     rows.iter().map(turn).collect()
@@ -377,6 +380,7 @@ mod tests {
             format!("SEARCH n {line} (channel>?)"),
             format!("SEARCH o {row}"),
             format!("SEARCH w {line} (channel=? AND agent=? AND place>?)"),
+            "SEARCH m USING COVERING INDEX obligations_waiting (conversation_id=?)".to_owned(),
         ];
         assert_eq!(reads, expected);
     }
