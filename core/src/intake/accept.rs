@@ -61,10 +61,11 @@ impl Inlet for Acceptor {
         if self.lifecycle.stopping.is_cancelled() {
             return Err(IntakeError::ShuttingDown);
         }
-        // In its own task: a stored event is acted on even if the caller drops this future.
+        // In its own task: a stored event is acted on even if the caller drops this future. On the heap at once: it is large,
+        // and would be copied several times.
         let (acceptor, channel) = (self.clone(), channel.clone());
-        let accepting =
-            self.lifecycle.work.spawn(async move { acceptor.accept_with_fallback(&channel, events, cursor).await });
+        let accepting = Box::pin(async move { acceptor.accept_with_fallback(&channel, events, cursor).await });
+        let accepting = self.lifecycle.work.spawn(accepting);
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
     }
 

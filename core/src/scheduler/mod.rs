@@ -107,9 +107,10 @@ impl Scheduler {
         self: &Arc<Self>,
         run: impl FnOnce(Arc<Self>) -> F + Send + 'static,
     ) {
-        let scheduler = Arc::clone(self);
+        // On the heap at once: it is large, and would be copied several times.
+        let running = Box::pin(run(Arc::clone(self)));
         self.lifecycle.work.spawn(async move {
-            if AssertUnwindSafe(async move { run(scheduler).await }).catch_unwind().await.is_err() {
+            if AssertUnwindSafe(running).catch_unwind().await.is_err() {
                 error!("running a turn panicked, its deadline ends it and the next turns run");
             }
         });
