@@ -16,6 +16,7 @@ mod homeserver;
 mod layers;
 mod process;
 mod report;
+mod sbom;
 mod soak;
 mod tally;
 mod test;
