@@ -17,6 +17,7 @@ use tokio::{
 
 use crate::{
     client::{Client, TOKEN, turn},
+    cpu,
     measure::Bench,
     memory::Memory,
 };
@@ -118,7 +119,7 @@ impl Gateway {
     /// # Errors
     ///
     /// When the process has exited.
-    pub(crate) async fn memory_at_rest(&mut self) -> Result<Memory> {
+    pub(crate) async fn memory_at_rest(&self) -> Result<Memory> {
         sleep(SETTLE_TIME).await;
         self.memory()
     }
@@ -128,8 +129,21 @@ impl Gateway {
     /// # Errors
     ///
     /// When the process has exited.
-    pub(crate) fn memory(&mut self) -> Result<Memory> {
-        Memory::of(self.process.id().with_context(|| self.exit_message())?)
+    pub(crate) fn memory(&self) -> Result<Memory> {
+        Memory::of(self.id()?)
+    }
+
+    /// Reads the CPU time that the process has used so far.
+    ///
+    /// # Errors
+    ///
+    /// When the process has exited.
+    pub(crate) fn cpu_time(&self) -> Result<Duration> {
+        cpu::time_of(self.id()?)
+    }
+
+    fn id(&self) -> Result<u32> {
+        self.process.id().with_context(|| self.exit_message())
     }
 
     /// Kills the process with SIGKILL.

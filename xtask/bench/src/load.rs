@@ -52,6 +52,8 @@ pub(crate) struct Plan {
 /// The result of a load.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
+    /// The number of answered requests, with those of the warm-up.
+    pub(crate) requests: u64,
     /// The number of measured answers.
     pub(crate) answers: u64,
     /// Answers per second.
@@ -124,23 +126,34 @@ async fn generate(plan: Plan) -> Result<Report> {
     for (caller, client) in clients.into_iter().enumerate() {
         callers.spawn(call(Arc::clone(&run), caller, client));
     }
-    let (mut latencies, mut last) = (histogram()?, Bytes::new());
+    let (mut latencies, mut requests, mut last) = (histogram()?, 0, Bytes::new());
     while let Some(done) = callers.join_next().await {
-        let (own, own_last) = done??;
-        latencies.add(own)?;
-        last = own_last;
+        let own = done??;
+        latencies.add(own.latencies)?;
+        requests += own.requests;
+        last = own.last;
     }
     let seconds = match run.plan.length_ms {
         Some(_) => until - measured_from,
         None => measured_from.elapsed(),
     }
     .as_secs_f64();
-    report(&latencies, seconds, &last)
+    Ok(Report { requests, ..report(&latencies, seconds, &last)? })
 }
 
-/// Runs one caller. Returns its latencies in microseconds and its last response body.
-async fn call(run: Arc<LoadRun>, caller: usize, mut client: Client) -> Result<(Histogram<u64>, Bytes)> {
-    let (mut latencies, mut last) = (histogram()?, Bytes::new());
+/// What one caller saw.
+struct CallerResults {
+    /// In microseconds, of the measured requests.
+    latencies: Histogram<u64>,
+    /// The number of all requests.
+    requests: u64,
+    /// The last response body.
+    last: Bytes,
+}
+
+/// Runs one caller.
+async fn call(run: Arc<LoadRun>, caller: usize, mut client: Client) -> Result<CallerResults> {
+    let (mut latencies, mut requests, mut last) = (histogram()?, 0, Bytes::new());
     while let Some(body) = run.next(caller)? {
         let sent_at = Instant::now();
         let answer = client.post_turn(run.plan.wait, body).await?;
@@ -151,9 +164,10 @@ async fn call(run: Arc<LoadRun>, caller: usize, mut client: Client) -> Result<(H
         if sent_at >= run.measured_from && (run.plan.requests.is_some() || answered_at <= run.until) {
             latencies.saturating_record(u64::try_from((answered_at - sent_at).as_micros())?);
         }
+        requests += 1;
         last = answer.body;
     }
-    Ok((latencies, last))
+    Ok(CallerResults { latencies, requests, last })
 }
 
 /// A histogram of microseconds up to a minute, with three significant digits.
@@ -161,11 +175,13 @@ pub(crate) fn histogram() -> Result<Histogram<u64>> {
     Ok(Histogram::new_with_bounds(1, 60_000_000, 3)?)
 }
 
+/// The report of a load without warm-up.
 #[expect(clippy::cast_precision_loss, reason = "microseconds and counts of a bench are far below 2^52")]
 pub(crate) fn report(latencies: &Histogram<u64>, seconds: f64, last: &[u8]) -> Result<Report> {
     ensure!(!latencies.is_empty(), "no request was answered in time");
     let ms = |micros: u64| micros as f64 / 1000.0;
     Ok(Report {
+        requests: latencies.len(),
         answers: latencies.len(),
         throughput: latencies.len() as f64 / seconds,
         median_ms: ms(latencies.value_at_quantile(0.5)),
@@ -212,6 +228,7 @@ mod tests {
         let plan = Plan { requests: None, length_ms: Some(50), conversations: None, ..plan(echo().await) };
         let report = generate(plan).await.expect("the echo responds");
         assert!(report.answers > 0 && report.throughput > 0.0, "{report:?}");
+        assert!(report.requests >= report.answers, "{report:?}");
     }
 
     #[tokio::test]

@@ -9,6 +9,8 @@
 
 mod client;
 mod cores;
+mod cpu;
+mod disk;
 mod figures;
 mod gateway;
 mod helper;
@@ -64,7 +66,7 @@ struct Run {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
     cores: u32,
     /// Duration of each load in seconds.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
     seconds: u64,
     /// Number of turns that wait in the store.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2000..=10_000_000))]

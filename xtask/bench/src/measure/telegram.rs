@@ -8,9 +8,11 @@ use tokio::task::JoinSet;
 
 use super::{
     Bench,
-    platform::{CrowdResults, GatewayResults, SIZES, WARM_UP, samples},
+    platform::{CrowdResults, GatewayResults, SIZES, Targets, WARM_UP, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
+
+const TARGETS: Targets = Targets { share: 0.75, idle: None };
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let double = double().await;
@@ -25,7 +27,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
         double.url()
     );
     let gateway_results = GatewayResults::measure(bench, &section, async || crowds(bench, &double).await).await?;
-    Ok(samples("Telegram", &bare, &gateway_results))
+    Ok(samples("Telegram", &TARGETS, &bare, &gateway_results))
 }
 
 async fn double() -> TelegramDouble {
