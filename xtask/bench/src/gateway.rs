@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use hyper::StatusCode;
 use tempfile::TempDir;
 use tokio::{
@@ -26,7 +26,7 @@ use crate::{
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 /// When to give up.
 const READY_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long memory may settle before it is read.
+/// How long the process may do what comes after its answers.
 const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 /// A directory for a gateway's data and configuration; deleted on drop.
@@ -57,25 +57,69 @@ impl Home {
         let config = self.folder.path().join("rejoinder.toml");
         fs::write(&config, configuration(address, agent, settings))?;
         let log = File::create(&self.log)?;
-        let mut command = Command::new(&bench.rejoinder);
+        let mut command = self.command(bench);
         command
             .arg("run")
             .args([Path::new("--config"), &config, Path::new("--data"), self.folder.path()])
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        let started = Instant::now();
+        let process = command.spawn().with_context(|| format!("cannot start {}", bench.rejoinder.display()))?;
+        Ok(Gateway { address, started, process, log: self.log.clone() })
+    }
+
+    /// Copies a database into this directory, and waits until the disk has it. Returns its size in MiB.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be copied, for example because the disk is full.
+    #[expect(clippy::cast_precision_loss, reason = "sizes of files are far below 2^52")]
+    pub(crate) fn put_database(&self, database: &Path) -> Result<f64> {
+        let copy = self.database();
+        let bytes = fs::copy(database, &copy).with_context(|| format!("cannot copy {}", database.display()))?;
+        File::open(&copy)?.sync_all()?;
+        Ok(bytes as f64 / f64::from(1 << 20))
+    }
+
+    /// Runs `rejoinder turns list`, and returns how long it took.
+    ///
+    /// # Errors
+    ///
+    /// When it fails.
+    pub(crate) async fn list_turns(&self, bench: &Bench) -> Result<Duration> {
+        let mut command = self.command(bench);
+        command.args(["turns", "list", "--database"]).arg(self.database());
+        let started = Instant::now();
+        let output = command.output().await.context("cannot start `rejoinder turns list`")?;
+        let took = started.elapsed();
+        ensure!(output.status.success(), "`turns list` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        Ok(took)
+    }
+
+    /// The directory and the database in it, of a gateway that was stopped.
+    pub(crate) fn into_database(self) -> (TempDir, PathBuf) {
+        let database = self.database();
+        (self.folder, database)
+    }
+
+    fn database(&self) -> PathBuf {
+        self.folder.path().join("rejoinder.db")
+    }
+
+    /// The binary in this directory. The developer's own settings do not affect it.
+    fn command(&self, bench: &Bench) -> Command {
+        let mut command = Command::new(&bench.rejoinder);
+        command
             .current_dir(self.folder.path())
             .env("NO_PROXY", "127.0.0.1")
             .stdin(std::process::Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
             .kill_on_drop(true);
-        // The developer's own settings must not affect the measurement.
         for (name, _) in std::env::vars_os() {
             if name.to_str().is_some_and(|name| name.starts_with("REJOINDER") || name.starts_with("OPENAI")) {
                 command.env_remove(name);
             }
         }
-        let started = Instant::now();
-        let process = command.spawn().with_context(|| format!("cannot start {}", bench.rejoinder.display()))?;
-        Ok(Gateway { address, started, process, log: self.log.clone() })
+        command
     }
 }
 
@@ -120,8 +164,13 @@ impl Gateway {
     ///
     /// When the process has exited.
     pub(crate) async fn memory_at_rest(&self) -> Result<Memory> {
-        sleep(SETTLE_TIME).await;
+        self.rest().await;
         self.memory()
+    }
+
+    /// Waits until the process has done what it does after its answers, and has freed memory.
+    pub(crate) async fn rest(&self) {
+        sleep(SETTLE_TIME).await;
     }
 
     /// Reads the resident memory.

@@ -8,6 +8,7 @@
 //! a module there with a function for one round, and list it in [`Measurement`].
 
 mod client;
+mod copies;
 mod cores;
 mod cpu;
 mod disk;
@@ -27,6 +28,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
+use tokio::sync::OnceCell;
 
 use crate::{
     figures::Figures,
@@ -71,7 +73,10 @@ struct Run {
     /// Number of turns that wait in the store.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2000..=10_000_000))]
     waiting: u64,
-    /// Number of conversations of the waiting turns.
+    /// Number of settled turns in the store.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    settled: u64,
+    /// Number of conversations of the waiting and the settled turns.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     conversations: u32,
 }
@@ -101,7 +106,9 @@ async fn run_all(run: &Run, cores: usize) -> Result<()> {
         folder: run.folder.clone(),
         length: Duration::from_secs(run.seconds),
         waiting: run.waiting,
+        settled: run.settled,
         conversations: run.conversations,
+        settled_store: OnceCell::new(),
     };
     std::fs::create_dir_all(&bench.folder)?;
     let mut figures = Figures::default();

@@ -4,6 +4,7 @@ mod discord;
 mod hooks;
 mod matrix;
 mod platform;
+mod settled;
 mod start;
 mod telegram;
 mod waiting;
@@ -12,7 +13,9 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 use anyhow::Result;
 use clap::ValueEnum;
+use tokio::sync::OnceCell;
 
+use self::settled::SettledStore;
 use crate::figures::Sample;
 
 /// The settings of all measurements.
@@ -25,8 +28,12 @@ pub(crate) struct Bench {
     pub(crate) length: Duration,
     /// The number of waiting turns.
     pub(crate) waiting: u64,
-    /// The number of their conversations.
+    /// The least number of settled turns.
+    pub(crate) settled: u64,
+    /// The number of conversations of waiting and of settled turns.
     pub(crate) conversations: u32,
+    /// The store with settled turns; made when it is first needed.
+    pub(crate) settled_store: OnceCell<SettledStore>,
 }
 
 /// The measurements that can be chosen.
@@ -38,6 +45,8 @@ pub(crate) enum Measurement {
     Start,
     /// Memory and recovery time with many waiting turns.
     Waiting,
+    /// Throughput and `turns list` with many settled turns in the store, compared with an empty store.
+    Settled,
     /// Conversations on Telegram, compared with a bare bot.
     Telegram,
     /// Conversations on Discord, compared with a bare bot.
@@ -52,6 +61,7 @@ impl fmt::Display for Measurement {
             Self::Hooks => "hooks",
             Self::Start => "start",
             Self::Waiting => "waiting",
+            Self::Settled => "settled",
             Self::Telegram => "telegram",
             Self::Discord => "discord",
             Self::Matrix => "matrix",
@@ -75,6 +85,7 @@ impl Measurement {
             Self::Hooks => hooks::round(bench).await,
             Self::Start => start::round(bench).await,
             Self::Waiting => waiting::round(bench).await,
+            Self::Settled => settled::round(bench).await,
             Self::Telegram => telegram::round(bench).await,
             Self::Discord => discord::round(bench).await,
             Self::Matrix => matrix::round(bench).await,
