@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    client::{Client, TOKEN, turn},
+    client::{Client, Endpoint, TOKEN},
     cpu,
     measure::Bench,
     memory::Memory,
@@ -138,8 +139,8 @@ impl Gateway {
     ///
     /// When the gateway exits, or is not ready within a minute.
     pub(crate) async fn ready(&mut self) -> Result<Duration> {
-        self.until(async |address| {
-            let Ok(mut client) = Client::connect(address).await else { return false };
+        self.until(async |endpoint| {
+            let Ok(mut client) = Client::connect(endpoint).await else { return false };
             client.get("/readyz").await.is_ok_and(|answer| answer.status == StatusCode::OK)
         })
         .await
@@ -151,9 +152,10 @@ impl Gateway {
     ///
     /// As [`Gateway::ready`].
     pub(crate) async fn first_answer(&mut self) -> Result<Duration> {
-        self.until(async |address| {
-            let Ok(mut client) = Client::connect(address).await else { return false };
-            client.post_turn(30, turn("first")).await.is_ok_and(|answer| answer.status == StatusCode::OK)
+        let body = Endpoint::hook(self.address)?.body(Some("first"));
+        self.until(async |endpoint| {
+            let Ok(mut client) = Client::connect(endpoint).await else { return false };
+            client.post_turn(30, body.clone()).await.is_ok_and(|answer| answer.status == StatusCode::OK)
         })
         .await
     }
@@ -204,11 +206,12 @@ impl Gateway {
         self.process.kill().await.context("the gateway exited before it was killed")
     }
 
-    async fn until(&mut self, mut succeeds: impl AsyncFnMut(SocketAddr) -> bool) -> Result<Duration> {
+    async fn until(&mut self, mut succeeds: impl AsyncFnMut(Arc<Endpoint>) -> bool) -> Result<Duration> {
+        let endpoint = Arc::new(Endpoint::hook(self.address)?);
         let mut checks = interval(CHECK_INTERVAL);
         while self.started.elapsed() < READY_TIMEOUT {
             checks.tick().await;
-            if succeeds(self.address).await {
+            if succeeds(Arc::clone(&endpoint)).await {
                 return Ok(self.started.elapsed());
             }
             if self.process.try_wait()?.is_some() {

@@ -18,6 +18,7 @@ mod helper;
 mod load;
 mod measure;
 mod memory;
+mod peer;
 mod serve;
 
 use std::{
@@ -26,7 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use tokio::sync::OnceCell;
 
@@ -79,6 +80,8 @@ struct Run {
     /// Number of conversations of the waiting and the settled turns.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     conversations: u32,
+    #[command(flatten)]
+    peer: peer::Arguments,
 }
 
 fn main() -> ExitCode {
@@ -108,8 +111,13 @@ async fn run_all(run: &Run, cores: usize) -> Result<()> {
         waiting: run.waiting,
         settled: run.settled,
         conversations: run.conversations,
+        peer: run.peer.endpoint()?,
+        agent_port: run.peer.agent_port,
         settled_store: OnceCell::new(),
     };
+    if bench.peer.is_some() && !Measurement::chosen(run.measurement).contains(&Measurement::Hooks) {
+        bail!("a peer is measured beside the hooks: leave the measurement out, or choose `hooks`");
+    }
     std::fs::create_dir_all(&bench.folder)?;
     let mut figures = Figures::default();
     for round in 1..=run.rounds {

@@ -3,6 +3,7 @@
 mod discord;
 mod hooks;
 mod matrix;
+mod peer;
 mod platform;
 mod settled;
 mod start;
@@ -16,7 +17,7 @@ use clap::ValueEnum;
 use tokio::sync::OnceCell;
 
 use self::settled::SettledStore;
-use crate::figures::Sample;
+use crate::{client::Endpoint, figures::Sample};
 
 /// The settings of all measurements.
 pub(crate) struct Bench {
@@ -32,6 +33,10 @@ pub(crate) struct Bench {
     pub(crate) settled: u64,
     /// The number of conversations of waiting and of settled turns.
     pub(crate) conversations: u32,
+    /// Another server to compare with.
+    pub(crate) peer: Option<Endpoint>,
+    /// The port of the agent of hooks, which a peer can ask, too; 0: any.
+    pub(crate) agent_port: u16,
     /// The store with settled turns; made when it is first needed.
     pub(crate) settled_store: OnceCell<SettledStore>,
 }

@@ -9,14 +9,17 @@ pub(crate) mod telegram_bot;
 
 use std::{io::Read, net::Ipv4Addr};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, sync::oneshot};
 
-/// Serve on a free port of loopback, print the address, and exit when standard input closes.
+/// Serve on loopback, print the address, and exit when standard input closes.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
+    /// Port; a free one if 0.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
     #[command(subcommand)]
     pub(crate) server: Server,
 }
@@ -95,7 +98,7 @@ impl HookAnswer {
 ///
 /// # Errors
 ///
-/// When no port is free, or there is no HTTP client.
+/// When the port is not free, or there is no HTTP client.
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let router = match arguments.server {
         Server::Agent { stall } => agent::router(stall),
@@ -111,7 +114,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         let _ = input_closed.send(());
     });
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port))
+        .await
+        .with_context(|| format!("cannot listen on port {}", arguments.port))?;
     println!("{}", listener.local_addr()?);
     tokio::select! {
         served = async { axum::serve(tcp_nodelay(listener), router).await } => served?,

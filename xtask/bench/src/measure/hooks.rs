@@ -1,11 +1,12 @@
 //! Synchronous hooks, compared with a bare echo and a bare proxy under the same load.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Bench;
+use super::{Bench, peer::PeerResults};
 use crate::{
+    client::Endpoint,
     disk,
     figures::{
         Sample,
@@ -63,14 +64,19 @@ struct Usage {
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let flush = disk::flush_time(&bench.folder)?;
-    let agent = Helper::start(&Server::Agent { stall: false }).await?;
+    let agent = Helper::start_at(bench.agent_port, &Server::Agent { stall: false }).await?;
+
+    let peer_results = match &bench.peer {
+        Some(peer) => Some(PeerResults::measure(bench, peer).await?),
+        None => None,
+    };
 
     let echo = Helper::start(&Server::Echo).await?;
-    let echoed = load(&plan(bench, echo.address, 64)).await?;
+    let echoed = load(&plan(bench, &Endpoint::hook(echo.address)?, 64)).await?;
     drop(echo);
 
     let proxy = Helper::start(&Server::Proxy { agent: agent.agent_url() }).await?;
-    let proxy_results = measure_proxy(bench, proxy.address).await?;
+    let proxy_results = measure_proxy(bench, &proxy).await?;
     drop(proxy);
 
     let home = Home::new(bench)?;
@@ -88,10 +94,15 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
             results.each().into_iter().flat_map(|(callers, report)| throughput_and_waits(who, callers, report)),
         );
     }
+    if let Some(peer_results) = &peer_results {
+        let ServerResults { with_1, with_16, with_64, .. } = &gateway_results;
+        samples.extend(peer_results.samples([with_1, with_16, with_64]));
+    }
     Ok(samples)
 }
 
-async fn measure_proxy(bench: &Bench, server: SocketAddr) -> Result<ServerResults> {
+async fn measure_proxy(bench: &Bench, proxy: &Helper) -> Result<ServerResults> {
+    let server = &Endpoint::hook(proxy.address)?;
     Ok(ServerResults {
         with_1: load(&plan(bench, server, 1)).await?,
         with_16: load(&plan(bench, server, 16)).await?,
@@ -104,7 +115,7 @@ async fn measure_proxy(bench: &Bench, server: SocketAddr) -> Result<ServerResult
 
 /// The same loads, and what the process uses meanwhile.
 async fn measure_gateway(bench: &Bench, gateway: &mut Gateway) -> Result<(ServerResults, Usage)> {
-    let server = gateway.address;
+    let server = &Endpoint::hook(gateway.address)?;
     let idle = gateway.memory_at_rest().await?;
     let before = gateway.cpu_time()?;
     let with_1 = load(&plan(bench, server, 1)).await?;
@@ -157,7 +168,7 @@ fn targeted(flush: Duration, proxy: &ServerResults, gateway: &ServerResults, usa
     samples
 }
 
-fn throughput_and_waits(who: &str, callers: &str, report: &Report) -> [Sample; 3] {
+pub(super) fn throughput_and_waits(who: &str, callers: &str, report: &Report) -> [Sample; 3] {
     [
         Sample::untargeted(format!("{who}, {callers}"), report.throughput, PerSecond),
         Sample::untargeted(format!("{who}, {callers}, median"), report.median_ms, Milliseconds),
@@ -166,22 +177,22 @@ fn throughput_and_waits(who: &str, callers: &str, report: &Report) -> [Sample; 3
 }
 
 /// A load of this many callers, each with a conversation of its own.
-pub(super) fn plan(bench: &Bench, server: SocketAddr, callers: u32) -> Plan {
+pub(super) fn plan(bench: &Bench, server: &Endpoint, callers: u32) -> Plan {
     let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Plan {
-        server,
+        endpoint: server.clone(),
         callers,
         length_ms: Some(ms(bench.length)),
         warm_up_ms: ms(WARM_UP),
         requests: None,
         wait: 30,
-        expect: 200,
+        expect: Some(200),
         conversations: None,
     }
 }
 
 /// 64 callers without history.
-fn alone(bench: &Bench, server: SocketAddr) -> Plan {
+fn alone(bench: &Bench, server: &Endpoint) -> Plan {
     Plan { conversations: Some(0), ..plan(bench, server, 64) }
 }
 

@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use super::{Bench, hooks};
 use crate::{
+    client::Endpoint,
     figures::{Sample, Target, Unit},
     gateway::Home,
     helper::{Helper, load},
@@ -76,7 +77,7 @@ impl GatewayResults {
         let idle = gateway.memory_at_rest().await?;
         let crowds = crowds().await?;
         let loaded = gateway.memory()?;
-        let hooks = load(&hooks::plan(bench, gateway.address, 64)).await?;
+        let hooks = load(&hooks::plan(bench, &Endpoint::hook(gateway.address)?, 64)).await?;
         Ok(Self { crowds, hooks, idle, loaded })
     }
 }

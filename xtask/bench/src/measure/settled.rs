@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::{Bench, hooks};
 use crate::{
+    client::Endpoint,
     copies,
     figures::{
         Sample,
@@ -71,7 +72,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
 async fn measure(bench: &Bench, agent: &Helper, home: &Home) -> Result<StoreResults> {
     let mut gateway = home.start(bench, &agent.agent_url(), "")?;
     let ready = gateway.ready().await?;
-    let hooks = load(&hooks::plan(bench, gateway.address, CALLERS)).await?;
+    let hooks = load(&hooks::plan(bench, &Endpoint::hook(gateway.address)?, CALLERS)).await?;
     let mut lists = Vec::new();
     for _ in 0..LISTS {
         lists.push(home.list_turns(bench).await?);
@@ -90,7 +91,7 @@ async fn make(bench: &Bench, agent: &Helper) -> Result<SettledStore> {
         warm_up_ms: 0,
         requests: Some(ORIGINALS),
         conversations: Some(bench.conversations),
-        ..hooks::plan(bench, gateway.address, CALLERS)
+        ..hooks::plan(bench, &Endpoint::hook(gateway.address)?, CALLERS)
     })
     .await?;
     // What is written after an answer.
