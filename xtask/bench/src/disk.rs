@@ -9,6 +9,9 @@ use std::{
 
 use anyhow::{Context, Result};
 
+/// The name of the figure.
+pub(crate) const FLUSH: &str = "flush of 4 KiB to the disk, median";
+
 /// A page of the store's log.
 const PAGE: [u8; 4096] = [0x5a; 4096];
 

@@ -58,6 +58,9 @@ pub(crate) enum Measurement {
     Discord,
     /// Conversations on Matrix, compared with a bare bot.
     Matrix,
+    /// The figures that are compared with recorded ones: a part of those of [`Measurement::Hooks`].
+    #[value(skip)]
+    Quick,
 }
 
 impl fmt::Display for Measurement {
@@ -70,6 +73,7 @@ impl fmt::Display for Measurement {
             Self::Telegram => "telegram",
             Self::Discord => "discord",
             Self::Matrix => "matrix",
+            Self::Quick => "quick",
         })
     }
 }
@@ -94,6 +98,7 @@ impl Measurement {
             Self::Telegram => telegram::round(bench).await,
             Self::Discord => discord::round(bench).await,
             Self::Matrix => matrix::round(bench).await,
+            Self::Quick => hooks::quick_round(bench).await,
         }
     }
 }

@@ -26,8 +26,10 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// The share of throughput that more callers must keep to be no slower: two loads of a run differ by up to 5 %.
 const NOT_SLOWER: f64 = 0.95;
 
-/// The name of a figure.
-pub(crate) const FLUSH: &str = "flush of 4 KiB to the disk, median";
+/// Names of figures.
+const BESIDE_PROXY: &str = "throughput beside the proxy";
+const IDLE: &str = "resident memory, idle";
+const LOADED: &str = "resident memory, highest with 64 callers";
 
 /// One server's results: for each number of callers, with a conversation of its own for each caller.
 struct ServerResults {
@@ -87,7 +89,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let mut samples = targeted(flush, &proxy_results, &gateway_results, &usage);
     let beside_echo = gateway_results.with_64.throughput / echoed.throughput;
     samples.push(Sample::untargeted("throughput beside the echo, 64 callers", beside_echo, Ratio));
-    samples.push(Sample::untargeted(FLUSH, ms(flush), Milliseconds));
+    samples.push(Sample::untargeted(disk::FLUSH, ms(flush), Milliseconds));
     samples.push(Sample::untargeted("echo, 64 callers", echoed.throughput, PerSecond));
     for (who, results) in [("proxy", &proxy_results), ("gateway", &gateway_results)] {
         samples.extend(
@@ -98,6 +100,37 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
         let ServerResults { with_1, with_16, with_64, .. } = &gateway_results;
         samples.extend(peer_results.samples([with_1, with_16, with_64]));
     }
+    Ok(samples)
+}
+
+/// The figures that are compared with recorded ones, which take little time: the machine hardly changes between them.
+pub(super) async fn quick_round(bench: &Bench) -> Result<Vec<Sample>> {
+    let agent = Helper::start(&Server::Agent { stall: false }).await?;
+
+    let proxy = Helper::start(&Server::Proxy { agent: agent.agent_url() }).await?;
+    let server = Endpoint::hook(proxy.address)?;
+    let proxy_results = [load(&plan(bench, &server, 16)).await?, load(&plan(bench, &server, 64)).await?];
+    drop(proxy);
+
+    let home = Home::new(bench)?;
+    let mut gateway = home.start(bench, &agent.agent_url(), "")?;
+    gateway.ready().await?;
+    let idle = gateway.memory_at_rest().await?;
+    let server = Endpoint::hook(gateway.address)?;
+    let gateway_results = [load(&plan(bench, &server, 16)).await?, load(&plan(bench, &server, 64)).await?];
+    let loaded = gateway.memory()?;
+
+    let mut samples = Vec::new();
+    for (callers, (proxy, gateway)) in
+        ["16 callers", "64 callers"].into_iter().zip(proxy_results.iter().zip(&gateway_results))
+    {
+        let share = gateway.throughput / proxy.throughput;
+        samples.push(Sample::untargeted(format!("{BESIDE_PROXY}, {callers}"), share, Ratio));
+        samples.push(Sample::untargeted(format!("proxy, {callers}"), proxy.throughput, PerSecond));
+        samples.push(Sample::untargeted(format!("gateway, {callers}"), gateway.throughput, PerSecond));
+    }
+    samples.push(Sample::untargeted(IDLE, idle.now, Mebibytes));
+    samples.push(Sample::untargeted(LOADED, loaded.peak, Mebibytes));
     Ok(samples)
 }
 
@@ -134,7 +167,7 @@ fn targeted(flush: Duration, proxy: &ServerResults, gateway: &ServerResults, usa
     let least = [None, Some(0.35), Some(0.45), Some(0.55), None, None];
     let mut samples = Vec::new();
     for (((callers, gateway), (_, proxy)), least) in gateway.each().into_iter().zip(proxy.each()).zip(least) {
-        let name = format!("throughput beside the proxy, {callers}");
+        let name = format!("{BESIDE_PROXY}, {callers}");
         let share = gateway.throughput / proxy.throughput;
         samples.push(match least {
             Some(least) => Sample::with_target(name, share, Ratio, AtLeast(least)),
@@ -162,8 +195,8 @@ fn targeted(flush: Duration, proxy: &ServerResults, gateway: &ServerResults, usa
             Milliseconds,
             AtMost(15.0),
         ),
-        Sample::with_target("resident memory, idle", usage.idle.now, Mebibytes, AtMost(25.0)),
-        Sample::with_target("resident memory, highest with 64 callers", usage.loaded.peak, Mebibytes, AtMost(52.5)),
+        Sample::with_target(IDLE, usage.idle.now, Mebibytes, AtMost(25.0)),
+        Sample::with_target(LOADED, usage.loaded.peak, Mebibytes, AtMost(52.5)),
     ]);
     samples
 }
