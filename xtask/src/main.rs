@@ -12,6 +12,7 @@ mod bench;
 mod counterparts;
 mod deny;
 mod dist;
+mod document;
 mod homeserver;
 mod layers;
 mod process;
