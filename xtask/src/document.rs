@@ -72,6 +72,16 @@ pub(crate) fn commit(workspace: &Workspace, generated: &str) -> Result<String> {
     Ok(format!("{}{note}", commit.trim()))
 }
 
+/// The date in UTC, as in 2026-01-31.
+///
+/// # Errors
+///
+/// When `date` (coreutils) cannot be run.
+pub(crate) fn today() -> Result<String> {
+    let mut date = Command::new("date");
+    Ok(process::read(date.args(["--utc", "+%Y-%m-%d"]))?.trim().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
