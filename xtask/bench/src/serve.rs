@@ -46,7 +46,7 @@ pub(crate) enum Server {
         #[arg(long)]
         api: String,
         /// Token of the bot.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         token: String,
     },
     /// A Discord bot that answers by itself and stores nothing.
@@ -58,7 +58,7 @@ pub(crate) enum Server {
         #[arg(long)]
         gateway: String,
         /// Token of the bot.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         token: String,
     },
     /// A Matrix account that answers by itself and stores nothing.
@@ -70,7 +70,7 @@ pub(crate) enum Server {
         #[arg(long)]
         user: String,
         /// Access token of the account.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         token: String,
     },
 }
@@ -132,4 +132,24 @@ fn tcp_nodelay(listener: TcpListener) -> impl axum::serve::Listener<Addr = std::
             eprintln!("cannot set nodelay: {error}");
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn a_token_may_begin_with_a_hyphen() {
+        let typed = ["serve", "telegram-bot", "--api", "http://h", "--token", "-fB1"];
+        let server = Typed::try_parse_from(typed).map(|typed| typed.arguments.server).expect("valid arguments");
+        assert!(matches!(server, Server::TelegramBot { token, .. } if token == "-fB1"));
+    }
 }
