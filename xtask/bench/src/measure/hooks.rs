@@ -103,32 +103,27 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     Ok(samples)
 }
 
-/// The figures that are compared with recorded ones, which take little time: the machine hardly changes between them.
+/// The figures that are compared with recorded ones. Proxy and gateway take turns, so that the machine hardly changes between
+/// the two sides of a ratio.
 pub(super) async fn quick_round(bench: &Bench) -> Result<Vec<Sample>> {
     let agent = Helper::start(&Server::Agent { stall: false }).await?;
-
-    let proxy = Helper::start(&Server::Proxy { agent: agent.agent_url() }).await?;
-    let server = Endpoint::hook(proxy.address)?;
-    let proxy_results = [load(&plan(bench, &server, 16)).await?, load(&plan(bench, &server, 64)).await?];
-    drop(proxy);
-
     let home = Home::new(bench)?;
     let mut gateway = home.start(bench, &agent.agent_url(), "")?;
     gateway.ready().await?;
     let idle = gateway.memory_at_rest().await?;
-    let server = Endpoint::hook(gateway.address)?;
-    let gateway_results = [load(&plan(bench, &server, 16)).await?, load(&plan(bench, &server, 64)).await?];
-    let loaded = gateway.memory()?;
+    let proxy = Helper::start(&Server::Proxy { agent: agent.agent_url() }).await?;
 
     let mut samples = Vec::new();
-    for (callers, (proxy, gateway)) in
-        ["16 callers", "64 callers"].into_iter().zip(proxy_results.iter().zip(&gateway_results))
-    {
-        let share = gateway.throughput / proxy.throughput;
-        samples.push(Sample::untargeted(format!("{BESIDE_PROXY}, {callers}"), share, Ratio));
-        samples.push(Sample::untargeted(format!("proxy, {callers}"), proxy.throughput, PerSecond));
-        samples.push(Sample::untargeted(format!("gateway, {callers}"), gateway.throughput, PerSecond));
+    for callers in [16, 64] {
+        let of_proxy = load(&plan(bench, &Endpoint::hook(proxy.address)?, callers)).await?.throughput;
+        let of_gateway = load(&plan(bench, &Endpoint::hook(gateway.address)?, callers)).await?.throughput;
+        samples.extend([
+            Sample::untargeted(format!("{BESIDE_PROXY}, {callers} callers"), of_gateway / of_proxy, Ratio),
+            Sample::untargeted(format!("proxy, {callers} callers"), of_proxy, PerSecond),
+            Sample::untargeted(format!("gateway, {callers} callers"), of_gateway, PerSecond),
+        ]);
     }
+    let loaded = gateway.memory()?;
     samples.push(Sample::untargeted(IDLE, idle.now, Mebibytes));
     samples.push(Sample::untargeted(LOADED, loaded.peak, Mebibytes));
     Ok(samples)
