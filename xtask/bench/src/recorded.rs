@@ -40,6 +40,11 @@ struct Comparison {
 }
 
 impl Comparison {
+    /// Whether it may fail. Throughput and times depend on the machine and are only shown.
+    fn counts(&self) -> bool {
+        matches!(self.unit, Unit::Ratio | Unit::Mebibytes)
+    }
+
     /// 1 if nothing changed, less if it became worse.
     fn share(&self) -> f64 {
         if self.unit == Unit::Mebibytes { self.recorded / self.measured } else { self.measured / self.recorded }
@@ -47,20 +52,27 @@ impl Comparison {
 
     fn falls_short(&self) -> bool {
         let share = self.share();
-        share.is_nan() || share < LEAST
+        self.counts() && (share.is_nan() || share < LEAST)
+    }
+
+    fn verdict(&self) -> &'static str {
+        match (self.counts(), self.falls_short()) {
+            (true, true) => "WORSE",
+            (true, false) => "ok",
+            (false, _) => "",
+        }
     }
 }
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, unit, recorded, measured } = self;
-        write!(f, "{name}: {}, recorded {}; ", unit.show(*measured), unit.show(*recorded))?;
         let times = measured / recorded;
-        match (*unit, self.falls_short()) {
-            (Unit::Mebibytes, true) => write!(f, "{times:.2} times as much, at most {:.2} is allowed", 1.0 / LEAST),
-            (Unit::Mebibytes, false) => write!(f, "{times:.2} times as much"),
-            (_, true) => write!(f, "{times:.2} of it, at least {LEAST} is expected"),
-            (_, false) => write!(f, "{times:.2} of it"),
+        write!(f, "{name}: {}, recorded {} ({times:.2} of it", unit.show(*measured), unit.show(*recorded))?;
+        match (self.falls_short(), *unit) {
+            (true, Unit::Mebibytes) => write!(f, ", at most {:.2} is allowed)", 1.0 / LEAST),
+            (true, _) => write!(f, ", at least {LEAST} is expected)"),
+            (false, _) => write!(f, ")"),
         }
     }
 }
@@ -95,7 +107,7 @@ impl Recorded {
         for attempt in 1..=TRIES {
             let compared = self.compare(&measure().await?)?;
             for comparison in &compared {
-                println!("{} {comparison}", if comparison.falls_short() { "WORSE" } else { "   ok" });
+                println!("{:5} {comparison}", comparison.verdict());
             }
             let mut short: Vec<_> = compared.into_iter().filter(Comparison::falls_short).collect();
             if let Some(before) = &still_short {
@@ -117,10 +129,9 @@ impl Recorded {
         bail!("fell short in {TRIES} of {TRIES} measurements; {self}:{}", lines.concat())
     }
 
-    /// Compares all recorded ratios and memory. Throughput and times depend on the machine and are not compared.
+    /// Compares with all recorded figures.
     fn compare(&self, measured: &Figures) -> Result<Vec<Comparison>> {
-        let recorded = self.figures.iter().filter(|figure| matches!(figure.unit, Unit::Ratio | Unit::Mebibytes));
-        let comparisons = recorded.map(|RecordedFigure { name, unit, median }| {
+        let comparisons = self.figures.iter().map(|RecordedFigure { name, unit, median }| {
             let measured = measured.median_of(name).with_context(|| {
                 format!("`{name}` was recorded and is not measured any more; run `cargo xtask bench --record`")
             })?;
@@ -128,7 +139,7 @@ impl Recorded {
             Ok(Comparison { name: name.clone(), unit: *unit, recorded: *median, measured })
         });
         let comparisons: Vec<_> = comparisons.collect::<Result<_>>()?;
-        ensure!(!comparisons.is_empty(), "no ratio is recorded; run `cargo xtask bench --record`");
+        ensure!(comparisons.iter().any(Comparison::counts), "no ratio is recorded; run `cargo xtask bench --record`");
         Ok(comparisons)
     }
 }
@@ -211,7 +222,7 @@ mod tests {
         let (outcome, count) = check(&[[0.10, 0.10, 20.0], [0.30, 0.10, 20.0], [0.30, 0.35, 40.0]]).await;
         let error = outcome.expect_err("64 callers were always short").to_string();
         assert_eq!(count, 3);
-        assert!(error.contains("64 callers: 0.35, recorded 0.50; 0.70 of it, at least 0.8 is expected"), "{error}");
+        assert!(error.contains("64 callers: 0.35, recorded 0.50 (0.70 of it, at least 0.8 is expected)"), "{error}");
         assert!(!error.contains("16 callers") && !error.contains("idle"), "{error}");
     }
 
@@ -219,9 +230,6 @@ mod tests {
     async fn more_memory_falls_short() {
         let (outcome, _) = check(&[[0.30, 0.50, 30.0]; 3]).await;
         let error = outcome.expect_err("more memory").to_string();
-        assert!(
-            error.contains("idle: 30.0 MiB, recorded 20.0 MiB; 1.50 times as much, at most 1.25 is allowed"),
-            "{error}"
-        );
+        assert!(error.contains("idle: 30.0 MiB, recorded 20.0 MiB (1.50 of it, at most 1.25 is allowed)"), "{error}");
     }
 }

@@ -106,6 +106,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
 /// The figures that are compared with recorded ones. Proxy and gateway take turns, so that the machine hardly changes between
 /// the two sides of a ratio.
 pub(super) async fn quick_round(bench: &Bench) -> Result<Vec<Sample>> {
+    let flush = disk::flush_time(&bench.folder)?;
     let agent = Helper::start(&Server::Agent { stall: false }).await?;
     let home = Home::new(bench)?;
     let mut gateway = home.start(bench, &agent.agent_url(), "")?;
@@ -126,6 +127,7 @@ pub(super) async fn quick_round(bench: &Bench) -> Result<Vec<Sample>> {
     let loaded = gateway.memory()?;
     samples.push(Sample::untargeted(IDLE, idle.now, Mebibytes));
     samples.push(Sample::untargeted(LOADED, loaded.peak, Mebibytes));
+    samples.push(Sample::untargeted(disk::FLUSH, ms(flush), Milliseconds));
     Ok(samples)
 }
 
