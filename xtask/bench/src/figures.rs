@@ -182,14 +182,21 @@ impl Figures {
         table
     }
 
-    /// The machine and the table as Markdown.
+    /// The machine, a table of the figures with a target and one of the others, as Markdown.
     pub(crate) fn markdown(&self, machine: &Machine, rounds: u32) -> String {
-        let rows = self.rows().into_iter().map(|row| format!("| {} |\n", row.join(" | ")));
-        let head = "| Figure | measured | target | |\n| --- | ---: | ---: | --- |\n".to_owned();
-        let table: String = std::iter::once(head).chain(rows).collect();
-        let flush =
-            self.median_of(disk::FLUSH).map(|ms| format!(", {} for a flush to the disk", Unit::Milliseconds.show(ms)));
-        format!("{machine}{}; medians of {rounds} rounds.\n\n{table}", flush.unwrap_or_default())
+        let (others, targeted): (Vec<_>, Vec<_>) =
+            self.rows().into_iter().partition(|[_, _, target, _]| target.is_empty());
+        let lines = |rows: Vec<[String; 4]>, columns: usize| {
+            rows.iter().map(|row| format!("| {} |", row[..columns].join(" | "))).collect::<Vec<_>>().join("\n")
+        };
+        let (targeted, others) = (lines(targeted, 4), lines(others, 2));
+        let flush = self.median_of(disk::FLUSH).map(|ms| Unit::Milliseconds.show(ms));
+        let flush = flush.map(|time| format!(", {time} for a flush to the disk")).unwrap_or_default();
+        format!(
+            "{machine}{flush}; medians of {rounds} rounds.\n\n\
+             | Figure | measured | target | |\n| --- | ---: | ---: | --- |\n{targeted}\n\n\
+             | What they are made of, and the rest | measured |\n| --- | ---: |\n{others}\n"
+        )
     }
 
     /// The results for programs.
@@ -223,7 +230,7 @@ echo          12346/s
     }
 
     #[test]
-    fn the_table_as_markdown_has_the_same_rows() {
+    fn figures_without_a_target_have_a_table_of_their_own_in_markdown() {
         let mut figures = Figures::default();
         figures.add(vec![
             Sample::untargeted("echo", 12_345.6, Unit::PerSecond),
@@ -235,7 +242,10 @@ echo          12346/s
 | Figure | measured | target | |
 | --- | ---: | ---: | --- |
 | throughput | 0.60 | ≥ 0.50 | pass |
-| echo | 12346/s |  |  |
+
+| What they are made of, and the rest | measured |
+| --- | ---: |
+| echo | 12346/s |
 ";
         let markdown = figures.markdown(&Machine::this(2), 3);
         assert!(markdown.ends_with(table), "{markdown}");

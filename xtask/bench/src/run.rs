@@ -42,9 +42,9 @@ pub(crate) struct Run {
     /// Number of cores that all processes share.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) cores: u32,
-    /// Duration of each load in seconds [default: 3; with --quick: 2].
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=60))]
-    seconds: Option<u64>,
+    /// Duration of each load in seconds.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
+    seconds: u64,
     /// Number of turns that wait in the store.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2000..=10_000_000))]
     waiting: u64,
@@ -90,7 +90,7 @@ impl Run {
         Ok(Bench {
             rejoinder: rejoinder.canonicalize().with_context(|| format!("no binary at {}", rejoinder.display()))?,
             folder: self.folder.clone(),
-            length: Duration::from_secs(self.seconds.unwrap_or(if self.quick { 2 } else { 3 })),
+            length: Duration::from_secs(self.seconds),
             waiting: self.waiting,
             settled: self.settled,
             conversations: self.conversations,
