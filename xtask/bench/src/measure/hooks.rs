@@ -16,7 +16,6 @@ use crate::{
     gateway::{Gateway, Home},
     helper::{Helper, load},
     load::{Plan, Report},
-    memory::Memory,
     serve::Server,
 };
 
@@ -27,175 +26,152 @@ const WARM_UP: Duration = Duration::from_secs(1);
 const NOT_SLOWER: f64 = 0.95;
 
 /// Names of figures.
-const BESIDE_PROXY: &str = "throughput beside the proxy";
 const IDLE: &str = "resident memory, idle";
 const LOADED: &str = "resident memory, highest with 64 callers";
 
-/// One server's results: for each number of callers, with a conversation of its own for each caller.
-struct ServerResults {
-    with_1: Report,
-    with_16: Report,
-    with_64: Report,
-    with_128: Report,
-    with_256: Report,
-    /// 64 callers, where every turn is a conversation without history.
-    alone: Report,
+/// The proxy and the gateway. Each load is put on one and then on the other, so that the machine hardly changes between the
+/// two sides of a ratio.
+struct Servers {
+    proxy: Helper,
+    gateway: Gateway,
+    _home: Home,
 }
 
-impl ServerResults {
-    fn each(&self) -> [(&'static str, &Report); 6] {
-        [
-            ("1 caller", &self.with_1),
-            ("16 callers", &self.with_16),
-            ("64 callers", &self.with_64),
-            ("64 callers, no history", &self.alone),
-            ("128 callers", &self.with_128),
-            ("256 callers", &self.with_256),
-        ]
+/// The results of both under the same load.
+struct Pair {
+    callers: String,
+    proxy: Report,
+    gateway: Report,
+    /// The CPU time that a turn took the gateway.
+    cpu_time: Duration,
+}
+
+impl Servers {
+    async fn start(bench: &Bench, agent: &Helper) -> Result<Self> {
+        let proxy = Helper::start(&Server::Proxy { agent: agent.agent_url() }).await?;
+        let home = Home::new(bench)?;
+        let mut gateway = home.start(bench, &agent.agent_url(), "")?;
+        gateway.ready().await?;
+        Ok(Self { proxy, gateway, _home: home })
+    }
+
+    /// Measures with so many callers, each with a conversation of its own.
+    async fn compare(&self, bench: &Bench, callers: u32) -> Result<Pair> {
+        let name = if callers == 1 { "1 caller".to_owned() } else { format!("{callers} callers") };
+        self.compare_with(name, |server| plan(bench, server, callers)).await
+    }
+
+    /// Measures with 64 callers, where every turn is a conversation without history.
+    async fn compare_without_history(&self, bench: &Bench) -> Result<Pair> {
+        let alone = |server: &Endpoint| Plan { conversations: Some(0), ..plan(bench, server, 64) };
+        self.compare_with("64 callers, no history".to_owned(), alone).await
+    }
+
+    async fn compare_with(&self, callers: String, plan: impl Fn(&Endpoint) -> Plan) -> Result<Pair> {
+        let proxy = load(&plan(&Endpoint::hook(self.proxy.address)?)).await?;
+        let before = self.gateway.cpu_time()?;
+        let gateway = load(&plan(&Endpoint::hook(self.gateway.address)?)).await?;
+        let cpu_time = self.gateway.cpu_time()?.saturating_sub(before) / u32::try_from(gateway.requests)?;
+        Ok(Pair { callers, proxy, gateway, cpu_time })
     }
 }
 
-/// What the gateway's process used.
-struct Usage {
-    idle: Memory,
-    /// After the loads with up to 64 callers.
-    loaded: Memory,
-    /// The CPU time of a turn with one caller.
-    turn: Duration,
+impl Pair {
+    /// The gateway's throughput beside the proxy's, with the least that is wanted.
+    fn share(&self, least: Option<f64>) -> Sample {
+        let name = format!("throughput beside the proxy, {}", self.callers);
+        let share = self.gateway.throughput / self.proxy.throughput;
+        match least {
+            Some(least) => Sample::with_target(name, share, Ratio, AtLeast(least)),
+            None => Sample::untargeted(name, share, Ratio),
+        }
+    }
+
+    /// What the gateway adds to the median latency, in milliseconds.
+    fn added(&self) -> f64 {
+        self.gateway.median_ms - self.proxy.median_ms
+    }
 }
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
-    let flush = disk::flush_time(&bench.folder)?;
+    let flush = ms(disk::flush_time(&bench.folder)?);
     let agent = Helper::start_at(bench.agent_port, &Server::Agent { stall: false }).await?;
-
-    let peer_results = match &bench.peer {
+    let peer = match &bench.peer {
         Some(peer) => Some(PeerResults::measure(bench, peer).await?),
         None => None,
     };
-
     let echo = Helper::start(&Server::Echo).await?;
-    let echoed = load(&plan(bench, &Endpoint::hook(echo.address)?, 64)).await?;
+    let echoed = load(&plan(bench, &Endpoint::hook(echo.address)?, 64)).await?.throughput;
     drop(echo);
 
-    let proxy = Helper::start(&Server::Proxy { agent: agent.agent_url() }).await?;
-    let proxy_results = measure_proxy(bench, &proxy).await?;
-    drop(proxy);
+    let servers = Servers::start(bench, &agent).await?;
+    let idle = servers.gateway.memory_at_rest().await?;
+    let with_1 = servers.compare(bench, 1).await?;
+    let with_16 = servers.compare(bench, 16).await?;
+    let alone = servers.compare_without_history(bench).await?;
+    let with_64 = servers.compare(bench, 64).await?;
+    let loaded = servers.gateway.memory()?;
+    let with_128 = servers.compare(bench, 128).await?;
+    let with_256 = servers.compare(bench, 256).await?;
 
-    let home = Home::new(bench)?;
-    let mut gateway = home.start(bench, &agent.agent_url(), "")?;
-    gateway.ready().await?;
-    let (gateway_results, usage) = measure_gateway(bench, &mut gateway).await?;
-
-    let mut samples = targeted(flush, &proxy_results, &gateway_results, &usage);
-    let beside_echo = gateway_results.with_64.throughput / echoed.throughput;
-    samples.push(Sample::untargeted("throughput beside the echo, 64 callers", beside_echo, Ratio));
-    samples.push(Sample::untargeted(disk::FLUSH, ms(flush), Milliseconds));
-    samples.push(Sample::untargeted("echo, 64 callers", echoed.throughput, PerSecond));
-    for (who, results) in [("proxy", &proxy_results), ("gateway", &gateway_results)] {
-        samples.extend(
-            results.each().into_iter().flat_map(|(callers, report)| throughput_and_waits(who, callers, report)),
-        );
+    let beside_64 = |pair: &Pair| {
+        let name = format!("throughput with {} beside 64", pair.callers);
+        let share = pair.gateway.throughput / with_64.gateway.throughput;
+        Sample::with_target(name, share, Ratio, AtLeast(NOT_SLOWER))
+    };
+    let added = |name, value, most| Sample::with_target(name, value, Milliseconds, AtMost(most));
+    let mut samples = vec![
+        with_1.share(None),
+        with_16.share(Some(0.35)),
+        with_64.share(Some(0.45)),
+        alone.share(Some(0.55)),
+        with_128.share(None),
+        with_256.share(None),
+        beside_64(&with_128),
+        beside_64(&with_256),
+        Sample::with_target("CPU time of a turn, 1 caller", ms(with_1.cpu_time), Milliseconds, AtMost(0.6)),
+        Sample::untargeted("median latency added to the proxy's, 1 caller", with_1.added(), Milliseconds),
+        added("median latency added to the proxy's, 1 caller, beyond two flushes", with_1.added() - 2.0 * flush, 0.3),
+        added("median latency added to the proxy's, 64 callers", with_64.added(), 15.0),
+        Sample::with_target(IDLE, idle.now, Mebibytes, AtMost(25.0)),
+        Sample::with_target(LOADED, loaded.peak, Mebibytes, AtMost(52.5)),
+        Sample::untargeted("throughput beside the echo, 64 callers", with_64.gateway.throughput / echoed, Ratio),
+        Sample::untargeted(disk::FLUSH, flush, Milliseconds),
+        Sample::untargeted("echo, 64 callers", echoed, PerSecond),
+    ];
+    for pair in [&with_16, &with_64] {
+        let name = format!("CPU time of a turn, {}", pair.callers);
+        samples.push(Sample::untargeted(name, ms(pair.cpu_time), Milliseconds));
     }
-    if let Some(peer_results) = &peer_results {
-        let ServerResults { with_1, with_16, with_64, .. } = &gateway_results;
-        samples.extend(peer_results.samples([with_1, with_16, with_64]));
+    if let Some(peer) = peer {
+        samples.extend(peer.samples([&with_1, &with_16, &with_64].map(|pair| &pair.gateway)));
     }
+    let pairs = [&with_1, &with_16, &with_64, &alone, &with_128, &with_256];
+    samples.extend(pairs.iter().flat_map(|pair| throughput_and_waits("proxy", &pair.callers, &pair.proxy)));
+    samples.extend(pairs.iter().flat_map(|pair| throughput_and_waits("gateway", &pair.callers, &pair.gateway)));
     Ok(samples)
 }
 
-/// The figures that are compared with recorded ones. Proxy and gateway take turns, so that the machine hardly changes between
-/// the two sides of a ratio.
+/// The figures that are compared with recorded ones.
 pub(super) async fn quick_round(bench: &Bench) -> Result<Vec<Sample>> {
     let flush = disk::flush_time(&bench.folder)?;
     let agent = Helper::start(&Server::Agent { stall: false }).await?;
-    let home = Home::new(bench)?;
-    let mut gateway = home.start(bench, &agent.agent_url(), "")?;
-    gateway.ready().await?;
-    let idle = gateway.memory_at_rest().await?;
-    let proxy = Helper::start(&Server::Proxy { agent: agent.agent_url() }).await?;
+    let servers = Servers::start(bench, &agent).await?;
+    let idle = servers.gateway.memory_at_rest().await?;
+    let pairs = [servers.compare(bench, 16).await?, servers.compare(bench, 64).await?];
+    let loaded = servers.gateway.memory()?;
 
-    let mut samples = Vec::new();
-    for callers in [16, 64] {
-        let of_proxy = load(&plan(bench, &Endpoint::hook(proxy.address)?, callers)).await?.throughput;
-        let of_gateway = load(&plan(bench, &Endpoint::hook(gateway.address)?, callers)).await?.throughput;
-        samples.extend([
-            Sample::untargeted(format!("{BESIDE_PROXY}, {callers} callers"), of_gateway / of_proxy, Ratio),
-            Sample::untargeted(format!("proxy, {callers} callers"), of_proxy, PerSecond),
-            Sample::untargeted(format!("gateway, {callers} callers"), of_gateway, PerSecond),
-        ]);
-    }
-    let loaded = gateway.memory()?;
-    samples.push(Sample::untargeted(IDLE, idle.now, Mebibytes));
-    samples.push(Sample::untargeted(LOADED, loaded.peak, Mebibytes));
-    samples.push(Sample::untargeted(disk::FLUSH, ms(flush), Milliseconds));
-    Ok(samples)
-}
-
-async fn measure_proxy(bench: &Bench, proxy: &Helper) -> Result<ServerResults> {
-    let server = &Endpoint::hook(proxy.address)?;
-    Ok(ServerResults {
-        with_1: load(&plan(bench, server, 1)).await?,
-        with_16: load(&plan(bench, server, 16)).await?,
-        alone: load(&alone(bench, server)).await?,
-        with_64: load(&plan(bench, server, 64)).await?,
-        with_128: load(&plan(bench, server, 128)).await?,
-        with_256: load(&plan(bench, server, 256)).await?,
-    })
-}
-
-/// The same loads, and what the process uses meanwhile.
-async fn measure_gateway(bench: &Bench, gateway: &mut Gateway) -> Result<(ServerResults, Usage)> {
-    let server = &Endpoint::hook(gateway.address)?;
-    let idle = gateway.memory_at_rest().await?;
-    let before = gateway.cpu_time()?;
-    let with_1 = load(&plan(bench, server, 1)).await?;
-    let turn = gateway.cpu_time()?.saturating_sub(before) / u32::try_from(with_1.requests)?;
-    let with_16 = load(&plan(bench, server, 16)).await?;
-    let alone = load(&alone(bench, server)).await?;
-    let with_64 = load(&plan(bench, server, 64)).await?;
-    let loaded = gateway.memory()?;
-    let with_128 = load(&plan(bench, server, 128)).await?;
-    let with_256 = load(&plan(bench, server, 256)).await?;
-    Ok((ServerResults { with_1, with_16, with_64, with_128, with_256, alone }, Usage { idle, loaded, turn }))
-}
-
-/// The figures that have targets, and what they are made of.
-fn targeted(flush: Duration, proxy: &ServerResults, gateway: &ServerResults, usage: &Usage) -> Vec<Sample> {
-    let least = [None, Some(0.35), Some(0.45), Some(0.55), None, None];
-    let mut samples = Vec::new();
-    for (((callers, gateway), (_, proxy)), least) in gateway.each().into_iter().zip(proxy.each()).zip(least) {
-        let name = format!("{BESIDE_PROXY}, {callers}");
-        let share = gateway.throughput / proxy.throughput;
-        samples.push(match least {
-            Some(least) => Sample::with_target(name, share, Ratio, AtLeast(least)),
-            None => Sample::untargeted(name, share, Ratio),
-        });
-    }
-    for (callers, report) in [(128, &gateway.with_128), (256, &gateway.with_256)] {
-        let share = report.throughput / gateway.with_64.throughput;
-        let name = format!("throughput with {callers} callers beside 64");
-        samples.push(Sample::with_target(name, share, Ratio, AtLeast(NOT_SLOWER)));
-    }
-    let added = gateway.with_1.median_ms - proxy.with_1.median_ms;
+    let mut samples = pairs.each_ref().map(|pair| pair.share(None)).to_vec();
     samples.extend([
-        Sample::with_target("CPU time of a turn, 1 caller", ms(usage.turn), Milliseconds, AtMost(0.6)),
-        Sample::untargeted("median latency added to the proxy's, 1 caller", added, Milliseconds),
-        Sample::with_target(
-            "median latency added to the proxy's, 1 caller, beyond two flushes",
-            added - 2.0 * ms(flush),
-            Milliseconds,
-            AtMost(0.3),
-        ),
-        Sample::with_target(
-            "median latency added to the proxy's, 64 callers",
-            gateway.with_64.median_ms - proxy.with_64.median_ms,
-            Milliseconds,
-            AtMost(15.0),
-        ),
-        Sample::with_target(IDLE, usage.idle.now, Mebibytes, AtMost(25.0)),
-        Sample::with_target(LOADED, usage.loaded.peak, Mebibytes, AtMost(52.5)),
+        Sample::untargeted(IDLE, idle.now, Mebibytes),
+        Sample::untargeted(LOADED, loaded.peak, Mebibytes),
+        Sample::untargeted(disk::FLUSH, ms(flush), Milliseconds),
     ]);
-    samples
+    for Pair { callers, proxy, gateway, .. } in pairs {
+        samples.push(Sample::untargeted(format!("proxy, {callers}"), proxy.throughput, PerSecond));
+        samples.push(Sample::untargeted(format!("gateway, {callers}"), gateway.throughput, PerSecond));
+    }
+    Ok(samples)
 }
 
 pub(super) fn throughput_and_waits(who: &str, callers: &str, report: &Report) -> [Sample; 3] {
@@ -219,11 +195,6 @@ pub(super) fn plan(bench: &Bench, server: &Endpoint, callers: u32) -> Plan {
         expect: Some(200),
         conversations: None,
     }
-}
-
-/// 64 callers without history.
-fn alone(bench: &Bench, server: &Endpoint) -> Plan {
-    Plan { conversations: Some(0), ..plan(bench, server, 64) }
 }
 
 fn ms(duration: Duration) -> f64 {
