@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     Bench,
-    platform::{CrowdResults, GatewayResults, SIZES, Targets, WARM_UP, samples},
+    platform::{CrowdResults, GatewayResults, SIZES, Targets, WARM_UP, length, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
 
@@ -43,7 +43,7 @@ async fn crowds(bench: &Bench, server: &DiscordServer) -> Result<CrowdResults> {
     server.until_connected().await;
     CrowdResults::measure(bench, SIZES, async |people| {
         let crowd = server.crowd(people).await;
-        Ok(server.converse(&crowd, "ping", WARM_UP, bench.length).await)
+        Ok(server.converse(&crowd, "ping", WARM_UP, length(bench)).await)
     })
     .await
 }

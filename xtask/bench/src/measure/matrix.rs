@@ -5,7 +5,7 @@ use rejoinder_matrix_server::{Homeserver, Settings};
 
 use super::{
     Bench,
-    platform::{CrowdResults, GatewayResults, Targets, WARM_UP, samples},
+    platform::{CrowdResults, GatewayResults, Targets, WARM_UP, length, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
 
@@ -45,7 +45,7 @@ async fn crowds(bench: &Bench, homeserver: &Homeserver, agent: &str) -> Result<C
         for room in &rooms {
             ada.until_joined(room, agent).await;
         }
-        Ok(ada.converse(&rooms, agent, "ping", WARM_UP, bench.length).await)
+        Ok(ada.converse(&rooms, agent, "ping", WARM_UP, length(bench)).await)
     })
     .await
 }

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::{
     Bench,
-    platform::{CrowdResults, GatewayResults, SIZES, Targets, WARM_UP, samples},
+    platform::{CrowdResults, GatewayResults, SIZES, Targets, WARM_UP, length, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
 
@@ -39,7 +39,7 @@ async fn double() -> TelegramDouble {
 async fn crowds(bench: &Bench, double: &TelegramDouble) -> Result<CrowdResults> {
     CrowdResults::measure(bench, SIZES, async |people| {
         let measured_from = Instant::now() + WARM_UP;
-        let until = measured_from + bench.length;
+        let until = measured_from + length(bench);
         let mut crowd = JoinSet::new();
         for number in 0..people {
             crowd.spawn(talk(double.person(&format!("Person {number}")), measured_from, until));
