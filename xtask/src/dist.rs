@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::{counterparts, process, workspace::Workspace};
+use crate::{counterparts, process, sbom, workspace::Workspace};
 
 const BINARY: &str = "rejoinder";
 
@@ -19,13 +19,13 @@ const SUMS: &str = "SHA256SUMS";
 
 /// Build a release into target/distribution: the binary, its bill of materials (CycloneDX) and their checksums.
 ///
-/// The binary depends on the commit and the pinned toolchain, and not on the folder, the time or the user of the build.
+/// Both depend on the commit and the pinned toolchain, and not on the folder, the time or the user of the build.
 #[derive(Args)]
 #[group(id = "dist")]
 pub(crate) struct Arguments {}
 
 pub(crate) fn run(workspace: &Workspace, _: &Arguments) -> Result<()> {
-    let sbom = counterparts::set_up_sbom(workspace)?;
+    let cargo_sbom = counterparts::set_up_sbom(workspace)?;
     process::show(&mut build(workspace)?)?;
 
     let folder = workspace.target().join("distribution");
@@ -33,9 +33,10 @@ pub(crate) fn run(workspace: &Workspace, _: &Arguments) -> Result<()> {
     let built = workspace.binary("dist", BINARY);
     fs::copy(&built, folder.join(BINARY)).with_context(|| format!("cannot copy {}", built.display()))?;
 
-    let mut describe = workspace.command(sbom);
+    let mut describe = workspace.command(cargo_sbom);
     describe.args(["sbom", "--cargo-package", BINARY, "--output-format", "cyclone_dx_json_1_6"]);
-    fs::write(folder.join(MATERIALS), process::read(&mut describe)?)?;
+    let materials = sbom::reproducible(&process::read(&mut describe)?, &committed(workspace, "%Y-%m-%dT%H:%M:%SZ")?)?;
+    fs::write(folder.join(MATERIALS), materials)?;
 
     let mut sum = Command::new("sha256sum");
     let sums = process::read(sum.current_dir(&folder).args([BINARY, MATERIALS]))?;
@@ -46,8 +47,6 @@ pub(crate) fn run(workspace: &Workspace, _: &Arguments) -> Result<()> {
 }
 
 fn build(workspace: &Workspace) -> Result<Command> {
-    let mut git = Command::new("git");
-    let committed = process::read(git.current_dir(workspace.root()).args(["log", "-1", "--format=%ct"]))?;
     let cargo_home = cargo_home()?;
     let folders = [(workspace.root(), "/rejoinder"), (&cargo_home, "/cargo")];
 
@@ -56,8 +55,15 @@ fn build(workspace: &Workspace) -> Result<Command> {
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix", &folders, "\u{1f}"));
     // SQLite, the allocator and the cryptography are C.
     cargo.env("CFLAGS", flags("-ffile-prefix-map", &folders, " "));
-    cargo.env("SOURCE_DATE_EPOCH", committed.trim()).env("CARGO_INCREMENTAL", "0");
+    cargo.env("SOURCE_DATE_EPOCH", committed(workspace, "%s")?).env("CARGO_INCREMENTAL", "0");
     Ok(cargo)
+}
+
+/// The time of the commit, in a format of strftime, in UTC.
+fn committed(workspace: &Workspace, format: &str) -> Result<String> {
+    let mut git = Command::new("git");
+    git.current_dir(workspace.root()).env("TZ", "UTC").args(["log", "-1", "--format=%cd"]);
+    Ok(process::read(git.arg(format!("--date=format-local:{format}")))?.trim().to_owned())
 }
 
 /// One flag for each folder, which replaces its path in what the compiler writes.

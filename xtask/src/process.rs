@@ -2,7 +2,7 @@
 
 use std::{
     io::ErrorKind,
-    process::{Command, ExitStatus, Output},
+    process::{Command, ExitStatus, Output, Stdio},
 };
 
 use anyhow::{Context, Error, Result, anyhow, bail};
@@ -34,6 +34,20 @@ pub(crate) fn quiet(command: &mut Command) -> Result<()> {
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let output = output(command)?;
     String::from_utf8(output.stdout).with_context(|| format!("`{}` printed something that is not text", name(command)))
+}
+
+/// Runs a program that shows its progress and prints a table. Shows and returns the table, with how the program ended.
+///
+/// # Errors
+///
+/// When it cannot be started, or prints something that is not UTF-8.
+pub(crate) fn table(command: &mut Command) -> Result<(String, ExitStatus)> {
+    let child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, error))?;
+    let output = child.wait_with_output()?;
+    let table = String::from_utf8(output.stdout)
+        .with_context(|| format!("`{}` printed something that is not text", name(command)))?;
+    print!("{table}");
+    Ok((table.trim().to_owned(), output.status))
 }
 
 /// Whether a program is installed: tries to start it with `--version`.

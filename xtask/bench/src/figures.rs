@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::{disk, machine::Machine};
 
 /// The value of one figure in one round.
 #[derive(Clone, Debug)]
@@ -25,7 +27,7 @@ impl Sample {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
     Ratio,
@@ -35,7 +37,8 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    fn show(self, value: f64) -> String {
+    /// A value with its unit.
+    pub(crate) fn show(self, value: f64) -> String {
         match self {
             Self::Ratio => format!("{value:.2}"),
             Self::PerSecond => format!("{value:.0}/s"),
@@ -102,7 +105,8 @@ impl fmt::Display for Verdict {
 /// The content of the results file.
 #[derive(Serialize)]
 pub(crate) struct Report<'a> {
-    cores: usize,
+    #[serde(flatten)]
+    machine: &'a Machine,
     figures: Vec<FigureLine<'a>>,
 }
 
@@ -139,21 +143,28 @@ impl Figures {
         }
     }
 
-    /// A table for people: figures with a target first.
-    pub(crate) fn table(&self) -> String {
+    /// The median of a figure, if it was measured.
+    pub(crate) fn median_of(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|figure| figure.name == name).map(Figure::median)
+    }
+
+    /// Name, median, target and verdict of all figures; those with a target first.
+    fn rows(&self) -> Vec<[String; 4]> {
         let (targeted, untargeted): (Vec<_>, Vec<_>) = self.0.iter().partition(|figure| figure.target.is_some());
-        let rows: Vec<[String; 4]> = targeted
-            .into_iter()
-            .chain(untargeted)
-            .map(|figure| {
-                [
-                    figure.name.clone(),
-                    figure.unit.show(figure.median()),
-                    figure.target.map(|target| target.show(figure.unit)).unwrap_or_default(),
-                    figure.verdict().map(|verdict| verdict.to_string()).unwrap_or_default(),
-                ]
-            })
-            .collect();
+        let row = |figure: &Figure| {
+            [
+                figure.name.clone(),
+                figure.unit.show(figure.median()),
+                figure.target.map(|target| target.show(figure.unit)).unwrap_or_default(),
+                figure.verdict().map(|verdict| verdict.to_string()).unwrap_or_default(),
+            ]
+        };
+        targeted.into_iter().chain(untargeted).map(row).collect()
+    }
+
+    /// A table for people.
+    pub(crate) fn table(&self) -> String {
+        let rows = self.rows();
         let width = |column: usize, title: &str| {
             rows.iter().map(|row| row[column].chars().count()).chain([title.len()]).max().unwrap_or_default()
         };
@@ -171,10 +182,27 @@ impl Figures {
         table
     }
 
+    /// The machine, a table of the figures with a target and one of the others, as Markdown.
+    pub(crate) fn markdown(&self, machine: &Machine, rounds: u32) -> String {
+        let (others, targeted): (Vec<_>, Vec<_>) =
+            self.rows().into_iter().partition(|[_, _, target, _]| target.is_empty());
+        let lines = |rows: Vec<[String; 4]>, columns: usize| {
+            rows.iter().map(|row| format!("| {} |", row[..columns].join(" | "))).collect::<Vec<_>>().join("\n")
+        };
+        let (targeted, others) = (lines(targeted, 4), lines(others, 2));
+        let flush = self.median_of(disk::FLUSH).map(|ms| Unit::Milliseconds.show(ms));
+        let flush = flush.map(|time| format!(", {time} for a flush to the disk")).unwrap_or_default();
+        format!(
+            "{machine}{flush}; medians of {rounds} rounds.\n\n\
+             | Figure | measured | target | |\n| --- | ---: | ---: | --- |\n{targeted}\n\n\
+             | What they are made of, and the rest | measured |\n| --- | ---: |\n{others}\n"
+        )
+    }
+
     /// The results for programs.
-    pub(crate) fn report(&self, cores: usize) -> Report<'_> {
+    pub(crate) fn report<'a>(&'a self, machine: &'a Machine) -> Report<'a> {
         let line = |figure| FigureLine { figure, median: Figure::median(figure), verdict: Figure::verdict(figure) };
-        Report { cores, figures: self.0.iter().map(line).collect() }
+        Report { machine, figures: self.0.iter().map(line).collect() }
     }
 }
 
@@ -202,16 +230,40 @@ echo          12346/s
     }
 
     #[test]
+    fn figures_without_a_target_have_a_table_of_their_own_in_markdown() {
+        let mut figures = Figures::default();
+        figures.add(vec![
+            Sample::untargeted("echo", 12_345.6, Unit::PerSecond),
+            Sample::with_target("throughput", 0.6, Unit::Ratio, Target::AtLeast(0.5)),
+        ]);
+        let table = "\
+; medians of 3 rounds.
+
+| Figure | measured | target | |
+| --- | ---: | ---: | --- |
+| throughput | 0.60 | ≥ 0.50 | pass |
+
+| What they are made of, and the rest | measured |
+| --- | ---: |
+| echo | 12346/s |
+";
+        let markdown = figures.markdown(&Machine::this(2), 3);
+        assert!(markdown.ends_with(table), "{markdown}");
+    }
+
+    #[test]
     fn results_keep_every_round() {
         let mut figures = Figures::default();
         for value in [3.0, 1.0] {
             figures.add(vec![Sample::with_target("start", value, Unit::Milliseconds, Target::AtMost(2.5))]);
         }
-        let report = serde_json::to_value(figures.report(2)).expect("the report is valid JSON");
+        let machine = Machine::this(2);
+        let report = serde_json::to_value(figures.report(&machine)).expect("the report is valid JSON");
         let line = serde_json::json!({
             "name": "start", "unit": "milliseconds", "target": { "at_most": 2.5 },
             "rounds": [3.0, 1.0], "median": 2.0, "verdict": "pass",
         });
-        assert_eq!(report, serde_json::json!({ "cores": 2, "figures": [line] }));
+        assert_eq!(report["cores"], 2);
+        assert_eq!(report["figures"], serde_json::json!([line]));
     }
 }

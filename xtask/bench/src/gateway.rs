@@ -4,10 +4,11 @@ use std::{
     fs::{self, File},
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use hyper::StatusCode;
 use tempfile::TempDir;
 use tokio::{
@@ -16,7 +17,8 @@ use tokio::{
 };
 
 use crate::{
-    client::{Client, TOKEN, turn},
+    client::{Client, Endpoint, TOKEN},
+    cpu,
     measure::Bench,
     memory::Memory,
 };
@@ -25,7 +27,7 @@ use crate::{
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 /// When to give up.
 const READY_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long memory may settle before it is read.
+/// How long the process may do what comes after its answers.
 const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 /// A directory for a gateway's data and configuration; deleted on drop.
@@ -56,25 +58,69 @@ impl Home {
         let config = self.folder.path().join("rejoinder.toml");
         fs::write(&config, configuration(address, agent, settings))?;
         let log = File::create(&self.log)?;
-        let mut command = Command::new(&bench.rejoinder);
+        let mut command = self.command(bench);
         command
             .arg("run")
             .args([Path::new("--config"), &config, Path::new("--data"), self.folder.path()])
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        let started = Instant::now();
+        let process = command.spawn().with_context(|| format!("cannot start {}", bench.rejoinder.display()))?;
+        Ok(Gateway { address, started, process, log: self.log.clone() })
+    }
+
+    /// Copies a database into this directory, and waits until the disk has it. Returns its size in MiB.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be copied, for example because the disk is full.
+    #[expect(clippy::cast_precision_loss, reason = "sizes of files are far below 2^52")]
+    pub(crate) fn put_database(&self, database: &Path) -> Result<f64> {
+        let copy = self.database();
+        let bytes = fs::copy(database, &copy).with_context(|| format!("cannot copy {}", database.display()))?;
+        File::open(&copy)?.sync_all()?;
+        Ok(bytes as f64 / f64::from(1 << 20))
+    }
+
+    /// Runs `rejoinder turns list`, and returns how long it took.
+    ///
+    /// # Errors
+    ///
+    /// When it fails.
+    pub(crate) async fn list_turns(&self, bench: &Bench) -> Result<Duration> {
+        let mut command = self.command(bench);
+        command.args(["turns", "list", "--database"]).arg(self.database());
+        let started = Instant::now();
+        let output = command.output().await.context("cannot start `rejoinder turns list`")?;
+        let took = started.elapsed();
+        ensure!(output.status.success(), "`turns list` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        Ok(took)
+    }
+
+    /// The directory and the database in it, of a gateway that was stopped.
+    pub(crate) fn into_database(self) -> (TempDir, PathBuf) {
+        let database = self.database();
+        (self.folder, database)
+    }
+
+    fn database(&self) -> PathBuf {
+        self.folder.path().join("rejoinder.db")
+    }
+
+    /// The binary in this directory. The developer's own settings do not affect it.
+    fn command(&self, bench: &Bench) -> Command {
+        let mut command = Command::new(&bench.rejoinder);
+        command
             .current_dir(self.folder.path())
             .env("NO_PROXY", "127.0.0.1")
             .stdin(std::process::Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
             .kill_on_drop(true);
-        // The developer's own settings must not affect the measurement.
         for (name, _) in std::env::vars_os() {
             if name.to_str().is_some_and(|name| name.starts_with("REJOINDER") || name.starts_with("OPENAI")) {
                 command.env_remove(name);
             }
         }
-        let started = Instant::now();
-        let process = command.spawn().with_context(|| format!("cannot start {}", bench.rejoinder.display()))?;
-        Ok(Gateway { address, started, process, log: self.log.clone() })
+        command
     }
 }
 
@@ -93,8 +139,8 @@ impl Gateway {
     ///
     /// When the gateway exits, or is not ready within a minute.
     pub(crate) async fn ready(&mut self) -> Result<Duration> {
-        self.until(async |address| {
-            let Ok(mut client) = Client::connect(address).await else { return false };
+        self.until(async |endpoint| {
+            let Ok(mut client) = Client::connect(endpoint).await else { return false };
             client.get("/readyz").await.is_ok_and(|answer| answer.status == StatusCode::OK)
         })
         .await
@@ -106,9 +152,10 @@ impl Gateway {
     ///
     /// As [`Gateway::ready`].
     pub(crate) async fn first_answer(&mut self) -> Result<Duration> {
-        self.until(async |address| {
-            let Ok(mut client) = Client::connect(address).await else { return false };
-            client.post_turn(30, turn("first")).await.is_ok_and(|answer| answer.status == StatusCode::OK)
+        let body = Endpoint::hook(self.address)?.body(Some("first"));
+        self.until(async |endpoint| {
+            let Ok(mut client) = Client::connect(endpoint).await else { return false };
+            client.post_turn(30, body.clone()).await.is_ok_and(|answer| answer.status == StatusCode::OK)
         })
         .await
     }
@@ -118,9 +165,14 @@ impl Gateway {
     /// # Errors
     ///
     /// When the process has exited.
-    pub(crate) async fn memory_at_rest(&mut self) -> Result<Memory> {
-        sleep(SETTLE_TIME).await;
+    pub(crate) async fn memory_at_rest(&self) -> Result<Memory> {
+        self.rest().await;
         self.memory()
+    }
+
+    /// Waits until the process has done what it does after its answers, and has freed memory.
+    pub(crate) async fn rest(&self) {
+        sleep(SETTLE_TIME).await;
     }
 
     /// Reads the resident memory.
@@ -128,8 +180,21 @@ impl Gateway {
     /// # Errors
     ///
     /// When the process has exited.
-    pub(crate) fn memory(&mut self) -> Result<Memory> {
-        Memory::of(self.process.id().with_context(|| self.exit_message())?)
+    pub(crate) fn memory(&self) -> Result<Memory> {
+        Memory::of(self.id()?)
+    }
+
+    /// Reads the CPU time that the process has used so far.
+    ///
+    /// # Errors
+    ///
+    /// When the process has exited.
+    pub(crate) fn cpu_time(&self) -> Result<Duration> {
+        cpu::time_of(self.id()?)
+    }
+
+    fn id(&self) -> Result<u32> {
+        self.process.id().with_context(|| self.exit_message())
     }
 
     /// Kills the process with SIGKILL.
@@ -141,11 +206,12 @@ impl Gateway {
         self.process.kill().await.context("the gateway exited before it was killed")
     }
 
-    async fn until(&mut self, mut succeeds: impl AsyncFnMut(SocketAddr) -> bool) -> Result<Duration> {
+    async fn until(&mut self, mut succeeds: impl AsyncFnMut(Arc<Endpoint>) -> bool) -> Result<Duration> {
+        let endpoint = Arc::new(Endpoint::hook(self.address)?);
         let mut checks = interval(CHECK_INTERVAL);
         while self.started.elapsed() < READY_TIMEOUT {
             checks.tick().await;
-            if succeeds(self.address).await {
+            if succeeds(Arc::clone(&endpoint)).await {
                 return Ok(self.started.elapsed());
             }
             if self.process.try_wait()?.is_some() {

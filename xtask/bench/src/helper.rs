@@ -26,8 +26,17 @@ impl Helper {
     ///
     /// When it does not start.
     pub(crate) async fn start(server: &Server) -> Result<Self> {
+        Self::start_at(0, server).await
+    }
+
+    /// Starts a server on a port of loopback; 0: any.
+    ///
+    /// # Errors
+    ///
+    /// When it does not start, for example because the port is in use.
+    pub(crate) async fn start_at(port: u16, server: &Server) -> Result<Self> {
         let mut command = own_command()?;
-        command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["serve", "--port", &port.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         match server {
             Server::Agent { stall: false } => command.arg("agent"),
             Server::Agent { stall: true } => command.args(["agent", "--stall"]),
@@ -64,19 +73,23 @@ pub(crate) async fn load(plan: &Plan) -> Result<Report> {
     let mut command = own_command()?;
     command.arg("load");
     let options = [
-        ("--server", Some(plan.server.to_string())),
+        ("--url", Some(plan.endpoint.url.to_string())),
+        ("--body", plan.endpoint.template.clone()),
         ("--callers", Some(plan.callers.to_string())),
         ("--length-ms", plan.length_ms.map(|ms| ms.to_string())),
         ("--warm-up-ms", Some(plan.warm_up_ms.to_string())),
         ("--requests", plan.requests.map(|requests| requests.to_string())),
         ("--wait", Some(plan.wait.to_string())),
-        ("--expect", Some(plan.expect.to_string())),
+        ("--expect", plan.expect.map(|status| status.to_string())),
         ("--conversations", plan.conversations.map(|conversations| conversations.to_string())),
     ];
     for (name, value) in options {
         if let Some(value) = value {
             command.args([name, &value]);
         }
+    }
+    for header in &plan.endpoint.headers {
+        command.args(["--header", &header.to_string()]);
     }
     let output = command.output().await?;
     if !output.status.success() {

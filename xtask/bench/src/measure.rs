@@ -3,7 +3,9 @@
 mod discord;
 mod hooks;
 mod matrix;
+mod peer;
 mod platform;
+mod settled;
 mod start;
 mod telegram;
 mod waiting;
@@ -12,8 +14,10 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 use anyhow::Result;
 use clap::ValueEnum;
+use tokio::sync::OnceCell;
 
-use crate::figures::Sample;
+use self::settled::SettledStore;
+use crate::{client::Endpoint, figures::Sample};
 
 /// The settings of all measurements.
 pub(crate) struct Bench {
@@ -25,8 +29,16 @@ pub(crate) struct Bench {
     pub(crate) length: Duration,
     /// The number of waiting turns.
     pub(crate) waiting: u64,
-    /// The number of their conversations.
+    /// The least number of settled turns.
+    pub(crate) settled: u64,
+    /// The number of conversations of waiting and of settled turns.
     pub(crate) conversations: u32,
+    /// Another server to compare with.
+    pub(crate) peer: Option<Endpoint>,
+    /// The port of the agent of hooks, which a peer can ask, too; 0: any.
+    pub(crate) agent_port: u16,
+    /// The store with settled turns; made when it is first needed.
+    pub(crate) settled_store: OnceCell<SettledStore>,
 }
 
 /// The measurements that can be chosen.
@@ -38,12 +50,17 @@ pub(crate) enum Measurement {
     Start,
     /// Memory and recovery time with many waiting turns.
     Waiting,
+    /// Throughput and `turns list` with many settled turns in the store, compared with an empty store.
+    Settled,
     /// Conversations on Telegram, compared with a bare bot.
     Telegram,
     /// Conversations on Discord, compared with a bare bot.
     Discord,
     /// Conversations on Matrix, compared with a bare bot.
     Matrix,
+    /// The figures that are compared with recorded ones: a part of those of [`Measurement::Hooks`].
+    #[value(skip)]
+    Quick,
 }
 
 impl fmt::Display for Measurement {
@@ -52,9 +69,11 @@ impl fmt::Display for Measurement {
             Self::Hooks => "hooks",
             Self::Start => "start",
             Self::Waiting => "waiting",
+            Self::Settled => "settled",
             Self::Telegram => "telegram",
             Self::Discord => "discord",
             Self::Matrix => "matrix",
+            Self::Quick => "quick",
         })
     }
 }
@@ -75,9 +94,11 @@ impl Measurement {
             Self::Hooks => hooks::round(bench).await,
             Self::Start => start::round(bench).await,
             Self::Waiting => waiting::round(bench).await,
+            Self::Settled => settled::round(bench).await,
             Self::Telegram => telegram::round(bench).await,
             Self::Discord => discord::round(bench).await,
             Self::Matrix => matrix::round(bench).await,
+            Self::Quick => hooks::quick_round(bench).await,
         }
     }
 }

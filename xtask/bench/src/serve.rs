@@ -9,14 +9,17 @@ pub(crate) mod telegram_bot;
 
 use std::{io::Read, net::Ipv4Addr};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, sync::oneshot};
 
-/// Serve on a free port of loopback, print the address, and exit when standard input closes.
+/// Serve on loopback, print the address, and exit when standard input closes.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
+    /// Port; a free one if 0.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
     #[command(subcommand)]
     pub(crate) server: Server,
 }
@@ -43,7 +46,7 @@ pub(crate) enum Server {
         #[arg(long)]
         api: String,
         /// Token of the bot.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         token: String,
     },
     /// A Discord bot that answers by itself and stores nothing.
@@ -55,7 +58,7 @@ pub(crate) enum Server {
         #[arg(long)]
         gateway: String,
         /// Token of the bot.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         token: String,
     },
     /// A Matrix account that answers by itself and stores nothing.
@@ -67,7 +70,7 @@ pub(crate) enum Server {
         #[arg(long)]
         user: String,
         /// Access token of the account.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         token: String,
     },
 }
@@ -95,7 +98,7 @@ impl HookAnswer {
 ///
 /// # Errors
 ///
-/// When no port is free, or there is no HTTP client.
+/// When the port is not free, or there is no HTTP client.
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let router = match arguments.server {
         Server::Agent { stall } => agent::router(stall),
@@ -111,7 +114,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         let _ = input_closed.send(());
     });
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port))
+        .await
+        .with_context(|| format!("cannot listen on port {}", arguments.port))?;
     println!("{}", listener.local_addr()?);
     tokio::select! {
         served = async { axum::serve(tcp_nodelay(listener), router).await } => served?,
@@ -127,4 +132,24 @@ fn tcp_nodelay(listener: TcpListener) -> impl axum::serve::Listener<Addr = std::
             eprintln!("cannot set nodelay: {error}");
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn a_token_may_begin_with_a_hyphen() {
+        let typed = ["serve", "telegram-bot", "--api", "http://h", "--token", "-fB1"];
+        let server = Typed::try_parse_from(typed).map(|typed| typed.arguments.server).expect("valid arguments");
+        assert!(matches!(server, Server::TelegramBot { token, .. } if token == "-fB1"));
+    }
 }

@@ -6,9 +6,11 @@ use serde_json::json;
 
 use super::{
     Bench,
-    platform::{CrowdResults, GatewayResults, SIZES, WARM_UP, samples},
+    platform::{CrowdResults, GatewayResults, SIZES, Targets, WARM_UP, length, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
+
+const TARGETS: Targets = Targets { share: 0.75, idle: None };
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let server = server().await;
@@ -28,7 +30,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
         server.api_url()
     );
     let gateway_results = GatewayResults::measure(bench, &section, async || crowds(bench, &server).await).await?;
-    Ok(samples("Discord", &bare, &gateway_results))
+    Ok(samples("Discord", &TARGETS, &bare, &gateway_results))
 }
 
 async fn server() -> DiscordServer {
@@ -41,7 +43,7 @@ async fn crowds(bench: &Bench, server: &DiscordServer) -> Result<CrowdResults> {
     server.until_connected().await;
     CrowdResults::measure(bench, SIZES, async |people| {
         let crowd = server.crowd(people).await;
-        Ok(server.converse(&crowd, "ping", WARM_UP, bench.length).await)
+        Ok(server.converse(&crowd, "ping", WARM_UP, length(bench)).await)
     })
     .await
 }

@@ -1,13 +1,19 @@
 //! Synchronous hooks, compared with a bare echo and a bare proxy under the same load.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Bench;
+use super::{Bench, peer::PeerResults};
 use crate::{
-    figures::{Sample, Target, Unit},
-    gateway::Home,
+    client::Endpoint,
+    disk,
+    figures::{
+        Sample,
+        Target::{AtLeast, AtMost},
+        Unit::{Mebibytes, Milliseconds, PerSecond, Ratio},
+    },
+    gateway::{Gateway, Home},
     helper::{Helper, load},
     load::{Plan, Report},
     serve::Server,
@@ -16,100 +22,181 @@ use crate::{
 /// Long enough for pools to fill and connections to open.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// The results of one server.
-struct ServerResults {
-    one: Report,
-    many: Report,
-    /// As many callers as `many`, but every turn is a conversation without history.
-    alone: Report,
+/// The share of throughput that more callers must keep to be no slower: two loads of a run differ by up to 5 %.
+const NOT_SLOWER: f64 = 0.95;
+
+/// Names of figures.
+const IDLE: &str = "resident memory, idle";
+const LOADED: &str = "resident memory, highest with 64 callers";
+
+/// The proxy and the gateway. Each load is put on one and then on the other, so that the machine hardly changes between the
+/// two sides of a ratio.
+struct Servers {
+    proxy: Helper,
+    gateway: Gateway,
+    _home: Home,
+}
+
+/// The results of both under the same load.
+struct Pair {
+    callers: String,
+    proxy: Report,
+    gateway: Report,
+    /// The CPU time that a turn took the gateway.
+    cpu_time: Duration,
+}
+
+impl Servers {
+    async fn start(bench: &Bench, agent: &Helper) -> Result<Self> {
+        let proxy = Helper::start(&Server::Proxy { agent: agent.agent_url() }).await?;
+        let home = Home::new(bench)?;
+        let mut gateway = home.start(bench, &agent.agent_url(), "")?;
+        gateway.ready().await?;
+        Ok(Self { proxy, gateway, _home: home })
+    }
+
+    /// Measures with so many callers, each with a conversation of its own.
+    async fn compare(&self, bench: &Bench, callers: u32) -> Result<Pair> {
+        let name = if callers == 1 { "1 caller".to_owned() } else { format!("{callers} callers") };
+        self.compare_with(name, |server| plan(bench, server, callers)).await
+    }
+
+    /// Measures with 64 callers, where every turn is a conversation without history.
+    async fn compare_without_history(&self, bench: &Bench) -> Result<Pair> {
+        let alone = |server: &Endpoint| Plan { conversations: Some(0), ..plan(bench, server, 64) };
+        self.compare_with("64 callers, no history".to_owned(), alone).await
+    }
+
+    async fn compare_with(&self, callers: String, plan: impl Fn(&Endpoint) -> Plan) -> Result<Pair> {
+        let proxy = load(&plan(&Endpoint::hook(self.proxy.address)?)).await?;
+        let before = self.gateway.cpu_time()?;
+        let gateway = load(&plan(&Endpoint::hook(self.gateway.address)?)).await?;
+        let cpu_time = self.gateway.cpu_time()?.saturating_sub(before) / u32::try_from(gateway.requests)?;
+        Ok(Pair { callers, proxy, gateway, cpu_time })
+    }
+}
+
+impl Pair {
+    /// The gateway's throughput beside the proxy's, with the least that is wanted.
+    fn share(&self, least: Option<f64>) -> Sample {
+        let name = format!("throughput beside the proxy, {}", self.callers);
+        let share = self.gateway.throughput / self.proxy.throughput;
+        match least {
+            Some(least) => Sample::with_target(name, share, Ratio, AtLeast(least)),
+            None => Sample::untargeted(name, share, Ratio),
+        }
+    }
+
+    /// What the gateway adds to the median latency, in milliseconds.
+    fn added(&self) -> f64 {
+        self.gateway.median_ms - self.proxy.median_ms
+    }
 }
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
-    let agent = Helper::start(&Server::Agent { stall: false }).await?;
-
+    let flush = ms(disk::flush_time(&bench.folder)?);
+    let agent = Helper::start_at(bench.agent_port, &Server::Agent { stall: false }).await?;
+    let peer = match &bench.peer {
+        Some(peer) => Some(PeerResults::measure(bench, peer).await?),
+        None => None,
+    };
     let echo = Helper::start(&Server::Echo).await?;
-    let echo_results = measure_server(bench, echo.address).await?;
+    let echoed = load(&plan(bench, &Endpoint::hook(echo.address)?, 64)).await?.throughput;
     drop(echo);
 
-    let proxy = Helper::start(&Server::Proxy { agent: agent.agent_url() }).await?;
-    let proxy_results = measure_server(bench, proxy.address).await?;
-    drop(proxy);
+    let servers = Servers::start(bench, &agent).await?;
+    let idle = servers.gateway.memory_at_rest().await?;
+    let with_1 = servers.compare(bench, 1).await?;
+    let with_16 = servers.compare(bench, 16).await?;
+    let alone = servers.compare_without_history(bench).await?;
+    let with_64 = servers.compare(bench, 64).await?;
+    let loaded = servers.gateway.memory()?;
+    let with_128 = servers.compare(bench, 128).await?;
+    let with_256 = servers.compare(bench, 256).await?;
 
-    let home = Home::new(bench)?;
-    let mut gateway = home.start(bench, &agent.agent_url(), "")?;
-    gateway.ready().await?;
-    let idle = gateway.memory_at_rest().await?;
-    let gateway_results = measure_server(bench, gateway.address).await?;
-    let loaded = gateway.memory()?;
-
-    Ok(vec![
-        Sample::with_target(
-            "throughput beside the proxy, 64 callers",
-            gateway_results.many.throughput / proxy_results.many.throughput,
-            Unit::Ratio,
-            Target::AtLeast(0.5),
-        ),
-        Sample::untargeted(
-            "throughput beside the proxy, 64 callers, no history",
-            gateway_results.alone.throughput / proxy_results.alone.throughput,
-            Unit::Ratio,
-        ),
-        Sample::untargeted(
-            "throughput beside the echo, 64 callers",
-            gateway_results.many.throughput / echo_results.many.throughput,
-            Unit::Ratio,
-        ),
-        Sample::with_target(
-            "median latency added to the proxy's, 1 caller",
-            gateway_results.one.median_ms - proxy_results.one.median_ms,
-            Unit::Milliseconds,
-            Target::AtMost(3.0),
-        ),
-        Sample::with_target(
-            "median latency added to the proxy's, 64 callers",
-            gateway_results.many.median_ms - proxy_results.many.median_ms,
-            Unit::Milliseconds,
-            Target::AtMost(15.0),
-        ),
-        Sample::with_target("resident memory, idle", idle.now, Unit::Mebibytes, Target::AtMost(40.0)),
-        Sample::with_target("resident memory, highest under load", loaded.peak, Unit::Mebibytes, Target::AtMost(150.0)),
-        Sample::untargeted("echo, 64 callers", echo_results.many.throughput, Unit::PerSecond),
-        Sample::untargeted("proxy, 64 callers", proxy_results.many.throughput, Unit::PerSecond),
-        Sample::untargeted("gateway, 64 callers", gateway_results.many.throughput, Unit::PerSecond),
-        Sample::untargeted("gateway, 64 callers, no history", gateway_results.alone.throughput, Unit::PerSecond),
-        Sample::untargeted(
-            "gateway, 64 callers, no history, median",
-            gateway_results.alone.median_ms,
-            Unit::Milliseconds,
-        ),
-        Sample::untargeted("proxy, 64 callers, median", proxy_results.many.median_ms, Unit::Milliseconds),
-        Sample::untargeted("gateway, 64 callers, median", gateway_results.many.median_ms, Unit::Milliseconds),
-        Sample::untargeted("gateway, 64 callers, 99 of 100", gateway_results.many.p99_ms, Unit::Milliseconds),
-        Sample::untargeted("gateway, 64 callers, slowest", gateway_results.many.max_ms, Unit::Milliseconds),
-        Sample::untargeted("proxy, 1 caller, median", proxy_results.one.median_ms, Unit::Milliseconds),
-        Sample::untargeted("gateway, 1 caller, median", gateway_results.one.median_ms, Unit::Milliseconds),
-    ])
+    let beside_64 = |pair: &Pair| {
+        let name = format!("throughput with {} beside 64", pair.callers);
+        let share = pair.gateway.throughput / with_64.gateway.throughput;
+        Sample::with_target(name, share, Ratio, AtLeast(NOT_SLOWER))
+    };
+    let added = |name, value, most| Sample::with_target(name, value, Milliseconds, AtMost(most));
+    let mut samples = vec![
+        with_1.share(None),
+        with_16.share(Some(0.35)),
+        with_64.share(Some(0.45)),
+        alone.share(Some(0.55)),
+        with_128.share(None),
+        with_256.share(None),
+        beside_64(&with_128),
+        beside_64(&with_256),
+        Sample::with_target("CPU time of a turn, 1 caller", ms(with_1.cpu_time), Milliseconds, AtMost(0.6)),
+        Sample::untargeted("median latency added to the proxy's, 1 caller", with_1.added(), Milliseconds),
+        added("median latency added to the proxy's, 1 caller, beyond two flushes", with_1.added() - 2.0 * flush, 0.3),
+        added("median latency added to the proxy's, 64 callers", with_64.added(), 15.0),
+        Sample::with_target(IDLE, idle.now, Mebibytes, AtMost(25.0)),
+        Sample::with_target(LOADED, loaded.peak, Mebibytes, AtMost(52.5)),
+        Sample::untargeted("throughput beside the echo, 64 callers", with_64.gateway.throughput / echoed, Ratio),
+        Sample::untargeted(disk::FLUSH, flush, Milliseconds),
+        Sample::untargeted("echo, 64 callers", echoed, PerSecond),
+    ];
+    for pair in [&with_16, &with_64] {
+        let name = format!("CPU time of a turn, {}", pair.callers);
+        samples.push(Sample::untargeted(name, ms(pair.cpu_time), Milliseconds));
+    }
+    if let Some(peer) = peer {
+        samples.extend(peer.samples([&with_1, &with_16, &with_64].map(|pair| &pair.gateway)));
+    }
+    let pairs = [&with_1, &with_16, &with_64, &alone, &with_128, &with_256];
+    samples.extend(pairs.iter().flat_map(|pair| throughput_and_waits("proxy", &pair.callers, &pair.proxy)));
+    samples.extend(pairs.iter().flat_map(|pair| throughput_and_waits("gateway", &pair.callers, &pair.gateway)));
+    Ok(samples)
 }
 
-async fn measure_server(bench: &Bench, server: SocketAddr) -> Result<ServerResults> {
-    let many = plan(bench, server, 64);
-    Ok(ServerResults {
-        one: load(&plan(bench, server, 1)).await?,
-        alone: load(&Plan { conversations: Some(0), ..many.clone() }).await?,
-        many: load(&many).await?,
-    })
+/// The figures that are compared with recorded ones.
+pub(super) async fn quick_round(bench: &Bench) -> Result<Vec<Sample>> {
+    let flush = disk::flush_time(&bench.folder)?;
+    let agent = Helper::start(&Server::Agent { stall: false }).await?;
+    let servers = Servers::start(bench, &agent).await?;
+    let idle = servers.gateway.memory_at_rest().await?;
+    let pairs = [servers.compare(bench, 16).await?, servers.compare(bench, 64).await?];
+    let loaded = servers.gateway.memory()?;
+
+    let mut samples = pairs.each_ref().map(|pair| pair.share(None)).to_vec();
+    samples.extend([
+        Sample::untargeted(IDLE, idle.now, Mebibytes),
+        Sample::untargeted(LOADED, loaded.peak, Mebibytes),
+        Sample::untargeted(disk::FLUSH, ms(flush), Milliseconds),
+    ]);
+    for Pair { callers, proxy, gateway, .. } in pairs {
+        samples.push(Sample::untargeted(format!("proxy, {callers}"), proxy.throughput, PerSecond));
+        samples.push(Sample::untargeted(format!("gateway, {callers}"), gateway.throughput, PerSecond));
+    }
+    Ok(samples)
 }
 
-pub(super) fn plan(bench: &Bench, server: SocketAddr, callers: u32) -> Plan {
+pub(super) fn throughput_and_waits(who: &str, callers: &str, report: &Report) -> [Sample; 3] {
+    [
+        Sample::untargeted(format!("{who}, {callers}"), report.throughput, PerSecond),
+        Sample::untargeted(format!("{who}, {callers}, median"), report.median_ms, Milliseconds),
+        Sample::untargeted(format!("{who}, {callers}, 99 of 100"), report.p99_ms, Milliseconds),
+    ]
+}
+
+/// A load of this many callers, each with a conversation of its own.
+pub(super) fn plan(bench: &Bench, server: &Endpoint, callers: u32) -> Plan {
     let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Plan {
-        server,
+        endpoint: server.clone(),
         callers,
         length_ms: Some(ms(bench.length)),
         warm_up_ms: ms(WARM_UP),
         requests: None,
         wait: 30,
-        expect: 200,
+        expect: Some(200),
         conversations: None,
     }
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
 }

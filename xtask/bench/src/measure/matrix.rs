@@ -5,12 +5,14 @@ use rejoinder_matrix_server::{Homeserver, Settings};
 
 use super::{
     Bench,
-    platform::{CrowdResults, GatewayResults, WARM_UP, samples},
+    platform::{CrowdResults, GatewayResults, Targets, WARM_UP, length, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
 
 /// Synapse handles only some tens of rooms and messages per second: more people would wait longer than a round lasts.
 const SIZES: [usize; 2] = [8, 32];
+
+const TARGETS: Targets = Targets { share: 0.4, idle: Some(50.0) };
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let homeserver = Homeserver::start(Settings::default()).await;
@@ -30,7 +32,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     );
     let gateway_results =
         GatewayResults::measure(bench, &section, async || crowds(bench, &homeserver, &account.user).await).await?;
-    Ok(samples("Matrix", &bare, &gateway_results))
+    Ok(samples("Matrix", &TARGETS, &bare, &gateway_results))
 }
 
 async fn crowds(bench: &Bench, homeserver: &Homeserver, agent: &str) -> Result<CrowdResults> {
@@ -43,7 +45,7 @@ async fn crowds(bench: &Bench, homeserver: &Homeserver, agent: &str) -> Result<C
         for room in &rooms {
             ada.until_joined(room, agent).await;
         }
-        Ok(ada.converse(&rooms, agent, "ping", WARM_UP, bench.length).await)
+        Ok(ada.converse(&rooms, agent, "ping", WARM_UP, length(bench)).await)
     })
     .await
 }

@@ -8,9 +8,11 @@ use tokio::task::JoinSet;
 
 use super::{
     Bench,
-    platform::{CrowdResults, GatewayResults, SIZES, WARM_UP, samples},
+    platform::{CrowdResults, GatewayResults, SIZES, Targets, WARM_UP, length, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
+
+const TARGETS: Targets = Targets { share: 0.75, idle: None };
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let double = double().await;
@@ -25,7 +27,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
         double.url()
     );
     let gateway_results = GatewayResults::measure(bench, &section, async || crowds(bench, &double).await).await?;
-    Ok(samples("Telegram", &bare, &gateway_results))
+    Ok(samples("Telegram", &TARGETS, &bare, &gateway_results))
 }
 
 async fn double() -> TelegramDouble {
@@ -37,7 +39,7 @@ async fn double() -> TelegramDouble {
 async fn crowds(bench: &Bench, double: &TelegramDouble) -> Result<CrowdResults> {
     CrowdResults::measure(bench, SIZES, async |people| {
         let measured_from = Instant::now() + WARM_UP;
-        let until = measured_from + bench.length;
+        let until = measured_from + length(bench);
         let mut crowd = JoinSet::new();
         for number in 0..people {
             crowd.spawn(talk(double.person(&format!("Person {number}")), measured_from, until));

@@ -1,10 +1,12 @@
 //! Many waiting turns: their memory, and how fast the gateway restarts after SIGKILL.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result, ensure};
 
 use super::Bench;
 use crate::{
-    client::Client,
+    client::{Client, Endpoint},
     figures::{Sample, Target, Unit},
     gateway::{Gateway, Home},
     helper::{Helper, load},
@@ -59,13 +61,13 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
 /// Posts turns without waiting for their answers.
 async fn post_turns(bench: &Bench, gateway: &Gateway, turns: u64) -> Result<Report> {
     load(&Plan {
-        server: gateway.address,
+        endpoint: Endpoint::hook(gateway.address)?,
         callers: 64,
         length_ms: None,
         warm_up_ms: 0,
         requests: Some(turns),
         wait: 0,
-        expect: 202,
+        expect: Some(202),
         conversations: Some(bench.conversations),
     })
     .await
@@ -76,7 +78,10 @@ async fn post_turns(bench: &Bench, gateway: &Gateway, turns: u64) -> Result<Repo
 async fn check_still_waiting(gateway: &Gateway, accepted: &Report) -> Result<()> {
     let turn: serde_json::Value = serde_json::from_str(&accepted.last)?;
     let id = turn["turn_id"].as_str().with_context(|| format!("no turn_id in {}", accepted.last))?;
-    let answer = Client::connect(gateway.address).await?.get(&format!("/hooks/bench/turns/{id}")).await?;
+    let answer = Client::connect(Arc::new(Endpoint::hook(gateway.address)?))
+        .await?
+        .get(&format!("/hooks/bench/turns/{id}"))
+        .await?;
     let result: serde_json::Value = serde_json::from_slice(&answer.body)?;
     ensure!(result["status"] == "accepted", "turn {id} should be waiting, but is {result}");
     Ok(())

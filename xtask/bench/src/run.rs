@@ -1,0 +1,134 @@
+//! `run`: measures, prints the figures and writes them to a file.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use tokio::sync::OnceCell;
+
+use crate::{
+    figures::Figures,
+    machine::Machine,
+    measure::{Bench, Measurement},
+    peer,
+    recorded::Recorded,
+};
+
+/// Measure, print a table and write the results to a file.
+#[derive(clap::Args)]
+pub(crate) struct Run {
+    /// What to measure; everything if not given.
+    measurement: Option<Measurement>,
+    /// Path of the binary to measure.
+    #[arg(long)]
+    rejoinder: PathBuf,
+    /// Folder for results, logs and databases; must be on a disk, because commits in memory cost nothing.
+    #[arg(long)]
+    folder: PathBuf,
+    /// Measure only hooks with 16 and 64 callers, beside the proxy, and memory.
+    #[arg(long, conflicts_with_all = ["measurement", "peer"])]
+    quick: bool,
+    /// Compare with the results in this file, and fail if a ratio or memory is worse than 0.8 of them.
+    #[arg(long, value_name = "FILE", requires = "quick")]
+    recorded: Option<PathBuf>,
+    /// Print the machine and the table as Markdown.
+    #[arg(long)]
+    markdown: bool,
+    /// Number of rounds; the median counts.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
+    rounds: u32,
+    /// Number of cores that all processes share.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) cores: u32,
+    /// Duration of each load in seconds.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
+    seconds: u64,
+    /// Number of turns that wait in the store.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2000..=10_000_000))]
+    waiting: u64,
+    /// Number of settled turns in the store.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    settled: u64,
+    /// Number of conversations of the waiting and the settled turns.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    conversations: u32,
+    #[command(flatten)]
+    peer: peer::Arguments,
+}
+
+/// Runs all rounds on so many cores.
+///
+/// # Errors
+///
+/// When something cannot be measured, or is worse than recorded.
+pub(crate) async fn run(run: &Run, cores: usize) -> Result<()> {
+    let bench = run.bench()?;
+    let machine = Machine::this(cores);
+    std::fs::create_dir_all(&bench.folder)?;
+    if let Some(recorded) = &run.recorded {
+        return Recorded::read(recorded)?
+            .check(async || run.measure(&bench, &machine, &[Measurement::Quick]).await)
+            .await;
+    }
+    let measurements = match run.measurement {
+        _ if run.quick => vec![Measurement::Quick],
+        chosen => Measurement::chosen(chosen),
+    };
+    run.measure(&bench, &machine, &measurements).await?;
+    Ok(())
+}
+
+impl Run {
+    fn bench(&self) -> Result<Bench> {
+        let peer = self.peer.endpoint()?;
+        if peer.is_some() && !Measurement::chosen(self.measurement).contains(&Measurement::Hooks) {
+            bail!("a peer is measured beside the hooks: leave the measurement out, or choose `hooks`");
+        }
+        let rejoinder = &self.rejoinder;
+        Ok(Bench {
+            rejoinder: rejoinder.canonicalize().with_context(|| format!("no binary at {}", rejoinder.display()))?,
+            folder: self.folder.clone(),
+            length: Duration::from_secs(self.seconds),
+            waiting: self.waiting,
+            settled: self.settled,
+            conversations: self.conversations,
+            peer,
+            agent_port: self.peer.agent_port,
+            settled_store: OnceCell::new(),
+        })
+    }
+
+    /// Measures all rounds, prints the medians and writes everything to a file.
+    async fn measure(&self, bench: &Bench, machine: &Machine, measurements: &[Measurement]) -> Result<Figures> {
+        let mut figures = Figures::default();
+        for round in 1..=self.rounds {
+            for measurement in measurements {
+                let started = Instant::now();
+                let samples =
+                    measurement.round(bench).await.with_context(|| format!("cannot measure `{measurement}`"))?;
+                figures.add(samples);
+                eprintln!("round {round}/{}: {measurement} took {:.0} s", self.rounds, started.elapsed().as_secs_f64());
+            }
+        }
+        let results = self.results(measurements);
+        std::fs::write(&results, serde_json::to_vec_pretty(&figures.report(machine))?)?;
+        if self.markdown {
+            println!("{}", figures.markdown(machine, self.rounds));
+        } else {
+            println!("\nmedians; rounds: {}; {machine}\n\n{}", self.rounds, figures.table());
+        }
+        eprintln!("every round: {}", results.display());
+        Ok(figures)
+    }
+
+    /// The file for the results.
+    fn results(&self, measurements: &[Measurement]) -> PathBuf {
+        let name = match measurements {
+            [one] => one.to_string(),
+            _ => "all".to_owned(),
+        };
+        self.folder.join(name).with_extension("json")
+    }
+}
