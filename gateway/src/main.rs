@@ -9,8 +9,5 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    // On huge pages, the allocator would hold 18 MiB of which it uses 6. It goes without where the kernel refuses this.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::thread::disable_transparent_huge_pages(true);
     rejoinder::cli::main()
 }
