@@ -1,6 +1,6 @@
 //! Runs this program again, as a server or as the load generator.
 
-use std::{env, net::SocketAddr, process::Stdio};
+use std::{env, net::SocketAddr, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use tokio::{
@@ -9,6 +9,7 @@ use tokio::{
 };
 
 use crate::{
+    cpu,
     load::{Plan, Report},
     serve::Server,
 };
@@ -16,7 +17,7 @@ use crate::{
 /// A server in a process of its own; killed on drop.
 pub(crate) struct Helper {
     pub(crate) address: SocketAddr,
-    _process: Child,
+    process: Child,
 }
 
 impl Helper {
@@ -55,7 +56,16 @@ impl Helper {
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).await?;
         let address = line.trim().parse().with_context(|| format!("{server:?} did not print its address"))?;
-        Ok(Self { address, _process: process })
+        Ok(Self { address, process })
+    }
+
+    /// The CPU time that it has used.
+    ///
+    /// # Errors
+    ///
+    /// When it has exited.
+    pub(crate) fn cpu_time(&self) -> Result<Duration> {
+        cpu::time_of(self.process.id().context("a server has exited")?)
     }
 
     /// The base URL, for a server that is an agent.
