@@ -178,8 +178,11 @@ impl Scheduler {
 
     /// Runs a turn until it ends, or goes on past its deadline without the slot.
     async fn run_turn(&self, slot: &mut Slot, turn: TurnRecord, run: Run) {
-        let (worker, tokens) = (Arc::clone(&self.worker), slot.tokens().clone());
-        let mut running = Box::pin(async move { worker.run(turn, run, &tokens).await });
+        let (worker, slots, tokens) = (Arc::clone(&self.worker), Arc::clone(&self.slots), slot.tokens().clone());
+        let (conversation, id) = (slot.conversation(), turn.id);
+        // The next turn need not wait until the answer of this one is stored.
+        let release_permit = move || slots.release_permit(conversation, id);
+        let mut running = Box::pin(async move { worker.run(turn, run, &tokens, release_permit).await });
         tokio::select! {
             () = &mut running => {}
             () = slot.late().cancelled() => {

@@ -307,6 +307,17 @@ impl Slots {
         }
     }
 
+    /// Gives up the permit of the slot of `conversation`, if a run of `turn` holds it.
+    pub(crate) fn release_permit(&self, conversation: ConversationId, turn: TurnId) {
+        let mut state = self.state();
+        let held = state.held.get_mut(&conversation).filter(|held| held.run.turn == turn);
+        let permit = held.and_then(|held| held.permit.take());
+        if let Some(permit) = permit {
+            state.take_back(&permit);
+        }
+        self.wake_if_someone_is_next(&state);
+    }
+
     /// How long the run of `turn` has taken, if one is in flight.
     pub(crate) fn ran(&self, conversation: ConversationId, turn: TurnId) -> Option<Duration> {
         let uptime = self.clock.uptime();
@@ -432,12 +443,10 @@ impl Slot {
 
     /// Gives up the permit, so that others can run meanwhile; [`acquire`](Self::acquire) gets a new one.
     pub(crate) fn release_permit(&mut self) {
-        let mut state = self.slots.state();
-        let permit = state.held.get_mut(&self.conversation).and_then(|held| held.permit.take());
-        if let Some(permit) = permit {
-            state.take_back(&permit);
+        let turn = self.slots.state().held.get(&self.conversation).map(|held| held.run.turn);
+        if let Some(turn) = turn {
+            self.slots.release_permit(self.conversation, turn);
         }
-        self.slots.wake_if_someone_is_next(&state);
     }
 
     /// Makes sure that the slot has `permit` for its next turn. `false` if it must be given back: none is left, or
@@ -571,6 +580,25 @@ mod tests {
         let (another, turn) = ids();
         assert!(slots.try_take(another, turn, &permit()).is_none(), "a new turn would overtake it");
         assert!(slots.take_next(&mut vec![line(conversation, older)]).is_some());
+    }
+
+    /// The agent is free while the end of its run is stored.
+    #[test]
+    fn a_run_that_ended_leaves_its_permit_to_others() {
+        let slots = slots(1);
+        let ((conversation, turn), (another, next)) = (ids(), ids());
+        let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
+
+        slots.release_permit(conversation, next);
+        assert!(slots.try_take(another, next, &permit()).is_none(), "the turn that ended is not the one that runs");
+        slots.release_permit(conversation, turn);
+        assert!(slots.try_take(conversation, next, &permit()).is_none(), "the conversation has its slot still");
+        let other = slots.try_take(another, next, &permit()).expect("the permit is free");
+
+        slot.release();
+        assert!(slots.try_take(conversation, turn, &permit()).is_none(), "no permit was given back twice");
+        other.release();
+        assert!(slots.try_take(conversation, turn, &permit()).is_some());
     }
 
     /// A turn that is given back by a panic is looked for, whatever agent it was for.

@@ -76,10 +76,17 @@ impl From<RunResult> for FinishedRun {
 
 impl Worker {
     /// Runs the agent of `run` on `turn`, until it ends or is stopped. If the guard wants another run, the turn waits for it
-    /// like any other.
-    pub(crate) async fn run(&self, mut turn: TurnRecord, run: Run, tokens: &RunTokens) {
+    /// like any other. `agent_ended` is called before the end is stored.
+    pub(crate) async fn run(
+        &self,
+        mut turn: TurnRecord,
+        run: Run,
+        tokens: &RunTokens,
+        agent_ended: impl FnOnce() + Send,
+    ) {
         crash_point!("run_started");
         let FinishedRun { result, usage, typing } = self.run_agent(&mut turn, &run, tokens).await;
+        agent_ended();
         crash_point!("run_ended");
         self.finish(&mut turn, &run, result, usage).await;
         // Last, so that the answer does not wait for it.
