@@ -67,7 +67,7 @@ struct Peer {
     body: Option<PathBuf>,
     /// The port of the agent that answers at once, on 127.0.0.1 while the hooks are measured. Let the peer ask it, too:
     /// http://127.0.0.1:PORT/v1, compatible with OpenAI. Any port if not given.
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["quick", "record"])]
     agent_port: Option<u16>,
 }
 

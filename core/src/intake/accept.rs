@@ -251,7 +251,6 @@ impl Acceptor {
                 Accepted::Turn(id)
             }
             (Stored::Amended { turn }, _) => {
-                self.scheduler.forget(turn);
                 if event.is_withdrawn() {
                     let scheduler = Arc::clone(&self.scheduler);
                     self.lifecycle.work.spawn(async move { scheduler.cancel_deleted_turn(turn).await });

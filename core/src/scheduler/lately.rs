@@ -2,7 +2,10 @@
 
 use quick_cache::sync::Cache;
 
-use crate::model::{ids::TurnId, turn::TurnRecord};
+use crate::{
+    model::{ids::TurnId, turn::TurnRecord},
+    ports::store::record::WaitingTurn,
+};
 
 /// How many turns are kept.
 const TURNS: usize = 512;
@@ -10,8 +13,7 @@ const TURNS: usize = 512;
 /// How much text and payload a turn that is kept may have, in bytes.
 const LARGEST: usize = 8 << 10;
 
-/// Some of the turns that wait. What a turn has become in the store since is noticed when it begins: its version differs
-/// then.
+/// Some of the turns that wait.
 pub(super) struct Lately(Cache<TurnId, TurnRecord>);
 
 impl Default for Lately {
@@ -30,8 +32,9 @@ impl Lately {
         }
     }
 
-    /// Takes a turn out, if it is here.
-    pub(super) fn take(&self, turn: TurnId) -> Option<TurnRecord> {
-        self.0.remove(&turn).map(|(_, turn)| turn)
+    /// Takes a turn out, if it is here as the store has it.
+    pub(super) fn take(&self, stored: &WaitingTurn) -> Option<TurnRecord> {
+        let (_, turn) = self.0.remove(&stored.turn)?;
+        (turn.version == stored.version).then_some(turn)
     }
 }

@@ -1,9 +1,9 @@
 //! Decides which turn runs next. A conversation runs one turn at a time; the other turns wait as rows.
 //!
 //! Memory holds a slot for each conversation that has a turn running, and of the turns that wait no more than the few
-//! that were accepted last. Permits bound how many turns run at once, in all and of each agent. While permits are left, a turn runs as soon as it is
-//! accepted. When turns wait, the permits that become free are given out by these rules, the first of which counts
-//! most:
+//! hundred that were accepted last. Permits bound how many turns run at once, in all and of each agent. While permits are
+//! left, a turn runs as soon as it is accepted. When turns wait, the permits that become free are given out by these
+//! rules, the first of which counts most:
 //!
 //! 1. A turn waits for its own agent's permits only: an agent that hangs keeps no turn of another agent waiting.
 //! 2. A turn that is owed an answer goes before talk that is not. Talk lets [`AMBIENT_LAG`] later turns pass, and then
@@ -120,7 +120,7 @@ impl Scheduler {
     /// `first` is the first of them, if that is known.
     async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot, first: Option<WaitingTurn>) {
         let mut waited_for = None;
-        let mut known = first.as_ref().and_then(|first| self.lately.take(first.turn));
+        let mut known = first.as_ref().and_then(|first| self.lately.take(first));
         // Whether nothing waits behind the turn that is known.
         let mut is_alone = known.is_some() && first.is_some_and(|first| first.is_alone);
         let mut may_wait = true;
@@ -221,11 +221,6 @@ impl Scheduler {
         began
     }
 
-    /// Notes that the event of a waiting turn was changed.
-    pub(crate) fn forget(&self, turn: TurnId) {
-        self.lately.take(turn);
-    }
-
     /// Cancels a turn whose message was deleted while it waited.
     pub(crate) async fn cancel_deleted_turn(&self, turn: TurnId) {
         match self.store.turn(turn).await {
@@ -273,10 +268,11 @@ impl Scheduler {
             }
             let unread: HashSet<_> =
                 found.into_iter().filter(|(_, count)| *count >= limit).map(|(agent, _)| agent).collect();
-            if limit == round.limit || unread.is_empty() || !self.slots.holds_any(&lines) {
+            let is_hidden = self.slots.holds_any(&lines) || lines.iter().any(|line| !line.waiting.owed);
+            if limit == round.limit || unread.is_empty() || !is_hidden {
                 break (lines, unread);
             }
-            // Conversations that hold slots already must not hide those behind them.
+            // Conversations that hold slots already, and talk, must not hide those behind them.
             limit = round.limit;
         };
         while let Some((slot, first)) = self.slots.take_next(&mut lines) {

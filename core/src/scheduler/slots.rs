@@ -18,8 +18,7 @@ use crate::{
     ports::{clock::SharedClock, store::record::WaitingTurn},
 };
 
-/// The conversations that hold a slot, and the permits that bound how many of them run a turn. Memory holds nothing of
-/// the turns that wait.
+/// The conversations that hold a slot, and the permits that bound how many of them run a turn.
 pub(crate) struct Slots {
     state: Mutex<State>,
     wake: Notify,
@@ -83,7 +82,8 @@ struct Held {
     run: HeldRun,
     /// The agents of further rows of this conversation that came since the holder looked.
     more: HashSet<AgentName>,
-    /// `None` while the slot is only reserved: a slot without a permit does not count against the bounds.
+    /// `None` while the slot is only reserved, or the end of its run is stored: a slot without a permit does not count
+    /// against the bounds.
     permit: Option<Permit>,
 }
 
@@ -261,8 +261,9 @@ impl Slots {
         lines.iter().any(|line| state.held.contains_key(&line.waiting.conversation))
     }
 
-    /// Takes the slot of the conversation that is next, and removes it from `lines`, as well as those before it that
-    /// hold a slot already. Returns the slot, and the conversation with its first turn. `None` if no conversation of `lines` may run a turn.
+    /// Takes the slot of the conversation that is next, and removes it from `lines`, as well as those before it that hold
+    /// a slot already. Returns the slot, and the conversation with its first turn. `None` if no conversation of `lines` may
+    /// run a turn.
     pub(crate) fn take_next(self: &Arc<Self>, lines: &mut Vec<Line>) -> Option<(Slot, WaitingTurn)> {
         let mut state = self.state();
         loop {
@@ -310,10 +311,10 @@ impl Slots {
     /// Gives up the permit of the slot of `conversation`, if a run of `turn` holds it.
     pub(crate) fn release_permit(&self, conversation: ConversationId, turn: TurnId) {
         let mut state = self.state();
-        let held = state.held.get_mut(&conversation).filter(|held| held.run.turn == turn);
-        let permit = held.and_then(|held| held.permit.take());
-        if let Some(permit) = permit {
-            state.take_back(&permit);
+        // A late run keeps its permit, and the slot is the next turn's.
+        let is_late = state.late.contains_key(&turn);
+        if !is_late && state.held.get(&conversation).is_some_and(|held| held.run.turn == turn) {
+            state.take_back_from(conversation);
         }
         self.wake_if_someone_is_next(&state);
     }
@@ -381,6 +382,13 @@ impl State {
         }
     }
 
+    /// Takes back the permit of the slot of `conversation`, if it has one.
+    fn take_back_from(&mut self, conversation: ConversationId) {
+        if let Some(permit) = self.held.get_mut(&conversation).and_then(|held| held.permit.take()) {
+            self.take_back(&permit);
+        }
+    }
+
     /// The line that is next, by the rules of the [scheduler](super).
     fn next(&self, lines: &[Line]) -> Option<usize> {
         let may_run = || lines.iter().enumerate().filter(|(_, line)| self.has_permit(&line.agent));
@@ -443,10 +451,9 @@ impl Slot {
 
     /// Gives up the permit, so that others can run meanwhile; [`acquire`](Self::acquire) gets a new one.
     pub(crate) fn release_permit(&mut self) {
-        let turn = self.slots.state().held.get(&self.conversation).map(|held| held.run.turn);
-        if let Some(turn) = turn {
-            self.slots.release_permit(self.conversation, turn);
-        }
+        let mut state = self.slots.state();
+        state.take_back_from(self.conversation);
+        self.slots.wake_if_someone_is_next(&state);
     }
 
     /// Makes sure that the slot has `permit` for its next turn. `false` if it must be given back: none is left, or
@@ -549,8 +556,9 @@ mod tests {
     fn line(conversation: ConversationId, turn: TurnId) -> Line {
         let (Permit { agent, channel }, owed) = (permit(), true);
         let (agent_of_row, is_alone) = (agent.clone(), true);
+        let (version, rank, place) = (1, 1, 1);
         let waiting =
-            WaitingTurn { turn, conversation, channel, agent: agent_of_row, owed, rank: 1, place: 1, is_alone };
+            WaitingTurn { turn, version, conversation, channel, agent: agent_of_row, owed, rank, place, is_alone };
         Line { waiting, agent }
     }
 

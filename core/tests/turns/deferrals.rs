@@ -34,6 +34,31 @@ async fn an_agent_that_put_its_answer_off_is_told_so_when_it_is_asked_again() {
     gateway.at_rest().await;
 }
 
+/// What the gateway kept of the turn since it was accepted is not what has become of it.
+#[tokio::test]
+async fn the_second_run_of_a_turn_that_waited_can_be_stopped() {
+    let agent = |turn: &AgentTurn| match (&*turn.text, &turn.deferred) {
+        ("first", _) => Script::replies("first").taking(secs(1)),
+        ("later", None) => Script::defers(Some("Soon."), secs(60)),
+        ("later", Some(_)) => Script::replies("too late").taking(secs(100_000)),
+        (text, _) => Script::replies(text),
+    };
+    let gateway = GatewaySetup::new().agent("main", agent).start().await;
+    gateway.accepts(said(&chat("ada"), "first")).await;
+    gateway.accepts(said(&chat("ada"), "later")).await;
+    gateway.advance(secs(2)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["first", "Soon."]);
+    gateway.advance(secs(60)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 3);
+
+    gateway.receives(said(&chat("ada"), "/stop")).await;
+    gateway.receives(said(&chat("ada"), "afterwards")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("afterwards"));
+    gateway.at_rest().await;
+}
+
 /// Until the debt is paid, other turns have the deferral in their history; then the answer replaces it.
 #[tokio::test]
 async fn a_deferral_is_in_the_transcript_until_the_answer_is() {

@@ -120,7 +120,7 @@ impl Recorded {
                 return Ok(());
             }
             if attempt < TRIES {
-                println!("measuring again what fell short ({} of {TRIES}), as it may be noise", attempt + 1);
+                println!("measuring again ({} of {TRIES}), as it may be noise", attempt + 1);
             }
             still_short = Some(short);
         }

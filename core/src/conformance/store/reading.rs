@@ -63,6 +63,7 @@ pub async fn what_waits_is_found(subject: &mut impl Subject) {
     assert_eq!(first_turns(&*store, 2).await, [a1.id, b1.id]);
     let expected = WaitingTurn {
         turn: a1.id,
+        version: 1,
         conversation: a1.conversation,
         channel: ChannelId::new("test", "main"),
         agent: "main".into(),

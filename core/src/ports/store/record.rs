@@ -9,7 +9,7 @@ use crate::model::{
     delivery::Scope,
     ids::{ConversationId, DeliveryId, TurnId},
     stored_delivery::DeliveryRecord,
-    turn::{Handler, TurnRecord},
+    turn::{Handler, TurnRecord, Version},
 };
 
 /// How many turns that are owed an answer pass one that is not, when they come after it.
@@ -24,6 +24,8 @@ pub const PERSON_STEP: i64 = 32;
 pub struct WaitingTurn {
     /// The turn that runs next in the conversation: the one with the lowest rank.
     pub turn: TurnId,
+    /// The version of its obligation.
+    pub version: Version,
     /// The conversation it waits in.
     pub conversation: ConversationId,
     /// The channel of the conversation.

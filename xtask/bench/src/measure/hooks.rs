@@ -91,7 +91,7 @@ impl Pair {
         }
     }
 
-    /// The proxy's CPU time beside the gateway's. Unlike throughput it does not depend on how fast the disk flushes.
+    /// The proxy's CPU time beside the gateway's. It depends less than throughput on how fast the disk flushes.
     fn share_of_cpu_time(&self) -> Sample {
         let name = format!("CPU time of the proxy beside the gateway, {}", self.callers);
         Sample::untargeted(name, self.proxy_cpu_time.as_secs_f64() / self.cpu_time.as_secs_f64(), Ratio)

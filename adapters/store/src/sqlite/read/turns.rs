@@ -69,7 +69,7 @@ pub(in crate::sqlite) const WAITING: &str = "
             where n.place is not null and n.absent = 0 and n.channel > lines.channel
             order by n.channel, n.agent limit 1))
     )
-    select o.turn_id, o.conversation_id, o.channel, o.agent, o.owed, o.rank, o.place, not exists (
+    select o.turn_id, o.version, o.conversation_id, o.channel, o.agent, o.owed, o.rank, o.place, not exists (
         select 1 from obligations as m indexed by obligations_waiting
         where m.work = 'waiting' and m.conversation_id = o.conversation_id and m.turn_id <> o.turn_id) as is_alone
     from lines cross join obligations as o on o.turn_id in (
@@ -83,6 +83,7 @@ pub(in crate::sqlite) async fn waiting(pool: &SqlitePool, limit: u32) -> Result<
     let turn = |row: &SqliteRow| {
         Ok(WaitingTurn {
             turn: row.id("turn_id")?,
+            version: row.value("version")?,
             conversation: row.id("conversation_id")?,
             channel: ChannelId::from_stored(&row.value::<String>("channel")?),
             agent: row.value::<String>("agent")?.into(),

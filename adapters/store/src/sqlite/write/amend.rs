@@ -117,6 +117,13 @@ fn move_chat(connection: &Connection, from: &ConversationRef, to: &str) -> Resul
         update conversations set succeeded_by = (
             select older.id from older where older.thread = conversations.thread and older.number = 1)
         where id in (select id from older where number > 1)",
+        // A task that is about to begin a turn has read the old chat.
+        "update obligations set version = version + 1 where work = 'waiting' and ended_at is null and conversation_id in (
+            select id from conversations
+            where channel = ?1 and chat = ?2 and ?3 is not null and succeeded_by is null)",
+        "update obligations set version = version + 1 where work = 'waiting' and ended_at is null and conversation_id in (
+            select id from conversations
+            where channel = ?1 and chat = ?2 and ?3 is not null and succeeded_by is not null)",
         "update events set chat = ?3 where id in (
             select t.event_id from conversations as c cross join turns as t on t.conversation_id = c.id
             where c.channel = ?1 and c.chat = ?2 and c.succeeded_by is null)",
