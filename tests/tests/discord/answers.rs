@@ -193,7 +193,7 @@ async fn a_question_is_answered_once() {
     Place::Server.asks(&channel, &ada, "hm").await;
     let question = finds(&server, &channel, "the buttons", |message| !message.buttons.is_empty()).await;
     // The buttons stay until all have pressed.
-    server.fault(Fault::on("PATCH", &format!("/channels/{}/messages/", channel.id())).failed(500).always()).await;
+    server.fault(Fault::on("POST", "/interactions/*/*/callback").failed(503).always()).await;
     let others = bob.clicks(&question, "Never mind").await;
     let presses = [others, ada.clicks(&question, "Tell me more").await, ada.clicks(&question, "Try again").await];
     server.clear_faults().await;
