@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     #[arg(conflicts_with_all = ["quick", "record", "report"])]
     name: Option<String>,
     /// Measure only hooks with 16 and 64 callers, in about a minute. Fails if memory, or CPU time beside the proxy's, is worse
-    /// than 0.8 of what xtask/bench/recorded.json says, in each of up to three measurements.
+    /// than 0.8 of the worst round in xtask/bench/recorded.json, in each of up to three measurements.
     #[arg(long)]
     quick: bool,
     /// Measure as with --quick, and write the result to xtask/bench/recorded.json.
