@@ -4,7 +4,7 @@ use rejoinder_discord_server::{DiscordServer, Message};
 use rejoinder_tests::ScriptedAgent;
 use serde_json::json;
 
-use crate::{between_with, finds, hears};
+use crate::{acknowledged, between_with, finds, hears};
 
 /// N1, O2: a stranger gets one notice with the id to add, runs no agent, and is owed nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -118,9 +118,7 @@ async fn a_strangers_command_is_not_thought_over_for_ever() {
     let eve = server.person("Eve").await;
 
     let asked = eve.slash(&general, "ask", json!({ "question": "let me in" })).await;
-    server
-        .until("an acknowledgement", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged))
-        .await;
+    acknowledged(&server, &asked).await;
     let thinks = async || server.visible(&general).await.iter().any(|message: &Message| message.loading);
     server.until("no loading message remains", async || (!thinks().await).then_some(())).await;
 

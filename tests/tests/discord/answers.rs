@@ -4,7 +4,7 @@ use rejoinder_discord_server::{Channel, DiscordServer, Fault, Message, Person};
 use rejoinder_tests::{Gate, Gateway, ModelServer, Script, ScriptedAgent};
 use rstest::rstest;
 
-use crate::{FAILED, SILENT, between, between_with, discord, finds, hears};
+use crate::{FAILED, SILENT, acknowledged, between, between_with, discord, finds, hears};
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
@@ -175,8 +175,8 @@ async fn a_question_has_buttons(#[values(Place::DirectChat, Place::Server)] plac
     hears(&server, &channel, "More it is.").await;
 
     gateway.until_settled().await;
-    let press = server.interaction(&press).await;
-    assert!(press.acknowledged && !press.failed, "{press:?}");
+    let press = acknowledged(&server, &press).await;
+    assert!(!press.failed, "{press:?}");
     assert!(agent.calls()[1].said().ends_with("Tell me more"), "{:?}", agent.calls()[1].last_message());
 }
 
@@ -204,8 +204,8 @@ async fn a_question_is_answered_once() {
     assert!(closed.content.ends_with("\n\n✓ Tell me more"), "{closed:?}");
     gateway.until_settled().await;
     for press in presses {
-        let press = server.interaction(&press).await;
-        assert!(press.acknowledged && !press.failed, "{press:?}");
+        let press = acknowledged(&server, &press).await;
+        assert!(!press.failed, "{press:?}");
     }
     assert_eq!(agent.calls().len(), 2);
 }

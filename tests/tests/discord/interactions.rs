@@ -7,7 +7,7 @@ use rejoinder_tests::{Gateway, GatewayBuilder, ModelServer, ScriptedAgent, event
 use rstest::rstest;
 use serde_json::json;
 
-use crate::{DEFERRAL, FAILED, SILENT, between, between_with, discord, finds, hears};
+use crate::{DEFERRAL, FAILED, SILENT, acknowledged, between, between_with, discord, finds, hears};
 
 /// Deadlines for an agent that takes more than a quarter of an hour.
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"24h\"\n";
@@ -18,13 +18,6 @@ fn callback() -> rejoinder_discord_server::Fault {
 
 async fn asks(person: &Person, channel: &Channel, question: &str) -> Interaction {
     person.slash(channel, "ask", json!({ "question": question })).await
-}
-
-/// Waits until a command is acknowledged, and returns it.
-async fn acknowledged(server: &DiscordServer, asked: &Interaction) -> Interaction {
-    server
-        .until("an acknowledgement", async || Some(server.interaction(asked).await).filter(|it| it.acknowledged))
-        .await
 }
 
 struct Scene {

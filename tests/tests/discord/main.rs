@@ -18,7 +18,7 @@ mod setup;
 mod streaming;
 mod threads;
 
-use rejoinder_discord_server::{Channel, DiscordServer, Message};
+use rejoinder_discord_server::{Channel, DiscordServer, Interaction, Message};
 use rejoinder_tests::{Gateway, GatewayBuilder, ScriptedAgent};
 
 const SILENT: &str = "I have nothing to add to that.";
@@ -52,6 +52,13 @@ fn between_with(server: &DiscordServer, agent: &ScriptedAgent, keys: &str) -> Ga
 /// Waits for a message in a channel for which `is_it` holds.
 async fn finds(server: &DiscordServer, channel: &Channel, about: &str, is_it: impl Fn(&Message) -> bool) -> Message {
     server.until(about, async || server.visible(channel).await.into_iter().find(|message| is_it(message))).await
+}
+
+/// Waits until a command or a press is acknowledged, and returns it.
+async fn acknowledged(server: &DiscordServer, asked: &Interaction) -> Interaction {
+    server
+        .until("an acknowledgement", async || Some(server.interaction(asked).await).filter(|it| it.acknowledged))
+        .await
 }
 
 /// Waits until the bot has sent exactly this text to a channel.
