@@ -42,7 +42,7 @@ use crate::{
         store::{Store, StoreError, record::AbsentChannel},
     },
     retention::Retention,
-    scheduler::{Scheduler, slots::Slots},
+    scheduler::{Scheduler, lately::Lately, slots::Slots},
     sweep::Sweep,
     timer::Timer,
     worker::{Worker, files::FileBudget, input::Inputs},
@@ -158,14 +158,15 @@ impl Engine {
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
         });
-        let scheduler = Arc::new(Scheduler::new(
-            Arc::clone(&slots),
-            Arc::clone(&store),
-            Arc::clone(&ledger),
+        let scheduler = Arc::new(Scheduler {
+            slots: Arc::clone(&slots),
+            store: Arc::clone(&store),
+            ledger: Arc::clone(&ledger),
             worker,
-            Arc::clone(&clock),
-            lifecycle.clone(),
-        ));
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
+            lately: Lately::default(),
+        });
         let attempts = Arc::new(Attempts {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),

@@ -14,7 +14,7 @@ const TURNS: usize = 512;
 const LARGEST: usize = 8 << 10;
 
 /// Some of the turns that wait.
-pub(super) struct Lately(Cache<TurnId, TurnRecord>);
+pub(crate) struct Lately(Cache<TurnId, TurnRecord>);
 
 impl Default for Lately {
     fn default() -> Self {

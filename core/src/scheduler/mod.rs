@@ -21,7 +21,7 @@
 //! [`AMBIENT_LAG`]: crate::ports::store::record::AMBIENT_LAG
 //! [`PERSON_STEP`]: crate::ports::store::record::PERSON_STEP
 
-mod lately;
+pub(crate) mod lately;
 pub(crate) mod slots;
 
 use std::{
@@ -56,27 +56,16 @@ use crate::{
 
 /// Gives slots to conversations with waiting turns, and runs these turns.
 pub(crate) struct Scheduler {
-    slots: Arc<Slots>,
-    store: Arc<dyn Store>,
-    ledger: Arc<Ledger>,
-    worker: Arc<Worker>,
-    clock: SharedClock,
-    lifecycle: Lifecycle,
-    lately: Lately,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) clock: SharedClock,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) lately: Lately,
 }
 
 impl Scheduler {
-    pub(crate) fn new(
-        slots: Arc<Slots>,
-        store: Arc<dyn Store>,
-        ledger: Arc<Ledger>,
-        worker: Arc<Worker>,
-        clock: SharedClock,
-        lifecycle: Lifecycle,
-    ) -> Self {
-        Self { slots, store, ledger, worker, clock, lifecycle, lately: Lately::default() }
-    }
-
     /// Runs `turn`, whose run was decided on already, and then the turns that wait in its conversation.
     pub(crate) fn run_now(self: &Arc<Self>, slot: Slot, turn: TurnRecord, run: Run) {
         self.spawn(move |scheduler| async move {
