@@ -11,10 +11,15 @@ use crate::ports::channel::ChannelAdapter;
 /// invisible note of a deferral is dropped.
 pub(crate) fn visible_outcome(outcome: Outcome, channel: Option<&dyn ChannelAdapter>) -> Outcome {
     match outcome {
-        Outcome::Reply(reply) if reply.attachments.is_empty() && is_invisible(&reply.text, channel) => {
-            Outcome::Silent("nothing that can be seen".to_owned())
+        Outcome::Reply(mut reply) => {
+            if is_invisible(&reply.text, channel) {
+                if reply.attachments.is_empty() {
+                    return Outcome::Silent("nothing that can be seen".to_owned());
+                }
+                reply.text.clear();
+            }
+            Outcome::Reply(reply)
         }
-        Outcome::Reply(reply) => Outcome::Reply(visible_reply(reply, channel)),
         Outcome::Defer { note, due } => Outcome::Defer { note: note.filter(|note| !is_invisible(note, channel)), due },
         Outcome::React(_) | Outcome::Silent(_) => outcome,
     }
@@ -39,6 +44,8 @@ pub(crate) fn shows_anything(text: &str, channel: Option<&dyn ChannelAdapter>) -
 
 /// Whether the channel shows nothing of a text that the guard would not judge empty.
 fn is_invisible(text: &str, channel: Option<&dyn ChannelAdapter>) -> bool {
-    let filtered = Shim::whole(text);
-    !filtered.is_empty() && !shows_anything(&filtered, channel)
+    channel.is_some() && {
+        let filtered = Shim::whole(text);
+        !filtered.is_empty() && !shows_anything(&filtered, channel)
+    }
 }

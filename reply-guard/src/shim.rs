@@ -99,6 +99,12 @@ fn is_before_quotation(c: char) -> bool {
     is_invisible(c) || "([{=,:;<>/|-–—".contains(c)
 }
 
+/// Whether a word that begins with `c` could be a marker, with wrapping or not, or a reasoning tag.
+fn may_begin_special(c: char) -> bool {
+    let begins = |name: &str| name.starts_with(|first: char| first.eq_ignore_ascii_case(&c));
+    c == '<' || is_wrapping(c) || MARKERS.into_iter().any(begins)
+}
+
 fn starts(whole: &str, part: &str) -> bool {
     whole.get(..part.len()).is_some_and(|head| head.eq_ignore_ascii_case(part))
 }
@@ -189,6 +195,11 @@ impl Gap {
             self.line_ends += 1;
             self.last_line = self.text.len();
         }
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        (self.line_ends, self.last_line) = (0, 0);
     }
 
     const fn ends_line(&self) -> bool {
@@ -369,8 +380,13 @@ impl Shim {
 
     fn begin_word(&mut self, c: char, out: &mut String) {
         self.settle_held(out);
-        self.mode = Mode::Word;
-        self.extend_word(c, out);
+        if may_begin_special(c) {
+            self.mode = Mode::Word;
+            self.extend_word(c, out);
+        } else {
+            self.mode = Mode::Text;
+            self.show(c.encode_utf8(&mut [0; 4]), out);
+        }
     }
 
     fn extend_word(&mut self, c: char, out: &mut String) {
@@ -457,11 +473,15 @@ impl Shim {
     }
 
     fn show(&mut self, word: &str, out: &mut String) {
-        let (chain, gap) = (std::mem::take(&mut self.chain), std::mem::take(&mut self.gap));
-        if self.shown || !chain.is_empty() {
+        if self.shown || !self.chain.is_empty() {
+            let (chain, gap) = (std::mem::take(&mut self.chain), std::mem::take(&mut self.gap.text));
             self.emit(&chain, out);
-            self.emit(&gap.text, out);
+            self.emit(&gap, out);
+            // Keeps what they have allocated.
+            (self.chain, self.gap.text) = (chain, gap);
         }
+        self.chain.clear();
+        self.gap.clear();
         self.emit(word, out);
         self.shown = true;
     }
