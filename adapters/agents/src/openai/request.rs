@@ -41,6 +41,15 @@ struct Content<'a> {
     pictures: Vec<Picture<'a>>,
 }
 
+impl Content<'_> {
+    /// About how much room it takes in a body, in bytes.
+    fn size(&self) -> usize {
+        /// The names of the fields.
+        const FIELDS: usize = 32;
+        FIELDS + self.text.len() + self.pictures.iter().map(|picture| picture.url.len()).sum::<usize>()
+    }
+}
+
 impl Serialize for Content<'_> {
     /// Writes plain text if there is no picture, because many servers support nothing else.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -240,6 +249,9 @@ struct StreamOptions {
     include_usage: bool,
 }
 
+/// About how large a body is without its messages, in bytes.
+const BODY: usize = 2048;
+
 /// The body of a request, in the server's dialect.
 pub(super) fn body(
     settings: &OpenAiSection,
@@ -259,7 +271,10 @@ pub(super) fn body(
         max_completion_tokens: new,
         tools: (settings.tools && dialect.tools).then(|| Offer::of(&turn.capabilities)),
     };
-    serde_json::to_vec(&body).expect("texts, numbers and lists serialise to JSON")
+    let texts: usize = messages.iter().map(|message| message.content.size()).sum();
+    let mut bytes = Vec::with_capacity(texts + texts / 8 + BODY);
+    serde_json::to_writer(&mut bytes, &body).expect("texts, numbers and lists serialise to JSON");
+    bytes
 }
 
 #[cfg(test)]

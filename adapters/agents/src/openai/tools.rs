@@ -3,10 +3,11 @@
 //! `react`, `defer` and `stay_silent` are choices: they end the run without another request. `send` sends the answer
 //! at once. [`Chosen::outcome`] combines several choices into one outcome.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use rejoinder_core::{Capabilities, Outcome, Support, Timestamp};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeSeq};
+use serde_json::value::{RawValue, to_raw_value};
 
 /// The longest time for which a model may defer an answer. `guard.max_defer` may be stricter.
 const MAX_DEFER: Duration = Duration::from_hours(24 * 30);
@@ -15,24 +16,15 @@ const MAX_DEFER: Duration = Duration::from_hours(24 * 30);
 const MAX_NOTE: usize = 1_000;
 
 /// The tools offered to the model, as serialised in the request.
-#[derive(Debug, Serialize)]
-#[serde(transparent)]
-pub(super) struct Offer<'a>(Vec<Tool<'a>>);
+#[derive(Debug)]
+pub(super) struct Offer<'a> {
+    react: Option<Tool<'a>>,
+}
 
-impl<'a> Offer<'a> {
-    /// The tools for a channel with these `capabilities`.
-    pub(super) fn of(capabilities: &'a Capabilities) -> Self {
-        let mut tools = Vec::with_capacity(4);
-        if capabilities.reactions != Support::No {
-            tools.push(Tool::new(
-                "react",
-                "Answer with one emoji on the person's message instead of words. For thanks, agreement, or when \
-                 nothing needs to be said. Ends your turn.",
-                vec![("emoji", Property { allowed: capabilities.allowed_reactions.as_deref(), ..text("The emoji.") })],
-                &["emoji"],
-            ));
-        }
-        tools.push(Tool::new(
+/// The tools that every channel has, written as JSON once.
+static EVERYWHERE: LazyLock<Vec<Box<RawValue>>> = LazyLock::new(|| {
+    let tools = [
+        Tool::new(
             "defer",
             "Answer later. Only when you cannot answer now: you will be asked again when the time has come, and \
              you owe the person an answer then. Ends your turn.",
@@ -43,20 +35,49 @@ impl<'a> Offer<'a> {
                 ("until", text("Or the time at which you will answer, in RFC 3339: 2030-01-31T09:00:00Z.")),
             ],
             &["note"],
-        ));
-        tools.push(Tool::new(
+        ),
+        Tool::new(
             "stay_silent",
             "Say nothing. Only when the message is not meant for you or needs no answer. Ends your turn.",
             vec![("reason", text("Why; the person does not see it."))],
             &["reason"],
-        ));
-        tools.push(Tool::new(
+        ),
+        Tool::new(
             "send",
             "Send your whole answer at once and end your turn. Usually you just write your answer as text instead.",
             vec![("text", text("The answer, in Markdown."))],
             &["text"],
-        ));
-        Self(tools)
+        ),
+    ];
+    tools.iter().map(|tool| to_raw_value(tool).expect("texts and lists serialise to JSON")).collect()
+});
+
+impl<'a> Offer<'a> {
+    /// The tools for a channel with these `capabilities`.
+    pub(super) fn of(capabilities: &'a Capabilities) -> Self {
+        let react = (capabilities.reactions != Support::No).then(|| {
+            Tool::new(
+                "react",
+                "Answer with one emoji on the person's message instead of words. For thanks, agreement, or when \
+                 nothing needs to be said. Ends your turn.",
+                vec![("emoji", Property { allowed: capabilities.allowed_reactions.as_deref(), ..text("The emoji.") })],
+                &["emoji"],
+            )
+        });
+        Self { react }
+    }
+}
+
+impl Serialize for Offer<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut tools = serializer.serialize_seq(None)?;
+        if let Some(react) = &self.react {
+            tools.serialize_element(react)?;
+        }
+        for tool in &*EVERYWHERE {
+            tools.serialize_element(tool)?;
+        }
+        tools.end()
     }
 }
 
