@@ -54,6 +54,9 @@ use crate::{
     worker::Worker,
 };
 
+/// How long after a round the next one may begin.
+const APART: Duration = Duration::from_millis(1);
+
 /// Gives slots to conversations with waiting turns, and runs these turns.
 pub(crate) struct Scheduler {
     pub(crate) slots: Arc<Slots>,
@@ -238,6 +241,8 @@ impl Scheduler {
                 warn!(%error, "cannot read waiting turns, retrying");
                 self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
             }
+            // Under load several permits become free meanwhile, and one round gives them all out.
+            tokio::time::sleep(APART).await;
         }
     }
 
@@ -257,7 +262,9 @@ impl Scheduler {
             }
             let unread: HashSet<_> =
                 found.into_iter().filter(|(_, count)| *count >= limit).map(|(agent, _)| agent).collect();
-            let is_hidden = self.slots.holds_any(&lines) || lines.iter().any(|line| !line.waiting.owed);
+            let found = self.slots.count_without_slot(&lines);
+            let is_short = unread.iter().any(|agent| found.get(agent).is_none_or(|count| *count < round.enough));
+            let is_hidden = is_short || lines.iter().any(|line| !line.waiting.owed);
             if limit == round.limit || unread.is_empty() || !is_hidden {
                 break (lines, unread);
             }

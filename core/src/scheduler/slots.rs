@@ -14,6 +14,7 @@ use crate::{
         agent::AgentName,
         conversation::ChannelId,
         ids::{ConversationId, TurnId},
+        turn::Version,
     },
     ports::{clock::SharedClock, store::record::WaitingTurn},
 };
@@ -80,6 +81,8 @@ pub(crate) struct RunTokens {
 /// The state of a slot that is held.
 struct Held {
     run: HeldRun,
+    /// The row that the slot was taken for, as it was read. Until the beginning of its run is stored, it is read again.
+    row: Option<(TurnId, Version)>,
     /// The agents of further rows of this conversation that came since the holder looked.
     more: HashSet<AgentName>,
     /// `None` while the slot is only reserved, or the end of its run is stored: a slot without a permit does not count
@@ -121,11 +124,20 @@ pub(crate) struct Line {
     pub(crate) agent: AgentName,
 }
 
+impl Line {
+    /// Whether it has the same agent and channel as `other`.
+    fn is_like(&self, other: &Self) -> bool {
+        self.agent == other.agent && self.waiting.channel == other.waiting.channel
+    }
+}
+
 /// A round of the scheduler: what it must look for, and how much.
 pub(crate) struct Round {
     /// The agents with waiting rows, each with its mark.
     agents: Vec<(AgentName, u64)>,
-    /// How many conversations of each channel and agent to read first: one more than permits are left.
+    /// How many conversations that hold no slot are enough for each agent: one more than permits are left.
+    pub(crate) enough: usize,
+    /// How many conversations of each channel and agent to read first. Some will hold slots that they were given just now.
     pub(crate) few: u32,
     /// How many to read if some of those hold slots already: more than can hold a slot.
     pub(crate) limit: u32,
@@ -200,7 +212,8 @@ impl Slots {
         }
         let run = self.run(turn, 1);
         let (tokens, late) = (run.tokens.clone(), run.late.clone());
-        state.held.insert(conversation, Held { run, more: HashSet::new(), permit: permit.cloned() });
+        let held = Held { run, row: None, more: HashSet::new(), permit: permit.cloned() };
+        state.held.insert(conversation, held);
         Some(Slot { slots: Arc::clone(self), conversation, tokens, late, is_fresh: true, left: Left::Unknown })
     }
 
@@ -250,15 +263,20 @@ impl Slots {
         let limit = |lines: usize| u32::try_from(lines).unwrap_or(u32::MAX);
         Round {
             agents: behind.map(|(agent, permits)| (agent.clone(), permits.behind)).collect(),
-            few: limit(state.free + 1),
+            enough: state.free + 1,
+            few: limit(state.free * 2 + 1),
             limit: limit(state.held.len() + state.free + 1),
         }
     }
 
-    /// Whether a conversation of `lines` holds a slot.
-    pub(crate) fn holds_any(&self, lines: &[Line]) -> bool {
+    /// How many conversations of `lines` hold no slot, by agent.
+    pub(crate) fn count_without_slot(&self, lines: &[Line]) -> HashMap<AgentName, usize> {
         let state = self.state();
-        lines.iter().any(|line| state.held.contains_key(&line.waiting.conversation))
+        let mut counts = HashMap::new();
+        for line in lines.iter().filter(|line| !state.held.contains_key(&line.waiting.conversation)) {
+            *counts.entry(line.agent.clone()).or_default() += 1;
+        }
+        counts
     }
 
     /// Takes the slot of the conversation that is next, and removes it from `lines`, as well as those before it that hold
@@ -269,13 +287,19 @@ impl Slots {
         loop {
             let next = state.next(lines)?;
             let Line { waiting, agent } = lines.swap_remove(next);
+            let row = Some((waiting.turn, waiting.version));
             if let Some(held) = state.held.get_mut(&waiting.conversation) {
-                // It may not know of the row.
-                held.more.insert(agent);
+                if held.row != row {
+                    // It may not know of the row.
+                    held.more.insert(agent);
+                }
                 continue;
             }
             let permit = Permit { agent, channel: waiting.channel.clone() };
             let slot = self.take(&mut state, waiting.conversation, waiting.turn, Some(&permit))?;
+            if let Some(held) = state.held.get_mut(&waiting.conversation) {
+                held.row = row;
+            }
             return Some((slot, waiting));
         }
     }
@@ -391,16 +415,27 @@ impl State {
 
     /// The line that is next, by the rules of the [scheduler](super).
     fn next(&self, lines: &[Line]) -> Option<usize> {
-        let may_run = || lines.iter().enumerate().filter(|(_, line)| self.has_permit(&line.agent));
-        let owed = may_run().filter(|(_, line)| line.waiting.owed).map(|(_, line)| line.waiting.rank).min();
-        let key = |line: &Line| {
+        let is_all_owed = lines.iter().all(|line| line.waiting.owed);
+        let owed = lines.iter().filter(|line| !is_all_owed && line.waiting.owed && self.has_permit(&line.agent));
+        let first_owed = owed.map(|line| line.waiting.rank).min();
+        let mut before: Option<(&Line, Option<(usize, u64)>)> = None;
+        let keys = lines.iter().enumerate().filter_map(|(index, line)| {
+            // Most lines are of the same agent and channel as the one before.
+            let share = match before {
+                Some((other, share)) if other.is_like(line) => share,
+                _ => self.has_permit(&line.agent).then(|| self.share(&line.waiting.channel)),
+            };
+            before = Some((line, share));
             let waiting = &line.waiting;
-            let yields = !waiting.owed && owed.is_some_and(|owed| owed < waiting.rank);
-            let channel = self.channels.get(&waiting.channel);
-            let share = channel.map_or((0, 0), |channel| (channel.running, channel.last));
-            (yields, share, waiting.place, waiting.rank)
-        };
-        may_run().min_by_key(|(_, line)| key(line)).map(|(index, _)| index)
+            let yields = !waiting.owed && first_owed.is_some_and(|owed| owed < waiting.rank);
+            share.map(|share| ((yields, share, waiting.place, waiting.rank), index))
+        });
+        keys.min().map(|(_, index)| index)
+    }
+
+    /// How many permits a channel has, and when it was given the last one.
+    fn share(&self, channel: &ChannelId) -> (usize, u64) {
+        self.channels.get(channel).map_or((0, 0), |channel| (channel.running, channel.last))
     }
 }
 
