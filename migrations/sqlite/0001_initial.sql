@@ -57,23 +57,21 @@ create index events_with_payload on events (received_at) where raw is not null;
 create index events_of_key_only on events (received_at) where details is null;
 
 create table turns (
-    id blob not null primary key,
     -- The order in which turns were accepted. Ids do not tell it: the clock may have been set back between two starts.
-    seq integer not null,
+    seq integer primary key,
+    id blob not null unique,
     event_id blob not null,         -- no foreign key: an event is removed long after its turn, and by its key
     conversation_id blob not null references conversations (id),
-    session_id blob not null references sessions (id),
+    session_id blob not null,       -- no foreign key: it would need an index, with a page for each active session
     agent text,                     -- the handler: this agent, or a command of the gateway
     command text,
     accepted_at integer not null,
     channel text not null,          -- of its conversation
     picked blob,                    -- the turn that the first pick opened, if this turn was answered with a question
     check ((agent is null) <> (command is null))
-) strict, without rowid;
+) strict;
 
-create unique index turns_in_order on turns (seq);
 create index turns_of_conversation on turns (conversation_id, seq);
-create index turns_of_session on turns (session_id);
 create index turns_of_channel on turns (channel, seq);
 
 -- What is owed for a turn. `body` is the guard's state machine; the other columns repeat parts of it for searches.
@@ -126,14 +124,14 @@ create table runs (
 ) strict, without rowid;
 
 create table deliveries (
-    id blob not null primary key,
+    seq integer primary key,        -- the order in which they were claimed; the parts of a claim are in a row
+    id blob not null unique,
     turn_id blob not null references turns (id),
     claim integer not null,         -- 0: the message of a draft
     part integer not null,
     parts integer not null,
-    conversation_id blob not null references conversations (id),
+    conversation_id blob not null,  -- that of its turn; no foreign key, as in turns
     channel text not null,          -- the conversation's channel, which never changes
-    seq integer not null,           -- the order within the conversation; the parts of a claim are in a row
     class text not null,            -- final, interim, typing, draft
     signal text not null,           -- reply, reaction, deferral
     via text not null,              -- JSON: Via
@@ -153,7 +151,6 @@ create table deliveries (
     absent integer not null default 0   -- as in obligations
 ) strict;
 
-create unique index deliveries_in_order on deliveries (conversation_id, seq);
 create index deliveries_of_turn on deliveries (turn_id, claim, part);
 create index deliveries_undelivered on deliveries (conversation_id, seq) where state in ('pending', 'sending');
 -- The sweep steps along it from the first delivery of one conversation to that of the next: what waits behind a
@@ -177,7 +174,7 @@ create table attempts (
 create index attempts_open on attempts (delivery_id) where ended_at is null;
 
 create table transcript (
-    session_id blob not null references sessions (id),
+    session_id blob not null,       -- no foreign key: the session's row may be gone when an old turn is answered
     seq integer not null,           -- as in turns
     turn_id blob not null,          -- no foreign key: it would need an index of its own
     speaker text not null,          -- person, agent, gateway

@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(number(whole), 3);
         assert_eq!(number("select count(*) from turns as a join turns as b on b.seq > a.seq and b.id > a.id"), 3);
         assert_eq!(number("select max(accepted_at) from turns"), 1_795_374_932_193);
-        assert_eq!(number("select count(*) from sqlite_schema where name = 'turns_in_order'"), 1);
+        assert_eq!(number("select count(*) from sqlite_schema where name = 'turns_of_channel'"), 1);
     }
 
     #[test]

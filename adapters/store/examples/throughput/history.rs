@@ -74,7 +74,7 @@ pub(crate) async fn fill(path: &Path, turns: usize) {
             format!(
                 "insert into deliveries (id, turn_id, claim, part, parts, conversation_id, channel, seq, class, signal, via,
                     is_copy, action, state, attempts, next_attempt_at, parked, message_ids, created_at, delivered_at)
-                select n.delivery, n.turn, claim, part, parts, {conversation}, channel, n.i / {CONVERSATIONS}, class, signal,
+                select n.delivery, n.turn, claim, part, parts, {conversation}, channel, n.i + 2, class, signal,
                     via, is_copy, action, state, attempts, n.at, parked, message_ids, n.at, n.at
                 from {n} cross join deliveries as d on d.id = (select delivery from template)"
             ),

@@ -421,7 +421,9 @@ impl Database {
 
 fn committed(connection: &Connection, requests: &[WriteRequest]) -> Result<Vec<WriteResult>, StoreError> {
     execute(connection, "begin immediate").map_err(store_error)?;
-    let outcomes = requests.iter().map(|request| write::request(connection, request)).collect::<Result<_, _>>()?;
+    let transaction = write::Transaction::new(connection);
+    let outcomes = requests.iter().map(|request| write::request(&transaction, request)).collect::<Result<_, _>>()?;
+    drop(transaction);
     execute(connection, "commit").map_err(store_error)?;
     Ok(outcomes)
 }

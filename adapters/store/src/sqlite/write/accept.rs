@@ -4,21 +4,24 @@ use rejoinder_core::{
     StoreError,
     store::{CursorMove, NewEvent, Stored},
 };
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
-use super::{amend, insert, rows};
+use super::{
+    amend, insert,
+    rows::{self, Transaction},
+};
 
 /// Accepts events in order, and moves the cursor that covers them.
 pub(super) fn all(
-    connection: &Connection,
+    transaction: &Transaction<'_>,
     events: &[NewEvent],
     cursor: Option<&CursorMove>,
 ) -> Result<Vec<Stored>, StoreError> {
     let accept =
-        |new| if amend::is_change(new) { amend::accept(connection, new) } else { insert::one(connection, new) };
+        |new| if amend::is_change(new) { amend::accept(transaction, new) } else { insert::one(transaction, new) };
     let stored = events.iter().map(accept).collect::<Result<_, _>>()?;
     if let Some(CursorMove { channel, name, position }) = cursor {
-        rows::change(connection, MOVE_CURSOR, params![channel.as_str(), name, position])?;
+        rows::change(transaction, MOVE_CURSOR, params![channel.as_str(), name, position])?;
     }
     Ok(stored)
 }

@@ -6,10 +6,13 @@ use rejoinder_core::{
     Amends, ConversationRef, EventKind, InboundEvent, StoreError,
     store::{NewEvent, Stored},
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 use uuid::Uuid;
 
-use super::{insert, pick, rows};
+use super::{
+    insert, pick,
+    rows::{self, Transaction},
+};
 use crate::sqlite::stored::{StoredEvent, event_columns};
 
 /// Whether an event changes earlier rows.
@@ -18,18 +21,18 @@ pub(super) fn is_change(new: &NewEvent) -> bool {
 }
 
 /// Accepts an event for which [`is_change`] holds.
-pub(super) fn accept(connection: &Connection, new: &NewEvent) -> Result<Stored, StoreError> {
+pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent) -> Result<Stored, StoreError> {
     if let EventKind::Moved { chat } = &new.event.kind {
-        let stored = insert::one(connection, new)?;
+        let stored = insert::one(transaction, new)?;
         // Also for a duplicate: rows with the old id may have been added since.
-        move_chat(connection, &new.event.conversation, chat)?;
+        move_chat(transaction, &new.event.conversation, chat)?;
         return Ok(stored);
     }
     if let Some(question) = pick::question(new) {
-        return pick::accept(connection, new, question);
+        return pick::accept(transaction, new, question);
     }
     let is_edit = matches!(new.event.amends, Some(Amends::Replaces | Amends::Withdraws));
-    let earlier = find(connection, &new.event)?.filter(|earlier| earlier.event.may_be_amended_by(&new.event));
+    let earlier = find(transaction, &new.event)?.filter(|earlier| earlier.event.may_be_amended_by(&new.event));
     // Changes of a command never reach the agent, whether the command was executed or not.
     let is_of_a_command = earlier.as_ref().is_some_and(|earlier| earlier.is_command);
     // An edit that is older than the stored revision changes nothing.
@@ -40,16 +43,16 @@ pub(super) fn accept(connection: &Connection, new: &NewEvent) -> Result<Stored, 
         // An edit whose turn does not wait (it never existed, runs already or has ended) opens no turn. An addition
         // that is too late for its turn opens one of its own: it would be lost otherwise.
         return if new.turn.is_some() && !is_edit && !is_of_a_command {
-            insert::one(connection, new)
+            insert::one(transaction, new)
         } else {
-            insert::key(connection, new)
+            insert::key(transaction, new)
         };
     };
     if is_edit && new.turn.is_some() {
-        return insert::one(connection, new);
+        return insert::one(transaction, new);
     }
-    if !insert::change(connection, new.id, &earlier.event.amended_by(&new.event))? {
-        return insert::one(connection, new);
+    if !insert::change(transaction, new.id, &earlier.event.amended_by(&new.event))? {
+        return insert::one(transaction, new);
     }
     for sql in [
         "update events set turn_id = ?1 where id = ?2",
@@ -57,7 +60,7 @@ pub(super) fn accept(connection: &Connection, new: &NewEvent) -> Result<Stored, 
         // A task that is about to begin the turn has read the old text: the new version makes it read again.
         "update obligations set version = version + 1 where turn_id = ?1 and ?2 is not null",
     ] {
-        rows::change(connection, sql, params![earlier.turn, new.id.as_uuid()])?;
+        rows::change(transaction, sql, params![earlier.turn, new.id.as_uuid()])?;
     }
     Ok(Stored::Amended { turn: earlier.turn.into() })
 }
@@ -70,7 +73,7 @@ struct Earlier {
     event: InboundEvent,
 }
 
-fn find(connection: &Connection, event: &InboundEvent) -> Result<Option<Earlier>, StoreError> {
+fn find(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<Earlier>, StoreError> {
     let sql = concat!(
         "select t.id as turn_id, t.command is not null as is_command,
             o.work is 'waiting' and o.ended_at is null as is_waiting, ",
@@ -84,7 +87,7 @@ fn find(connection: &Connection, event: &InboundEvent) -> Result<Option<Earlier>
         let (turn, is_command, is_waiting) = (row.get("turn_id")?, row.get("is_command")?, row.get("is_waiting")?);
         Ok((turn, is_command, is_waiting, stored(row)?))
     };
-    let found = rows::one(connection, sql, params![event.conversation.channel.as_str(), event.external_id], read)?;
+    let found = rows::one(transaction, sql, params![event.conversation.channel.as_str(), event.external_id], read)?;
     let Some((turn, is_command, is_waiting, stored)) = found else { return Ok(None) };
     Ok(Some(Earlier { turn, is_command, is_waiting, event: stored.event()? }))
 }
@@ -108,7 +111,7 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
 ///
 /// If there is a conversation under the new id already, both keep their ids and finish their turns: rows and running
 /// tasks refer to them. New events go to the one whose turns began first, which `succeeded_by` of the other one names.
-fn move_chat(connection: &Connection, from: &ConversationRef, to: &str) -> Result<(), StoreError> {
+fn move_chat(transaction: &Transaction<'_>, from: &ConversationRef, to: &str) -> Result<(), StoreError> {
     for sql in [
         "with older (thread, id, number) as (
             select c.thread, c.id, row_number() over (
@@ -133,7 +136,7 @@ fn move_chat(connection: &Connection, from: &ConversationRef, to: &str) -> Resul
         "update conversations set chat = ?3 where channel = ?1 and chat = ?2 and succeeded_by is null",
         "update conversations set chat = ?3 where channel = ?1 and chat = ?2 and succeeded_by is not null",
     ] {
-        rows::change(connection, sql, params![from.channel.as_str(), from.chat, to])?;
+        rows::change(transaction, sql, params![from.channel.as_str(), from.chat, to])?;
     }
     Ok(())
 }

@@ -1,18 +1,18 @@
 //! The configured channels. Rows of other channels are marked absent and wait.
 
 use rejoinder_core::{ChannelId, StoreError, store::AbsentChannel};
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 
-use super::rows::{self, json};
+use super::rows::{self, Transaction, json};
 
 /// Marks unfinished obligations and deliveries as absent when their channel is not among `channels`. Returns the absent
 /// channels with the number of rows that wait for each.
-pub(super) fn set(connection: &Connection, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
+pub(super) fn set(transaction: &Transaction<'_>, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
     let names = json(channels);
     for sql in [MARK_TURNS, MARK_DELIVERIES] {
-        rows::change(connection, sql, [&names])?;
+        rows::change(transaction, sql, [&names])?;
     }
-    rows::all(connection, COUNT, [], absent)
+    rows::all(transaction, COUNT, [], absent)
 }
 
 fn absent(row: &Row<'_>) -> rusqlite::Result<AbsentChannel> {

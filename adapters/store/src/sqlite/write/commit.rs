@@ -7,40 +7,40 @@ use rejoinder_core::{
         Transition, TurnChange,
     },
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
     lines,
-    rows::{self, json, name},
+    rows::{self, Transaction, json, name},
     runs, sessions,
 };
 use crate::sqlite::stored::ObligationColumns;
 
 /// Applies a transition if all its turns have the expected version.
-pub(super) fn apply(connection: &Connection, transition: &Transition) -> Result<Commit, StoreError> {
-    // Conversations in which a turn began or ceased to wait.
+pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> Result<Commit, StoreError> {
+    // Conversations in which a turn began or ceased to wait, and the place of that turn.
     let mut touched = Vec::new();
     for TurnChange { turn, expected, obligation, .. } in &transition.turns {
-        let current = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, bool>(1)?));
-        let current = rows::one(connection, SELECT_CURRENT, params![turn.as_uuid(), expected], current)?;
-        let Some((conversation, is_first)) = current else { return Ok(Commit::Conflict) };
+        let current = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, Option<i64>>(1)?));
+        let current = rows::one(transaction, SELECT_CURRENT, params![turn.as_uuid(), expected], current)?;
+        let Some((conversation, place)) = current else { return Ok(Commit::Conflict) };
         // Not if it is still the first one that waits, or still does not wait.
-        if obligation.is_waiting() != is_first {
-            touched.push(conversation);
+        if obligation.is_waiting() != place.is_some() {
+            touched.push((conversation, place));
         }
     }
     for change in &transition.turns {
-        change_obligation(connection, change)?;
+        change_obligation(transaction, change)?;
     }
-    for conversation in touched {
-        lines::settle(connection, conversation)?;
+    for (conversation, place) in touched {
+        lines::settle(transaction, conversation, place)?;
     }
-    write(connection, transition)?;
+    write(transaction, transition)?;
     Ok(Commit::Done)
 }
 
-fn change_obligation(connection: &Connection, change: &TurnChange) -> Result<(), StoreError> {
+fn change_obligation(transaction: &Transaction<'_>, change: &TurnChange) -> Result<(), StoreError> {
     let TurnChange { turn, expected, obligation, at } = change;
     let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } = ObligationColumns::of(obligation);
     let values = params![
@@ -55,53 +55,53 @@ fn change_obligation(connection: &Connection, change: &TurnChange) -> Result<(),
         obligation.handoff(),
         json(obligation),
     ];
-    rows::change_one(connection, "obligations", CHANGE_OBLIGATION, values)
+    rows::change_one(transaction, "obligations", CHANGE_OBLIGATION, values)
 }
 
 /// Writes the other rows of a transition.
-fn write(connection: &Connection, transition: &Transition) -> Result<(), StoreError> {
+fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), StoreError> {
     for session in &transition.sessions {
-        sessions::insert(connection, session.id, session.conversation, session.at)?;
+        sessions::insert(transaction, session.id, session.conversation, session.at)?;
         let values = params![session.id.as_uuid(), session.conversation.as_uuid()];
-        rows::change_one(connection, "current sessions", CHANGE_SESSION, values)?;
+        rows::change_one(transaction, "current sessions", CHANGE_SESSION, values)?;
     }
     for withdrawal in &transition.withdrawn {
         let values = params![withdrawal.turn.as_uuid(), withdrawal.claim, withdrawal.reason];
-        rows::change(connection, WITHDRAW, values)?;
+        rows::change(transaction, WITHDRAW, values)?;
     }
     for delivery in &transition.deliveries {
-        insert_delivery(connection, delivery.record())?;
+        insert_delivery(transaction, delivery.record())?;
     }
     for change in &transition.delivery_changes {
-        change_delivery(connection, change)?;
+        change_delivery(transaction, change)?;
     }
     for AttemptStart { delivery, number, owner, at } in &transition.attempts_started {
         let values = params![delivery.as_uuid(), number, owner.as_uuid(), at.as_millis()];
-        rows::change_one(connection, "attempts", INSERT_ATTEMPT, values)?;
+        rows::change_one(transaction, "attempts", INSERT_ATTEMPT, values)?;
     }
     for AttemptEnd { delivery, number, at, result, detail } in &transition.attempts_ended {
         let values = params![delivery.as_uuid(), number, at.as_millis(), result, detail];
-        rows::change_one(connection, "attempts", END_ATTEMPT, values)?;
+        rows::change_one(transaction, "attempts", END_ATTEMPT, values)?;
     }
     for run in &transition.runs_started {
-        runs::start(connection, run)?;
+        runs::start(transaction, run)?;
     }
     for run in &transition.runs_ended {
-        runs::end(connection, run)?;
+        runs::end(transaction, run)?;
     }
     for TranscriptLine { session, turn, seq, line } in &transition.transcript {
         let (author, forwarded) = (line.author.as_ref().map(json), line.forwarded.as_ref().map(json));
         let (session, turn, at) = (session.as_uuid(), turn.as_uuid(), line.at.as_millis());
         let values = params![session, seq, turn, name(line.speaker), author, forwarded, line.text, at];
-        rows::change(connection, WRITE_TRANSCRIPT, values)?;
+        rows::change(transaction, WRITE_TRANSCRIPT, values)?;
     }
     for AuditEntry { turn, at, kind, detail } in &transition.audit {
-        rows::change_one(connection, "remarks", INSERT_AUDIT, params![turn.as_uuid(), at.as_millis(), kind, detail])?;
+        rows::change_one(transaction, "remarks", INSERT_AUDIT, params![turn.as_uuid(), at.as_millis(), kind, detail])?;
     }
     Ok(())
 }
 
-fn insert_delivery(connection: &Connection, record: &DeliveryRecord) -> Result<(), StoreError> {
+fn insert_delivery(transaction: &Transaction<'_>, record: &DeliveryRecord) -> Result<(), StoreError> {
     let values = params![
         record.id.as_uuid(),
         record.turn.as_uuid(),
@@ -127,10 +127,10 @@ fn insert_delivery(connection: &Connection, record: &DeliveryRecord) -> Result<(
         record.delivered_at.map(Timestamp::as_millis),
         record.fetched_at.map(Timestamp::as_millis),
     ];
-    rows::change_one(connection, "deliveries", INSERT_DELIVERY, values)
+    rows::change_one(transaction, "deliveries", INSERT_DELIVERY, values)
 }
 
-fn change_delivery(connection: &Connection, change: &DeliveryChange) -> Result<(), StoreError> {
+fn change_delivery(transaction: &Transaction<'_>, change: &DeliveryChange) -> Result<(), StoreError> {
     let values = params![
         change.id.as_uuid(),
         change.state.as_str(),
@@ -144,15 +144,15 @@ fn change_delivery(connection: &Connection, change: &DeliveryChange) -> Result<(
         change.retried_at.map(Timestamp::as_millis),
         change.delivered_at.map(Timestamp::as_millis),
     ];
-    rows::change_one(connection, "deliveries", CHANGE_DELIVERY, values)
+    rows::change_one(transaction, "deliveries", CHANGE_DELIVERY, values)
 }
 
-const SELECT_CURRENT: &str =
-    "select conversation_id, place is not null from obligations where turn_id = ? and version = ?";
+const SELECT_CURRENT: &str = "select conversation_id, place from obligations where turn_id = ? and version = ?";
 
 const CHANGE_OBLIGATION: &str = "
     update obligations set
         version = version + 1, owed = ?3, state = ?4, work = ?5, wake_at = ?6, overdue_at = ?7,
+        place = iif(?5 is 'waiting', place, null),
         ended_at = iif(?8 is null, null, coalesce(ended_at, ?8)), agent = coalesce(?9, agent), body = ?10
     where turn_id = ?1 and version = ?2";
 
@@ -161,15 +161,12 @@ const CHANGE_SESSION: &str = "update conversations set session_id = ?1 where id 
 const WITHDRAW: &str = "
     update deliveries set state = 'withdrawn', error = ?3 where turn_id = ?1 and claim = ?2 and state = 'pending'";
 
-/// After all earlier ones of its conversation.
 const INSERT_DELIVERY: &str = "
     insert into deliveries
-        (id, turn_id, claim, part, parts, conversation_id, channel, seq, class, signal, via, is_copy, action, state,
+        (id, turn_id, claim, part, parts, conversation_id, channel, class, signal, via, is_copy, action, state,
         attempts, next_attempt_at, label, parked, message_ids, error, created_at, retried_at, delivered_at,
         fetched_at)
-    values (?1, ?2, ?3, ?4, ?5, ?6, ?7,
-        (select coalesce(max(d.seq), 0) + 1 from deliveries as d where d.conversation_id = ?6),
-        ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const CHANGE_DELIVERY: &str = "
     update deliveries set
@@ -187,7 +184,7 @@ const WRITE_TRANSCRIPT: &str = "
     insert into transcript (session_id, seq, turn_id, speaker, author, forwarded, text, at)
     values (?1, ?2, ?3, ?4, ?5, ?6,
         iif(?4 = 'person', nullif(?7, (
-            select e.text from turns as t cross join events as e on e.id = t.event_id where t.id = ?3)), ?7),
+            select e.text from turns as t cross join events as e on e.id = t.event_id where t.seq = ?2)), ?7),
         ?8)
     on conflict do update set author = excluded.author, forwarded = excluded.forwarded,
         text = excluded.text, at = excluded.at";

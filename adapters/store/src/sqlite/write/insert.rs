@@ -4,43 +4,43 @@ use rejoinder_core::{
     ConversationId, ConversationRef, EventId, InboundEvent, SessionId, StoreError, Timestamp, TurnId,
     store::{EarlierMessage, NewEvent, NewTurn, Stored, TurnSeq},
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    lines,
-    rows::{self, json},
+    lines::{self, Candidate},
+    rows::{self, Transaction, json},
     runs, sessions,
 };
 use crate::sqlite::stored::{Details, ObligationColumns, thread};
 
 /// Inserts an event that changes no earlier rows, and opens its turn.
-pub(super) fn one(connection: &Connection, new: &NewEvent) -> Result<Stored, StoreError> {
+pub(super) fn one(transaction: &Transaction<'_>, new: &NewEvent) -> Result<Stored, StoreError> {
     if new.only_if_known {
-        return Ok(known(connection, &new.event)?.unwrap_or(Stored::Unknown));
+        return Ok(known(transaction, &new.event)?.unwrap_or(Stored::Unknown));
     }
     let (turn, content) = match &new.turn {
         Some(turn) => (Some(turn.id), Content::All),
         None => (None, Content::Payload),
     };
-    if !insert(connection, new.id, &new.event, turn, content)? {
-        return duplicate(connection, &new.event);
+    if !insert(transaction, new.id, &new.event, turn, content)? {
+        return duplicate(transaction, &new.event);
     }
     match &new.turn {
-        Some(turn) => open(connection, new.id, &new.event, turn),
+        Some(turn) => open(transaction, new.id, &new.event, turn),
         None => Ok(Stored::Kept),
     }
 }
 
 /// Inserts only the key of an event.
-pub(super) fn key(connection: &Connection, new: &NewEvent) -> Result<Stored, StoreError> {
-    let is_new = insert(connection, new.id, &new.event, None, Content::None)?;
-    if is_new { Ok(Stored::Kept) } else { duplicate(connection, &new.event) }
+pub(super) fn key(transaction: &Transaction<'_>, new: &NewEvent) -> Result<Stored, StoreError> {
+    let is_new = insert(transaction, new.id, &new.event, None, Content::None)?;
+    if is_new { Ok(Stored::Kept) } else { duplicate(transaction, &new.event) }
 }
 
 /// Inserts an event that changes a turn. Returns whether it is new.
-pub(super) fn change(connection: &Connection, id: EventId, event: &InboundEvent) -> Result<bool, StoreError> {
-    insert(connection, id, event, None, Content::All)
+pub(super) fn change(transaction: &Transaction<'_>, id: EventId, event: &InboundEvent) -> Result<bool, StoreError> {
+    insert(transaction, id, event, None, Content::All)
 }
 
 /// What is stored of an event beside its key.
@@ -53,7 +53,7 @@ enum Content {
 
 /// Inserts the row of an event. Returns whether the event is new.
 fn insert(
-    connection: &Connection,
+    transaction: &Transaction<'_>,
     id: EventId,
     event: &InboundEvent,
     turn: Option<TurnId>,
@@ -74,19 +74,19 @@ fn insert(
         Some(&event.raw).filter(|raw| content != Content::None && !raw.is_empty()),
         event.received_at.as_millis(),
     ];
-    Ok(rows::change(connection, INSERT_EVENT, values)? == 1)
+    Ok(rows::change(transaction, INSERT_EVENT, values)? == 1)
 }
 
 /// The result of an event that was not inserted.
-fn duplicate(connection: &Connection, event: &InboundEvent) -> Result<Stored, StoreError> {
-    let known = known(connection, event)?;
+fn duplicate(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Stored, StoreError> {
+    let known = known(transaction, event)?;
     known.ok_or_else(|| StoreError::Failed("an event was neither inserted nor found".to_owned()))
 }
 
 /// The result of an event that was accepted before.
-fn known(connection: &Connection, event: &InboundEvent) -> Result<Option<Stored>, StoreError> {
+fn known(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<Stored>, StoreError> {
     let values = params![event.conversation.channel.as_str(), event.external_id, event.revision];
-    rows::one(connection, SELECT_DUPLICATE, values, |row| {
+    rows::one(transaction, SELECT_DUPLICATE, values, |row| {
         let (turn, text, sender): (Option<Uuid>, Option<String>, Option<String>) =
             (row.get(0)?, row.get(1)?, row.get(2)?);
         let message = text.zip(sender).map(|(text, sender)| EarlierMessage { text, sender });
@@ -103,14 +103,14 @@ struct CurrentSession {
 
 /// Finds the conversation of a turn, or creates it.
 fn current_session(
-    connection: &Connection,
+    transaction: &Transaction<'_>,
     address: &ConversationRef,
     turn: &NewTurn,
     at: Timestamp,
 ) -> Result<CurrentSession, StoreError> {
     let read = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, Option<Uuid>>(1)?, row.get(2)?));
     let values = params![address.channel.as_str(), address.chat, thread(address)];
-    let conversation = match rows::one(connection, SELECT_CURRENT_SESSION, values, read)? {
+    let conversation = match rows::one(transaction, SELECT_CURRENT_SESSION, values, read)? {
         Some((conversation, Some(session), has_history)) => {
             return Ok(CurrentSession { conversation: conversation.into(), session: session.into(), has_history });
         }
@@ -119,24 +119,22 @@ fn current_session(
     };
     let (id, session) = (conversation.as_uuid(), turn.session.as_uuid());
     let values = params![id, address.channel.as_str(), address.chat, thread(address), session, at.as_millis()];
-    rows::change_one(connection, "conversations", OPEN_CONVERSATION, values)?;
-    sessions::insert(connection, turn.session, conversation, at)?;
+    rows::change_one(transaction, "conversations", OPEN_CONVERSATION, values)?;
+    sessions::insert(transaction, turn.session, conversation, at)?;
     Ok(CurrentSession { conversation, session: turn.session, has_history: false })
 }
 
 /// Inserts a turn, its obligation, and its run if that starts at once.
 fn open(
-    connection: &Connection,
+    transaction: &Transaction<'_>,
     event_id: EventId,
     event: &InboundEvent,
     turn: &NewTurn,
 ) -> Result<Stored, StoreError> {
     let (address, at) = (&event.conversation, event.received_at);
-    let CurrentSession { conversation, session, has_history } = current_session(connection, address, turn, at)?;
-    let seq: TurnSeq = rows::one(connection, NEXT_SEQ, [], |row| row.get(0))?.unwrap_or(1);
+    let CurrentSession { conversation, session, has_history } = current_session(transaction, address, turn, at)?;
     let (agent, command) = runs::handler(&turn.handler);
     let values = params![
-        seq,
         turn.id.as_uuid(),
         event_id.as_uuid(),
         conversation.as_uuid(),
@@ -146,16 +144,26 @@ fn open(
         at.as_millis(),
         address.channel.as_str(),
     ];
-    rows::change_one(connection, "turns", INSERT_TURN, values)?;
+    rows::change_one(transaction, "turns", INSERT_TURN, values)?;
+    let seq: TurnSeq = transaction.connection.last_insert_rowid();
     let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } = ObligationColumns::of(&turn.obligation);
+    let (conversation_id, rank) = (conversation.as_uuid(), lines::rank(seq, owed));
+    let is_waiting = turn.obligation.is_waiting();
+    let place = if is_waiting {
+        let candidate = Candidate { rank, channel: address.channel.as_str(), person: event.person(), owed };
+        lines::place_of(transaction, conversation_id, &candidate)?
+    } else {
+        None
+    };
     let values = params![
         seq,
         turn.id.as_uuid(),
-        conversation.as_uuid(),
+        conversation_id,
         address.channel.as_str(),
         event.person(),
         agent.unwrap_or(""),
-        lines::rank(seq, owed),
+        rank,
+        place,
         owed,
         state,
         work,
@@ -164,12 +172,12 @@ fn open(
         ended.then_some(at.as_millis()),
         json(&turn.obligation),
     ];
-    rows::change_one(connection, "obligations", INSERT_OBLIGATION, values)?;
-    if turn.obligation.is_waiting() {
-        lines::settle(connection, conversation.as_uuid())?;
+    rows::change_one(transaction, "obligations", INSERT_OBLIGATION, values)?;
+    if is_waiting && place.is_none() {
+        lines::settle(transaction, conversation_id, None)?;
     }
     if let Some(run) = &turn.run {
-        runs::start(connection, run)?;
+        runs::start(transaction, run)?;
     }
     Ok(Stored::Turn { seq, conversation, session, has_history })
 }
@@ -191,13 +199,11 @@ const OPEN_CONVERSATION: &str = "
     insert into conversations (id, channel, chat, thread, session_id, created_at) values (?, ?, ?, ?, ?, ?)
     on conflict (channel, chat, thread) where succeeded_by is null do update set session_id = excluded.session_id";
 
-const NEXT_SEQ: &str = "select coalesce(max(seq), 0) + 1 from turns";
-
 const INSERT_TURN: &str = "
-    insert into turns (seq, id, event_id, conversation_id, session_id, agent, command, accepted_at, channel)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    insert into turns (id, event_id, conversation_id, session_id, agent, command, accepted_at, channel)
+    values (?, ?, ?, ?, ?, ?, ?, ?)";
 
 const INSERT_OBLIGATION: &str = "
-    insert into obligations (seq, turn_id, conversation_id, channel, person, agent, rank, owed, state, work, wake_at,
-        overdue_at, ended_at, body, version)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)";
+    insert into obligations (seq, turn_id, conversation_id, channel, person, agent, rank, place, owed, state, work,
+        wake_at, overdue_at, ended_at, body, version)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)";

@@ -5,14 +5,35 @@ use rejoinder_core::{
     StoreError,
     store::{AMBIENT_LAG, PERSON_STEP, TurnSeq},
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 use uuid::Uuid;
 
-use super::rows;
+use super::rows::{self, Transaction};
 
 /// The order of a turn within its conversation while it waits.
 pub(super) const fn rank(seq: TurnSeq, owed: bool) -> i64 {
     if owed { seq } else { seq + AMBIENT_LAG }
+}
+
+/// The place of a turn that is about to be inserted and to wait; `None` if others of its conversation run before it. If a
+/// placed one runs after it, [`settle`] must follow.
+pub(super) fn place_of(
+    transaction: &Transaction<'_>,
+    conversation: Uuid,
+    turn: &Candidate<'_>,
+) -> Result<Option<i64>, StoreError> {
+    match rows::one(transaction, SELECT_PLACED, [conversation], |row| row.get::<_, Uuid>(0))? {
+        Some(_) => Ok(None),
+        None => place(transaction, turn, None).map(Some),
+    }
+}
+
+/// A turn that may be given a place.
+pub(super) struct Candidate<'a> {
+    pub(super) rank: i64,
+    pub(super) channel: &'a str,
+    pub(super) person: &'a str,
+    pub(super) owed: bool,
 }
 
 /// The turn of a conversation that runs next.
@@ -22,27 +43,25 @@ struct First {
     channel: String,
     person: String,
     owed: bool,
-    /// Whether it was the first one before.
     is_placed: bool,
 }
 
-/// Gives the first waiting turn of a conversation its place, after a turn began or ceased to wait in it.
-pub(super) fn settle(connection: &Connection, conversation: Uuid) -> Result<(), StoreError> {
-    let first = rows::one(connection, SELECT_FIRST, [conversation], first)?;
-    if first.as_ref().is_some_and(|first| first.is_placed) {
-        return Ok(());
-    }
-    let placed = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, i64>(1)?, row.get::<_, bool>(2)?));
-    let earlier = rows::one(connection, SELECT_PLACED, [conversation], placed)?;
-    if let Some((turn, ..)) = earlier {
-        rows::change_one(connection, "places", PLACE, params![turn, None::<i64>])?;
-    }
-    let Some(First { turn, rank, channel, person, owed, .. }) = first else { return Ok(()) };
-    // The conversation had its turn at this place.
-    let had = earlier.and_then(|(_, place, is_waiting)| (!is_waiting).then_some(place));
-    let last = rows::one(connection, SELECT_LAST, params![channel, person, owed], |row| row.get(0))?.flatten();
+/// Gives the first waiting turn of a conversation its place, after a turn began or ceased to wait in it. `had` is the place
+/// at which the conversation had its turn just now.
+pub(super) fn settle(transaction: &Transaction<'_>, conversation: Uuid, had: Option<i64>) -> Result<(), StoreError> {
+    let first = rows::one(transaction, SELECT_FIRST, [conversation], first)?;
+    let Some(First { turn, rank, channel, person, owed, is_placed: false }) = first else { return Ok(()) };
+    rows::change(transaction, CLEAR, [conversation])?;
+    let candidate = Candidate { rank, channel: &channel, person: &person, owed };
+    let place = place(transaction, &candidate, had)?;
+    rows::change_one(transaction, "places", PLACE, params![turn, place])
+}
+
+fn place(transaction: &Transaction<'_>, turn: &Candidate<'_>, had: Option<i64>) -> Result<i64, StoreError> {
+    let Candidate { rank, channel, person, owed } = turn;
+    let last = rows::one(transaction, SELECT_LAST, params![channel, person, owed], |row| row.get(0))?.flatten();
     let after = [had, last].into_iter().flatten().map(|place: i64| place + PERSON_STEP);
-    rows::change_one(connection, "places", PLACE, params![turn, after.fold(rank, i64::max)])
+    Ok(after.fold(*rank, i64::max))
 }
 
 fn first(row: &Row<'_>) -> rusqlite::Result<First> {
@@ -61,12 +80,14 @@ const SELECT_FIRST: &str = "
     where work = 'waiting' and conversation_id = ? order by rank limit 1";
 
 const SELECT_PLACED: &str = "
-    select turn_id, place, work is 'waiting' from obligations indexed by obligations_first
-    where place is not null and conversation_id = ?";
+    select turn_id from obligations indexed by obligations_first where place is not null and conversation_id = ?";
 
 /// The last place of a conversation that waits with a turn of a person.
 const SELECT_LAST: &str = "
     select max(place) from obligations indexed by obligations_of_person
     where work = 'waiting' and channel = ? and person = ? and owed = ?";
+
+const CLEAR: &str = "
+    update obligations indexed by obligations_first set place = null where place is not null and conversation_id = ?";
 
 const PLACE: &str = "update obligations set place = ?2 where turn_id = ?1";

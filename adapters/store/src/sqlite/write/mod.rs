@@ -14,31 +14,33 @@ mod runs;
 mod sessions;
 
 use rejoinder_core::StoreError;
-use rusqlite::{Connection, params};
+use rusqlite::params;
+
+pub(super) use rows::Transaction;
 
 use super::request::{WriteRequest, WriteResult};
 
-/// Writes a request on a connection that is in a transaction.
-pub(super) fn request(connection: &Connection, request: &WriteRequest) -> Result<WriteResult, StoreError> {
+/// Writes a request in a transaction that has begun.
+pub(super) fn request(transaction: &Transaction<'_>, request: &WriteRequest) -> Result<WriteResult, StoreError> {
     match request {
         WriteRequest::Accept { events, cursor } => {
-            accept::all(connection, events, cursor.as_ref()).map(WriteResult::Accepted)
+            accept::all(transaction, events, cursor.as_ref()).map(WriteResult::Accepted)
         }
-        WriteRequest::Commit(transition) => commit::apply(connection, transition).map(WriteResult::Committed),
+        WriteRequest::Commit(transition) => commit::apply(transaction, transition).map(WriteResult::Committed),
         WriteRequest::SetAside { turn, obligation, reason, at } => {
-            aside::set(connection, *turn, obligation, reason, *at).map(|()| WriteResult::Done)
+            aside::set(transaction, *turn, obligation, reason, *at).map(|()| WriteResult::Done)
         }
-        WriteRequest::Channels(channels) => channels::set(connection, channels).map(WriteResult::Absent),
+        WriteRequest::Channels(channels) => channels::set(transaction, channels).map(WriteResult::Absent),
         WriteRequest::Block(scope) => {
             let chat = scope.chat.as_deref().unwrap_or("");
             let values = params![scope.channel.as_str(), scope.chat.is_none(), chat, scope.until.as_millis()];
-            rows::change(connection, BLOCK, values).map(|_| WriteResult::Done)
+            rows::change(transaction, BLOCK, values).map(|_| WriteResult::Done)
         }
         WriteRequest::Fetched { turn, at } => {
-            rows::change(connection, FETCHED, params![turn.as_uuid(), at.as_millis()]).map(|_| WriteResult::Done)
+            rows::change(transaction, FETCHED, params![turn.as_uuid(), at.as_millis()]).map(|_| WriteResult::Done)
         }
-        WriteRequest::Remove(removal) => remove::rows(connection, removal).map(WriteResult::Removed),
-        WriteRequest::Probe { room } => rows::change(connection, PROBE, [room]).map(|_| WriteResult::Done),
+        WriteRequest::Remove(removal) => remove::rows(transaction, removal).map(WriteResult::Removed),
+        WriteRequest::Probe { room } => rows::change(transaction, PROBE, [room]).map(|_| WriteResult::Done),
     }
 }
 

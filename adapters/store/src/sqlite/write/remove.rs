@@ -3,64 +3,64 @@
 use std::collections::BTreeSet;
 
 use rejoinder_core::{SessionId, StoreError, TurnId, store::Removal};
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 use uuid::Uuid;
 
-use super::rows;
+use super::rows::{self, Transaction};
 use crate::sqlite::error::store_error;
 
 /// Removes rows; returns the sessions of the turns that were removed.
-pub(super) fn rows(connection: &Connection, removal: &Removal) -> Result<Vec<SessionId>, StoreError> {
+pub(super) fn rows(transaction: &Transaction<'_>, removal: &Removal) -> Result<Vec<SessionId>, StoreError> {
     match removal {
-        Removal::Turns(ids) => return turns(connection, ids),
+        Removal::Turns(ids) => return turns(transaction, ids),
         Removal::Payloads(ids) => {
             for id in ids {
-                rows::change(connection, CLEAR_PAYLOAD, [id.as_uuid()])?;
+                rows::change(transaction, CLEAR_PAYLOAD, [id.as_uuid()])?;
             }
         }
         Removal::Keys(ids) => {
             for id in ids {
-                rows::change(connection, DELETE_KEY, [id.as_uuid()])?;
+                rows::change(transaction, DELETE_KEY, [id.as_uuid()])?;
             }
         }
-        Removal::Pages(number) => free(connection, *number).map_err(store_error)?,
+        Removal::Pages(number) => free(transaction, *number).map_err(store_error)?,
     }
     Ok(Vec::new())
 }
 
 /// Gives free pages back. The pragma frees one with each of its rows.
-fn free(connection: &Connection, pages: u32) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(&format!("pragma incremental_vacuum({pages})"))?;
+fn free(transaction: &Transaction<'_>, pages: u32) -> rusqlite::Result<()> {
+    let mut statement = transaction.connection.prepare(&format!("pragma incremental_vacuum({pages})"))?;
     let mut freed = statement.query([])?;
     while freed.next()?.is_some() {}
     Ok(())
 }
 
-/// Removes turns, and the sessions and conversations that have none left.
-fn turns(connection: &Connection, turns: &[TurnId]) -> Result<Vec<SessionId>, StoreError> {
+/// Removes turns, the conversations that have none left, and the sessions that have no line left.
+fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionId>, StoreError> {
     let (mut conversations, mut sessions) = (BTreeSet::new(), BTreeSet::new());
     for turn in turns {
         let found = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, Uuid>(1)?));
-        let found = rows::one(connection, SELECT_ENDED, [turn.as_uuid()], found)?;
+        let found = rows::one(transaction, SELECT_ENDED, [turn.as_uuid()], found)?;
         let Some((conversation, session)) = found else { continue };
         for sql in DELETE_TURN {
-            rows::change(connection, sql, [turn.as_uuid()])?;
+            rows::change(transaction, sql, [turn.as_uuid()])?;
         }
         conversations.insert(conversation);
         sessions.insert(session);
     }
     while let Some(conversation) = conversations.pop_first() {
-        let successor = rows::one(connection, SELECT_EMPTY, [conversation], |row| row.get::<_, Option<Uuid>>(0))?;
+        let successor = rows::one(transaction, SELECT_EMPTY, [conversation], |row| row.get::<_, Option<Uuid>>(0))?;
         if let Some(successor) = successor {
             for sql in DELETE_CONVERSATION {
-                rows::change(connection, sql, [conversation])?;
+                rows::change(transaction, sql, [conversation])?;
             }
             // It may have been kept only because of this one.
             conversations.extend(successor);
         }
     }
     for session in &sessions {
-        rows::change(connection, DELETE_SESSION, [session])?;
+        rows::change(transaction, DELETE_SESSION, [session])?;
     }
     Ok(sessions.into_iter().map(SessionId::from).collect())
 }
@@ -102,8 +102,8 @@ const SELECT_EMPTY: &str = "
 const DELETE_CONVERSATION: [&str; 2] =
     ["delete from sessions where conversation_id = ?", "delete from conversations where id = ?"];
 
-/// A session without turns, unless a conversation continues in it.
+/// A session of which nothing is left to read, unless a conversation continues in it.
 const DELETE_SESSION: &str = "
     delete from sessions where id = ?1
-        and not exists (select 1 from turns as t where t.session_id = ?1)
+        and not exists (select 1 from transcript as l where l.session_id = ?1)
         and not exists (select 1 from conversations as c where c.session_id = ?1)";

@@ -4,20 +4,20 @@ use rejoinder_core::{
     Handler, StoreError,
     store::{RunEnd, RunStart},
 };
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
-use super::rows::{self, json};
+use super::rows::{self, Transaction, json};
 
-pub(super) fn start(connection: &Connection, run: &RunStart) -> Result<(), StoreError> {
+pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(), StoreError> {
     let (agent, command) = handler(&run.handler);
     let values = params![run.turn.as_uuid(), run.number, agent, command, run.owner.as_uuid(), run.at.as_millis()];
-    rows::change_one(connection, "runs", INSERT_RUN, values)
+    rows::change_one(transaction, "runs", INSERT_RUN, values)
 }
 
-pub(super) fn end(connection: &Connection, run: &RunEnd) -> Result<(), StoreError> {
+pub(super) fn end(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), StoreError> {
     let RunEnd { turn, number, at, end, detail, usage } = run;
     let values = params![turn.as_uuid(), number, at.as_millis(), end, detail, usage.as_ref().map(json)];
-    rows::change_one(connection, "runs", END_RUN, values)
+    rows::change_one(transaction, "runs", END_RUN, values)
 }
 
 /// The columns `agent` and `command`.

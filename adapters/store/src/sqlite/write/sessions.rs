@@ -1,16 +1,16 @@
 //! Sessions.
 
 use rejoinder_core::{ConversationId, SessionId, StoreError, Timestamp};
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
-use super::rows;
+use super::rows::{self, Transaction};
 
 pub(super) fn insert(
-    connection: &Connection,
+    transaction: &Transaction<'_>,
     session: SessionId,
     conversation: ConversationId,
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let sql = "insert into sessions (id, conversation_id, created_at) values (?, ?, ?)";
-    rows::change_one(connection, "sessions", sql, params![session.as_uuid(), conversation.as_uuid(), at.as_millis()])
+    rows::change_one(transaction, "sessions", sql, params![session.as_uuid(), conversation.as_uuid(), at.as_millis()])
 }
