@@ -13,6 +13,7 @@ use crate::{
     commands::Commands,
     hub::Hub,
     intake::{accept::Acceptor, event_router::EventRouter, limits::Limits},
+    lately::Lately,
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     lifecycle::Lifecycle,
     model::{
@@ -42,7 +43,7 @@ use crate::{
         store::{Store, StoreError, record::AbsentChannel},
     },
     retention::Retention,
-    scheduler::{Scheduler, lately::Lately, slots::Slots},
+    scheduler::{Scheduler, slots::Slots},
     sweep::Sweep,
     timer::Timer,
     worker::{Worker, files::FileBudget, input::Inputs},
@@ -132,6 +133,7 @@ impl Engine {
                 lifecycle: lifecycle.clone(),
             },
             lifecycle: lifecycle.clone(),
+            claimed: Lately::default(),
         });
         let ephemerals = Arc::new(Ephemerals {
             caller: Arc::clone(&caller),

@@ -28,6 +28,7 @@ pub mod explain;
 mod hub;
 mod intake;
 mod json;
+mod lately;
 mod ledger;
 mod lifecycle;
 mod markdown;

@@ -1,6 +1,6 @@
 //! What Telegram supports. Each value names its source on <https://core.telegram.org/bots/api>.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{Capabilities, Receipts, Resend, Support, TextLimit, TextUnit};
 
@@ -25,7 +25,7 @@ pub(crate) enum Drafts {
     No,
 }
 
-pub(crate) fn capabilities(chat: ChatTraits, limits: &Limits, reactions: Vec<String>) -> Capabilities {
+pub(crate) fn capabilities(chat: ChatTraits, limits: &Limits, reactions: Arc<[String]>) -> Capabilities {
     Capabilities {
         // "sendMessage" returns the sent Message.
         receipts: Receipts::Platform,

@@ -1,6 +1,6 @@
 //! Which emoji Telegram offers as reactions, and replacements for those that it does not.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The emoji that bots may react with (<https://core.telegram.org/bots/api#reactiontypeemoji>). A chat may
 /// allow fewer.
@@ -120,29 +120,34 @@ pub(crate) fn is_allowed(emoji: &str) -> bool {
 
 /// Maps emoji to their replacements.
 #[derive(Clone, Debug)]
-pub(crate) struct Reactions(BTreeMap<String, String>);
+pub(crate) struct Reactions {
+    replacements: BTreeMap<String, String>,
+    known: Arc<[String]>,
+}
 
 impl Reactions {
     /// The operator's choices take precedence over the built-in ones.
     pub(crate) fn new(chosen: &BTreeMap<String, String>) -> Self {
         let built_in = REPLACEMENTS.iter().map(|(emoji, reaction)| ((*emoji).to_owned(), (*reaction).to_owned()));
         let chosen = chosen.iter().map(|(emoji, reaction)| (bare(emoji), bare(reaction)));
-        Self(built_in.chain(chosen).collect())
+        let replacements: BTreeMap<_, _> = built_in.chain(chosen).collect();
+        let mapped = replacements.keys().filter(|emoji| !ALLOWED.contains(&emoji.as_str()));
+        let known = ALLOWED.iter().map(|emoji| (*emoji).to_owned()).chain(mapped.cloned()).collect();
+        Self { replacements, known }
     }
 
     /// The reaction for an emoji, if there is one.
     pub(crate) fn of(&self, emoji: &str) -> Option<String> {
         let emoji = bare(emoji);
-        if let Some(reaction) = self.0.get(&emoji) {
+        if let Some(reaction) = self.replacements.get(&emoji) {
             return Some(reaction.clone());
         }
         is_allowed(&emoji).then_some(emoji)
     }
 
     /// Every emoji that [`of`](Self::of) has a reaction for.
-    pub(crate) fn known(&self) -> Vec<String> {
-        let mapped = self.0.keys().filter(|emoji| !ALLOWED.contains(&emoji.as_str()));
-        ALLOWED.iter().map(|emoji| (*emoji).to_owned()).chain(mapped.cloned()).collect()
+    pub(crate) fn known(&self) -> Arc<[String]> {
+        Arc::clone(&self.known)
     }
 }
 

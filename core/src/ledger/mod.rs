@@ -21,9 +21,10 @@ use self::{
 };
 use crate::{
     crash::crash_point,
+    lately::Lately,
     ledger::store_retry::StoreRetry,
     lifecycle::Lifecycle,
-    model::{ids::TurnId, turn::TurnRecord},
+    model::{ids::TurnId, stored_delivery::DeliveryState, turn::TurnRecord},
     ports::{
         clock::SharedClock,
         store::{
@@ -40,6 +41,8 @@ pub(crate) struct Ledger {
     pub(crate) context: DecisionContext,
     pub(crate) executor: ConsequenceExecutor,
     pub(crate) lifecycle: Lifecycle,
+    /// Turns with a delivery that was claimed last, and is about to be sent.
+    pub(crate) claimed: Lately,
 }
 
 impl Ledger {
@@ -115,6 +118,7 @@ impl Ledger {
         let mut transaction = Transaction::new(&self.context, trigger, self.clock.now());
         let decisions: Vec<_> = inputs.iter().map(|input| transaction.decide(input)).collect();
         let transition = transaction.into_transition();
+        let is_sent_next = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
         if !transition.is_empty() && !self.commit(transition).await? {
             return Ok(None);
         }
@@ -123,6 +127,9 @@ impl Ledger {
             decided.push(decision.decided);
             if let Some(next) = decision.next {
                 let before = std::mem::replace(&mut input.turn, next);
+                if is_sent_next {
+                    self.claimed.keep(input.turn.clone());
+                }
                 self.executor.execute(&before, &input.turn, decision.consequences);
             }
         }

@@ -1,6 +1,6 @@
 //! What a platform can do, as data.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ pub struct Capabilities {
     /// Reacting to a message with an emoji.
     pub reactions: Support,
     /// The emoji that the platform allows as reactions; `None`: any.
-    pub allowed_reactions: Option<Vec<String>>,
+    pub allowed_reactions: Option<Arc<[String]>>,
     /// Choices as buttons (`Full`) or as a numbered list (`Degraded`).
     pub choices: Support,
     /// Sending files.

@@ -65,6 +65,8 @@ pub(crate) struct StartedAttempt {
     pub(crate) at: Timestamp,
     /// Whether it is a new message, and later deliveries of the conversation were sent before it.
     pub(crate) is_overtaken: bool,
+    /// The turn as stored when the attempt began; `None` if that is not known, or of a copy.
+    turn: Option<TurnRecord>,
 }
 
 impl StartedAttempt {
@@ -92,11 +94,17 @@ impl Attempts {
     pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
         let is_overtaken = waiting.parked && self.store.is_overtaken(waiting.id).await?;
+        // If it has changed since, the attempt is not stored, and the turn is read.
+        let claimed = self.ledger.claimed.take(waiting.turn);
+        let mut claimed = claimed.filter(|turn| may_attempt(turn, waiting.claim));
         loop {
             let at = self.clock.now();
             let mut delivery =
                 DeliveryRecord { attempts: waiting.attempts + 1, state: DeliveryState::Sending, ..waiting.clone() };
-            let turn = self.ledger.turn(delivery.turn).await?;
+            let turn = match claimed.take() {
+                Some(turn) => turn,
+                None => self.ledger.turn(delivery.turn).await?,
+            };
             if !delivery.is_copy && !may_attempt(&turn, delivery.claim) {
                 self.withdraw(&waiting).await?;
                 return Ok(None);
@@ -119,12 +127,13 @@ impl Attempts {
             let change = DeliveryChange { action, ..DeliveryChange::of(&delivery) };
             // From here on the claim cannot be withdrawn. A copy does not affect its turn.
             let events = vec![Event::Attempted { claim: delivery.claim }];
-            let input = (!delivery.is_copy).then_some(TurnEvents { turn, events });
+            let mut inputs = Vec::from_iter((!delivery.is_copy).then_some(TurnEvents { turn, events }));
             let trigger = Trigger::AttemptBegins { start, delivery: change };
-            if self.ledger.try_to_decide(&mut Vec::from_iter(input), &trigger).await?.is_some() {
+            if self.ledger.try_to_decide(&mut inputs, &trigger).await?.is_some() {
                 // An edit stays where it belongs.
                 let is_overtaken = is_overtaken && matches!(delivery.action, Action::Send { .. });
-                return Ok(Some(StartedAttempt { delivery, number, at, is_overtaken }));
+                let turn = inputs.pop().map(|input| input.turn);
+                return Ok(Some(StartedAttempt { delivery, number, at, is_overtaken, turn }));
             }
         }
     }
@@ -218,7 +227,7 @@ impl Attempts {
     /// Ends an attempt without a result as unknown.
     pub(crate) async fn end_as_unknown(&self, delivery: DeliveryRecord, why: &str) -> Result<(), StoreError> {
         let number = self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts);
-        let begun = StartedAttempt { delivery, number, at: self.clock.now(), is_overtaken: false };
+        let begun = StartedAttempt { delivery, number, at: self.clock.now(), is_overtaken: false, turn: None };
         self.end(&begun, Err(DeliveryError::Unknown(why.to_owned()))).await
     }
 
@@ -284,6 +293,7 @@ impl Attempts {
             if matches!(result, Err(DeliveryError::Limited { .. })) { begun.number } else { delivery.attempts };
         let is_spent = retry::is_spent(delivery, attempts, &self.settings, at) || (gets_nowhere && delivery.is_draft());
         let delivery = &DeliveryRecord { parked: delivery.parked || gets_nowhere, ..delivery.clone() };
+        let is_delivered = result.is_ok();
         let AttemptResult { events, change } = match result {
             Ok(receipt) => AttemptResult {
                 change: delivered(delivery, receipt.clone(), at),
@@ -316,7 +326,11 @@ impl Attempts {
             }
             return Ok(());
         }
-        let mut turn = self.ledger.turn(delivery.turn).await?;
+        let mut turn = match &begun.turn {
+            // Whatever happened meanwhile, the decision on a delivered message changes the turn, so a conflict is noticed.
+            Some(turn) if is_delivered => turn.clone(),
+            _ => self.ledger.turn(delivery.turn).await?,
+        };
         self.ledger.decide_on(&mut turn, events, trigger).await.map(drop)
     }
 

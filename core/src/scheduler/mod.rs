@@ -21,7 +21,6 @@
 //! [`AMBIENT_LAG`]: crate::ports::store::record::AMBIENT_LAG
 //! [`PERSON_STEP`]: crate::ports::store::record::PERSON_STEP
 
-pub(crate) mod lately;
 pub(crate) mod slots;
 
 use std::{
@@ -36,6 +35,7 @@ use rejoinder_guard::{CancelledBy, Event};
 use tracing::{error, warn};
 
 use crate::{
+    lately::Lately,
     ledger::{
         Ledger,
         trigger::{Run, Trigger},
@@ -47,10 +47,7 @@ use crate::{
         clock::SharedClock,
         store::{Store, StoreError, record::WaitingTurn},
     },
-    scheduler::{
-        lately::Lately,
-        slots::{Line, Permit, Slot, Slots},
-    },
+    scheduler::slots::{Line, Permit, Slot, Slots},
     worker::Worker,
 };
 
@@ -65,6 +62,7 @@ pub(crate) struct Scheduler {
     pub(crate) worker: Arc<Worker>,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
+    /// Turns that were accepted last, and wait.
     pub(crate) lately: Lately,
 }
 
@@ -90,7 +88,8 @@ impl Scheduler {
     /// Notes that a turn that was just accepted waits for its run.
     pub(crate) fn enqueue(&self, turn: TurnRecord) {
         let (conversation, agent) = (turn.conversation, self.ledger.context.next_agent(&turn).clone());
-        self.lately.keep(turn);
+        // Turns that run before it may begin the transcript.
+        self.lately.keep(TurnRecord { has_history: true, ..turn });
         self.slots.enqueue(conversation, &agent);
     }
 
@@ -112,7 +111,8 @@ impl Scheduler {
     /// `first` is the first of them, if that is known.
     async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot, first: Option<WaitingTurn>) {
         let mut waited_for = None;
-        let mut known = first.as_ref().and_then(|first| self.lately.take(first));
+        let mut known =
+            first.as_ref().and_then(|first| self.lately.take(first.turn).filter(|turn| turn.version == first.version));
         // Whether nothing waits behind the turn that is known.
         let mut is_alone = known.is_some() && first.is_some_and(|first| first.is_alone);
         let mut may_wait = true;

@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn only_the_emoji_that_the_platform_allows_are_offered_and_taken() {
-        let few = Capabilities { allowed_reactions: Some(vec!["👍".into(), "🔥".into()]), ..capabilities() };
+        let few = Capabilities { allowed_reactions: Some(["👍".into(), "🔥".into()].into()), ..capabilities() };
         let offer = serde_json::to_value(Offer::of(&few)).expect("an offer is JSON");
         let allowed = &offer[0]["function"]["parameters"]["properties"]["emoji"]["enum"];
         assert_eq!(*allowed, serde_json::json!(["👍", "🔥"]));

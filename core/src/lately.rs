@@ -1,0 +1,35 @@
+//! Turns that were just stored, and are needed again soon: they need not be read.
+
+use quick_cache::sync::Cache;
+
+use crate::model::{ids::TurnId, turn::TurnRecord};
+
+/// How many turns are kept.
+const TURNS: usize = 512;
+
+/// How much text and payload a turn that is kept may have, in bytes.
+const LARGEST: usize = 8 << 10;
+
+/// Turns as they were stored. They may have changed since.
+pub(crate) struct Lately(Cache<TurnId, TurnRecord>);
+
+impl Default for Lately {
+    fn default() -> Self {
+        Self(Cache::new(TURNS))
+    }
+}
+
+impl Lately {
+    /// Keeps a turn, unless it is large.
+    pub(crate) fn keep(&self, turn: TurnRecord) {
+        let event = &turn.event;
+        if event.text.len() + event.raw.len() <= LARGEST {
+            self.0.insert(turn.id, turn);
+        }
+    }
+
+    /// Takes a turn out.
+    pub(crate) fn take(&self, turn: TurnId) -> Option<TurnRecord> {
+        self.0.remove(&turn).map(|(_, turn)| turn)
+    }
+}
