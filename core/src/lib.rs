@@ -58,8 +58,8 @@ pub mod store {
             housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
             list::{DeadLetterFilter, TurnFilter, TurnListState, TurnSummary},
             record::{
-                AMBIENT_LAG, AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, Dossier, PERSON_STEP,
-                RunRecord, WaitingTurn,
+                AMBIENT_LAG, AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, Dossier, NextDeliveries,
+                PERSON_STEP, RunRecord, WaitingTurn,
             },
             transition::{
                 AttemptEnd, AttemptStart, Commit, DeliveryChange, NewDelivery, NewSession, RunEnd, RunStart,

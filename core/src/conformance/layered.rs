@@ -21,7 +21,7 @@ use crate::{
         accept::{CursorMove, NewEvent, Stored},
         housekeeping::{Cutoffs, Removal, StoreStats},
         list::{DeadLetterFilter, TurnFilter, TurnSummary},
-        record::{AbsentChannel, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn},
+        record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, RunRecord, WaitingTurn},
         transition::{Commit, Transition},
     },
 };
@@ -178,7 +178,7 @@ impl<L: Layer> Turns for Layered<L> {
 
 #[async_trait]
 impl<L: Layer> Outbox for Layered<L> {
-    async fn next_deliveries(&self, conversation: ConversationId) -> Result<Vec<DeliveryRecord>, StoreError> {
+    async fn next_deliveries(&self, conversation: ConversationId) -> Result<NextDeliveries, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.next_deliveries(conversation)).await
     }
@@ -358,7 +358,7 @@ impl Turns for NullStore {
 
 #[async_trait]
 impl Outbox for NullStore {
-    async fn next_deliveries(&self, _conversation: ConversationId) -> Result<Vec<DeliveryRecord>, StoreError> {
+    async fn next_deliveries(&self, _conversation: ConversationId) -> Result<NextDeliveries, StoreError> {
         Ok(Vec::new())
     }
     async fn upcoming(

@@ -36,7 +36,7 @@ use crate::{
     ports::{
         channel::ChannelAdapter,
         clock::SharedClock,
-        store::{Store, StoreError},
+        store::{Store, StoreError, record::NextDeliveries},
     },
     timer::Timer,
 };
@@ -82,6 +82,16 @@ enum Next {
     Wait(Duration),
     /// Ends: nothing is due, or the next delivery was rescheduled.
     End,
+}
+
+/// What became of an attempt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    Delivered,
+    /// It failed, or was not made.
+    NotDelivered,
+    /// The gateway ended.
+    Stopped,
 }
 
 impl Dispatcher {
@@ -150,7 +160,7 @@ impl Dispatcher {
             if self.lifecycle.ended.is_cancelled() {
                 return Ok(Next::End);
             }
-            let mut candidates = self.store.next_deliveries(conversation).await?;
+            let NextDeliveries { list: mut candidates, is_last } = self.store.next_deliveries(conversation).await?;
             if let Some(index) = candidates.iter().position(|one| one.state == DeliveryState::Sending) {
                 // An earlier attempt of this process did not finish: it is handled as after a crash.
                 let unfinished = candidates.swap_remove(index);
@@ -207,7 +217,10 @@ impl Dispatcher {
             match self.caller.gate.take(&address, &capabilities, class) {
                 Ok(()) => {
                     drop(place);
-                    return Box::pin(self.send(delivery, &**channel, now, round)).await;
+                    let sent = Box::pin(self.send(delivery, &**channel, now, round)).await?;
+                    // What was claimed meanwhile has opened the lane again, so it does not close.
+                    let is_done = is_last && sent == Sent::Delivered;
+                    return Ok(if is_done || sent == Sent::Stopped { Next::End } else { Next::Again });
                 }
                 Err(Refill::Account(refill)) if refill <= patience => {
                     // The others in line wait behind this place.
@@ -242,16 +255,16 @@ impl Dispatcher {
         channel: &dyn ChannelAdapter,
         now: Timestamp,
         round: &mut Round,
-    ) -> Result<Next, StoreError> {
+    ) -> Result<Sent, StoreError> {
         let call = self.caller.calls.begin(delivery.conversation_id).await;
-        let Some(begun) = self.attempts.begin(delivery).await? else { return Ok(Next::Again) };
+        let Some(begun) = self.attempts.begin(delivery).await? else { return Ok(Sent::NotDelivered) };
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
         let attempted = render::delivery(&begun.delivery, begun.number, begun.is_overtaken, &self.settings.templates);
         let Some(result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
             // The gateway ended: the next start finds an attempt without a result.
-            return Ok(Next::End);
+            return Ok(Sent::Stopped);
         };
         drop(call);
         crash_point!("attempt_ended" if !is_draft);
@@ -267,7 +280,7 @@ impl Dispatcher {
         }
         self.attempts.end_until_stored(&begun, &result).await;
         crash_point!("draft_noted" if is_draft);
-        Ok(Next::Again)
+        Ok(if result.is_ok() { Sent::Delivered } else { Sent::NotDelivered })
     }
 
     async fn reschedule(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<Next, StoreError> {

@@ -609,6 +609,22 @@ mod tests {
         assert!(slot.take_more(), "the holder does not know of the older row");
     }
 
+    /// Until the beginning of its run is stored, the row is read again.
+    #[test]
+    fn a_row_that_a_slot_was_given_for_is_not_noted_until_it_changes() {
+        let slots = slots(2);
+        let (conversation, turn) = ids();
+        let (slot, _) = slots.take_next(&mut vec![line(conversation, turn)]).expect("it is free");
+
+        assert!(slots.take_next(&mut vec![line(conversation, turn)]).is_none());
+        assert!(!slot.take_more(), "the holder knows of it");
+
+        let mut changed = line(conversation, turn);
+        changed.waiting.version += 1;
+        assert!(slots.take_next(&mut vec![changed]).is_none());
+        assert!(slot.take_more(), "the holder knows the older version only");
+    }
+
     /// The same when the holder looks no more.
     #[test]
     fn a_row_that_its_holder_leaves_is_looked_for_again() {

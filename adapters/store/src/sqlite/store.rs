@@ -8,8 +8,8 @@ use rejoinder_core::{
     SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
         AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, Cutoffs, DeadLetterFilter, DeliveryRecord, Dossier,
-        Housekeeping, NewEvent, Operator, Outbox, Removal, RunRecord, Store, StoreStats, Stored, Transition,
-        TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        Housekeeping, NewEvent, NextDeliveries, Operator, Outbox, Removal, RunRecord, Store, StoreStats, Stored,
+        Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -174,7 +174,7 @@ impl Turns for SqliteStore {
 
 #[async_trait]
 impl Outbox for SqliteStore {
-    async fn next_deliveries(&self, conversation: ConversationId) -> Result<Vec<DeliveryRecord>, StoreError> {
+    async fn next_deliveries(&self, conversation: ConversationId) -> Result<NextDeliveries, StoreError> {
         read::next_deliveries(&self.readers, conversation).await
     }
 

@@ -252,7 +252,7 @@ pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject
     assert!(matches!(accept_one(&*store, moved(&old, "new", "m")).await, Stored::Duplicate { turn: None, .. }));
 
     let goes_to = async |turn: &Turn| {
-        let next = store.next_deliveries(turn.conversation).await.expect("deliveries are read").remove(0);
+        let next = store.next_deliveries(turn.conversation).await.expect("deliveries are read").list.remove(0);
         (next.id, next.conversation)
     };
     assert_eq!(goes_to(&waiting).await, (delivery, new.clone()));
@@ -290,7 +290,7 @@ pub async fn a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older
     assert_eq!(accept_one(&*store, moved(&old, "new", "m")).await, Stored::Kept);
 
     for turn in [&first, &second] {
-        let next = store.next_deliveries(turn.conversation).await.expect("deliveries are read").remove(0);
+        let next = store.next_deliveries(turn.conversation).await.expect("deliveries are read").list.remove(0);
         assert_eq!((next.turn, next.conversation), (turn.id, new.clone()));
         assert_eq!(event(&*store, turn.id).await.conversation, new);
     }

@@ -50,15 +50,17 @@ pub async fn deliveries_go_out_in_the_order_they_were_claimed(subject: &mut impl
     done(&*store, deliveries([elsewhere.delivery(1, "elsewhere"), first.delivery(1, "third")])).await;
 
     for expected in ["first", "second", "third"] {
-        let next = store.next_deliveries(first.conversation).await.expect("deliveries are read").remove(0);
+        let mut next = store.next_deliveries(first.conversation).await.expect("deliveries are read");
+        assert_eq!(next.is_last, expected == "third");
+        let next = next.list.remove(0);
         let Action::Send { content, .. } = &next.action else { panic!("it is sent") };
         assert_eq!(content.text, expected);
         change(&*store, DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&next) }).await;
     }
-    assert_eq!(store.next_deliveries(first.conversation).await.expect("deliveries are read"), []);
-    assert_eq!(store.next_deliveries(elsewhere.conversation).await.expect("deliveries are read").len(), 1);
+    assert_eq!(store.next_deliveries(first.conversation).await.expect("deliveries are read").list, []);
+    assert_eq!(store.next_deliveries(elsewhere.conversation).await.expect("deliveries are read").list.len(), 1);
     let nowhere = ConversationId::new(START);
-    assert_eq!(store.next_deliveries(nowhere).await.expect("deliveries are read"), []);
+    assert_eq!(store.next_deliveries(nowhere).await.expect("deliveries are read").list, []);
 }
 
 /// A withdrawal affects only the pending deliveries of its claim, also those with a failed attempt.
@@ -164,7 +166,7 @@ pub async fn the_first_of_a_conversation_is_upcoming(subject: &mut impl Subject)
     assert_eq!(upcoming(&*store, &turns, 10).await, named(&[("d", 10), ("a", 20), ("b", 50)]));
     assert_eq!(upcoming(&*store, &turns, 1).await, named(&[("d", 10)]));
 
-    let stuck = store.next_deliveries(turns[2].conversation).await.expect("deliveries are read").remove(0);
+    let stuck = store.next_deliveries(turns[2].conversation).await.expect("deliveries are read").list.remove(0);
     assert_eq!(stuck.state, DeliveryState::Sending);
     change(&*store, DeliveryChange { state: DeliveryState::Refused, ..DeliveryChange::of(&stuck) }).await;
     assert_eq!(upcoming(&*store, &turns, 1).await, named(&[("c", 6)]));
@@ -189,7 +191,7 @@ pub async fn what_is_parked_holds_up_no_other_claim(subject: &mut impl Subject) 
     done(&*store, deliveries([part(1, 1), part(2, 60), part(3, 1), parked, later(2, 40), later(3, 1)])).await;
     let turns = [one];
     let next = async || {
-        let next = store.next_deliveries(turns[0].conversation).await.expect("deliveries are read");
+        let next = store.next_deliveries(turns[0].conversation).await.expect("deliveries are read").list;
         let text = |next: &DeliveryRecord| match &next.action {
             Action::Send { content, .. } => content.text.clone(),
             other => panic!("it is sent: {other:?}"),

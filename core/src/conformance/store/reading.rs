@@ -373,7 +373,7 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     assert_eq!(store.upcoming(&gone, 10).await.expect("deliveries are read").len(), 3);
     let interrupted = store.attempts_left(me()).await.expect("deliveries are read");
     assert_eq!(interrupted.iter().map(|one| one.id).collect::<Vec<_>>(), [begun]);
-    let next = store.next_deliveries(claimed.conversation).await.expect("readable");
+    let next = store.next_deliveries(claimed.conversation).await.expect("readable").list;
     assert_eq!(next.iter().map(|one| one.id).collect::<Vec<_>>(), [delivery]);
     assert_eq!(list(TurnListState::Absent).await, []);
     assert_eq!(store.backlog().await.expect("the backlog is read").absent, 0);

@@ -38,7 +38,7 @@ use crate::{
         accept::{CursorMove, NewEvent, Stored},
         housekeeping::{Cutoffs, Removal, StoreStats},
         list::{DeadLetterFilter, TurnFilter, TurnSummary},
-        record::{AbsentChannel, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn},
+        record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, RunRecord, WaitingTurn},
         transition::{Commit, Transition},
     },
 };
@@ -192,7 +192,7 @@ pub trait Outbox: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store cannot be read; the same holds for every reader below.
-    async fn next_deliveries(&self, conversation: ConversationId) -> Result<Vec<DeliveryRecord>, StoreError>;
+    async fn next_deliveries(&self, conversation: ConversationId) -> Result<NextDeliveries, StoreError>;
 
     /// The conversations of a channel with pending [`next_deliveries`](Self::next_deliveries), each with the earliest
     /// `next_attempt_at` of these; the earliest first. The duration must not depend on how many deliveries wait behind

@@ -19,6 +19,15 @@ pub const AMBIENT_LAG: i64 = 1000;
 /// place.
 pub const PERSON_STEP: i64 = 32;
 
+/// The deliveries of a conversation that may be sent next, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NextDeliveries {
+    /// Those that are parked, and the first one that is not.
+    pub list: Vec<DeliveryRecord>,
+    /// Whether there is one, and none behind it.
+    pub is_last: bool,
+}
+
 /// A conversation with turns that wait for a run, and the first of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingTurn {

@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     ChannelId, ConversationId, DeliveryId, OwnerId, StoreError, Timestamp, TurnId,
-    store::{BlockedScope, DeadLetterFilter, DeliveryRecord},
+    store::{BlockedScope, DeadLetterFilter, DeliveryRecord, NextDeliveries},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
@@ -25,7 +25,7 @@ pub(super) use select_deliveries;
 pub(in crate::sqlite) async fn next_deliveries(
     pool: &SqlitePool,
     conversation: ConversationId,
-) -> Result<Vec<DeliveryRecord>, StoreError> {
+) -> Result<NextDeliveries, StoreError> {
     // From the first part of one claim to that of the next; the parts of a claim are in a row.
     let sql = concat!(
         "with recursive line (id, last, parked, number) as (
@@ -41,14 +41,22 @@ pub(in crate::sqlite) async fn next_deliveries(
             where line.parked = 1
         ) ",
         select_deliveries!(
-            "from line cross join deliveries as d on d.id = line.id
+            ", (select count(*) from (
+                select 1 from deliveries as e where e.conversation_id = ?1 and e.state in ('pending', 'sending') limit 2)
+            ) as waiting
+            from line cross join deliveries as d on d.id = line.id
             cross join conversations as c on c.id = d.conversation_id
             where line.parked = 0 or line.number <= 32
             order by d.seq"
         )
     );
     let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| delivery(row).map_err(|error| of_turn(row, "turn_id", error))).collect()
+    let is_last = match rows.first() {
+        Some(first) => first.value::<i64>("waiting")? == 1,
+        None => false,
+    };
+    let read = |row| delivery(row).map_err(|error| of_turn(row, "turn_id", error));
+    Ok(NextDeliveries { list: rows.iter().map(read).collect::<Result<_, _>>()?, is_last })
 }
 
 pub(in crate::sqlite) async fn find_delivery(
