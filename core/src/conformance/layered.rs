@@ -359,7 +359,7 @@ impl Turns for NullStore {
 #[async_trait]
 impl Outbox for NullStore {
     async fn next_deliveries(&self, _conversation: ConversationId) -> Result<NextDeliveries, StoreError> {
-        Ok(Vec::new())
+        Ok(NextDeliveries::default())
     }
     async fn upcoming(
         &self,

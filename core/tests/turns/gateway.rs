@@ -379,7 +379,9 @@ impl TestGateway {
         let file = self.directory.path().join("rejoinder.db");
         let mut connection =
             SqliteConnectOptions::new().filename(file).connect().await.expect("the database opens once more");
-        let damage = sqlx::query("update obligations set body = '{\"owed\":7}' where turn_id = unhex(?, '-')");
+        let damage = sqlx::query(
+            "update obligations set body = '{\"owed\":7}', version = version + 1 where turn_id = unhex(?, '-')",
+        );
         let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
         assert_eq!(damaged.rows_affected(), 1);
         connection.close().await.expect("it closes");

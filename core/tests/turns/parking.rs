@@ -76,8 +76,10 @@ async fn an_edit_that_fails_for_long_becomes_a_message() {
 #[tokio::test]
 async fn a_command_is_answered_beside_an_answer_that_gets_nowhere() {
     let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.hold(true);
     let one = gateway.accepts(said(&chat("ada"), "one")).await;
     gateway.platform.choose_faults(move |delivery| (delivery.turn() == one).then_some(Fault::NotSent));
+    gateway.platform.hold(false);
     gateway.settle().await;
     gateway.advance(secs(10)).await;
 
@@ -116,8 +118,10 @@ async fn no_part_overtakes_an_earlier_one() {
 async fn a_call_that_hangs_is_parked_after_two_minutes() {
     let gateway =
         GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
+    gateway.platform.hold(true);
     let one = gateway.accepts(said(&chat("ada"), "one")).await;
     gateway.platform.choose_faults(move |delivery| (delivery.turn() == one).then_some(Fault::Hang));
+    gateway.platform.hold(false);
     gateway.settle().await;
     gateway.receives(said(&chat("ada"), "two")).await;
 
