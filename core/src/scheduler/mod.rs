@@ -32,6 +32,7 @@ use std::{
 
 use futures_util::FutureExt;
 use rejoinder_guard::{CancelledBy, Event};
+use tokio::sync::mpsc;
 use tracing::{error, warn};
 
 use crate::{
@@ -50,9 +51,6 @@ use crate::{
     scheduler::slots::{Line, Permit, Slot, Slots},
     worker::Worker,
 };
-
-/// How long after a round the next one may begin.
-const APART: Duration = Duration::from_millis(1);
 
 /// Gives slots to conversations with waiting turns, and runs these turns.
 pub(crate) struct Scheduler {
@@ -128,6 +126,7 @@ impl Scheduler {
             let next = match read {
                 Ok(next) => next,
                 Err(StoreError::CorruptTurn { turn, reason }) => {
+                    slot.has_begun();
                     if let Err(error) = self.ledger.set_aside(turn, &reason).await {
                         warn!(%turn, %error, "cannot set a turn aside, retrying");
                         self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
@@ -136,6 +135,7 @@ impl Scheduler {
                 }
                 Err(error) => {
                     warn!(conversation = %slot.conversation(), %error, "cannot read waiting turns, retrying");
+                    slot.has_begun();
                     self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
                     continue;
                 }
@@ -149,6 +149,7 @@ impl Scheduler {
             if let Some(pause) = self.time_to_grow(&turn).filter(|_| waited_for != Some(turn.id)) {
                 // Only once per turn: a time given by an adapter must not block the conversation forever.
                 waited_for = Some(turn.id);
+                slot.has_begun();
                 slot.release_permit();
                 self.lifecycle.pause_unless_stopping(pause).await;
                 continue;
@@ -199,13 +200,14 @@ impl Scheduler {
     async fn begin(&self, mut turn: TurnRecord, slot: &mut Slot) -> bool {
         if turn.event.is_withdrawn() {
             // Its message was deleted, but the turn was not cancelled yet.
+            slot.has_begun();
             return self.cancel_deleted(&mut turn).await;
         }
         slot.begin(turn.id, turn.runs + 1);
         let waited = turn.version;
-        let Some(decided) = self.ledger.decide_until_stored(&mut turn, Event::Begin, Trigger::Event).await else {
-            return false;
-        };
+        let decided = self.ledger.decide_until_stored(&mut turn, Event::Begin, Trigger::Event).await;
+        slot.has_begun();
+        let Some(decided) = decided else { return false };
         let began = turn.version != waited;
         if let Some(run) = decided.run {
             self.run_turn(slot, turn, run).await;
@@ -241,8 +243,6 @@ impl Scheduler {
                 warn!(%error, "cannot read waiting turns, retrying");
                 self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
             }
-            // Under load several permits become free meanwhile, and one round gives them all out.
-            tokio::time::sleep(APART).await;
         }
     }
 
@@ -262,21 +262,26 @@ impl Scheduler {
             }
             let unread: HashSet<_> =
                 found.into_iter().filter(|(_, count)| *count >= limit).map(|(agent, _)| agent).collect();
-            let found = self.slots.count_without_slot(&lines);
-            let is_short = unread.iter().any(|agent| found.get(agent).is_none_or(|count| *count < round.enough));
-            let is_hidden = is_short || lines.iter().any(|line| !line.waiting.owed);
+            let is_hidden = self.slots.hides_any(&round, limit, &lines) || lines.iter().any(|line| !line.waiting.owed);
             if limit == round.limit || unread.is_empty() || !is_hidden {
                 break (lines, unread);
             }
             // Conversations that hold slots already, and talk, must not hide those behind them.
             limit = round.limit;
         };
-        while let Some((slot, first)) = self.slots.take_next(&mut lines) {
+        let (starting, mut all_have_begun) = mpsc::channel(1);
+        while let Some((mut slot, first)) = self.slots.take_next(&mut lines) {
+            slot.begins_in(starting.clone());
             self.spawn(move |scheduler| scheduler.run_waiting_turns(slot, Some(first)));
         }
         // What is left waits for a permit, and there may be more than was read.
         let waiting: HashSet<AgentName> = lines.into_iter().map(|line| line.agent).chain(unread).collect();
         self.slots.end_round(&round, &waiting);
+        drop(starting);
+        tokio::select! {
+            _ = all_have_begun.recv() => {}
+            () = self.lifecycle.stopping.cancelled() => {}
+        }
         Ok(())
     }
 }

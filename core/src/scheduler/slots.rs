@@ -2,11 +2,12 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -14,7 +15,6 @@ use crate::{
         agent::AgentName,
         conversation::ChannelId,
         ids::{ConversationId, TurnId},
-        turn::Version,
     },
     ports::{clock::SharedClock, store::record::WaitingTurn},
 };
@@ -81,8 +81,6 @@ pub(crate) struct RunTokens {
 /// The state of a slot that is held.
 struct Held {
     run: HeldRun,
-    /// The row that the slot was taken for, as it was read. Until the beginning of its run is stored, it is read again.
-    row: Option<(TurnId, Version)>,
     /// The agents of further rows of this conversation that came since the holder looked.
     more: HashSet<AgentName>,
     /// `None` while the slot is only reserved, or the end of its run is stored: a slot without a permit does not count
@@ -109,7 +107,12 @@ pub(crate) struct Slot {
     /// Whether no turn began since the permit was given.
     is_fresh: bool,
     left: Left,
+    /// While the first turn has not begun: the round of the scheduler that gave the slot.
+    round: Option<Starting>,
 }
+
+/// Shows a round of the scheduler that not all conversations that were given slots in it have begun their turns.
+pub(crate) type Starting = mpsc::Sender<Infallible>;
 
 /// The rows of its conversation that wait when a slot is given back, as far as its holder knows.
 enum Left {
@@ -135,9 +138,9 @@ impl Line {
 pub(crate) struct Round {
     /// The agents with waiting rows, each with its mark.
     agents: Vec<(AgentName, u64)>,
-    /// How many conversations that hold no slot are enough for each agent: one more than permits are left.
+    /// How many conversations without a slot are enough of each channel and agent: one more than permits are left.
     pub(crate) enough: usize,
-    /// How many conversations of each channel and agent to read first. Some will hold slots that they were given just now.
+    /// How many conversations of each channel and agent to read first. Some may hold slots.
     pub(crate) few: u32,
     /// How many to read if some of those hold slots already: more than can hold a slot.
     pub(crate) limit: u32,
@@ -212,9 +215,16 @@ impl Slots {
         }
         let run = self.run(turn, 1);
         let (tokens, late) = (run.tokens.clone(), run.late.clone());
-        let held = Held { run, row: None, more: HashSet::new(), permit: permit.cloned() };
-        state.held.insert(conversation, held);
-        Some(Slot { slots: Arc::clone(self), conversation, tokens, late, is_fresh: true, left: Left::Unknown })
+        state.held.insert(conversation, Held { run, more: HashSet::new(), permit: permit.cloned() });
+        Some(Slot {
+            slots: Arc::clone(self),
+            conversation,
+            tokens,
+            late,
+            is_fresh: true,
+            left: Left::Unknown,
+            round: None,
+        })
     }
 
     fn run(&self, turn: TurnId, number: u32) -> HeldRun {
@@ -269,14 +279,17 @@ impl Slots {
         }
     }
 
-    /// How many conversations of `lines` hold no slot, by agent.
-    pub(crate) fn count_without_slot(&self, lines: &[Line]) -> HashMap<AgentName, usize> {
+    /// Whether conversations that hold slots may hide others behind them: of some channel and agent, `limit` were read, and
+    /// not enough of them hold none.
+    pub(crate) fn hides_any(&self, round: &Round, limit: u32, lines: &[Line]) -> bool {
         let state = self.state();
-        let mut counts = HashMap::new();
-        for line in lines.iter().filter(|line| !state.held.contains_key(&line.waiting.conversation)) {
-            *counts.entry(line.agent.clone()).or_default() += 1;
+        let mut counts: HashMap<_, (u32, usize)> = HashMap::new();
+        for Line { waiting, .. } in lines {
+            let (read, free) = counts.entry((&waiting.channel, &waiting.agent)).or_default();
+            *read += 1;
+            *free += usize::from(!state.held.contains_key(&waiting.conversation));
         }
-        counts
+        counts.values().any(|(read, free)| *read >= limit && *free < round.enough)
     }
 
     /// Takes the slot of the conversation that is next, and removes it from `lines`, as well as those before it that hold
@@ -287,19 +300,13 @@ impl Slots {
         loop {
             let next = state.next(lines)?;
             let Line { waiting, agent } = lines.swap_remove(next);
-            let row = Some((waiting.turn, waiting.version));
             if let Some(held) = state.held.get_mut(&waiting.conversation) {
-                if held.row != row {
-                    // It may not know of the row.
-                    held.more.insert(agent);
-                }
+                // It may not know of the row.
+                held.more.insert(agent);
                 continue;
             }
             let permit = Permit { agent, channel: waiting.channel.clone() };
             let slot = self.take(&mut state, waiting.conversation, waiting.turn, Some(&permit))?;
-            if let Some(held) = state.held.get_mut(&waiting.conversation) {
-                held.row = row;
-            }
             return Some((slot, waiting));
         }
     }
@@ -469,6 +476,17 @@ impl Slot {
         self.conversation
     }
 
+    /// Makes the scheduler wait with its next round until the first turn has [begun](Self::has_begun): until that is stored,
+    /// the turn would be read again.
+    pub(crate) fn begins_in(&mut self, round: Starting) {
+        self.round = Some(round);
+    }
+
+    /// The first turn has begun, or does not begin now.
+    pub(crate) fn has_begun(&mut self) {
+        self.round = None;
+    }
+
     /// Makes `run` of `turn` the run that holds the slot, with a new token.
     pub(crate) fn begin(&mut self, turn: TurnId, run: u32) {
         let run = self.slots.run(turn, run);
@@ -609,20 +627,31 @@ mod tests {
         assert!(slot.take_more(), "the holder does not know of the older row");
     }
 
-    /// Until the beginning of its run is stored, the row is read again.
+    /// A channel's turn must not depend on whether the first conversations of its line are busy.
     #[test]
-    fn a_row_that_a_slot_was_given_for_is_not_noted_until_it_changes() {
-        let slots = slots(2);
-        let (conversation, turn) = ids();
-        let (slot, _) = slots.take_next(&mut vec![line(conversation, turn)]).expect("it is free");
+    fn conversations_that_hold_slots_hide_those_of_their_channel_only() {
+        let slots = slots(3);
+        let lines = |channel: &str, count: usize| {
+            let of_channel = |_| {
+                let (conversation, turn) = ids();
+                let mut line = line(conversation, turn);
+                line.waiting.channel = ChannelId::new("test", channel);
+                line
+            };
+            (0..count).map(of_channel).collect::<Vec<_>>()
+        };
+        let mut busy = lines("busy", 2);
+        let held: Vec<_> =
+            busy.iter().map(|line| slots.try_take(line.waiting.conversation, ids().1, &permit())).collect();
+        let round = slots.begin_round();
+        assert_eq!((held.iter().flatten().count(), round.enough, round.few), (2, 2, 3));
 
-        assert!(slots.take_next(&mut vec![line(conversation, turn)]).is_none());
-        assert!(!slot.take_more(), "the holder knows of it");
+        busy.extend(lines("busy", 1));
+        busy.extend(lines("other", 3));
+        assert!(slots.hides_any(&round, round.few, &busy), "of the first channel, one of three holds no slot");
 
-        let mut changed = line(conversation, turn);
-        changed.waiting.version += 1;
-        assert!(slots.take_next(&mut vec![changed]).is_none());
-        assert!(slot.take_more(), "the holder knows the older version only");
+        assert!(!slots.hides_any(&round, round.few, &busy[1..]), "two were read: there are no more");
+        assert!(!slots.hides_any(&round, round.few, &lines("other", 3)));
     }
 
     /// The same when the holder looks no more.

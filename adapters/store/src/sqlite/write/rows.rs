@@ -28,14 +28,10 @@ impl<'a> Transaction<'a> {
     ) -> Result<T, StoreError> {
         let mut statements = self.statements.borrow_mut();
         let known = statements.iter().position(|(known, _)| std::ptr::eq(*known, sql));
-        let index = match known {
-            Some(index) => index,
-            None => {
-                let prepared = self.connection.prepare_cached(sql).map_err(store_error)?;
-                statements.push((sql, prepared));
-                statements.len() - 1
-            }
-        };
+        let index = known.unwrap_or(statements.len());
+        if known.is_none() {
+            statements.push((sql, self.connection.prepare_cached(sql).map_err(store_error)?));
+        }
         execute(&mut statements[index].1).map_err(store_error)
     }
 }
