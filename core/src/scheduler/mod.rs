@@ -23,12 +23,7 @@
 
 pub(crate) mod slots;
 
-use std::{
-    collections::{HashMap, HashSet},
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use rejoinder_guard::{CancelledBy, Event};
@@ -51,6 +46,9 @@ use crate::{
     scheduler::slots::{Line, Permit, Slot, Slots},
     worker::Worker,
 };
+
+/// How long a round waits for the turns of the one before to begin.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Gives slots to conversations with waiting turns, and runs these turns.
 pub(crate) struct Scheduler {
@@ -256,12 +254,7 @@ impl Scheduler {
             let waiting = self.store.waiting(limit).await?;
             let lines: Vec<Line> =
                 waiting.into_iter().map(|waiting| Line { agent: agent_of(&waiting), waiting }).collect();
-            let mut found: HashMap<AgentName, u32> = HashMap::new();
-            for line in &lines {
-                *found.entry(line.agent.clone()).or_default() += 1;
-            }
-            let unread: HashSet<_> =
-                found.into_iter().filter(|(_, count)| *count >= limit).map(|(agent, _)| agent).collect();
+            let unread = slots::unread(&lines, limit);
             let is_hidden = self.slots.hides_any(&round, limit, &lines) || lines.iter().any(|line| !line.waiting.owed);
             if limit == round.limit || unread.is_empty() || !is_hidden {
                 break (lines, unread);
@@ -278,10 +271,8 @@ impl Scheduler {
         let waiting: HashSet<AgentName> = lines.into_iter().map(|line| line.agent).chain(unread).collect();
         self.slots.end_round(&round, &waiting);
         drop(starting);
-        tokio::select! {
-            _ = all_have_begun.recv() => {}
-            () = self.lifecycle.stopping.cancelled() => {}
-        }
+        // That saves reads. One whose beginning cannot be stored keeps nobody waiting.
+        let _ = tokio::time::timeout(PATIENCE, all_have_begun.recv()).await;
         Ok(())
     }
 }

@@ -134,6 +134,16 @@ impl Line {
     }
 }
 
+/// The agents of which there may be more conversations than these `lines`, of which at most `limit` were read for each channel
+/// and agent.
+pub(crate) fn unread(lines: &[Line], limit: u32) -> HashSet<AgentName> {
+    let mut counts: HashMap<_, (u32, &AgentName)> = HashMap::new();
+    for Line { waiting, agent } in lines {
+        counts.entry((&waiting.channel, &waiting.agent)).or_insert((0, agent)).0 += 1;
+    }
+    counts.into_values().filter(|(count, _)| *count >= limit).map(|(_, agent)| agent.clone()).collect()
+}
+
 /// A round of the scheduler: what it must look for, and how much.
 pub(crate) struct Round {
     /// The agents with waiting rows, each with its mark.
@@ -652,6 +662,11 @@ mod tests {
 
         assert!(!slots.hides_any(&round, round.few, &busy[1..]), "two were read: there are no more");
         assert!(!slots.hides_any(&round, round.few, &lines("other", 3)));
+
+        // Otherwise rounds would follow each other without a pause when all conversations that wait are busy.
+        let few_of_each: Vec<_> = lines("busy", 2).into_iter().chain(lines("other", 2)).collect();
+        assert_eq!(unread(&few_of_each, round.few), HashSet::new(), "of no channel there can be more");
+        assert_eq!(unread(&busy, round.few), HashSet::from([main()]));
     }
 
     /// The same when the holder looks no more.

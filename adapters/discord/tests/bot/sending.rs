@@ -218,8 +218,11 @@ async fn a_question_is_closed_by_its_first_pick() {
     server.until_bot_texts(&general, 1).await;
     let question = server.visible(&general).await.pop().expect("a question");
 
+    // The buttons stay until all have pressed.
+    server.fault(Fault::on("POST", "/interactions/*/*/callback").failed(503).always()).await;
     let others = bob.clicks(&question, "say more").await;
     let presses = [others, ada.clicks(&question, "say less").await, ada.clicks(&question, "say more").await];
+    server.clear_faults().await;
 
     assert_eq!(server.until_bot_texts(&general, 2).await[1], "less");
     let closed = server.until("the buttons are gone", async || {
@@ -233,8 +236,9 @@ async fn a_question_is_closed_by_its_first_pick() {
     gateway.until_settled().await;
     assert_eq!(server.visible(&general).await.len(), 3, "a request, a question, an answer");
     for press in presses {
-        let press = server.interaction(&press).await;
-        assert!(press.acknowledged && !press.failed, "{press:?}");
+        let acknowledged = async || Some(server.interaction(&press).await).filter(|press| press.acknowledged);
+        let press = server.until("the press is acknowledged", acknowledged).await;
+        assert!(!press.failed, "{press:?}");
     }
     gateway.stop().await;
 }
