@@ -11,7 +11,7 @@ use crate::sqlite::error::store_error;
 /// The writing connection during one transaction, with the statements that it has used.
 pub(in crate::sqlite) struct Transaction<'a> {
     pub(super) connection: &'a Connection,
-    /// By their text, of which there is one copy in the program.
+    /// With their texts, which are compared by address. A text with two addresses is only prepared twice.
     statements: RefCell<Vec<(&'static str, CachedStatement<'a>)>>,
 }
 
