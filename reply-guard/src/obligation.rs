@@ -4,6 +4,7 @@
 //! Open ── outcome / ladder ──► Claimed ── receipt ──► Settled
 //!  │                            │ refused ──► next rung: Claimed … or Undeliverable
 //!  │                            └ unknown ──► resend, labelled if it could show twice
+//!  │                                                           └ operator: retry, redirect, discard
 //!  └─ soft deadline ──► Claimed(deferral) ── receipt ──► Deferred ── outcome ──► Claimed …
 //! ```
 
@@ -12,6 +13,7 @@ mod climb;
 mod decision;
 mod drafts;
 mod event;
+mod operator;
 mod race;
 mod results;
 mod state;
@@ -23,7 +25,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::{candidate::Candidate, decision::EventContext, drafts::Drafting};
+use self::{candidate::Candidate, decision::EventContext, drafts::Drafting, operator::Undelivered};
 pub use self::{
     decision::{Decision, Effect, Suppressed},
     drafts::DraftPlace,
@@ -121,6 +123,12 @@ pub struct Obligation {
     cancelled_by: Option<CancelledBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     late: Option<Late>,
+    /// What could not be delivered, for a retry by the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    undelivered: Option<Undelivered>,
+    /// Whether the operator holds the turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    held: bool,
 }
 
 impl Obligation {
@@ -152,6 +160,8 @@ impl Obligation {
             pending: None,
             cancelled_by: None,
             late: None,
+            undelivered: None,
+            held: false,
         }
     }
 
@@ -177,7 +187,26 @@ impl Obligation {
     /// Whether the turn waits for a run: [`Event::Begin`] has an effect.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.work == Work::Waiting && self.is_undecided()
+        self.work == Work::Waiting && self.is_undecided() && !self.held
+    }
+
+    /// Whether the operator holds the turn.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// The number of the claim whose deliveries may be attempted: the one in flight, or a late answer. `None` if there is
+    /// none.
+    #[must_use]
+    pub fn claim_in_flight(&self) -> Option<u32> {
+        match self.state {
+            ObligationState::Claimed { claim, .. } => Some(claim),
+            ObligationState::Settled(Settlement::Signal { .. }) if self.late == Some(Late::Sending) => {
+                Some(self.claims)
+            }
+            _ => None,
+        }
     }
 
     /// Whether a run is in flight that has not been stopped.
@@ -247,6 +276,7 @@ impl Obligation {
     #[must_use]
     pub fn wake_at(&self) -> Option<Timestamp> {
         let other = match &self.state {
+            _ if self.held => None,
             // A draft that is on its way may become the deferral.
             ObligationState::Open => self.soft_at.filter(|_| !self.is_draft_attempted()),
             // While the turn waits for its run, no deadline applies: its debt is due after the run.
@@ -296,6 +326,10 @@ impl Obligation {
             Event::Recovered => self.recovered(&mut context),
             Event::Interrupted => self.interrupted(&mut context),
             Event::Cancelled { by } => self.cancelled(by, &mut context),
+            Event::Retried => self.retried(&mut context),
+            Event::Redirected { reply } => self.redirected(reply, &mut context),
+            Event::Held => self.hold(&mut context),
+            Event::Resumed => self.resume(&mut context),
             Event::Merged { into } => self.merged(into, &mut context),
             Event::MergeSettled => {
                 if let ObligationState::Merged { into } = &self.state {

@@ -22,6 +22,8 @@ enum TestStep {
     Refused(u32),
     Expired(u32),
     Lost(u32, bool),
+    /// The claim in flight is delivered.
+    DeliverClaim,
 }
 
 fn texts() -> impl Strategy<Value = String> {
@@ -53,6 +55,11 @@ fn events() -> impl Strategy<Value = Event> {
         1 => Just(Event::Merged { into: "t2".to_owned() }),
         1 => Just(Event::MergeSettled),
         1 => Just(Event::MergeGivenUp { reason: "blocked".to_owned() }),
+        2 => Just(Event::Retried),
+        1 => texts().prop_map(|text| Event::Redirected { reply: Reply::text(text) }),
+        1 => Just(Event::Cancelled { by: CancelledBy::Operator("it is too old".to_owned()) }),
+        1 => Just(Event::Held),
+        2 => Just(Event::Resumed),
     ]
 }
 
@@ -149,6 +156,10 @@ impl Turn {
                 self.now = self.obligation.wake_at().map_or(self.now, |at| at.max(self.now));
                 Event::Tick { ran: ran.map(Duration::from_secs) }
             }
+            TestStep::DeliverClaim => {
+                let claim = self.obligation.claim_in_flight().unwrap_or_default();
+                Event::Delivered { claim, messages: vec!["m".to_owned()] }
+            }
             TestStep::Attempted(back) => Event::Attempted { claim: claim(back) },
             TestStep::NotSent(back) => Event::NotSent { claim: claim(back) },
             TestStep::PartDelivered(back) => Event::PartDelivered { claim: claim(back) },
@@ -165,12 +176,16 @@ impl Turn {
         self.nothing_happens_before_the_wake()?;
         self.note_shown(&event);
         let is_begin = event == Event::Begin;
+        let is_operators = matches!(
+            event,
+            Event::Retried | Event::Redirected { .. } | Event::Cancelled { by: CancelledBy::Operator(_) }
+        );
         let is_tick = matches!(event, Event::Tick { .. });
         let may_defer = matches!(event, Event::Outcome(Outcome::Defer { .. }));
         self.uncounted_runs += u32::from(may_defer || (event == Event::Interrupted && self.obligation.is_running()));
         let effects = self.obligation.on(event, &self.policy, self.now).effects;
         self.check_effects(&before, &effects, is_begin)?;
-        self.check_state(&before)?;
+        self.check_state(&before, is_operators)?;
         if is_tick {
             prop_assert!(self.obligation.wake_at().is_none_or(|at| at > self.now), "the wake time is in the past");
         }
@@ -197,7 +212,7 @@ impl Turn {
             return;
         };
         if let (Event::Delivered { .. }, ObligationState::Claimed { signal, .. }) = (event, self.obligation.state())
-            && *claim == self.obligation.claims()
+            && Some(*claim) == self.obligation.claim_in_flight()
         {
             match signal {
                 SignalKind::Deferral => self.seen.deferrals += 1,
@@ -236,11 +251,18 @@ impl Turn {
                 Effect::Withdraw { claim: Draft::CLAIM } => prop_assert!(!now.is_draft_pending()),
                 Effect::Resend { claim: Draft::CLAIM, labelled } => prop_assert!(now.is_draft_pending() && !labelled),
                 Effect::Withdraw { claim } => {
-                    prop_assert_eq!(*claim, before.claims());
+                    prop_assert_eq!(Some(*claim), before.claim_in_flight());
                     self.seen.in_flight = None;
                 }
+                Effect::SendAgain { claim, .. } => {
+                    prop_assert_eq!(self.seen.in_flight, None, "two claims in flight");
+                    prop_assert_eq!(now.claim_in_flight(), Some(*claim));
+                    self.seen.in_flight = Some(*claim);
+                }
+                Effect::Hold => prop_assert!(!before.is_held() && now.is_held()),
+                Effect::Release => prop_assert!(before.is_held() && !now.is_held()),
                 Effect::Resend { claim, .. } => {
-                    prop_assert_eq!(*claim, before.claims());
+                    prop_assert_eq!(Some(*claim), before.claim_in_flight());
                     let is_late = matches!(now.state(), ObligationState::Settled(_));
                     self.seen.in_flight = Some(*claim).filter(|_| !is_late);
                 }
@@ -266,11 +288,12 @@ impl Turn {
         Ok(())
     }
 
-    fn check_state(&self, before: &Obligation) -> Result<(), TestCaseError> {
+    fn check_state(&self, before: &Obligation, is_operators: bool) -> Result<(), TestCaseError> {
         let now = &self.obligation;
-        if before.state().is_final() {
+        if before.state().is_final() && !(is_operators && matches!(before.state(), ObligationState::Undeliverable { .. })) {
             prop_assert_eq!(before.state(), now.state(), "a final state changed");
         }
+        prop_assert!(!(now.is_held() && (now.is_waiting() || now.state().is_final())));
         prop_assert_eq!(self.seen.answers, u32::from(is_settled_by_a_signal(now)), "state and seen answers differ");
         prop_assert!(now.deferrals() <= self.policy.max_deferrals && self.seen.deferrals <= now.deferrals());
         prop_assert!(!(now.is_running() && now.is_waiting()));
@@ -294,7 +317,8 @@ impl Turn {
             let step = match state {
                 ObligationState::Settled(_) | ObligationState::Undeliverable { .. } => return Ok(()),
                 ObligationState::Merged { .. } => TestStep::Event(Event::MergeSettled),
-                ObligationState::Claimed { .. } => TestStep::Delivered(0),
+                ObligationState::Claimed { .. } => TestStep::DeliverClaim,
+                _ if self.obligation.is_held() => TestStep::Event(Event::Resumed),
                 ObligationState::Open | ObligationState::Deferred if self.obligation.is_waiting() => {
                     TestStep::Event(Event::Begin)
                 }

@@ -31,7 +31,7 @@ impl Obligation {
                 if let Some(debt) = &mut self.debt {
                     debt.due = debt.due.max(context.now + context.policy.hard_deadline);
                 }
-                return context.emit(Effect::RunAgain);
+                return self.run_again(context);
             }
             Rung::Clarify(question) => Body::Ask(question.clone()),
             Rung::Say(template) => Body::Say(template.clone()),
@@ -55,10 +55,11 @@ impl Obligation {
     /// Makes the turn a dead letter.
     pub(super) fn give_up(&mut self, reason: String, context: &mut EventContext<'_>) {
         self.stop_work(context);
+        self.note_undelivered();
         if let Some(pending) = self.pending.take() {
             pending.suppress(reason.clone(), context);
         }
-        self.deferral_due = None;
+        (self.deferral_due, self.held) = (None, false);
         self.state = ObligationState::Undeliverable { reason: reason.clone() };
         context.emit(Effect::DeadLetter { reason });
     }

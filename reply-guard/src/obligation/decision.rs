@@ -38,6 +38,17 @@ pub enum Effect {
         /// Whether to add a label that says it may be a copy.
         labelled: bool,
     },
+    /// Send what is left of a dead letter's claim again, now, as the same deliveries.
+    SendAgain {
+        /// The claim's number.
+        claim: u32,
+        /// Whether to add a label that says it may be a copy.
+        labelled: bool,
+    },
+    /// Let none of the turn's deliveries begin an attempt, as long as the obligation is [held](crate::Obligation::is_held).
+    Hold,
+    /// Let the turn's deliveries begin attempts again.
+    Release,
     /// Record an end that lost to another one, or a late answer that was not delivered.
     Suppress(Suppressed),
     /// Keep the turn as a dead letter and raise an operator event.

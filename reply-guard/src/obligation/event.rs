@@ -83,11 +83,23 @@ pub enum Event {
     /// The gateway shuts down cleanly and stopped the run in flight. The turn is run again, and this run does not
     /// count.
     Interrupted,
-    /// The person cancelled the turn.
+    /// The person or the operator cancelled the turn. A dead letter can only be cancelled by the operator.
     Cancelled {
-        /// With a command, or by deleting the message.
+        /// Who, and how.
         by: CancelledBy,
     },
+    /// The operator wants a dead letter to be delivered. What could not be delivered is sent again; if there was nothing,
+    /// the turn is run again. In any other state it changes nothing.
+    Retried,
+    /// The operator sends a dead letter elsewhere, with this content. In any other state it changes nothing.
+    Redirected {
+        /// What could not be delivered.
+        reply: Reply,
+    },
+    /// The operator holds the turn: no run and no attempt begins, until it is [resumed](Self::Resumed).
+    Held,
+    /// The operator resumes a turn that was held.
+    Resumed,
     /// The turn was merged into another one. Only a waiting turn with nothing in flight that may have been seen
     /// becomes [`ObligationState::Merged`](crate::ObligationState::Merged); any other is unchanged.
     Merged {

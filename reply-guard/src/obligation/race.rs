@@ -111,10 +111,19 @@ impl Obligation {
         );
         let (signal, via) = self.clear(body, via, replaces, context);
         self.claimed_at = Some(context.now);
-        self.state = ObligationState::Claimed { signal, via, rank, attempted: false, resent: false, partly: false };
+        self.state = ObligationState::Claimed {
+            claim: self.claims,
+            signal,
+            via,
+            rank,
+            attempted: false,
+            resent: false,
+            partly: false,
+            again: false,
+        };
     }
 
-    fn clear(
+    pub(super) fn clear(
         &mut self,
         body: Body,
         via: Via,
@@ -149,7 +158,9 @@ impl Obligation {
 
     /// Withdraws the claim in flight: no further attempt on it may begin.
     pub(super) fn withdraw(&mut self, context: &mut EventContext<'_>) {
-        context.emit(Effect::Withdraw { claim: self.claims });
+        if let ObligationState::Claimed { claim, .. } = self.state {
+            context.emit(Effect::Withdraw { claim });
+        }
         self.reopen();
     }
 
@@ -164,6 +175,7 @@ impl Obligation {
             self.work = Work::Idle;
         }
         self.soft_at = None;
+        (self.undelivered, self.held) = (None, false);
         self.state = ObligationState::Settled(settlement);
     }
 
@@ -171,7 +183,9 @@ impl Obligation {
         // A late run of a turn that has ended is stopped as well.
         self.stop_work(context);
         let ObligationState::Claimed { attempted, rank, partly, .. } = &self.state else {
-            if matches!(self.state, ObligationState::Open | ObligationState::Deferred) {
+            let is_discarded =
+                matches!((&self.state, &by), (ObligationState::Undeliverable { .. }, CancelledBy::Operator(_)));
+            if is_discarded || matches!(self.state, ObligationState::Open | ObligationState::Deferred) {
                 self.settle(Settlement::Cancelled { by });
             }
             return;

@@ -7,12 +7,16 @@ use super::{
 };
 use crate::{Cause, End, LateAnswer, OnUnknown, SignalKind, Via};
 
+/// Why a signal with an unknown result is not sent again, where the operator decides.
+const HELD: &str = "the platform may or may not have accepted it; held for review";
+
 /// The claim in flight.
 struct InFlight {
     signal: SignalKind,
     via: Via,
     resent: bool,
     partly: bool,
+    again: bool,
 }
 
 impl InFlight {
@@ -26,23 +30,26 @@ impl Obligation {
     /// The claim in flight, if its number is `claim`.
     fn in_flight(&self, claim: u32) -> Option<InFlight> {
         match &self.state {
-            ObligationState::Claimed { signal, via, resent, partly, .. } if claim == self.claims => {
-                Some(InFlight { signal: *signal, via: via.clone(), resent: *resent, partly: *partly })
+            ObligationState::Claimed { claim: number, signal, via, resent, partly, again, .. } if *number == claim => {
+                let (resent, partly, again) = (*resent, *partly, *again);
+                Some(InFlight { signal: *signal, via: via.clone(), resent, partly, again })
             }
             _ => None,
         }
     }
 
     pub(super) fn attempted(&mut self, claim: u32) {
-        if let (true, ObligationState::Claimed { attempted, .. }) = (claim == self.claims, &mut self.state) {
-            *attempted = true;
+        match &mut self.state {
+            ObligationState::Claimed { claim: number, attempted, .. } if *number == claim => *attempted = true,
+            _ => {}
         }
     }
 
     pub(super) fn part_delivered(&mut self, claim: u32, context: &mut EventContext<'_>) {
-        let (true, ObligationState::Claimed { partly, rank, .. }) = (claim == self.claims, &mut self.state) else {
+        let ObligationState::Claimed { claim: number, partly, rank, .. } = &mut self.state else { return };
+        if *number != claim {
             return;
-        };
+        }
         *partly = true;
         let is_partly_seen = *rank > End::Deferral;
         if let Some(by) = self.cancelled_by.take() {
@@ -51,12 +58,12 @@ impl Obligation {
     }
 
     pub(super) fn not_sent(&mut self, claim: u32, context: &mut EventContext<'_>) {
-        let ObligationState::Claimed { attempted, rank, resent, .. } = &mut self.state else { return };
+        let ObligationState::Claimed { claim: number, attempted, rank, resent, .. } = &mut self.state else { return };
         // A claim whose earlier attempt is in doubt may have been seen, so it is not replaced. Two exceptions: a deferral
         // that may show twice must not delay a better end, and a cancelled claim is not sent again.
         let is_lost_deferral = *rank == End::Deferral && *resent;
         let is_called_off = self.cancelled_by.is_some();
-        if claim != self.claims || (self.in_doubt && !is_lost_deferral && !is_called_off) {
+        if claim != *number || (self.in_doubt && !is_lost_deferral && !is_called_off) {
             return;
         }
         *attempted = false;
@@ -92,6 +99,7 @@ impl Obligation {
 
     pub(super) fn refused(&mut self, claim: u32, reason: String, context: &mut EventContext<'_>) {
         match self.in_flight(claim) {
+            Some(in_flight) if in_flight.again => self.failed_again(reason, context),
             // Where a resend cannot show twice, its refusal proves that no earlier attempt was accepted.
             Some(in_flight) if in_flight.is_partly_seen_answer() => self.cut_short(&reason, context),
             Some(in_flight) => self.not_delivered(&in_flight, in_flight.resent, reason, context),
@@ -101,6 +109,7 @@ impl Obligation {
 
     pub(super) fn expired(&mut self, claim: u32, reason: String, context: &mut EventContext<'_>) {
         match self.in_flight(claim) {
+            Some(in_flight) if in_flight.again => self.failed_again(reason, context),
             Some(in_flight) if in_flight.is_partly_seen_answer() => self.cut_short(&reason, context),
             Some(in_flight)
                 if in_flight.signal == SignalKind::Deferral
@@ -117,6 +126,14 @@ impl Obligation {
         }
     }
 
+    /// What the operator had sent again failed again.
+    fn failed_again(&mut self, reason: String, context: &mut EventContext<'_>) {
+        match self.cancelled_by.take() {
+            Some(by) => self.settle(Settlement::Cancelled { by }),
+            None => self.give_up(reason, context),
+        }
+    }
+
     /// The claim is not sent again. Something else replaces it, unless it may have been seen.
     fn not_delivered(
         &mut self,
@@ -125,6 +142,7 @@ impl Obligation {
         reason: String,
         context: &mut EventContext<'_>,
     ) {
+        self.note_undelivered();
         self.reopen();
         if let Some(by) = self.cancelled_by.take() {
             return self.settle(Settlement::Cancelled { by });
@@ -139,7 +157,7 @@ impl Obligation {
         if matches!(self.work, Work::Waiting | Work::Running) && (is_deferral || in_flight.via == Via::AgentSend) {
             // `recovered` did not queue the turn while the agent's own send was in flight.
             if self.work == Work::Waiting && !is_deferral {
-                context.emit(Effect::RunAgain);
+                self.run_again(context);
             }
             return;
         }
@@ -152,6 +170,7 @@ impl Obligation {
 
     /// Tells the person that the rest of an answer is missing, unless another answer waits.
     fn cut_short(&mut self, reason: &str, context: &mut EventContext<'_>) {
+        self.note_undelivered();
         self.reopen();
         if let Some(by) = self.cancelled_by.take() {
             return self.settle(Settlement::Cancelled { by });
@@ -189,6 +208,12 @@ impl Obligation {
             self.deferral_lost();
         }
         let hold = context.policy.on_unknown == OnUnknown::Hold;
+        if let ObligationState::Claimed { resent, .. } = &mut self.state {
+            *resent = true;
+        }
+        if hold && in_flight.again {
+            return self.give_up(HELD.to_owned(), context);
+        }
         if hold && in_flight.is_partly_seen_answer() {
             return self.cut_short("the platform may or may not have accepted the next part; held for review", context);
         }
@@ -203,11 +228,11 @@ impl Obligation {
             return self.not_delivered(&in_flight, true, reason, context);
         }
         if hold {
-            return self.give_up("the platform may or may not have accepted it; held for review".to_owned(), context);
+            return self.give_up(HELD.to_owned(), context);
         }
-        if let ObligationState::Claimed { resent, attempted, .. } = &mut self.state {
+        if let ObligationState::Claimed { attempted, .. } = &mut self.state {
             // A deferral that waits to be resent must not delay a better end.
-            (*resent, *attempted) = (true, !is_deferral);
+            *attempted = !is_deferral;
         }
         context.emit(Effect::Resend { claim, labelled: context.policy.on_unknown == OnUnknown::Label });
     }

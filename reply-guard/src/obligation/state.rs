@@ -14,6 +14,8 @@ pub enum ObligationState {
     Open,
     /// A signal is in flight.
     Claimed {
+        /// The claim's number.
+        claim: u32,
         /// What the person will see.
         signal: SignalKind,
         /// What produced it.
@@ -27,6 +29,9 @@ pub enum ObligationState {
         /// Whether a part of it was delivered.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         partly: bool,
+        /// Whether the operator has a dead letter sent again: if it fails, it is one again, and no rung is tried.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        again: bool,
     },
     /// A deferral was delivered: the answer is a debt.
     Deferred,
@@ -37,7 +42,7 @@ pub enum ObligationState {
         /// That turn's id.
         into: String,
     },
-    /// No answer could be delivered: a dead letter.
+    /// No answer could be delivered: a dead letter. Only the operator can still change it.
     Undeliverable {
         /// Why, for the operator.
         reason: String,
@@ -58,7 +63,8 @@ impl ObligationState {
         }
     }
 
-    /// Whether nothing more is owed. The state does not change again; only a late answer may still be sent.
+    /// Whether nothing more happens by itself, except that a late answer may still be sent. The operator can still
+    /// retry, redirect or discard a dead letter; a settled turn stays settled.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         matches!(self, Self::Settled(_) | Self::Undeliverable { .. })
@@ -83,9 +89,9 @@ pub enum Settlement {
         /// Why, for the operator.
         why: String,
     },
-    /// The person cancelled the turn.
+    /// The person or the operator cancelled the turn.
     Cancelled {
-        /// With a command, or by deleting the message.
+        /// Who, and how.
         by: CancelledBy,
     },
     /// Settled together with the turn it was merged into.
@@ -95,14 +101,16 @@ pub enum Settlement {
     },
 }
 
-/// How a person cancelled a turn.
+/// Who cancelled a turn, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelledBy {
-    /// With a command, which is a turn of its own with this id: its answer is what the person sees.
+    /// The person, with a command, which is a turn of its own with this id: its answer is what the person sees.
     Turn(String),
-    /// By deleting the message.
+    /// The person, by deleting the message.
     Deletion,
+    /// The operator, for this reason. The person sees nothing.
+    Operator(String),
 }
 
 /// The reason recorded for what was not sent.
@@ -111,6 +119,7 @@ impl fmt::Display for CancelledBy {
         match self {
             Self::Turn(turn) => write!(f, "cancelled by turn {turn}"),
             Self::Deletion => f.write_str("the message that it answers was deleted"),
+            Self::Operator(reason) => write!(f, "given up by the operator: {reason}"),
         }
     }
 }

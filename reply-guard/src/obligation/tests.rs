@@ -5,6 +5,7 @@ mod drafts;
 mod ladder;
 mod late;
 mod merging;
+mod operator;
 mod restarts;
 mod results;
 mod signals;
@@ -140,7 +141,7 @@ impl Turn {
     }
 
     fn claim(&self) -> u32 {
-        self.obligation.claims()
+        self.obligation.claim_in_flight().unwrap_or(self.obligation.claims())
     }
 
     fn attempted(&mut self) -> Vec<String> {
@@ -226,6 +227,10 @@ fn summary(effect: &Effect) -> String {
         Effect::Suppress(Suppressed { what, text, reason }) => {
             format!("suppress {what:?} {}: {reason}", text.as_deref().unwrap_or("-"))
         }
+        Effect::SendAgain { claim, labelled: false } => format!("send again {claim}"),
+        Effect::SendAgain { claim, labelled: true } => format!("send again {claim} labelled"),
+        Effect::Hold => "hold".to_owned(),
+        Effect::Release => "release".to_owned(),
         Effect::DeadLetter { reason } => format!("dead letter: {reason}"),
     }
 }

@@ -34,7 +34,7 @@ impl Obligation {
     }
 
     pub(super) fn begin(&mut self, context: &mut EventContext<'_>) {
-        if !self.is_undecided() || self.work != Work::Waiting {
+        if !self.is_waiting() {
             return;
         }
         if !self.may_run_again(context) {
@@ -84,9 +84,14 @@ impl Obligation {
         } else {
             self.work = Work::Waiting;
             // While the agent's own send is in flight, its result decides whether the turn runs again.
-            if self.is_waiting() {
-                context.emit(Effect::RunAgain);
-            }
+            self.run_again(context);
+        }
+    }
+
+    /// Has the turn run again, if it waits for that. A turn that is held does so when it is resumed.
+    pub(super) fn run_again(&self, context: &mut EventContext<'_>) {
+        if self.is_waiting() {
+            context.emit(Effect::RunAgain);
         }
     }
 
@@ -144,6 +149,7 @@ impl Obligation {
         let may_defer = self.deferrals < context.policy.max_deferrals;
         let answer_by = self.hard_at.unwrap_or(context.now + context.policy.hard_deadline);
         match &self.state {
+            _ if self.held => {}
             ObligationState::Open if passed(self.soft_at) && !self.is_draft_attempted() => {
                 self.soft_at = None;
                 if may_defer && !self.defer_by_draft(answer_by, context) {

@@ -41,6 +41,7 @@ fn world() -> World {
         idempotent: true,
         mishaps: 2,
         oddities: 1,
+        operations: 0,
         drafts: false,
         parts: 1,
         bug: None,
@@ -144,6 +145,30 @@ fn where_deferrals_are_repeated() {
 #[test]
 fn where_nothing_is_owed() {
     holds(World { owed: Expectation::Nothing, ..laddered(&[]) });
+}
+
+#[test]
+fn where_the_operator_steps_in() {
+    let operated = |world: World| World { operations: 2, oddities: 0, ..world };
+    holds(operated(world()));
+    holds(operated(ambiguous(OnUnknown::Label)));
+    holds(operated(ambiguous(OnUnknown::Hold)));
+    holds(operated(ambiguous(OnUnknown::Resend)));
+    holds(operated(laddered(&[handoff(), say()])));
+    holds(operated(World { parts: 2, ..world() }));
+    holds(World { oddities: 1, mishaps: 1, ..operated(World { drafts: true, ..world() }) });
+}
+
+/// The platform recognises a delivery that is sent again, and not a copy of it.
+#[test]
+fn a_dead_letter_that_is_sent_again_as_a_new_message_is_found() {
+    breaks("never two", Bug::RetriesAsNew, World { operations: 1, oddities: 0, ..laddered(&[]) });
+}
+
+#[test]
+fn a_hold_that_is_forgotten_is_found() {
+    let world = World { operations: 1, mishaps: 0, ..world() };
+    breaks("nothing begins while the turn is held", Bug::ForgetsTheHold, world);
 }
 
 #[test]

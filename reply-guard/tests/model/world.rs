@@ -39,6 +39,10 @@ pub(crate) enum Bug {
     ForgetsLateRuns,
     /// The receipt of the first part is reported as that of the whole answer.
     SettlesOnFirstPart,
+    /// A dead letter is sent again as a new message.
+    RetriesAsNew,
+    /// A turn that is held is sent.
+    ForgetsTheHold,
 }
 
 /// The parameters of the model, the same in every state.
@@ -52,6 +56,8 @@ pub(crate) struct World {
     pub(crate) mishaps: u8,
     /// How often the agent or the person may do something unexpected: a late end, an own send, a cancel.
     pub(crate) oddities: u8,
+    /// How often the operator may step in.
+    pub(crate) operations: u8,
     /// Whether runs send drafts as messages.
     pub(crate) drafts: bool,
     /// How many messages a reply takes.
@@ -104,6 +110,9 @@ struct Row {
     status: Status,
     withdrawn: bool,
     labelled: bool,
+    held: bool,
+    /// Whether the operator sent it elsewhere after it was given up.
+    redirected: bool,
     /// How often the person sees it, without a label and with one.
     seen: (u8, u8),
 }
@@ -135,6 +144,9 @@ pub(crate) struct Moment {
     deciding: Option<(Ending, Obligation)>,
     mishaps_left: u8,
     oddities_left: u8,
+    operations_left: u8,
+    /// Whether a run or an attempt began while the turn was held.
+    began_while_held: bool,
     /// How many answers the guard was given; `answers_handled` counts those that it sent or suppressed.
     answers: u8,
     answers_handled: u8,
@@ -151,6 +163,11 @@ pub(crate) enum Action {
     AgentSends,
     AgentDrafts,
     PersonCancels,
+    OperatorRetries,
+    OperatorRedirects,
+    OperatorDiscards,
+    OperatorHolds,
+    OperatorResumes,
     Attempt(usize),
     Deliver(usize),
     DeliverPart(usize),
@@ -176,6 +193,7 @@ impl Action {
             Self::Begin
                 | Self::Tick
                 | Self::DecideOnTheEnd
+                | Self::OperatorResumes
                 | Self::Attempt(_)
                 | Self::Deliver(_)
                 | Self::DeliverPart(_)
@@ -197,6 +215,8 @@ impl World {
     }
 
     fn decide(&self, moment: &mut Moment, event: Event) {
+        let begins = matches!(event, Event::Begin | Event::Attempted { .. });
+        moment.began_while_held |= begins && moment.obligation.is_held();
         let decision = moment.obligation.on(event, &self.policy, moment.now);
         self.carry_out(moment, decision);
     }
@@ -220,6 +240,8 @@ impl World {
                         status: Status::Waiting,
                         withdrawn: false,
                         labelled: false,
+                        held: moment.obligation.is_held() && !self.has(Bug::ForgetsTheHold),
+                        redirected: false,
                         seen: (0, 0),
                     });
                     if self.has(Bug::SettlesOnAdmission) {
@@ -237,6 +259,8 @@ impl World {
                     status: Status::Waiting,
                     withdrawn: false,
                     labelled: false,
+                    held: moment.obligation.is_held(),
+                    redirected: false,
                     seen: (0, 0),
                 }),
                 Effect::Withdraw { claim } if !self.has(Bug::SkipsWithdraw) => {
@@ -253,9 +277,22 @@ impl World {
                         row.labelled = labelled;
                     }
                 }
+                Effect::SendAgain { claim, .. } if self.has(Bug::RetriesAsNew) => {
+                    let row = *of_claim(moment, claim).next().expect("there is a delivery to retry");
+                    moment.rows.push(Row { status: Status::Waiting, withdrawn: false, seen: (0, 0), ..row });
+                }
+                Effect::SendAgain { claim, labelled } => {
+                    for row in of_claim(moment, claim) {
+                        (row.status, row.withdrawn, row.held) = (Status::Waiting, false, false);
+                        row.labelled |= labelled;
+                    }
+                }
+                Effect::Hold if self.has(Bug::ForgetsTheHold) => {}
+                Effect::Hold => moment.rows.iter_mut().for_each(|row| row.held = true),
+                Effect::Release => moment.rows.iter_mut().for_each(|row| row.held = false),
                 Effect::DeadLetter { .. } => {
-                    let claim = moment.obligation.claims();
-                    of_claim(moment, claim).for_each(|row| row.status = Status::Dead);
+                    let ended = moment.rows.iter_mut().filter(|row| !row.is_draft() && row.status != Status::Delivered);
+                    ended.for_each(|row| row.status = Status::Dead);
                 }
                 Effect::Run { .. } => (moment.run, moment.has_run) = (Run::Going, true),
                 Effect::StopRun => moment.run = Run::Stopped,
@@ -384,6 +421,8 @@ impl Model for World {
             deciding: None,
             mishaps_left: self.mishaps,
             oddities_left: self.oddities,
+            operations_left: self.operations,
+            began_while_held: false,
             answers: 0,
             answers_handled: 0,
         }]
@@ -417,6 +456,21 @@ impl Model for World {
             let delivered = moment.rows.iter().position(|row| row.status == Status::Delivered);
             actions.extend(delivered.map(Action::RepeatReceipt));
         }
+        if moment.operations_left > 0 {
+            let is_dead = matches!(moment.obligation.state(), ObligationState::Undeliverable { .. });
+            if is_dead {
+                actions.extend([Action::OperatorRetries, Action::OperatorRedirects]);
+            }
+            if is_dead || !moment.obligation.state().is_final() {
+                actions.push(Action::OperatorDiscards);
+            }
+            if !moment.obligation.is_held() && !moment.obligation.state().is_final() {
+                actions.push(Action::OperatorHolds);
+            }
+        }
+        if moment.obligation.is_held() {
+            actions.push(Action::OperatorResumes);
+        }
         let in_flight = moment.rows.iter().position(|row| row.status == Status::InFlight);
         let unknown = moment.rows.iter().position(|row| row.status == Status::Unknown);
         if moment.mishaps_left > 0 {
@@ -437,7 +491,7 @@ impl Model for World {
             }
         } else if let Some(row) = unknown {
             actions.push(Action::ReportLost(row));
-        } else if let Some(row) = moment.rows.iter().position(|row| row.status == Status::Waiting) {
+        } else if let Some(row) = moment.rows.iter().position(|row| row.status == Status::Waiting && !row.held) {
             actions.push(Action::Attempt(row));
         }
     }
@@ -478,6 +532,25 @@ impl Model for World {
                 next.oddities_left -= 1;
                 self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("cancel".to_owned()) });
             }
+            Action::OperatorRetries => {
+                next.operations_left -= 1;
+                self.decide(&mut next, Event::Retried);
+            }
+            Action::OperatorRedirects => {
+                next.operations_left -= 1;
+                // What was given up may have been seen in the first place.
+                next.rows.iter_mut().filter(|row| row.status == Status::Dead).for_each(|row| row.redirected = true);
+                self.decide(&mut next, Event::Redirected { reply: Reply::text("the answer, elsewhere") });
+            }
+            Action::OperatorDiscards => {
+                next.operations_left -= 1;
+                self.decide(&mut next, Event::Cancelled { by: CancelledBy::Operator("it is too old".to_owned()) });
+            }
+            Action::OperatorHolds => {
+                next.operations_left -= 1;
+                self.decide(&mut next, Event::Held);
+            }
+            Action::OperatorResumes => self.decide(&mut next, Event::Resumed),
             Action::Attempt(row) => {
                 self.address(&mut next, row);
                 next.rows[row].status = Status::InFlight;
@@ -551,25 +624,29 @@ impl Model for World {
             Property::always("every run ends", every_run_ends),
             Property::always("nothing follows a cancelled answer", cancelled_is_cancelled),
             Property::always("the wake time is never in the past", wakes_are_served),
+            Property::always("nothing begins while the turn is held", nothing_begins_while_held),
         ]
     }
 }
 
 /// At most one signal is seen; twice only where the platform does not recognise a resend, and then as `on_unknown` says.
-/// An answer may follow a fallback if `late_answer` is `Deliver`.
+/// An answer may follow a fallback if `late_answer` is `Deliver`, or when the operator has it sent again.
 fn never_two(world: &World, moment: &Moment) -> bool {
     let seen = |fallback: bool| {
         moment.rows.iter().filter(move |row| row.is_final() && row.is_seen() && row.fallback.is_some() == fallback)
     };
     // Of a cut answer only a part was seen: the signal is what comes after it.
     let was_cut = |row: &&Row| row.status == Status::Dead && row.arrived > 0;
-    let (fallbacks, answers) = (seen(true).count(), seen(false).filter(|row| !was_cut(row)).count());
-    let may_follow = world.policy.late_answer == LateAnswer::Deliver;
+    let is_here = |row: &&Row| !row.redirected && !was_cut(row);
+    let (fallbacks, answers) = (seen(true).filter(is_here).count(), seen(false).filter(is_here).count());
+    let was_operated = moment.operations_left < world.operations;
+    let may_follow = world.policy.late_answer == LateAnswer::Deliver || was_operated;
     let copies = |row: &Row| match world.policy.on_unknown {
         // The one copy has a label if a draft may be beside it.
         _ if world.idempotent => row.seen.0 + row.seen.1 == 1,
-        OnUnknown::Hold => row.seen.0 + row.seen.1 == 1,
         OnUnknown::Label => row.seen.0 <= 1,
+        OnUnknown::Hold if was_operated => row.seen.0 <= 1,
+        OnUnknown::Hold => row.seen.0 + row.seen.1 == 1,
         OnUnknown::Resend => row.seen.1 == 0,
     };
     fallbacks <= 1
@@ -648,6 +725,10 @@ fn debts_are_paid(world: &World, moment: &Moment) -> bool {
 
 fn no_answer_is_dropped(world: &World, moment: &Moment) -> bool {
     moment.answers_handled >= moment.answers || !world.is_at_rest(moment)
+}
+
+fn nothing_begins_while_held(_: &World, moment: &Moment) -> bool {
+    !moment.began_while_held
 }
 
 fn wakes_are_served(world: &World, moment: &Moment) -> bool {

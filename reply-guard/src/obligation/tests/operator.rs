@@ -1,0 +1,191 @@
+//! What the operator does: retry, redirect, discard, hold.
+
+use super::*;
+
+fn redirected() -> Event {
+    Event::Redirected { reply: Reply::text("done, elsewhere") }
+}
+
+fn discarded() -> Event {
+    Event::Cancelled { by: CancelledBy::Operator("too old".to_owned()) }
+}
+
+/// The answer and the fallback were refused.
+fn dead() -> Turn {
+    let mut turn = Turn::running().after([reply("done")]);
+    assert_eq!(turn.refused(), ["send 2: say refused"]);
+    assert_eq!(turn.refused(), ["dead letter: refused: 403; every rung failed, the last with: 403"]);
+    turn
+}
+
+#[test]
+fn a_retry_sends_the_answer_and_not_the_fallback() {
+    let mut turn = dead();
+    assert_eq!(turn.obligation.undelivered_claim(), Some(1));
+
+    assert_eq!(turn.on(Event::Retried), ["send again 1"]);
+    turn.shown_as("m1");
+
+    assert_eq!(turn.signal(), (SignalKind::Reply, &Via::Answer));
+    assert_eq!(turn.obligation.undelivered_claim(), None);
+}
+
+#[test]
+fn a_fallback_is_sent_again_if_there_was_no_answer() {
+    let mut turn = Turn::running().after([failed()]);
+    turn.refused();
+
+    assert_eq!(turn.on(Event::Retried), ["send again 1"]);
+}
+
+#[test]
+fn a_retry_that_fails_is_a_dead_letter_again() {
+    let mut turn = dead();
+    for _ in 0..3 {
+        assert_eq!(turn.on(Event::Retried), ["send again 1"]);
+        assert_eq!(turn.refused(), ["dead letter: 403"]);
+        assert_eq!(turn.on(Event::Retried), ["send again 1"]);
+        assert_eq!(turn.expired(), ["dead letter: no route"]);
+    }
+}
+
+/// D7.
+#[test]
+fn a_retry_of_what_may_have_been_seen_says_so() {
+    for (on_unknown, again) in [
+        (OnUnknown::Label, "send again 1 labelled"),
+        (OnUnknown::Hold, "send again 1 labelled"),
+        (OnUnknown::Resend, "send again 1"),
+    ] {
+        let mut turn = Turn::running_with(Policy { on_unknown, ..policy() }).after([reply("done")]);
+        turn.lost(false);
+        turn.expired();
+        assert_eq!(turn.state(), "undeliverable");
+
+        assert_eq!(turn.on(Event::Retried), [again]);
+    }
+}
+
+#[test]
+fn where_a_resend_shows_once_a_retry_needs_no_label() {
+    let mut turn = Turn::running().after([reply("done")]);
+    turn.lost(true);
+    turn.expired();
+
+    assert_eq!(turn.on(Event::Retried), ["send again 1"]);
+}
+
+/// K6.
+#[test]
+fn a_retry_goes_on_after_the_part_that_was_seen() {
+    let mut turn = Turn::running().after([reply("done")]);
+    turn.part_delivered();
+    turn.refused();
+    turn.refused();
+
+    assert_eq!(turn.on(Event::Retried), ["send again 1"]);
+    turn.shown_as("m2");
+    assert_eq!(turn.signal(), (SignalKind::Reply, &Via::Answer));
+}
+
+#[test]
+fn a_turn_without_anything_to_send_is_run_again() {
+    let mut turn = Turn::running_with(Policy { ladder: Ladder::empty(), ..policy() });
+    assert_eq!(turn.on(silent("chosen")), ["dead letter: silent: chosen; the ladder has no rung for it"]);
+
+    turn.now = 1000;
+    assert_eq!(turn.on(Event::Retried), ["run again"]);
+    assert_eq!(turn.wakes_at(), Some(1000 + SOFT));
+    assert_eq!(turn.on(Event::Begin), ["run 1"]);
+    assert_eq!(turn.on(reply("done")), ["send 1: done"]);
+}
+
+#[test]
+fn a_redirected_answer_settles_the_turn() {
+    let mut turn = Turn::deferred().after([reply("done")]);
+    turn.refused();
+    turn.refused();
+
+    // The deferral's message is in the other conversation.
+    assert_eq!(turn.on(redirected()), ["send 4: done, elsewhere"]);
+    turn.shown_as("m4");
+
+    assert_eq!(turn.signal(), (SignalKind::Reply, &Via::Answer));
+}
+
+#[test]
+fn a_redirected_answer_that_fails_can_be_retried_where_it_was_sent() {
+    let mut turn = dead();
+    turn.on(redirected());
+    assert_eq!(turn.refused(), ["dead letter: 403"]);
+
+    assert_eq!(turn.on(Event::Retried), ["send again 3"]);
+}
+
+#[test]
+fn a_discarded_dead_letter_is_settled() {
+    let mut turn = dead();
+
+    assert_eq!(turn.on(discarded()), no_effects());
+
+    let by = CancelledBy::Operator("too old".to_owned());
+    assert_eq!(turn.obligation.state(), &ObligationState::Settled(Settlement::Cancelled { by }));
+    assert_eq!(turn.on(Event::Retried), no_effects());
+}
+
+#[test]
+fn a_person_cannot_cancel_a_dead_letter() {
+    let mut turn = dead();
+    assert_eq!(turn.on(cancelled()), no_effects());
+    assert_eq!(turn.state(), "undeliverable");
+}
+
+#[test]
+fn only_a_dead_letter_is_retried_or_redirected() {
+    let mut turn = Turn::running();
+    for event in [Event::Retried, redirected()] {
+        assert_eq!(turn.on(event), no_effects());
+    }
+    turn.on(reply("done"));
+    for event in [Event::Retried, redirected()] {
+        assert_eq!(turn.on(event), no_effects());
+    }
+    turn.shown_as("m1");
+    for event in [Event::Retried, redirected(), discarded(), Event::Held] {
+        assert_eq!(turn.on(event), no_effects());
+    }
+}
+
+#[test]
+fn a_turn_that_is_held_waits_until_it_is_resumed() {
+    let mut turn = Turn::owed();
+    assert_eq!(turn.on(Event::Held), ["hold"]);
+    assert_eq!(turn.on(Event::Held), no_effects());
+    assert_eq!(turn.on(Event::Begin), no_effects());
+    assert!(!turn.obligation.is_waiting() && turn.wakes_at().is_none());
+    assert_eq!(turn.ticks(SOFT), no_effects());
+
+    assert_eq!(turn.on(Event::Resumed), ["release", "run again"]);
+    assert_eq!(turn.ticks(SOFT + 1), [format!("send 1: defer until {}", SOFT + 1 + HARD)]);
+    assert_eq!(turn.on(Event::Resumed), no_effects());
+}
+
+#[test]
+fn the_run_of_a_held_turn_ends_in_time_and_what_it_says_is_kept() {
+    let mut turn = Turn::running();
+    turn.on(Event::Held);
+    assert_eq!(turn.wakes_at(), Some(HARD));
+    assert_eq!(turn.ticks(HARD), ["stop run", "send 1: say timeout"]);
+    assert!(turn.obligation.is_held());
+
+    assert_eq!(turn.on(Event::Resumed), ["release"]);
+    turn.shown_as("m1");
+    assert_eq!(turn.state(), "settled");
+}
+
+#[test]
+fn a_held_turn_can_be_given_up() {
+    let mut turn = Turn::running().after([reply("done"), Event::Held]);
+    assert_eq!(turn.on(discarded()), ["withdraw 1"]);
+    assert!(!turn.obligation.is_held() && turn.state() == "settled");
+}
