@@ -6,6 +6,7 @@ use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
 use tokio::sync::Mutex;
 use tracing::{error, warn};
+use uuid::Uuid;
 
 use crate::{
     addresses::Addresses,
@@ -18,15 +19,16 @@ use crate::{
     lifecycle::Lifecycle,
     model::{
         agent::AgentName,
-        conversation::ChannelId,
-        ids::{DeliveryId, OwnerId},
+        conversation::{ChannelId, ConversationRef},
+        ids::{OwnerId, TurnId},
         settings::Settings,
+        tokens::TokenChange,
     },
+    operations::{Actor, OperationError, Operations},
     outbox::{
         attempts::Attempts,
         caller::Caller,
         calls::Calls,
-        dead_letters::{DeadLetters, Retry},
         dispatcher::Dispatcher,
         ephemerals::{leftovers::Leftovers, show::Ephemerals, text::Drafts, tidy::Tidier},
         gate::RateGate,
@@ -72,7 +74,7 @@ pub struct Engine {
     inlet: Arc<dyn Inlet>,
     hub: Arc<Hub>,
     caller: Arc<Caller>,
-    dead_letters: Arc<DeadLetters>,
+    operations: Arc<Operations>,
     lifecycle: Lifecycle,
 }
 
@@ -199,13 +201,13 @@ impl Engine {
             settings: Arc::clone(&settings),
             clock: Arc::clone(&clock),
         });
-        let dead_letters = Arc::new(DeadLetters {
+        let operations = Arc::new(Operations {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),
             channels: Arc::clone(&channels),
             lanes: Arc::clone(&lanes),
             clock: Arc::clone(&clock),
-            retrying: Mutex::default(),
+            operating: Mutex::default(),
         });
         let sweep = Arc::new(Sweep {
             store: Arc::clone(&store),
@@ -247,7 +249,7 @@ impl Engine {
             health,
             lifecycle: lifecycle.clone(),
         });
-        let engine = Self { store, clock, channels, inlet, hub, caller, dead_letters, lifecycle };
+        let engine = Self { store, clock, channels, inlet, hub, caller, operations, lifecycle };
 
         engine.keep("dispatcher", move || Arc::clone(&dispatcher).run());
         engine.keep("tidier", move || Arc::clone(&tidier).run());
@@ -284,12 +286,61 @@ impl Engine {
         self.lifecycle.stop(drain).await;
     }
 
-    /// Sends a dead copy of an answer again.
+    /// Has the dead letter with this id, that of a delivery or of a turn, sent again as the same delivery. A turn for which
+    /// there was nothing to send is run again.
     ///
     /// # Errors
-    /// When the store cannot be read or written.
-    pub async fn retry(&self, delivery: DeliveryId) -> Result<Retry, StoreError> {
-        self.dead_letters.retry(delivery).await
+    /// When it was not done; see [`OperationError`].
+    pub async fn retry(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
+        self.operations.retry(id, by).await
+    }
+
+    /// Sends a dead letter to another conversation.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn redirect(&self, id: Uuid, to: ConversationRef, by: Actor) -> Result<(), OperationError> {
+        self.operations.redirect(id, to, by).await
+    }
+
+    /// Gives a dead letter up.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn discard(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
+        self.operations.discard(id, by).await
+    }
+
+    /// Gives a turn up that is not settled.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn cancel(&self, turn: TurnId, by: Actor) -> Result<(), OperationError> {
+        self.operations.cancel(turn, by).await
+    }
+
+    /// Holds a turn: no run and no attempt begins until it is resumed.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn hold(&self, turn: TurnId, by: Actor) -> Result<(), OperationError> {
+        self.operations.hold(turn, by).await
+    }
+
+    /// Resumes a turn that is held.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn resume(&self, turn: TurnId, by: Actor) -> Result<(), OperationError> {
+        self.operations.resume(turn, by).await
+    }
+
+    /// Makes or revokes a token of an operator.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
+        self.operations.change_token(token, by).await
     }
 
     /// The health of every channel, in the order of their ids.

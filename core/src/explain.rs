@@ -15,7 +15,8 @@ use std::fmt::{self, Write as _};
 
 use rejoinder_guard::{CancelledBy, Cause, Expectation, ObligationState, Rung, Settlement, Timestamp, Via};
 
-use self::text::{clip, rfc3339, span, until};
+pub(crate) use self::text::rfc3339;
+use self::text::{clip, span, until};
 use crate::{
     model::{
         conversation::ChannelId,
@@ -80,6 +81,7 @@ fn headline(dossier: &Dossier) -> String {
         return format!("The turn waits: its channel {} is not configured.", channel(dossier));
     }
     match obligation.state() {
+        _ if obligation.is_held() => "The turn is held by the operator.".to_owned(),
         ObligationState::Settled(Settlement::Signal { signal, via, .. }) => match via {
             _ if dossier.turn.handler.is_gateway() => {
                 format!("Answered by the gateway itself, {took} after it was accepted.")
@@ -103,6 +105,9 @@ fn headline(dossier: &Dossier) -> String {
         }
         ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => {
             format!("Cancelled by the person, {took} after it was accepted; turn {by} is the command.")
+        }
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Operator(reason) }) => {
+            format!("Given up by the operator, {took} after it was accepted: {}.", clip(reason))
         }
         ObligationState::Settled(Settlement::Merged { into }) => format!("Answered together with turn {into}."),
         ObligationState::Merged { into } => format!("Turn {into} answers for this one as well."),
@@ -149,6 +154,9 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
         );
     }
     match obligation.state() {
+        _ if obligation.is_held() => {
+            format!("Nothing until `rejoinder turns resume {}`: no run and no attempt begins.", dossier.turn.id)
+        }
         ObligationState::Settled(_) => match unsent(dossier) {
             Some(delivery) if delivery.is_copy => {
                 format!("The turn is settled; a copy of the answer is still to be sent. {}", attempt(delivery, now))
@@ -166,11 +174,17 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
                 None => "Nothing more: the turn is settled.".to_owned(),
             },
         },
-        ObligationState::Undeliverable { .. } => format!(
-            "Nothing more happens automatically. The undelivered text is kept: see `rejoinder turns show {}`. Check \
-             what the platform reported, and answer the person in another way.",
-            dossier.turn.id
-        ),
+        ObligationState::Undeliverable { .. } => {
+            let id = dossier.turn.id;
+            let retry = match obligation.undelivered_claim() {
+                Some(_) => "sends it again",
+                None => "has the agent run again",
+            };
+            format!(
+                "Nothing more happens automatically. Check what the platform reported. Then `rejoinder dead-letters retry {id}` \
+                 {retry}, `redirect` sends it to another conversation, and `discard` gives it up."
+            )
+        }
         ObligationState::Merged { into } => format!("It is settled when turn {into} is."),
         ObligationState::Claimed { .. } => {
             let next = match unsent(dossier) {

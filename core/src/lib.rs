@@ -33,6 +33,7 @@ mod ledger;
 mod lifecycle;
 mod markdown;
 mod model;
+mod operations;
 mod outbox;
 mod pauses;
 mod ports;
@@ -48,7 +49,9 @@ mod worker;
 pub mod store {
     pub use crate::{
         model::{
+            log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
+            tokens::{Role, TokenChange, TokenRecord},
             turn::{Handler, TurnRecord, TurnSeq, Version},
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },
@@ -56,14 +59,14 @@ pub mod store {
             Housekeeping, Operator, Outbox, Store, StoreError, Turns,
             accept::{CursorMove, EarlierMessage, NewEvent, NewTurn, Stored},
             housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
-            list::{DeadLetterFilter, TurnFilter, TurnListState, TurnSummary},
+            list::{AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnListState, TurnSummary},
             record::{
-                AMBIENT_LAG, AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, Dossier, NextDeliveries,
-                PERSON_STEP, RunRecord, WaitingTurn,
+                AMBIENT_LAG, AbsentChannel, AttemptRecord, Backlog, BlockedScope, Dossier, NextDeliveries, PERSON_STEP,
+                Remark, RunRecord, WaitingTurn,
             },
             transition::{
-                AttemptEnd, AttemptStart, Commit, DeliveryChange, NewDelivery, NewSession, RunEnd, RunStart,
-                TranscriptLine, Transition, TurnChange, Withdrawal,
+                AttemptEnd, AttemptStart, Commit, DeliveryChange, IdempotentAnswer, NewDelivery, NewSession, Operation,
+                RunEnd, RunStart, TranscriptLine, Transition, TurnChange, Withdrawal,
             },
         },
     };
@@ -89,7 +92,7 @@ pub use model::{
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };
-pub use outbox::dead_letters::Retry;
+pub use operations::{Actor, OperationError};
 pub use pauses::Backoff;
 pub use ports::{
     agent::{AgentError, AgentRuntime, RunEvent, RunEvents, SendResult},

@@ -30,7 +30,7 @@ use crate::{
     pauses,
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError, record::AuditEntry, transition::RunEnd},
+        store::{Store, StoreError, record::Remark, transition::RunEnd},
     },
     scheduler::slots::Slots,
     timer::Timer,
@@ -112,7 +112,7 @@ impl Sweep {
         let (at, number) = (self.clock.now(), turn.runs);
         let detail = "the gateway ended while the agent ran".to_owned();
         let (end, kind) = ("crashed".to_owned(), "recovered".to_owned());
-        let remark = Some(AuditEntry { turn: id, at, kind, detail: detail.clone() });
+        let remark = Some(Remark { turn: id, at, kind, detail: detail.clone() });
         let end = RunEnd { turn: id, number, at, end, detail: Some(detail), usage: None };
         self.ledger.decide(&mut turn, Event::Recovered, Trigger::RunEnded { end, remark }).await.map(drop)
     }

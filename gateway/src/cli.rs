@@ -9,7 +9,9 @@ mod dead_letters;
 mod doctor;
 mod init;
 mod run;
+mod running;
 mod store;
+mod tokens;
 mod turns;
 
 use std::{
@@ -51,7 +53,7 @@ Examples:
   rejoinder config check                    check the configuration
   rejoinder turns list --state overdue      list the turns that are late
   rejoinder turns explain 0199a1            say why a turn ended as it did
-  rejoinder dead-letters list               list the callbacks that were given up
+  rejoinder dead-letters list               list what could not be delivered
 
 Environment:
   REJOINDER_CONFIG, REJOINDER_DATA          the same as --config and --data
@@ -120,9 +122,12 @@ enum Command {
     /// Inspect turns: what was owed, what was tried, how they ended
     #[command(subcommand)]
     Turns(turns::TurnsCommand),
-    /// List the callbacks of hooks that were given up, and send them again
+    /// List what could not be delivered; send it again or elsewhere, or give it up
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
+    /// Make, list or revoke tokens for the admin API
+    #[command(subcommand)]
+    Tokens(tokens::TokensCommand),
     /// Show the size of the database, or compact it
     #[command(subcommand)]
     Store(store::StoreCommand),
@@ -156,6 +161,7 @@ impl Cli {
             Command::Config(command) => command.perform(global),
             Command::Turns(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
+            Command::Tokens(command) => in_one_thread(command.perform(global)),
             Command::Store(command) => in_one_thread(command.perform(global)),
         }
     }
@@ -253,6 +259,8 @@ mod tests {
     #[case(&["turns", "list", "--limit", "0"])]
     #[case(&["dead-letters", "retry"])]
     #[case(&["dead-letters", "retry", "0199a1"])]
+    #[case(&["dead-letters", "discard", "--all"])]
+    #[case(&["tokens", "create"])]
     #[case(&["init", "--agent", "openai", "--model", "m"])]
     fn a_wrong_call_is_exit_code_2(#[case] arguments: &[&str]) {
         let error = Cli::try_parse_from(std::iter::once(&"rejoinder").chain(arguments)).unwrap_err();

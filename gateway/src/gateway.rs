@@ -19,7 +19,8 @@ use tracing::{error, info, warn};
 
 use crate::{
     exposure::{Exposure, readable_folder, writable_above},
-    http::{self, App, Bounds, Places, Proxies},
+    feed::Feed,
+    http::{self, App, Bounds, Live, Places, Proxies, StoredTokens},
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
     platforms::{ChannelNotice, Intakes},
@@ -146,6 +147,8 @@ pub struct Gateway {
     drain: Duration,
     connections_per_peer: Option<u32>,
     proxies: Arc<Proxies>,
+    /// The local URL of the admin interface.
+    address: String,
     notes: Notes,
     _upkeep: DropGuard,
 }
@@ -204,6 +207,14 @@ impl Gateway {
                 return Err(error);
             }
         };
+        let tokens = match StoredTokens::read(Arc::clone(&store), Arc::clone(&clock)).await {
+            Ok(tokens) => Arc::new(tokens),
+            Err(error) => {
+                engine.stop(Duration::ZERO).await;
+                store.close().await;
+                return Err(RunError::Recovery(error));
+            }
+        };
         let upkeep = CancellationToken::new();
         tokio::spawn(upkeep.clone().run_until_cancelled_owned({
             let recorder = recorder.clone();
@@ -219,6 +230,7 @@ impl Gateway {
             .public_url
             .as_ref()
             .map_or_else(|| url_of(address), |url| url.as_str().trim_end_matches('/').to_owned());
+        let own_address = operator.as_ref().map_or(address, |(_, address)| *address);
         let admin_url = operator.as_ref().map_or_else(|| url.clone(), |(_, address)| url_of(*address));
         let notes = Notes {
             url,
@@ -229,12 +241,23 @@ impl Gateway {
             remarks,
         };
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
+        let feed = Feed::start(Arc::clone(&store), stop_waiting.clone());
+        let live = Live { tokens, feed };
         let channels = engine.clone();
         let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
         let channel_routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
         let app = |address, is_public| {
             let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
-            App::new(&parts, engine.clone(), store, clock, recorder.clone(), started_at, (address, is_public))
+            App::new(
+                &parts,
+                engine.clone(),
+                store,
+                clock,
+                recorder.clone(),
+                started_at,
+                live.clone(),
+                (address, is_public),
+            )
         };
         let (router, operator) = match operator {
             None => (http::routes(app(address, true), parts.front_page, channel_routes), None),
@@ -256,9 +279,18 @@ impl Gateway {
             drain,
             connections_per_peer,
             proxies,
+            address: url_of(own_address),
             notes,
             _upkeep: upkeep,
         })
+    }
+
+    /// Writes down where commands reach the gateway. Without it they use the configured address.
+    fn write_address(&self) {
+        let path = self.notes.data_dir.join(ADDRESS_FILE);
+        if let Err(error) = std::fs::write(&path, format!("{}\n", self.address)) {
+            warn!(path = %path.display(), %error, "cannot write the gateway's address down for its commands");
+        }
     }
 
     pub(crate) const fn notes(&self) -> &Notes {
@@ -271,7 +303,9 @@ impl Gateway {
     /// # Errors
     /// When its store has ended by an internal error. Then it stops at once.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
-        let Self { engine, store, router, operator, stop_waiting, drain, connections_per_peer, proxies, .. } = self;
+        self.write_address();
+        let Self { engine, store, router, operator, stop_waiting, drain, connections_per_peer, proxies, notes, .. } =
+            self;
         let places = Places::new(Bounds::new(open_files::most(), connections_per_peer));
         let (broken, stopping) = (store.broken(), shutdown.child_token());
         let watching = tokio::spawn({
@@ -309,6 +343,8 @@ impl Gateway {
             warn!("some connections did not close in time");
         }
         store.close().await;
+        // It may be gone already.
+        let _ = std::fs::remove_file(notes.data_dir.join(ADDRESS_FILE));
         info!("stopped");
         if broken.is_cancelled() { Err(RunError::StoreBroken) } else { Ok(()) }
     }
@@ -354,6 +390,16 @@ fn check_exposure(data_dir: &Path, database: &Path) -> Result<Vec<String>, RunEr
         }
     }
     Ok(remarks)
+}
+
+/// The file in the data directory with the local URL of a running gateway's admin interface.
+const ADDRESS_FILE: &str = "address";
+
+/// The local URL of the admin interface of the gateway that runs with `data_dir`, as it wrote it down.
+pub(crate) fn read_address(data_dir: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(data_dir.join(ADDRESS_FILE)).ok()?;
+    let url = text.trim();
+    url.starts_with("http://").then(|| url.to_owned())
 }
 
 /// The URL at which a browser on this machine reaches `address`.

@@ -4,9 +4,7 @@
 //! panic handler in `serve.rs` applies to them. All other routes are limited here.
 
 mod access;
-mod agents;
-mod channels;
-mod dead_letters;
+mod admin;
 mod error;
 mod health;
 mod openapi;
@@ -14,7 +12,6 @@ mod paging;
 mod places;
 mod proxies;
 mod serve;
-mod turns;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -24,25 +21,28 @@ use axum::{
     http::{HeaderValue, header},
     middleware::{self, Next},
     response::{IntoResponse, Redirect, Response},
-    routing::{MethodRouter, get, post},
+    routing::{MethodRouter, get},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_core::{Engine, SharedClock, Store, Timestamp};
+use tokio_util::sync::CancellationToken;
 
 use self::{
     access::Access,
     error::ApiError,
     health::{BacklogReader, StoreProbe},
 };
-use crate::wiring::{AgentInfo, Parts};
+use crate::{
+    feed::Feed,
+    wiring::{AgentInfo, Parts},
+};
 
 pub(crate) use self::{
-    dead_letters::page as dead_letters_page,
+    admin::{caller::StoredTokens, dead_letters::page as dead_letters_page, turns::page},
     health::{ALIVE, Readiness, ReadinessDetails},
     places::{Bounds, Places},
     proxies::Proxies,
     serve::accept,
-    turns::page,
 };
 
 /// The state that the routes of this module share, at one address.
@@ -57,6 +57,17 @@ pub(crate) struct App {
     probe: StoreProbe,
     backlog: BacklogReader,
     request_timeout: Duration,
+    tokens: Arc<StoredTokens>,
+    feed: Arc<Feed>,
+    /// Cancelled when the gateway stops: whoever follows the log is let go.
+    stopping: CancellationToken,
+}
+
+/// What the routes of all addresses share.
+#[derive(Clone)]
+pub(crate) struct Live {
+    pub(crate) tokens: Arc<StoredTokens>,
+    pub(crate) feed: Arc<Feed>,
 }
 
 type Shared = State<Arc<App>>;
@@ -70,8 +81,10 @@ impl App {
         clock: SharedClock,
         recorder: PrometheusHandle,
         started_at: Timestamp,
+        live: Live,
         (address, is_public): (SocketAddr, bool),
     ) -> Self {
+        let Live { tokens, feed } = live;
         Self {
             engine,
             store: Arc::clone(&store),
@@ -90,6 +103,9 @@ impl App {
             ),
             probe: StoreProbe::new(store),
             request_timeout: parts.request_timeout,
+            tokens,
+            feed,
+            stopping: parts.stop_waiting.clone(),
         }
     }
 }
@@ -136,22 +152,8 @@ fn operator_routes(app: &Arc<App>) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(openapi::document))
         .layer(middleware::from_fn_with_state(Arc::clone(app), access::reader));
-    let own = if app.access.has_admin() { readers.nest("/admin/api", admin_routes(app)) } else { readers };
+    let own = if app.access.has_admin() { readers.nest("/admin/api", admin::routes(app)) } else { readers };
     guarded(app, in_time(app, own)).with_state(Arc::clone(app))
-}
-
-fn admin_routes(app: &Arc<App>) -> Router<Arc<App>> {
-    Router::new()
-        .route("/turns", get(turns::list))
-        .route("/turns/{id}", get(turns::show))
-        .route("/turns/{id}/explain", get(turns::explain))
-        .route("/dead-letters", get(dead_letters::list))
-        .route("/dead-letters/{id}/retry", post(dead_letters::retry))
-        .route("/channels", get(channels::list))
-        .route("/agents", get(agents::list))
-        .fallback(not_found)
-        .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(Arc::clone(app), access::admin))
 }
 
 /// Checks the host, and adds the common headers.

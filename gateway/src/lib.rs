@@ -28,6 +28,7 @@ mod client;
 )]
 mod console;
 mod exposure;
+mod feed;
 mod gateway;
 mod http;
 mod logging;

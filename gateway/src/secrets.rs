@@ -74,7 +74,11 @@ fn read_token(path: &Path) -> io::Result<Option<SecretString>> {
     Ok((!token.is_empty()).then(|| SecretString::from(token)))
 }
 
-fn new_token() -> io::Result<SecretString> {
+/// A random token.
+///
+/// # Errors
+/// When the system has no randomness.
+pub(crate) fn new_token() -> io::Result<SecretString> {
     let mut bytes = [0; BYTES];
     rand::rngs::OsRng.try_fill_bytes(&mut bytes).map_err(io::Error::other)?;
     Ok(SecretString::from(BASE64_URL_SAFE_NO_PAD.encode(bytes)))

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use rejoinder_core::{
-    Action, Attachment, Author, Expectation, Handler, ObligationState, Quote, SignalKind, TurnStatus, Via,
+    Action, Attachment, Author, ChannelId, ConversationRef, Expectation, Handler, ObligationState, Quote, Rung,
+    SignalKind, TurnStatus, Via,
     explain::{Entry, Explanation},
-    store::{AttemptRecord, AuditEntry, DeliveryRecord, Dossier, RunRecord, TurnSummary},
+    store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Remark, RunRecord, TurnSummary},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -134,33 +135,99 @@ pub(crate) struct DeadLetterList {
     pub(crate) next: Option<String>,
 }
 
-/// A callback that was given up. Its text is in its turn.
+/// A turn that could not be answered, or a callback that was given up.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeadLetterItem {
+    /// The id of the delivery that a retry sends first, or of the turn if there is nothing to send.
     #[schema(format = "uuid")]
-    pub(crate) delivery_id: String,
+    pub(crate) id: String,
+    /// `answer`, `fallback` (what the ladder said), `callback` (a copy for a hook), or `nothing`: the agent gave no answer.
+    pub(crate) kind: &'static str,
     #[schema(format = "uuid")]
     pub(crate) turn_id: String,
-    /// The channel, for example `webhook.tickets`.
+    /// The channel, for example `telegram.main`.
     pub(crate) channel: String,
-    #[schema(format = DateTime)]
-    pub(crate) created_at: String,
+    /// The platform's id of the chat.
+    pub(crate) chat: String,
+    /// The platform's id of the thread or topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) thread: Option<String>,
+    #[schema(format = "uuid")]
+    pub(crate) conversation_id: String,
+    /// The platform's id of the person who waits.
+    pub(crate) sender_id: Option<String>,
+    pub(crate) sender_name: Option<String>,
+    /// What the person wrote.
+    pub(crate) question: String,
+    /// What could not be delivered; null if there is nothing to send.
+    pub(crate) text: Option<String>,
+    /// Why it was given up.
+    pub(crate) reason: String,
+    /// The last error of the platform.
+    pub(crate) error: Option<String>,
     /// How many times it was tried since it was created or last sent again.
     pub(crate) attempts: u32,
-    /// The last error.
-    pub(crate) error: Option<String>,
+    /// When the turn was accepted.
+    #[schema(format = DateTime)]
+    pub(crate) accepted_at: String,
+    /// When the turn ended.
+    #[schema(format = DateTime)]
+    pub(crate) ended_at: Option<String>,
 }
 
-impl From<&DeliveryRecord> for DeadLetterItem {
-    fn from(delivery: &DeliveryRecord) -> Self {
+impl From<&DeadLetter> for DeadLetterItem {
+    fn from(letter: &DeadLetter) -> Self {
+        let delivery = letter.delivery.as_ref();
+        let kind = match delivery.map(|delivery| &delivery.via) {
+            _ if letter.is_copy => "callback",
+            None => "nothing",
+            Some(Via::Fallback { rung, .. }) if !matches!(rung, Rung::Handoff(_)) => "fallback",
+            Some(_) => "answer",
+        };
         Self {
-            delivery_id: delivery.id.to_string(),
-            turn_id: delivery.turn.to_string(),
-            channel: delivery.conversation.channel.to_string(),
-            created_at: rfc3339(delivery.created_at),
-            attempts: delivery.attempts,
-            error: delivery.error.clone(),
+            id: letter.id.to_string(),
+            kind,
+            turn_id: letter.turn.to_string(),
+            channel: letter.conversation.channel.to_string(),
+            chat: letter.conversation.chat.to_string(),
+            thread: letter.conversation.thread.as_deref().map(ToOwned::to_owned),
+            conversation_id: letter.conversation_id.to_string(),
+            sender_id: letter.sender.as_ref().map(|sender| sender.id.clone()),
+            sender_name: letter.sender.as_ref().and_then(|sender| sender.name.clone()),
+            question: letter.question.clone(),
+            text: delivery.map(|delivery| content_of(&delivery.action).0),
+            reason: letter.reason.clone(),
+            error: delivery.and_then(|delivery| delivery.error.clone()),
+            attempts: delivery.map_or(0, |delivery| delivery.attempts),
+            accepted_at: rfc3339(letter.accepted_at),
+            ended_at: letter.ended_at.map(rfc3339),
         }
+    }
+}
+
+/// The address of a conversation, written as CHANNEL/CHAT or CHANNEL/CHAT/THREAD.
+pub(crate) fn parse_address(text: &str) -> Option<ConversationRef> {
+    let mut parts = text.trim().splitn(3, '/');
+    let (channel, chat) = (parts.next()?, parts.next()?);
+    if !channel.contains('.') || chat.is_empty() {
+        return None;
+    }
+    let conversation = ConversationRef::new(ChannelId::from_stored(channel), chat);
+    Some(match parts.next() {
+        Some(thread) if !thread.is_empty() => conversation.in_thread(thread),
+        _ => conversation,
+    })
+}
+
+/// The text of an action, or its emoji; its choices; its files.
+fn content_of(action: &Action) -> (String, Vec<String>, Vec<Attachment>) {
+    match action {
+        Action::Send { content, .. } | Action::Edit { content, .. } => {
+            (content.text.clone(), content.choices.clone(), content.attachments.clone())
+        }
+        Action::React { emoji, .. } => (emoji.clone(), Vec::new(), Vec::new()),
+        Action::Draft { text, .. } => (text.clone(), Vec::new(), Vec::new()),
+        Action::Typing { .. } | Action::Delete { .. } => Default::default(),
     }
 }
 
@@ -345,14 +412,7 @@ impl From<&AttemptRecord> for AttemptDetail {
 
 impl DeliveryDetail {
     fn of(delivery: &DeliveryRecord, attempts: &[AttemptRecord]) -> Self {
-        let (text, choices, attachments) = match &delivery.action {
-            Action::Send { content, .. } | Action::Edit { content, .. } => {
-                (content.text.clone(), content.choices.clone(), content.attachments.clone())
-            }
-            Action::React { emoji, .. } => (emoji.clone(), Vec::new(), Vec::new()),
-            Action::Draft { text, .. } => (text.clone(), Vec::new(), Vec::new()),
-            Action::Typing { .. } | Action::Delete { .. } => Default::default(),
-        };
+        let (text, choices, attachments) = content_of(&delivery.action);
         let is_pending = delivery.state == rejoinder_core::store::DeliveryState::Pending;
         Self {
             delivery_id: delivery.id.to_string(),
@@ -394,8 +454,8 @@ pub(crate) struct RemarkDetail {
     pub(crate) detail: String,
 }
 
-impl From<&AuditEntry> for RemarkDetail {
-    fn from(remark: &AuditEntry) -> Self {
+impl From<&Remark> for RemarkDetail {
+    fn from(remark: &Remark) -> Self {
         Self { at: rfc3339(remark.at), kind: remark.kind.clone(), detail: remark.detail.clone() }
     }
 }
@@ -438,7 +498,7 @@ impl From<&Dossier> for TurnDetail {
                 .iter()
                 .map(|delivery| DeliveryDetail::of(delivery, &dossier.attempts))
                 .collect(),
-            remarks: dossier.audit.iter().map(Into::into).collect(),
+            remarks: dossier.remarks.iter().map(Into::into).collect(),
         }
     }
 }

@@ -137,7 +137,7 @@ create table deliveries (
     via text not null,              -- JSON: Via
     is_copy integer not null,
     action text not null,           -- JSON: Action
-    state text not null,            -- pending, sending, delivered, withdrawn, refused, dead
+    state text not null,            -- pending, held, sending, delivered, withdrawn, refused, dead
     attempts integer not null,
     next_attempt_at integer not null,
     label text,                     -- resent, replaces
@@ -185,7 +185,7 @@ create table transcript (
     primary key (session_id, seq, speaker)
 ) strict, without rowid;
 
-create table audit (
+create table remarks (
     id integer primary key,
     turn_id blob not null references turns (id),
     at integer not null,
@@ -193,7 +193,57 @@ create table audit (
     detail text not null
 ) strict;
 
-create index audit_of_turn on audit (turn_id);
+create index remarks_of_turn on remarks (turn_id);
+
+-- What happened, in the order in which it was stored. Entries are only added, and removed by their age.
+create table log (
+    seq integer primary key,
+    at integer not null,
+    topic text not null,            -- turn.settled, …
+    turn_id blob,                   -- no foreign keys: an entry may be kept longer than what it is about
+    conversation_id blob,
+    channel text,
+    data text not null              -- JSON: the fields of LogEvent
+) strict;
+
+-- What operators did, which is kept longer than the log.
+create table audit (
+    id integer primary key,
+    at integer not null,
+    by text not null,               -- the name of the token
+    action text not null,           -- retry, redirect, …
+    target text not null,           -- the id of what it was done to
+    reason text,
+    turn_id blob,
+    conversation_id blob,
+    channel text
+) strict;
+
+-- The answers to requests of operators with an idempotency key.
+create table answers (
+    by text not null,
+    key text not null,
+    request blob not null,          -- a digest of what was asked
+    status integer not null,        -- of HTTP
+    body text not null,             -- JSON
+    at integer not null,
+    primary key (by, key)
+) strict, without rowid;
+
+create index answers_by_age on answers (at);
+
+-- The tokens of operators, beside the one in the configuration.
+create table tokens (
+    id blob not null primary key,
+    name text not null,
+    hash blob not null unique,      -- SHA-256 of the token
+    role text not null,             -- viewer, operator, admin
+    channels text,                  -- JSON: list of text; null: all
+    created_at integer not null,
+    created_by text not null,
+    expires_at integer,
+    revoked_at integer
+) strict, without rowid;
 
 -- Channels and chats that a platform has blocked for a time.
 create table blocked (

@@ -290,7 +290,9 @@ impl Turn {
 
     fn check_state(&self, before: &Obligation, is_operators: bool) -> Result<(), TestCaseError> {
         let now = &self.obligation;
-        if before.state().is_final() && !(is_operators && matches!(before.state(), ObligationState::Undeliverable { .. })) {
+        if before.state().is_final()
+            && !(is_operators && matches!(before.state(), ObligationState::Undeliverable { .. }))
+        {
             prop_assert_eq!(before.state(), now.state(), "a final state changed");
         }
         prop_assert!(!(now.is_held() && (now.is_waiting() || now.state().is_final())));

@@ -42,6 +42,6 @@ pub use self::{
     receiver::{Receiver, RunEnd, ShuttingDown},
     sent::{SentMessage, SentMessages},
     table::{Alignment, Table},
-    tokens::{Tokens, bearer},
+    tokens::{Tokens, bearer, token_digest},
     while_running::{RunningGuard, WhileRunning},
 };

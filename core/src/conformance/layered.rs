@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_guard::{Obligation, Timestamp};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -11,8 +12,10 @@ use crate::{
         agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        log::{LogEntry, LogFilter, LogSeq},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
+        tokens::TokenRecord,
         turn::TurnRecord,
         view::TurnView,
     },
@@ -20,9 +23,9 @@ use crate::{
         Housekeeping, Operator, Outbox, Store, StoreError, Turns,
         accept::{CursorMove, NewEvent, Stored},
         housekeeping::{Cutoffs, Removal, StoreStats},
-        list::{DeadLetterFilter, TurnFilter, TurnSummary},
+        list::{AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnSummary},
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, RunRecord, WaitingTurn},
-        transition::{Commit, Transition},
+        transition::{Commit, IdempotentAnswer, Transition},
     },
 };
 
@@ -226,7 +229,23 @@ impl<L: Layer> Operator for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.list_turns(filter)).await
     }
-    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError> {
+    async fn log(&self, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.log(filter)).await
+    }
+    async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.audit(filter)).await
+    }
+    async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.tokens()).await
+    }
+    async fn answer(&self, by: &str, key: &str) -> Result<Option<IdempotentAnswer>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.answer(by, key)).await
+    }
+    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.dead_letters(filter)).await
     }
@@ -264,6 +283,9 @@ impl<L: Layer> Housekeeping for Layered<L> {
 impl<L: Layer> Store for Layered<L> {
     fn trouble(&self) -> Option<StoreError> {
         self.store.trouble()
+    }
+    fn logged(&self) -> watch::Receiver<LogSeq> {
+        self.store.logged()
     }
     fn broken(&self) -> CancellationToken {
         self.store.broken()
@@ -399,7 +421,19 @@ impl Operator for NullStore {
     async fn list_turns(&self, _filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
         Ok(Vec::new())
     }
-    async fn dead_letters(&self, _filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError> {
+    async fn log(&self, _filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn audit(&self, _filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn answer(&self, _by: &str, _key: &str) -> Result<Option<IdempotentAnswer>, StoreError> {
+        Ok(None)
+    }
+    async fn dead_letters(&self, _filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>, StoreError> {
         Ok(Vec::new())
     }
     async fn dossier(&self, _turn: TurnId) -> Result<Option<Dossier>, StoreError> {
@@ -430,6 +464,9 @@ impl Housekeeping for NullStore {
 impl Store for NullStore {
     fn trouble(&self) -> Option<StoreError> {
         None
+    }
+    fn logged(&self) -> watch::Receiver<LogSeq> {
+        watch::Sender::new(0).subscribe()
     }
     fn broken(&self) -> CancellationToken {
         CancellationToken::new()

@@ -18,7 +18,7 @@ use crate::{
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::{Handler, TurnRecord},
     },
-    ports::store::record::{AttemptRecord, AuditEntry, Dossier, RunRecord},
+    ports::store::record::{AttemptRecord, Dossier, Remark, RunRecord},
 };
 
 /// Plays a turn: gives events to the guard and records the effects as the core does, on a platform with receipts.
@@ -78,7 +78,7 @@ impl Life {
             runs: Vec::new(),
             deliveries: Vec::new(),
             attempts: Vec::new(),
-            audit: Vec::new(),
+            remarks: Vec::new(),
         };
         Self { policy, dossier, now }
     }
@@ -112,11 +112,12 @@ impl Life {
                     let what = format!("{:?}", suppressed.what).to_lowercase();
                     let kept = suppressed.text.map(|text| format!(": {text}")).unwrap_or_default();
                     let detail = format!("{what} {}{kept}", suppressed.reason);
-                    self.dossier.audit.push(AuditEntry { turn: id, at: now, kind: "suppressed".to_owned(), detail });
+                    self.dossier.remarks.push(Remark { turn: id, at: now, kind: "suppressed".to_owned(), detail });
                 }
+                Effect::SendAgain { .. } | Effect::Hold | Effect::Release => {}
                 Effect::DeadLetter { reason } => {
                     let kind = "dead_letter".to_owned();
-                    self.dossier.audit.push(AuditEntry { turn: id, at: now, kind, detail: reason });
+                    self.dossier.remarks.push(Remark { turn: id, at: now, kind, detail: reason });
                 }
                 Effect::Withdraw { claim } => {
                     for delivery in self.dossier.deliveries.iter_mut().filter(|one| one.claim == claim) {
@@ -386,9 +387,9 @@ Owed: An answer, because it was sent in a direct chat.
   1970-01-01T00:00:00.000Z  Given up as a dead letter: refused: the bot was blocked by the user; every rung \
 failed, the last with: the bot was blocked by the user.
 
-Next: Nothing more happens automatically. The undelivered text is kept: see \
-`rejoinder turns show 00000000-0000-0000-0000-000000000001`. Check what the platform reported, and answer the person \
-in another way."
+Next: Nothing more happens automatically. Check what the platform reported. Then \
+`rejoinder dead-letters retry 00000000-0000-0000-0000-000000000001` sends it again, `redirect` sends it to another \
+conversation, and `discard` gives it up."
     );
 }
 

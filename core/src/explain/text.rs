@@ -8,7 +8,7 @@ use rejoinder_guard::Timestamp;
 const LONGEST: usize = 160;
 
 /// RFC 3339, UTC, with milliseconds. A time out of range is printed as stored.
-pub(super) fn rfc3339(at: Timestamp) -> String {
+pub(crate) fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
 }
 

@@ -15,7 +15,7 @@ use crate::{
         turn::Handler,
         view::Shown,
     },
-    ports::store::record::{AttemptRecord, AuditEntry, Dossier, RunRecord},
+    ports::store::record::{AttemptRecord, Dossier, Remark, RunRecord},
 };
 
 /// The order of entries that have the same millisecond.
@@ -53,7 +53,7 @@ pub(super) fn timeline(dossier: &Dossier) -> Vec<Entry> {
     for attempt in &dossier.attempts {
         attempt_entry(attempt, dossier, &mut entries);
     }
-    for remark in &dossier.audit {
+    for remark in &dossier.remarks {
         remark_entry(remark, dossier, &mut entries);
     }
     if let Some(at) = dossier.ended_at {
@@ -100,7 +100,7 @@ fn run_entries(run: &RunRecord, dossier: &Dossier, entries: &mut Entries) {
         format!("Run {number}: given to `{agent}` again.")
     } else if *handler == dossier.turn.handler {
         format!("Run {number}: given to `{agent}`.")
-    } else if dossier.audit.iter().any(|remark| remark.kind == "rerouted" && remark.detail == **agent) {
+    } else if dossier.remarks.iter().any(|remark| remark.kind == "rerouted" && remark.detail == **agent) {
         format!("Run {number}: given to `{agent}`, as `{}` is not configured any more.", dossier.turn.handler)
     } else {
         format!("Run {number}: the ladder hands it to `{agent}`.")
@@ -234,7 +234,7 @@ fn attempt_entry(attempt: &AttemptRecord, dossier: &Dossier, entries: &mut Entri
     entries.add(at, Rank::Claim(claim, ClaimStep::Attempted), format!("Attempt {}{of}: {result}.", attempt.number));
 }
 
-fn remark_entry(remark: &AuditEntry, dossier: &Dossier, entries: &mut Entries) {
+fn remark_entry(remark: &Remark, dossier: &Dossier, entries: &mut Entries) {
     let detail = clip(&remark.detail);
     let text = match remark.kind.as_str() {
         // The first word of the detail names what was suppressed; the reason follows.
@@ -248,6 +248,11 @@ fn remark_entry(remark: &AuditEntry, dossier: &Dossier, entries: &mut Entries) {
         // The entry of the run's end says it.
         "recovered" if dossier.runs.iter().any(|run| run.ended_at == Some(remark.at)) => return,
         "recovered" => format!("Recovered: {detail}."),
+        "retry" => format!("Sent again {detail}."),
+        "redirect" => format!("Redirected {detail}."),
+        "discard" | "cancel" => format!("Given up {detail}."),
+        "hold" => format!("Held {detail}."),
+        "resume" => format!("Resumed {detail}."),
         kind => format!("{kind}: {detail}."),
     };
     entries.add(remark.at, Rank::Remark, text);

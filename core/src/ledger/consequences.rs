@@ -10,6 +10,9 @@ use crate::{
     lifecycle::Lifecycle,
     model::{
         agent::AgentName,
+        conversation::ChannelId,
+        ids::ConversationId,
+        stored_delivery::{DeliveryRecord, DeliveryState},
         turn::TurnRecord,
         view::{Shown, TurnStatus, TurnView},
     },
@@ -27,8 +30,8 @@ use crate::{
 pub(super) struct Consequences {
     /// The signal to show to clients.
     pub(super) shown: Option<Shown>,
-    /// There are deliveries to send.
-    pub(super) has_deliveries: bool,
+    /// Where there are deliveries to send.
+    pub(super) lane: Option<(ChannelId, ConversationId)>,
     /// The turn waits for another run, of this agent.
     pub(super) runs_again: Option<AgentName>,
     /// The number of the run that goes on past its deadline.
@@ -37,6 +40,15 @@ pub(super) struct Consequences {
     pub(super) stop_run: Option<u32>,
     /// The turn became a dead letter, for this reason.
     pub(super) dead_letter: Option<String>,
+}
+
+impl Consequences {
+    /// Notes that a delivery is stored, which may be sent.
+    pub(super) fn sends(&mut self, delivery: &DeliveryRecord) {
+        if delivery.state == DeliveryState::Pending {
+            self.lane = Some((delivery.conversation.channel.clone(), delivery.conversation_id));
+        }
+    }
 }
 
 /// The handles of the owners that act on decisions.
@@ -54,7 +66,7 @@ pub(crate) struct ConsequenceExecutor {
 impl ConsequenceExecutor {
     /// Acts on a stored decision that changed a turn from `before` to `after`.
     pub(super) fn execute(&self, before: &TurnRecord, after: &TurnRecord, consequences: Consequences) {
-        let Consequences { shown, has_deliveries, runs_again, run_goes_on, stop_run, dead_letter } = consequences;
+        let Consequences { shown, lane, runs_again, run_goes_on, stop_run, dead_letter } = consequences;
         if let Some(wake_at) = after.obligation.wake_at() {
             self.timer.wake_at(wake_at);
         }
@@ -68,8 +80,8 @@ impl ConsequenceExecutor {
         if let Some(agent) = runs_again {
             self.slots.enqueue(after.conversation, &agent);
         }
-        if has_deliveries {
-            self.lanes.open(&after.event.conversation.channel, after.conversation);
+        if let Some((channel, conversation)) = lane {
+            self.lanes.open(&channel, conversation);
         }
         if let Some(reason) = dead_letter {
             let channel = &after.event.conversation.channel;
@@ -147,12 +159,7 @@ fn has_leftovers(obligation: &Obligation) -> bool {
 fn observe(turn: &TurnRecord) {
     let ObligationState::Settled(settlement) = turn.obligation.state() else { return };
     let channel = &turn.event.conversation.channel;
-    let kind = match settlement {
-        Settlement::Signal { signal, .. } => signal.as_str(),
-        Settlement::Silence { .. } => "silence",
-        Settlement::Cancelled { .. } => "cancelled",
-        Settlement::Merged { .. } => "merged",
-    };
+    let (kind, _) = super::log::settled_by(settlement);
     let cause = turn.obligation.fallback().map_or("none", |(cause, _)| cause.as_str());
     metrics::counter!(
         "rejoinder_settled_turns_total",

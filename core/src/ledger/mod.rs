@@ -5,6 +5,7 @@
 //! turn is read again and the guard decides again.
 
 pub(crate) mod consequences;
+pub(crate) mod log;
 pub(crate) mod store_retry;
 pub(crate) mod transaction;
 pub(crate) mod trigger;

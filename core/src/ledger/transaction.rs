@@ -9,6 +9,7 @@ use rejoinder_guard::{Cleared, Draft, Effect, Event, Signal, Timestamp};
 
 use super::{
     consequences::Consequences,
+    log,
     trigger::{AttemptEnded, Decided, Run, Trigger, TurnEvents},
 };
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
         capabilities::Receipts,
         conversation::ChannelId,
         ids::{OwnerId, TurnId},
+        log::{LogEvent, NewLogEntry},
         settings::Settings,
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::{Handler, TurnRecord},
@@ -27,7 +29,7 @@ use crate::{
         retry,
     },
     ports::store::{
-        record::AuditEntry,
+        record::Remark,
         transition::{DeliveryChange, NewDelivery, RunStart, Transition, TurnChange, Withdrawal},
     },
 };
@@ -89,20 +91,26 @@ impl<'a> Transaction<'a> {
             Trigger::Event | Trigger::NotAttempted(_) => {}
             Trigger::RunEnded { end, remark } => {
                 transition.runs_ended.push(end.clone());
-                transition.audit.extend(remark.clone());
+                transition.remarks.extend(remark.clone());
             }
             Trigger::Command { end, session } => {
                 transition.runs_ended.push(end.clone());
                 transition.sessions.extend(session.clone());
             }
-            Trigger::AttemptBegins { start, delivery: change } => {
+            Trigger::AttemptBegins { start, delivery: change, subject } => {
                 transition.attempts_started.push(start.clone());
                 delivery = Some(change.clone());
+                let event = LogEvent::DeliveryAttempted { delivery_id: start.delivery, attempt: start.number };
+                transition.log.push(NewLogEntry { at: now, subject: subject.clone(), event });
             }
             Trigger::AttemptEnded(ended) => {
                 transition.attempts_ended.push(ended.end.clone());
                 delivery = Some(ended.change.clone());
                 transition.withdrawn.extend(ended.later_parts_withdrawal());
+            }
+            Trigger::Operator(step) => {
+                transition.operation = Some(step.operation.clone());
+                transition.remarks.push(step.remark.clone());
             }
         }
         Self { context, trigger, now, transition, delivery }
@@ -110,6 +118,10 @@ impl<'a> Transaction<'a> {
 
     /// Returns all rows to write.
     pub(super) fn into_transition(mut self) -> Transition {
+        if let (Trigger::AttemptEnded(ended), Some(change)) = (self.trigger, &self.delivery) {
+            let entries = log::attempt_ended(ended, change, self.now);
+            self.transition.log.splice(0..0, entries);
+        }
         self.transition.delivery_changes.extend(self.delivery);
         self.transition
     }
@@ -130,10 +142,15 @@ impl<'a> Transaction<'a> {
                     }
                     Effect::Draft(cleared) => {
                         let draft = render::draft(&cleared, &self.target(&turn));
+                        consequences.sends(draft.record());
                         self.transition.deliveries.push(draft);
-                        consequences.has_deliveries = true;
                     }
                     Effect::Withdraw { claim } => self.withdraw(turn.id, claim),
+                    Effect::SendAgain { claim, labelled } => self.send_again(claim, labelled, &mut consequences),
+                    Effect::Hold => self.change_waiting(DeliveryState::Pending, DeliveryState::Held, &mut consequences),
+                    Effect::Release => {
+                        self.change_waiting(DeliveryState::Held, DeliveryState::Pending, &mut consequences)
+                    }
                     Effect::Run { agent, attempt } => decided.run = Some(self.start_run(&mut turn, agent, attempt)),
                     Effect::RunAgain => consequences.runs_again = Some(self.context.next_agent(&turn).clone()),
                     Effect::RunGoesOn => consequences.run_goes_on = Some(turn.runs),
@@ -156,6 +173,12 @@ impl<'a> Transaction<'a> {
                 }
             }
         }
+        if turn.obligation.is_held()
+            && let Some(change) = self.delivery.as_mut().filter(|change| change.state == DeliveryState::Pending)
+        {
+            change.state = DeliveryState::Held;
+        }
+        self.transition.log.extend(log::turn_changed(&input.turn, &turn, self.now));
         // The beginning of an attempt always increments the turn's version, so that a decision made meanwhile conflicts.
         let is_changed =
             turn.obligation != input.turn.obligation || matches!(self.trigger, Trigger::AttemptBegins { .. });
@@ -171,6 +194,10 @@ impl<'a> Transaction<'a> {
     where
         'a: 'b,
     {
+        let turn = match self.trigger {
+            Trigger::Operator(step) => step.elsewhere.as_ref().unwrap_or(turn),
+            _ => turn,
+        };
         let channel = self.context.channels.get(&turn.event.conversation.channel);
         Target { turn, channel: channel.map(AsRef::as_ref), now: self.now }
     }
@@ -187,8 +214,10 @@ impl<'a> Transaction<'a> {
         let rendered = render::signal(cleared, &target, &capabilities, &self.context.settings);
         let records = || rendered.deliveries.iter().map(NewDelivery::record);
         let messages = records().map(|record| record.id.to_string()).collect();
-        consequences.has_deliveries = records().any(|record| record.state == DeliveryState::Pending);
+        records().for_each(|record| consequences.sends(record));
         consequences.shown = Some(rendered.shown);
+        let claimed = log::claimed(cleared.get());
+        self.transition.log.push(NewLogEntry { at: self.now, subject: log::subject_of(turn), event: claimed });
         self.transition.transcript.extend(rendered.transcript);
         self.transition.deliveries.extend(rendered.deliveries);
         (capabilities.receipts != Receipts::Platform).then(|| Event::Delivered { claim: cleared.get().claim, messages })
@@ -219,6 +248,8 @@ impl<'a> Transaction<'a> {
             handler
         };
         let (number, owner) = (turn.runs, self.context.owner);
+        let event = LogEvent::TurnStarted { handler: handler.clone(), run: number };
+        self.transition.log.push(NewLogEntry { at: self.now, subject: log::subject_of(turn), event });
         self.transition.runs_started.push(RunStart {
             turn: turn.id,
             number,
@@ -227,6 +258,33 @@ impl<'a> Transaction<'a> {
             at: self.now,
         });
         Run { handler, attempt, number, started_at: self.now }
+    }
+
+    /// Has the rest of a claim that could not be delivered sent again, now.
+    fn send_again(&mut self, claim: u32, labelled: bool, consequences: &mut Consequences) {
+        let Trigger::Operator(step) = self.trigger else { return };
+        let is_left =
+            |one: &&DeliveryRecord| one.claim == claim && !one.is_copy && one.state != DeliveryState::Delivered;
+        for (index, delivery) in step.deliveries.iter().filter(is_left).enumerate() {
+            let change = DeliveryChange {
+                label: if labelled && index == 0 { Some(Label::Resent) } else { delivery.label },
+                ..retry::from_the_start(delivery, self.now)
+            };
+            let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
+            self.transition.log.push(NewLogEntry { at: self.now, subject: log::subject_of_delivery(delivery), event });
+            consequences.sends(&DeliveryRecord { state: change.state, ..delivery.clone() });
+            self.transition.delivery_changes.push(change);
+        }
+    }
+
+    /// Changes the state of the turn's deliveries that wait: for their next attempt, or for the operator.
+    fn change_waiting(&mut self, from: DeliveryState, to: DeliveryState, consequences: &mut Consequences) {
+        let Trigger::Operator(step) = self.trigger else { return };
+        for delivery in step.deliveries.iter().filter(|one| one.state == from && !one.is_copy) {
+            let change = DeliveryChange { state: to, ..DeliveryChange::of(delivery) };
+            consequences.sends(&DeliveryRecord { state: to, ..delivery.clone() });
+            self.transition.delivery_changes.push(change);
+        }
     }
 
     /// Schedules the delivery for a resend, unless it is out of attempts and age.
@@ -256,7 +314,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn remark(&mut self, turn: TurnId, kind: &str, detail: String) {
-        self.transition.audit.push(AuditEntry { turn, at: self.now, kind: kind.to_owned(), detail });
+        self.transition.remarks.push(Remark { turn, at: self.now, kind: kind.to_owned(), detail });
     }
 }
 

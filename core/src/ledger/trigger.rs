@@ -4,12 +4,13 @@ use rejoinder_guard::{Event, Timestamp};
 
 use crate::{
     model::{
+        log::Subject,
         stored_delivery::DeliveryRecord,
         turn::{Handler, TurnRecord},
     },
     ports::store::{
-        record::AuditEntry,
-        transition::{AttemptEnd, AttemptStart, DeliveryChange, NewSession, RunEnd},
+        record::Remark,
+        transition::{AttemptEnd, AttemptStart, DeliveryChange, NewSession, Operation, RunEnd},
     },
 };
 
@@ -29,7 +30,7 @@ pub(crate) enum Trigger {
     RunEnded {
         end: RunEnd,
         /// A remark for `explain`.
-        remark: Option<AuditEntry>,
+        remark: Option<Remark>,
     },
     /// A command was executed.
     Command {
@@ -38,11 +39,25 @@ pub(crate) enum Trigger {
         session: Option<NewSession>,
     },
     /// An attempt is about to send its first byte.
-    AttemptBegins { start: AttemptStart, delivery: DeliveryChange },
+    AttemptBegins { start: AttemptStart, delivery: DeliveryChange, subject: Subject },
     /// An attempt ended.
     AttemptEnded(Box<AttemptEnded>),
     /// A draft's delivery cannot be attempted now and does not wait.
     NotAttempted(Box<DeliveryRecord>),
+    /// The operator steps in.
+    Operator(Box<OperatorStep>),
+}
+
+/// Something that an operator does with a turn.
+#[derive(Clone, Debug)]
+pub(crate) struct OperatorStep {
+    pub(crate) operation: Operation,
+    /// A remark for `explain`.
+    pub(crate) remark: Remark,
+    /// The deliveries of the turn, as they were read with it.
+    pub(crate) deliveries: Vec<DeliveryRecord>,
+    /// The turn as if it had come from the conversation that its answer is redirected to.
+    pub(crate) elsewhere: Option<TurnRecord>,
 }
 
 /// The end of an attempt.
@@ -59,6 +74,8 @@ pub(crate) struct AttemptEnded {
     pub(crate) is_spent: bool,
     /// Whether sending it again cannot show it twice.
     pub(crate) is_idempotent: bool,
+    /// Whether it gets nowhere since this attempt.
+    pub(crate) is_newly_parked: bool,
 }
 
 /// What the caller must do after a decision.

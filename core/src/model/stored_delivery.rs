@@ -15,6 +15,8 @@ use crate::model::{
 pub enum DeliveryState {
     /// Waiting for its next attempt.
     Pending,
+    /// Waiting for the operator, who holds its turn.
+    Held,
     /// An attempt has begun and has no result.
     Sending,
     /// The platform acknowledged it, or our own row is the receipt.
@@ -33,6 +35,7 @@ impl DeliveryState {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
+            Self::Held => "held",
             Self::Sending => "sending",
             Self::Delivered => "delivered",
             Self::Withdrawn => "withdrawn",

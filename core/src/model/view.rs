@@ -43,7 +43,7 @@ pub enum TurnStatus {
     Answered,
     /// Nothing was owed and nothing was sent.
     Silent,
-    /// Cancelled by the person.
+    /// Cancelled by the person or given up by the operator.
     Cancelled,
     /// No rung could be delivered: a dead letter.
     Undeliverable,
@@ -107,10 +107,7 @@ impl Shown {
             text: String::new(),
             attachments: Vec::new(),
             choices: Vec::new(),
-            fallback: match &first.via {
-                Via::Fallback { cause, rung } => Some(FallbackView { cause: *cause, rung: rung.to_string() }),
-                _ => None,
-            },
+            fallback: FallbackView::of(&first.via),
             due,
             at: first.created_at,
         };
@@ -136,4 +133,15 @@ pub struct FallbackView {
     pub cause: Cause,
     /// The rung that answered: `say:silent`, `handoff:orchestrator`, …
     pub rung: String,
+}
+
+impl FallbackView {
+    /// The rung that produced a signal, if one did.
+    #[must_use]
+    pub fn of(via: &Via) -> Option<Self> {
+        match via {
+            Via::Fallback { cause, rung } => Some(Self { cause: *cause, rung: rung.to_string() }),
+            _ => None,
+        }
+    }
 }

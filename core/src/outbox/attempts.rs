@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_guard::{Draft, Event, ObligationState, OnUnknown, Settlement, SignalKind, Timestamp};
+use rejoinder_guard::{Draft, Event, OnUnknown, SignalKind, Timestamp};
 use tracing::error;
 
 use super::retry;
@@ -11,6 +11,7 @@ use crate::{
     channels::Channels,
     ledger::{
         Ledger,
+        log::subject_of_delivery,
         trigger::{AttemptEnded, Trigger, TurnEvents},
     },
     model::{
@@ -93,7 +94,8 @@ impl Attempts {
     /// sent; it is withdrawn then.
     pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
-        let is_overtaken = waiting.parked && self.store.is_overtaken(waiting.id).await?;
+        let is_late = waiting.parked || waiting.retried_at.is_some();
+        let is_overtaken = is_late && self.store.is_overtaken(waiting.id).await?;
         // If it has changed since, the attempt is not stored, and the turn is read.
         let claimed = self.ledger.claimed.take(waiting.turn);
         let mut claimed = claimed.filter(|turn| may_attempt(turn, waiting.claim));
@@ -105,6 +107,10 @@ impl Attempts {
                 Some(turn) => turn,
                 None => self.ledger.turn(delivery.turn).await?,
             };
+            if !delivery.is_copy && turn.obligation.is_held() {
+                self.hold(&waiting).await?;
+                return Ok(None);
+            }
             if !delivery.is_copy && !may_attempt(&turn, delivery.claim) {
                 self.withdraw(&waiting).await?;
                 return Ok(None);
@@ -128,7 +134,7 @@ impl Attempts {
             // From here on the claim cannot be withdrawn. A copy does not affect its turn.
             let events = vec![Event::Attempted { claim: delivery.claim }];
             let mut inputs = Vec::from_iter((!delivery.is_copy).then_some(TurnEvents { turn, events }));
-            let trigger = Trigger::AttemptBegins { start, delivery: change };
+            let trigger = Trigger::AttemptBegins { start, delivery: change, subject: subject_of_delivery(&delivery) };
             if self.ledger.try_to_decide(&mut inputs, &trigger).await?.is_some() {
                 // An edit stays where it belongs.
                 let is_overtaken = is_overtaken && matches!(delivery.action, Action::Send { .. });
@@ -211,6 +217,12 @@ impl Attempts {
         self.ledger.change_delivery(DeliveryChange { state, error, ..DeliveryChange::of(delivery) }).await
     }
 
+    /// Keeps a delivery until the operator resumes its turn.
+    async fn hold(&self, delivery: &DeliveryRecord) -> Result<(), StoreError> {
+        let state = DeliveryState::Held;
+        self.ledger.change_delivery(DeliveryChange { state, ..DeliveryChange::of(delivery) }).await
+    }
+
     /// Schedules a delivery for `until`. A first draft is dropped instead: by then there is more text to show.
     pub(crate) async fn reschedule(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<(), StoreError> {
         if delivery.is_draft() && delivery.attempts == 0 {
@@ -273,6 +285,7 @@ impl Attempts {
             withdraws_later_parts: false,
             is_spent: true,
             is_idempotent: false,
+            is_newly_parked: false,
         };
         self.ledger.record(Trigger::AttemptEnded(Box::new(trigger))).await
     }
@@ -292,6 +305,7 @@ impl Attempts {
         let attempts =
             if matches!(result, Err(DeliveryError::Limited { .. })) { begun.number } else { delivery.attempts };
         let is_spent = retry::is_spent(delivery, attempts, &self.settings, at) || (gets_nowhere && delivery.is_draft());
+        let is_newly_parked = gets_nowhere && !delivery.parked;
         let delivery = &DeliveryRecord { parked: delivery.parked || gets_nowhere, ..delivery.clone() };
         let is_delivered = result.is_ok();
         let AttemptResult { events, change } = match result {
@@ -316,6 +330,7 @@ impl Attempts {
             withdraws_later_parts: ended_badly,
             is_spent,
             is_idempotent: self.is_idempotent(delivery),
+            is_newly_parked,
         }));
         if delivery.is_copy || events.is_empty() {
             self.ledger.record(trigger).await?;
@@ -536,9 +551,7 @@ fn may_attempt(turn: &TurnRecord, claim: u32) -> bool {
     if claim == Draft::CLAIM {
         return turn.obligation.is_draft_pending();
     }
-    let state = turn.obligation.state();
-    claim == turn.obligation.claims()
-        && matches!(state, ObligationState::Claimed { .. } | ObligationState::Settled(Settlement::Signal { .. }))
+    turn.obligation.claim_in_flight() == Some(claim)
 }
 
 fn edited_message(action: &Action) -> Option<&str> {

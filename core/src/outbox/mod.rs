@@ -5,7 +5,6 @@
 pub(crate) mod attempts;
 pub(crate) mod caller;
 pub(crate) mod calls;
-pub(crate) mod dead_letters;
 pub(crate) mod dispatcher;
 pub(crate) mod ephemerals;
 pub(crate) mod gate;

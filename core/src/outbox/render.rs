@@ -47,7 +47,7 @@ impl Target<'_> {
         self.channel.map_or_else(minimal_capabilities, |channel| channel.capabilities(&self.turn.event.conversation))
     }
 
-    /// A delivery that waits for its first attempt.
+    /// A delivery that waits for its first attempt, or for the operator who holds the turn.
     fn pending(&self, claim: u32, class: Class, signal: SignalKind, via: Via, action: Action) -> DeliveryRecord {
         DeliveryRecord {
             id: DeliveryId::new(self.now),
@@ -62,7 +62,7 @@ impl Target<'_> {
             via,
             is_copy: false,
             action,
-            state: DeliveryState::Pending,
+            state: if self.turn.obligation.is_held() { DeliveryState::Held } else { DeliveryState::Pending },
             attempts: 0,
             next_attempt_at: self.now,
             label: None,
@@ -109,7 +109,8 @@ pub(crate) fn signal(
     }
     let shown = Shown::of(&records, due(signal)).expect("a signal has at least one part");
     if capabilities.receipts == Receipts::RowThenCopy && signal.kind() != SignalKind::Deferral {
-        let copy = |(part, action)| DeliveryRecord { is_copy: true, ..record(part, action) };
+        let state = DeliveryState::Pending;
+        let copy = |(part, action)| DeliveryRecord { is_copy: true, state, ..record(part, action) };
         records.extend((1..).zip(actions).map(copy));
     }
     Rendered {

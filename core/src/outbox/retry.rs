@@ -6,8 +6,12 @@ use rand::Rng;
 use rejoinder_guard::Timestamp;
 
 use crate::{
-    model::{settings::Settings, stored_delivery::DeliveryRecord},
+    model::{
+        settings::Settings,
+        stored_delivery::{DeliveryRecord, DeliveryState},
+    },
     pauses,
+    ports::store::transition::DeliveryChange,
 };
 
 /// The number of attempts after which a delivery that could show twice is resent only every [`SELDOM`].
@@ -39,6 +43,18 @@ pub(crate) fn resend_pause(attempts: u32, idempotent: bool) -> Duration {
         _ if idempotent => pause(attempts),
         MANY.. => with_jitter(SELDOM),
         _ => pause(attempts.saturating_add(1)),
+    }
+}
+
+/// The change of a delivery that the operator has sent again: now, and as often as a new one.
+pub(crate) fn from_the_start(delivery: &DeliveryRecord, now: Timestamp) -> DeliveryChange {
+    DeliveryChange {
+        state: DeliveryState::Pending,
+        attempts: 0,
+        next_attempt_at: now,
+        parked: false,
+        retried_at: Some(now),
+        ..DeliveryChange::of(delivery)
     }
 }
 

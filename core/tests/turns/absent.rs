@@ -1,9 +1,9 @@
 //! Channels and agents that are missing from the configuration for a time.
 
 use rejoinder_core::{
-    AgentTurn, Capabilities, ChannelId, ConversationRef, Policy, Receipts, Retry, Support, TurnId,
+    AgentTurn, Capabilities, ChannelId, ConversationRef, OperationError, Policy, Receipts, Support, TurnId,
     conformance::scripted::{Fault, Script, capabilities},
-    store::{DeadLetterFilter, TurnFilter, TurnListState, TurnStatus},
+    store::{TurnFilter, TurnListState, TurnStatus},
 };
 
 use crate::{
@@ -171,20 +171,16 @@ async fn a_dead_letter_of_an_absent_channel_stays_one() {
     let mut gateway = with(copied, GatewaySetup::new().always(Script::replies("done"))).await;
     gateway.platform.queue_fault(Fault::Refuse);
     gateway.receives(said(&there("ada"), "hello")).await;
-    let dead = async |gateway: &TestGateway| {
-        let filter = DeadLetterFilter { limit: 10, ..DeadLetterFilter::default() };
-        let dead = gateway.store.dead_letters(&filter).await.expect("readable");
-        dead.iter().map(|letter| letter.id).collect::<Vec<_>>()
-    };
-    let letters = dead(&gateway).await;
+    let letters = gateway.dead_letters().await;
     let kind = is_absent_for_a_day(&mut gateway).await;
 
-    assert_eq!(gateway.retry(letters[0]).await, Retry::NoChannel);
+    let refused = gateway.retry(letters[0].id).await;
+    assert!(matches!(refused, Err(OperationError::Unfit(_))), "{refused:?}");
     gateway.settle().await;
 
-    assert_eq!(dead(&gateway).await, letters);
+    assert_eq!(gateway.dead_letters().await, letters);
     channel_returns(&mut gateway, kind).await;
-    assert_eq!(gateway.retry(letters[0]).await, Retry::Started);
+    gateway.retry(letters[0].id).await.expect("it is sent again");
     gateway.settle().await;
     assert_eq!(gateway.visible(&there("ada")), ["done"]);
     gateway.at_rest().await;

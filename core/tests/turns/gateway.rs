@@ -10,10 +10,10 @@ use std::{
 };
 
 use rejoinder_core::{
-    Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
-    ConversationRef, DeliveryId, Directed, Engine, InboundEvent, Intake, Ladder, Lifetimes, OwnerId, Parts,
-    PersonLimits, Policies, Policy, Question, Retry, Rung, Sender, SenderKind, Settings, SharedClock, SignalKind,
-    Store, Templates, TurnId, Via,
+    Accepted, Access, Action, Actor, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind,
+    Clock, ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Lifetimes, OperationError, OwnerId, Parts,
+    PersonLimits, Policies, Policy, Question, Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store,
+    Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -21,11 +21,12 @@ use rejoinder_core::{
         scripted::{Platform, Post, Script, ScriptedAgent, ScriptedChannel, SeenDelivery, capabilities},
     },
     explain::explain,
-    store::{Dossier, TurnFilter, TurnStatus, TurnSummary},
+    store::{DeadLetter, DeadLetterFilter, Dossier, LogEntry, LogFilter, TurnFilter, TurnStatus, TurnSummary},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
 use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
+use uuid::Uuid;
 
 use crate::life::{Life, LifeAgent, LifeChannel, LifeStore};
 
@@ -153,6 +154,11 @@ pub(crate) fn ambient(conversation: &ConversationRef, text: &str) -> InboundEven
 /// A group message that mentions the agent.
 pub(crate) fn mention(conversation: &ConversationRef, text: &str) -> InboundEvent {
     InboundEvent { chat: ChatKind::Group, directed: Directed::Mention, ..said(conversation, text) }
+}
+
+/// The operator Grace, who does something for a reason.
+pub(crate) fn operator(reason: &str) -> Actor {
+    Actor { name: "grace".to_owned(), reason: Some(reason.to_owned()), channels: None, answer: None }
 }
 
 /// Makes an agent on a clock.
@@ -418,9 +424,31 @@ impl TestGateway {
         self.engine.as_ref().expect("it runs").intake(&main_channel())
     }
 
+    pub(crate) const fn engine(&self) -> &Engine {
+        self.engine.as_ref().expect("it runs")
+    }
+
     /// Asks for another try of a dead letter.
-    pub(crate) async fn retry(&self, delivery: DeliveryId) -> Retry {
-        self.engine.as_ref().expect("it runs").retry(delivery).await.expect("the store works")
+    pub(crate) async fn retry(&self, id: Uuid) -> Result<(), OperationError> {
+        self.engine().retry(id, operator("it was blocked")).await
+    }
+
+    /// The whole log.
+    pub(crate) async fn log(&self) -> Vec<LogEntry> {
+        let filter = LogFilter { limit: 10_000, ..LogFilter::default() };
+        self.store.log(&filter).await.expect("readable")
+    }
+
+    /// The topics of the log's entries about a turn.
+    pub(crate) async fn topics(&self, turn: TurnId) -> Vec<String> {
+        let of_turn = |entry: LogEntry| (entry.subject.turn_id == Some(turn)).then_some(entry.topic);
+        self.log().await.into_iter().filter_map(of_turn).collect()
+    }
+
+    /// The dead letters, newest first.
+    pub(crate) async fn dead_letters(&self) -> Vec<DeadLetter> {
+        let filter = DeadLetterFilter { limit: 100, ..DeadLetterFilter::default() };
+        self.store.dead_letters(&filter).await.expect("readable")
     }
 
     /// Accepts an event as a turn, and waits until the gateway is idle.

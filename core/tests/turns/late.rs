@@ -49,7 +49,7 @@ async fn an_answer_that_comes_after_the_fallback_is_recorded() {
     assert_eq!(gateway.visible(&chat("ada")), [LATE]);
     let dossier = gateway.dossier(turn).await;
     assert_eq!(dossier.runs[0].end.as_deref(), Some("reply"));
-    assert!(dossier.audit.iter().any(|entry| entry.detail.ends_with("at last")), "{:#?}", dossier.audit);
+    assert!(dossier.remarks.iter().any(|entry| entry.detail.ends_with("at last")), "{:#?}", dossier.remarks);
     gateway.at_rest().await;
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Accepted, DeliveryId, EarlierMessage, Receipts, Retry, Scope, Support,
+    Accepted, EarlierMessage, OperationError, Receipts, Scope, Support,
     conformance::scripted::{Fault, Script},
-    store::{DeadLetterFilter, DeliveryRecord, DeliveryState, Shown, TurnStatus},
+    store::{DeliveryState, Shown, TurnStatus},
 };
 
 use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
@@ -99,14 +99,13 @@ async fn an_event_whose_caller_hangs_up_is_answered_all_the_same() {
     gateway.at_rest().await;
 }
 
+const fn is_unfit(done: &Result<(), OperationError>) -> bool {
+    matches!(done, Err(OperationError::Unfit(_)))
+}
+
 async fn copies() -> TestGateway {
     let capable = GatewaySetup::new().capable(|it| (it.receipts, it.edit) = (Receipts::RowThenCopy, Support::No));
     capable.always(Script::replies("done")).start().await
-}
-
-async fn dead_letters(gateway: &TestGateway) -> Vec<DeliveryRecord> {
-    let filter = DeadLetterFilter { limit: 10, ..DeadLetterFilter::default() };
-    gateway.store.dead_letters(&filter).await.expect("readable")
 }
 
 /// A copy that its receiver refuses is a dead letter; its turn stays answered.
@@ -118,8 +117,8 @@ async fn a_copy_that_is_refused_is_a_dead_letter() {
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
 
     assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
-    let dead = dead_letters(&gateway).await;
-    assert_eq!(dead.iter().map(|dead| (dead.turn, dead.error.is_some())).collect::<Vec<_>>(), [(turn, true)]);
+    let dead = gateway.dead_letters().await;
+    assert_eq!(dead.iter().map(|dead| (dead.turn, dead.is_copy)).collect::<Vec<_>>(), [(turn, true)]);
     gateway.at_rest().await;
 }
 
@@ -129,18 +128,18 @@ async fn a_dead_copy_is_sent_again_when_the_operator_asks() {
     let gateway = copies().await;
     gateway.platform.queue_fault(Fault::Refuse);
     gateway.receives(said(&chat("ada"), "hello")).await;
-    let dead = dead_letters(&gateway).await.remove(0).id;
+    let dead = gateway.dead_letters().await.remove(0).id;
     gateway.platform.queue_fault(Fault::NotSent);
     gateway.platform.queue_fault(Fault::NotSent);
 
-    assert_eq!(gateway.retry(dead).await, Retry::Started);
-    assert_eq!(gateway.retry(dead).await, Retry::NotDead);
+    gateway.retry(dead).await.expect("it is sent again");
+    assert!(is_unfit(&gateway.retry(dead).await));
     gateway.advance(secs(10)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
-    let state = gateway.store.delivery(dead).await.expect("readable").expect("there").state;
+    let state = gateway.store.delivery(dead.into()).await.expect("readable").expect("there").state;
     assert_eq!(state, DeliveryState::Delivered);
-    assert!(dead_letters(&gateway).await.is_empty());
+    assert!(gateway.dead_letters().await.is_empty());
     gateway.at_rest().await;
 }
 
@@ -151,12 +150,12 @@ async fn a_dead_copy_that_is_sent_again_has_a_lifetime_of_its_own() {
     gateway.platform.set_down(true);
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(HOUR * 25).await;
-    let dead = dead_letters(&gateway).await.remove(0).id;
-    let state = async || gateway.store.delivery(dead).await.expect("readable").expect("there").state;
+    let dead = gateway.dead_letters().await.remove(0).id;
+    let state = async || gateway.store.delivery(dead.into()).await.expect("readable").expect("there").state;
     gateway.platform.set_down(false);
     gateway.platform.queue_fault(Fault::Limit { retry_after: secs(60), scope: Scope::Conversation });
 
-    assert_eq!(gateway.retry(dead).await, Retry::Started);
+    gateway.retry(dead).await.expect("it is sent again");
     gateway.settle().await;
     assert_eq!(state().await, DeliveryState::Pending);
     gateway.platform.set_down(true);
@@ -176,12 +175,12 @@ async fn a_dead_copy_is_sent_again_once_however_often_it_is_asked_for() {
     let gateway = copies().await;
     gateway.platform.queue_fault(Fault::Refuse);
     gateway.receives(said(&chat("ada"), "hello")).await;
-    let dead = dead_letters(&gateway).await.remove(0).id;
+    let dead = gateway.dead_letters().await.remove(0).id;
 
     let (one, other) = tokio::join!(gateway.retry(dead), gateway.retry(dead));
     gateway.settle().await;
 
-    assert!([one, other].contains(&Retry::Started) && [one, other].contains(&Retry::NotDead), "{one:?} {other:?}");
+    assert!(one.is_ok() != other.is_ok() && is_unfit(&one) != is_unfit(&other), "{one:?} {other:?}");
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.at_rest().await;
 }
@@ -193,9 +192,10 @@ async fn only_what_is_dead_is_sent_again() {
     let sent = gateway.dossier(turn).await.deliveries;
 
     for delivery in &sent {
-        assert_eq!(gateway.retry(delivery.id).await, Retry::NotDead);
+        assert!(is_unfit(&gateway.retry(delivery.id.as_uuid()).await));
     }
-    assert_eq!(gateway.retry(DeliveryId::new(rejoinder_core::conformance::clock::START)).await, Retry::Unknown);
+    let unknown = gateway.retry(uuid::Uuid::nil()).await;
+    assert!(matches!(unknown, Err(OperationError::Unknown(_))), "{unknown:?}");
     gateway.settle().await;
 
     assert_eq!((sent.len(), gateway.visible(&chat("ada"))), (2, vec!["done".to_owned()]));

@@ -1,43 +1,48 @@
-//! `rejoinder dead-letters`: lists the callbacks that were given up, and sends them again.
+//! `rejoinder dead-letters`: lists the turns that could not be answered and the callbacks that were given up, and mends them.
 //!
-//! The list is read from the database, whether the gateway is running or not. A retry is made by the running gateway.
+//! The list is read from the database, whether the gateway is running or not. Changes are made by the running gateway.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
-use rejoinder_core::{ChannelId, DeliveryId, store::DeadLetterFilter};
-use reqwest::StatusCode;
-use secrecy::ExposeSecret;
-use serde_json::Value;
+use rejoinder_core::{ChannelId, store::DeadLetterFilter};
+use serde_json::{Value, json};
+use uuid::Uuid;
 
-use super::{Global, database::Database};
+use super::{Global, database::Database, running::RunningGateway};
 use crate::{
-    client,
     console::{failure::Failure, output},
-    gateway::url_of,
     http::dead_letters_page,
     view::{DeadLetterItem, DeadLetterList},
-    wiring,
 };
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DeadLettersCommand {
-    /// List the callbacks that were given up, newest first
+    /// List what could not be delivered, newest first
     List(List),
-    /// Have the running gateway send one again
+    /// Show one: who waits, what was asked, what could not be delivered and why
+    Show(Show),
+    /// Send it again, as the same delivery; if there was nothing to send, run the agent again
     Retry(Retry),
+    /// Send it to another conversation
+    #[command(
+        after_help = "Example:\n  rejoinder dead-letters redirect 0199a1c2-7d3e-7aaa-8bbb-0123456789ab telegram.main/42"
+    )]
+    Redirect(Redirect),
+    /// Give it up
+    Discard(Discard),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Only callbacks of this channel, for example webhook.tickets
+    /// Only those of this channel, for example telegram.main
     #[arg(long)]
     channel: Option<String>,
-    /// Only callbacks older than this one: the "next" of --json
+    /// Only those after this one in the list: the "next" of --json
     #[arg(long, value_name = "ID")]
-    before: Option<DeliveryId>,
-    /// Largest number of callbacks to list
+    before: Option<Uuid>,
+    /// Largest number to list
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     /// Print JSON
@@ -48,25 +53,129 @@ pub(super) struct List {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Show {
+    /// Its id, as the list shows it, or that of its turn
+    id: Uuid,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+/// One, or all that match.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct Which {
+    /// Its id, as the list shows it, or that of its turn
+    #[arg(conflicts_with_all = ["all", "channel", "error"])]
+    id: Option<Uuid>,
+    /// All of them, at most 1,000 at once
+    #[arg(long)]
+    all: bool,
+    /// All of this channel
+    #[arg(long)]
+    channel: Option<String>,
+    /// All whose reason or last error contains this text
+    #[arg(long, value_name = "TEXT")]
+    error: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Retry {
-    /// The id of the delivery, as the list shows it
-    id: DeliveryId,
+    #[command(flatten)]
+    which: Which,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+    /// Only say how many there are
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Redirect {
+    /// Its id, as the list shows it, or that of its turn
+    id: Uuid,
+    /// The conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD
+    to: String,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Discard {
+    #[command(flatten)]
+    which: Which,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: String,
+    /// Only say how many there are
+    #[arg(long)]
+    dry_run: bool,
 }
 
 impl DeadLettersCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         match self {
             Self::List(list) => list.perform(global).await,
-            Self::Retry(retry) => retry.perform(global).await,
+            Self::Show(show) => show.perform(global).await,
+            Self::Retry(Retry { which, reason, dry_run }) => {
+                which.change(global, "retry", reason.as_deref(), *dry_run, "sent again").await
+            }
+            Self::Discard(Discard { which, reason, dry_run }) => {
+                which.change(global, "discard", Some(reason), *dry_run, "given up").await
+            }
+            Self::Redirect(Redirect { id, to, reason }) => {
+                let gateway = RunningGateway::find(global)?;
+                let body = json!({ "to": to, "reason": reason });
+                gateway.post(&format!("dead-letters/{id}/redirect"), &body).await?;
+                output::print(output::printable(&format!("It is sent to {to} now.")))
+            }
         }
+    }
+}
+
+impl Which {
+    async fn change(
+        &self,
+        global: &Global,
+        action: &str,
+        reason: Option<&str>,
+        dry_run: bool,
+        done: &str,
+    ) -> Result<(), Failure> {
+        let gateway = RunningGateway::find(global)?;
+        if let Some(id) = self.id {
+            if dry_run {
+                return Err(Failure::Usage("--dry-run is for several: pass --all, --channel or --error".to_owned()));
+            }
+            gateway.post(&format!("dead-letters/{id}/{action}"), &json!({ "reason": reason })).await?;
+            return output::print(format!("It is {done} now."));
+        }
+        let body = json!({ "channel": self.channel, "error": self.error, "dry_run": dry_run, "reason": reason });
+        let changed = gateway.post(&format!("dead-letters/{action}"), &body).await?;
+        let count = |name: &str| changed[name].as_array().map_or(0, Vec::len);
+        let (verb, more) = (if dry_run { "would be" } else { "are" }, changed["more"] == true);
+        let mut text = format!("{} {verb} {done}.", count("ids"));
+        for failed in changed["failed"].as_array().into_iter().flatten() {
+            let part = |name: &str| failed[name].as_str().unwrap_or_default().to_owned();
+            let _ = write!(text, "\n{}: {}", part("id"), part("detail"));
+        }
+        if more {
+            text.push_str("\nThere are more: run it again.");
+        }
+        output::print(output::printable(&text))?;
+        if count("failed") > 0 { Err(anyhow!("{} could not be changed", count("failed")).into()) } else { Ok(()) }
     }
 }
 
 impl List {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let store = self.database.open(global).await?;
-        let channel = self.channel.as_deref().map(ChannelId::from_stored);
-        let filter = DeadLetterFilter { channel, before: self.before, limit: self.limit };
+        let channels = self.channel.as_deref().map(|channel| vec![ChannelId::from_stored(channel)]);
+        let filter = DeadLetterFilter { channels, before: self.before, limit: self.limit };
         let list = dead_letters_page(store.as_ref(), filter).await.context("cannot read the dead letters")?;
         if self.json { output::print_json(&list) } else { output::print(lines(&list)) }
     }
@@ -77,44 +186,54 @@ fn lines(list: &DeadLetterList) -> String {
         return "No dead letters found.".to_owned();
     }
     let row = |letter: &DeadLetterItem| {
-        let error = letter.error.clone().unwrap_or_default();
-        [letter.delivery_id.clone(), letter.created_at.clone(), letter.channel.clone(), letter.turn_id.clone(), error]
+        let ended = letter.ended_at.clone().unwrap_or_default();
+        let who = letter.sender_name.clone().or_else(|| letter.sender_id.clone()).unwrap_or_default();
+        let what = output::excerpt(letter.text.as_deref().unwrap_or("(the agent gave no answer)"), 32);
+        [letter.id.clone(), ended, letter.channel.clone(), who, what, output::excerpt(&letter.reason, 60)]
     };
     let rows: Vec<_> = list.items.iter().map(row).collect();
-    let mut text = output::table(["DELIVERY", "CREATED", "CHANNEL", "TURN", "ERROR"], &rows);
+    let mut text = output::table(["ID", "GIVEN UP", "CHANNEL", "WHO", "WHAT", "WHY"], &rows);
     if let Some(next) = &list.next {
         let _ = write!(text, "\n\nMore dead letters: --before {next}");
     }
     output::printable(&text)
 }
 
-impl Retry {
+impl Show {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let config = global.load()?.config;
-        let address = wiring::listen_for_operator(&config);
-        if !config.admin.enabled {
-            return Err(anyhow!("admin.enabled is false, so the gateway cannot be told to").into());
-        }
-        if address.port() == 0 {
-            return Err(anyhow!("the gateway listens on port 0, so its address is unknown").into());
-        }
-        let data_dir = global.data_dir()?;
-        let token = wiring::admin_token(&config, &data_dir).context("cannot read the admin token")?;
-        let missing = || anyhow!("there is no admin token in {}: pass the gateway's --data", data_dir.display());
-        let token = token.ok_or_else(missing)?;
-        let url = format!("{}/admin/api/dead-letters/{}/retry", url_of(address), self.id);
-        // The gateway is on this machine: a configured proxy does not apply.
-        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
-        let request = http.context("cannot create the HTTP client")?.post(&url).timeout(client::CHECK_TIMEOUT);
-        let response = request.bearer_auth(token.expose_secret()).send().await;
-        let response = response.with_context(|| format!("no gateway answers at {}", url_of(address)))?;
-        match response.status() {
-            StatusCode::ACCEPTED => output::print("It is sent again now."),
-            status => {
-                let problem: Value = response.json().await.unwrap_or_default();
-                let why = problem["detail"].as_str().map_or_else(|| status.to_string(), output::printable);
-                Err(anyhow!("{why}").into())
-            }
-        }
+        let store = self.database.open(global).await?;
+        let all = DeadLetterFilter { limit: u32::MAX, ..DeadLetterFilter::default() };
+        let found = store.dead_letters(&all).await.context("cannot read the dead letters")?;
+        let is_it =
+            |letter: &&rejoinder_core::store::DeadLetter| letter.id == self.id || letter.turn.as_uuid() == self.id;
+        let letter = found.iter().find(is_it).map(DeadLetterItem::from);
+        let letter = letter.ok_or_else(|| anyhow!("there is no dead letter with this id"))?;
+        if self.json { output::print_json(&letter) } else { output::print(detail(&letter)) }
     }
+}
+
+fn detail(letter: &DeadLetterItem) -> String {
+    let fields = serde_json::to_value(letter).unwrap_or_default();
+    let line = |(name, value): (&str, &str)| match &fields[value] {
+        Value::Null => None,
+        Value::String(text) => Some(format!("  {name:<14}{}", text.replace('\n', "\n                "))),
+        other => Some(format!("  {name:<14}{other}")),
+    };
+    let shown = [
+        ("turn", "turn_id"),
+        ("channel", "channel"),
+        ("chat", "chat"),
+        ("person", "sender_name"),
+        ("person's id", "sender_id"),
+        ("asked", "question"),
+        ("undelivered", "text"),
+        ("kind", "kind"),
+        ("reason", "reason"),
+        ("last error", "error"),
+        ("attempts", "attempts"),
+        ("accepted", "accepted_at"),
+        ("given up", "ended_at"),
+    ];
+    let lines: Vec<String> = shown.into_iter().filter_map(line).collect();
+    output::printable(&format!("Dead letter {}\n{}", letter.id, lines.join("\n")))
 }

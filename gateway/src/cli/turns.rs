@@ -11,7 +11,7 @@ use rejoinder_core::{
 };
 use uuid::Uuid;
 
-use super::{Global, database::Database};
+use super::{Global, database::Database, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
     http::page,
@@ -29,6 +29,26 @@ pub(super) enum TurnsCommand {
     /// Explain in plain words what was owed, what was tried, how the platform responded and what happens next
     #[command(after_help = "Example:\n  rejoinder turns explain 0199a1c2-7d3e-7aaa-8bbb-0123456789ab")]
     Explain(One),
+    /// Give a turn up that is not settled
+    Cancel(Change),
+    /// Send a dead letter again; if there was nothing to send, run the agent again
+    Retry(Change),
+    /// Let no run and no attempt of a turn begin until it is resumed
+    Hold(Change),
+    /// Let a turn that is held go on
+    Resume(Change),
+}
+
+/// Something that the running gateway does with a turn.
+#[derive(Debug, Args)]
+pub(super) struct Change {
+    /// The turn's id, or its first six or more characters
+    id: String,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+    #[command(flatten)]
+    database: Database,
 }
 
 const LIST_EXAMPLES: &str = "\
@@ -101,6 +121,10 @@ impl TurnsCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         match self {
             Self::List(list) => list.perform(global).await,
+            Self::Cancel(change) => change.perform(global, "cancel", "It is cancelled.").await,
+            Self::Retry(change) => change.perform(global, "retry", "It is sent again now.").await,
+            Self::Hold(change) => change.perform(global, "hold", "It is held.").await,
+            Self::Resume(change) => change.perform(global, "resume", "It goes on.").await,
             Self::Show(one) => {
                 let turn = TurnDetail::from(&one.dossier(global).await?);
                 if one.json { output::print_json(&turn) } else { output::print(detail(&turn)) }
@@ -117,6 +141,16 @@ impl TurnsCommand {
     }
 }
 
+impl Change {
+    async fn perform(&self, global: &Global, action: &str, done: &str) -> Result<(), Failure> {
+        let gateway = RunningGateway::find(global)?;
+        let store = self.database.open(global).await?;
+        let id = turn_id(store.as_ref(), &self.id).await?;
+        gateway.post(&format!("turns/{id}/{action}"), &serde_json::json!({ "reason": self.reason })).await?;
+        output::print(done)
+    }
+}
+
 impl List {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let store = self.database.open(global).await?;
@@ -128,7 +162,7 @@ impl List {
                 ListState::Overdue => TurnListState::Overdue,
                 ListState::Absent => TurnListState::Absent,
             }),
-            channel: self.channel.as_deref().map(ChannelId::from_stored),
+            channels: self.channel.as_deref().map(|channel| vec![ChannelId::from_stored(channel)]),
             conversation: self.conversation,
             since: self.since,
             until: self.until,
@@ -172,32 +206,36 @@ fn lines(list: &TurnList) -> String {
 impl One {
     async fn dossier(&self, global: &Global) -> Result<Dossier, Failure> {
         let store = self.database.open(global).await?;
-        let id = match self.id.parse() {
-            Ok(id) => id,
-            Err(_) => self.by_prefix(store.as_ref()).await?,
-        };
+        let id = turn_id(store.as_ref(), &self.id).await?;
         let dossier = store.dossier(id).await.context("cannot read the turn")?;
-        Ok(dossier.ok_or_else(|| self.unknown())?)
+        Ok(dossier.ok_or_else(|| unknown(&self.id))?)
     }
+}
 
-    fn unknown(&self) -> anyhow::Error {
-        anyhow!("there is no turn {}; `rejoinder turns list` lists the turns", output::printable(&self.id))
+fn unknown(id: &str) -> anyhow::Error {
+    anyhow!("there is no turn {}; `rejoinder turns list` lists the turns", output::printable(id))
+}
+
+/// The turn with this id, or the only one whose id starts so.
+async fn turn_id(store: &dyn Store, id: &str) -> Result<TurnId, Failure> {
+    match id.parse() {
+        Ok(id) => Ok(id),
+        Err(_) => by_prefix(store, id).await,
     }
+}
 
-    /// The only turn whose id starts with `self.id`.
-    async fn by_prefix(&self, store: &dyn Store) -> Result<TurnId, Failure> {
-        let Some((first, after)) = range(&self.id) else {
-            let hint = "an id looks like 0199a1c2-7d3e-7aaa-8bbb-0123456789ab; its first six characters are enough";
-            return Err(Failure::Usage(format!("{} is not a turn's id: {hint}", output::printable(&self.id))));
-        };
-        let filter = TurnFilter { before: after.map(TurnId::from), limit: 2, ..TurnFilter::default() };
-        let turns = store.list_turns(&filter).await.context("cannot read the turns")?;
-        let mut turns = turns.into_iter().map(|turn| turn.turn_id).filter(|id| id.as_uuid() >= first);
-        match (turns.next(), turns.next()) {
-            (Some(turn), None) => Ok(turn),
-            (Some(_), Some(_)) => Err(anyhow!("several turns begin with {}: give more of the id", self.id).into()),
-            (None, _) => Err(self.unknown().into()),
-        }
+async fn by_prefix(store: &dyn Store, id: &str) -> Result<TurnId, Failure> {
+    let Some((first, after)) = range(id) else {
+        let hint = "an id looks like 0199a1c2-7d3e-7aaa-8bbb-0123456789ab; its first six characters are enough";
+        return Err(Failure::Usage(format!("{} is not a turn's id: {hint}", output::printable(id))));
+    };
+    let filter = TurnFilter { before: after.map(TurnId::from), limit: 2, ..TurnFilter::default() };
+    let turns = store.list_turns(&filter).await.context("cannot read the turns")?;
+    let mut turns = turns.into_iter().map(|turn| turn.turn_id).filter(|id| id.as_uuid() >= first);
+    match (turns.next(), turns.next()) {
+        (Some(turn), None) => Ok(turn),
+        (Some(_), Some(_)) => Err(anyhow!("several turns begin with {id}: give more of the id").into()),
+        (None, _) => Err(unknown(id).into()),
     }
 }
 

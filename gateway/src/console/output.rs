@@ -58,6 +58,15 @@ fn is_unsafe(char: char) -> bool {
     (char.is_control() && !matches!(char, '\n' | '\t')) || (is_hidden(char) && !matches!(char, '\u{200c}' | '\u{200d}'))
 }
 
+/// The beginning of a text, on one line, of at most `most` characters.
+pub(crate) fn excerpt(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
+    }
+}
+
 /// Capitalises the first letter.
 pub(crate) fn capital(words: &str) -> String {
     let mut chars = words.chars();

@@ -17,7 +17,11 @@ use axum::{
 use rejoinder_kit::{Guesses, Peer, Tokens, bearer, is_forwarded};
 use url::{Host, Url};
 
-use super::{App, error::ApiError};
+use super::{
+    App,
+    admin::caller::{Caller, StoredTokens},
+    error::ApiError,
+};
 
 /// Who may use the operator's routes at one address.
 pub(crate) struct Access {
@@ -63,6 +67,30 @@ impl Access {
             return Ok(());
         }
         self.check(headers, extensions, "metrics", &[&self.admin, &self.metrics]).await
+    }
+
+    /// Who sent a request for the admin API: the token of the configuration, or a stored one.
+    pub(super) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+        stored: &StoredTokens,
+    ) -> Result<Caller, ApiError> {
+        let peer = Peer::of(extensions);
+        let Some(sent) = bearer(headers) else {
+            self.guesses.missing(peer, "admin");
+            return Err(ApiError::Unauthorized);
+        };
+        self.guesses.turn(peer, "admin").await?;
+        let is_configured = self.admin.as_ref().is_some_and(|tokens| tokens.open_for(sent));
+        let caller = stored.caller(sent);
+        if is_configured {
+            return Ok(Caller::configured());
+        }
+        caller.ok_or_else(|| {
+            self.guesses.wrong(peer, "admin");
+            ApiError::Unauthorized
+        })
     }
 
     async fn check(
@@ -111,15 +139,6 @@ fn names_loopback(host: &str) -> bool {
         Ok(Host::Ipv6(ip)) => ip.is_loopback(),
         Ok(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Err(_) => false,
-    }
-}
-
-/// Rejects requests without the admin token.
-pub(super) async fn admin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let tokens = [&app.access.admin];
-    match app.access.check(request.headers(), request.extensions(), "admin", &tokens).await {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
     }
 }
 

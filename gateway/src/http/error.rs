@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::StoreError;
+use rejoinder_core::{OperationError, StoreError};
 use rejoinder_kit::{Problem, TooManyGuesses};
 use tracing::error;
 use utoipa::ToSchema;
@@ -28,9 +28,11 @@ pub(crate) enum ApiError {
     #[error("the Host header does not name this gateway")]
     ForeignHost,
     #[error("{0}")]
+    Forbidden(String),
+    #[error("{0}")]
     NotFound(&'static str),
     #[error("{0}")]
-    Conflict(&'static str),
+    Conflict(String),
     #[error("this path does not support this method")]
     WrongMethod,
     #[error("the request took too long")]
@@ -60,6 +62,16 @@ impl From<StoreError> for ApiError {
     }
 }
 
+impl From<OperationError> for ApiError {
+    fn from(error: OperationError) -> Self {
+        match error {
+            OperationError::Unknown(what) => Self::NotFound(what),
+            OperationError::Unfit(why) => Self::Conflict(why),
+            OperationError::Store(error) => error.into(),
+        }
+    }
+}
+
 /// The shape of an error in the API description; [`Problem`] writes it.
 #[derive(ToSchema)]
 #[schema(as = AdminProblem)]
@@ -84,6 +96,7 @@ impl IntoResponse for ApiError {
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorised"),
             Self::TooManyGuesses => return Problem::from(TooManyGuesses).into_response(),
             Self::ForeignHost => (StatusCode::FORBIDDEN, "foreign-host", "Foreign host"),
+            Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden", "Forbidden"),
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "not-found", "Not found"),
             Self::Conflict(_) => (StatusCode::CONFLICT, "conflict", "Conflict"),
             Self::WrongMethod => (StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "Method not allowed"),

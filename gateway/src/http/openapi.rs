@@ -6,7 +6,11 @@ use utoipa::{
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
 
-use super::{agents, channels, dead_letters, error::ProblemDocument, health, turns};
+use super::{
+    admin::{agents, audit, channels, dead_letters, events, tokens, turns},
+    error::ProblemDocument,
+    health,
+};
 use crate::platforms::{self, Platform};
 
 #[derive(OpenApi)]
@@ -23,15 +27,28 @@ use crate::platforms::{self, Platform};
         turns::list,
         turns::show,
         turns::explain,
+        turns::cancel,
+        turns::retry,
+        turns::hold,
+        turns::resume,
         dead_letters::list,
         dead_letters::retry,
+        dead_letters::redirect,
+        dead_letters::discard,
+        dead_letters::retry_all,
+        dead_letters::discard_all,
         channels::list,
         agents::list,
+        events::follow,
+        tokens::list,
+        tokens::create,
+        tokens::revoke,
+        audit::list,
         document,
     ),
     tags(
         (name = "health", description = "Health, readiness and metrics"),
-        (name = "admin", description = "Turns, channels and agents, for operators"),
+        (name = "admin", description = "What operators see and do"),
     ),
     modifiers(&Security),
 )]
@@ -93,7 +110,7 @@ mod tests {
         let text = serde_json::to_string(&description()).unwrap();
         let description: serde_json::Value = serde_json::from_str(&text).unwrap();
 
-        for path in ["/admin/api/turns/{id}/explain", "/hooks/{name}", "/chat", "/readyz"] {
+        for path in ["/admin/api/turns/{id}/explain", "/admin/api/events", "/hooks/{name}", "/chat", "/readyz"] {
             assert!(description["paths"][path].is_object(), "{path} is not described");
         }
         let filters = description["paths"]["/admin/api/turns"]["get"]["parameters"].as_array().unwrap();

@@ -21,7 +21,7 @@ const TABLES: [(&str, &[&str]); 8] = [
     ("deliveries", &["id", "turn_id"]),
     ("attempts", &["delivery_id"]),
     ("transcript", &["turn_id"]),
-    ("audit", &["turn_id"]),
+    ("remarks", &["turn_id"]),
 ];
 
 /// Copies all turns in a database that no process has open, until there are `wanted` or a few more. Conversations and their
@@ -164,7 +164,7 @@ mod tests {
                                           ended_at, rank, body)
                  values (x'01a204af60e17000800000000000000b', 1, x'0c', 'webhook.a', 'p', 'a', 2, 1, 'settled',
                          1795374932203, 1, '{}');
-                 insert into audit (turn_id, at, kind, detail)
+                 insert into remarks (turn_id, at, kind, detail)
                  values (x'01a204af60e17000800000000000000b', 1795374932203, 'k', 'd');",
             )
             .expect("a turn");
@@ -180,7 +180,7 @@ mod tests {
         let connection = Connection::open(&path).expect("a database");
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect(sql);
         let whole = "select count(*) from turns as t join events as e on e.id = t.event_id and e.turn_id = t.id
-                     join obligations as o on o.turn_id = t.id and o.seq = t.seq join audit as a on a.turn_id = t.id
+                     join obligations as o on o.turn_id = t.id and o.seq = t.seq join remarks as a on a.turn_id = t.id
                      where e.received_at = t.accepted_at and o.ended_at = t.accepted_at + 10";
         assert_eq!(number(whole), 3);
         assert_eq!(number("select count(*) from turns as a join turns as b on b.seq > a.seq and b.id > a.id"), 3);

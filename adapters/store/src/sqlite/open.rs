@@ -251,8 +251,8 @@ mod tests {
         }
 
         let all = TurnFilter { until: Some(Timestamp::from_millis(0)), ..TurnFilter::default() };
-        let channel = Some(ChannelId::new("test", "other"));
-        let of_another = TurnFilter { channel, state: Some(TurnListState::Settled), ..TurnFilter::default() };
+        let channels = Some(vec![ChannelId::new("test", "other")]);
+        let of_another = TurnFilter { channels, state: Some(TurnListState::Settled), ..TurnFilter::default() };
         let later = TurnFilter { since: Some(Timestamp::from_millis(60_000_000_000_000)), ..TurnFilter::default() };
         let costs = (cost(&store, all).await, cost(&store, of_another).await, cost(&store, later).await);
 

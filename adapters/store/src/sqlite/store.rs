@@ -7,12 +7,14 @@ use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Lifetimes, Obligation, OwnerId, SessionId,
     SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
-        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, Cutoffs, DeadLetterFilter, DeliveryRecord, Dossier,
-        Housekeeping, NewEvent, NextDeliveries, Operator, Outbox, Removal, RunRecord, Store, StoreStats, Stored,
+        AbsentChannel, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, CursorMove, Cutoffs, DeadLetter,
+        DeadLetterFilter, DeliveryRecord, Dossier, Housekeeping, IdempotentAnswer, LogEntry, LogFilter, LogSeq,
+        NewEvent, NextDeliveries, Operator, Outbox, Removal, RunRecord, Store, StoreStats, Stored, TokenRecord,
         Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -222,8 +224,24 @@ impl Operator for SqliteStore {
         read::list(&self.operator, filter, now).await
     }
 
-    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError> {
+    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>, StoreError> {
         read::dead_letters(&self.operator, filter).await
+    }
+
+    async fn log(&self, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
+        read::log(&self.operator, filter).await
+    }
+
+    async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {
+        read::audit(&self.operator, filter).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
+        read::tokens(&self.operator).await
+    }
+
+    async fn answer(&self, by: &str, key: &str) -> Result<Option<IdempotentAnswer>, StoreError> {
+        read::answer(&self.operator, by, key).await
     }
 
     async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
@@ -266,6 +284,10 @@ impl Housekeeping for SqliteStore {
 impl Store for SqliteStore {
     fn trouble(&self) -> Option<StoreError> {
         self.writer.as_ref()?.trouble.error()
+    }
+
+    fn logged(&self) -> watch::Receiver<LogSeq> {
+        self.writer.as_ref().map_or_else(|| watch::Sender::new(0).subscribe(), |writer| writer.logged.clone())
     }
 
     fn broken(&self) -> CancellationToken {

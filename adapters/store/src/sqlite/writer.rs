@@ -10,11 +10,11 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_core::StoreError;
+use rejoinder_core::{StoreError, store::LogSeq};
 use rusqlite::Connection;
 use sqlx::{ConnectOptions, Connection as _};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
@@ -82,6 +82,8 @@ pub(super) struct Writer {
     commands: mpsc::Sender<WriterCommand>,
     /// Why writes fail now, if they do.
     pub(super) trouble: Trouble,
+    /// The place of the last entry in the log.
+    pub(super) logged: watch::Receiver<LogSeq>,
     /// Cancelled when the thread has panicked.
     pub(super) panicked: CancellationToken,
 }
@@ -92,7 +94,8 @@ impl Writer {
         let (commands, receiver) = mpsc::channel(WAITING);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let panicked = CancellationToken::new();
-        let writer = Self { commands, trouble: database.trouble.clone(), panicked: panicked.clone() };
+        let (trouble, logged) = (database.trouble.clone(), database.logged.subscribe());
+        let writer = Self { commands, trouble, logged, panicked: panicked.clone() };
         std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
             let run = AssertUnwindSafe(|| runtime.block_on(run(receiver, database)));
             if std::panic::catch_unwind(run).is_err() {
@@ -201,6 +204,8 @@ pub(super) struct Database {
     /// Released once the connection is closed.
     lock: Lock,
     trouble: Trouble,
+    /// The place of the last entry in the log of events, as of the last commit.
+    logged: watch::Sender<LogSeq>,
     /// When the log is written back, unless something is written before; `None` if nothing was written since.
     checkpoint_at: Option<Instant>,
     /// The log's file.
@@ -224,13 +229,17 @@ impl Database {
         let closed = schema.close().await;
         migrated?;
         closed.map_err(failed)?;
-        let connection = open_writer(path, busy_timeout).map_err(|source| OpenError::database(path, source))?;
+        let failed = |source| OpenError::database(path, source);
+        let connection = open_writer(path, busy_timeout).map_err(failed)?;
+        let last =
+            connection.query_row("select coalesce(max(seq), 0) from log", [], |row| row.get(0)).map_err(failed)?;
         Ok(Self {
             connection: Some(connection),
             must_reopen: false,
             open: open_writer,
             lock,
             trouble: Trouble::default(),
+            logged: watch::Sender::new(last),
             log,
             log_limit: LOG_LIMIT,
             busy_timeout,
@@ -302,6 +311,9 @@ impl Database {
             return Err(StoreError::Unavailable("the store is closed".to_owned()));
         };
         let result = committed(connection, requests);
+        if let Ok((_, Some(last))) = &result {
+            self.logged.send_replace(*last);
+        }
         if let Err(error) = &result {
             self.must_reopen = matches!(error, StoreError::Unavailable(_));
             // It is a plain error when SQLite has already rolled back by itself.
@@ -309,7 +321,7 @@ impl Database {
                 self.must_reopen |= !error::is_plain(&failed);
             }
         }
-        result
+        result.map(|(outcomes, _)| outcomes)
     }
 
     /// When [`keep_up`](Self::keep_up) has something to do.
@@ -419,13 +431,18 @@ impl Database {
     }
 }
 
-fn committed(connection: &Connection, requests: &[WriteRequest]) -> Result<Vec<WriteResult>, StoreError> {
+/// The outcomes of requests, and the place of the last entry that they added to the log of events.
+fn committed(
+    connection: &Connection,
+    requests: &[WriteRequest],
+) -> Result<(Vec<WriteResult>, Option<LogSeq>), StoreError> {
     execute(connection, "begin immediate").map_err(store_error)?;
     let transaction = write::Transaction::new(connection);
     let outcomes = requests.iter().map(|request| write::request(&transaction, request)).collect::<Result<_, _>>()?;
+    let logged = transaction.logged();
     drop(transaction);
     execute(connection, "commit").map_err(store_error)?;
-    Ok(outcomes)
+    Ok((outcomes, logged))
 }
 
 /// Writes the log back; `false` if not all of it, because of a reader.

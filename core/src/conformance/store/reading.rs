@@ -22,7 +22,7 @@ use crate::{
     ports::store::{
         Store,
         list::{DeadLetterFilter, TurnFilter, TurnListState},
-        record::{AbsentChannel, AuditEntry, Backlog, BlockedScope, WaitingTurn},
+        record::{AbsentChannel, Backlog, BlockedScope, Remark, WaitingTurn},
         transition::{AttemptStart, TranscriptLine, Transition, TurnChange},
     },
 };
@@ -582,8 +582,8 @@ pub async fn a_list_can_be_narrowed(subject: &mut impl Subject) {
     let overdue = TurnFilter { now: Some(at(21)), ..state(TurnListState::Overdue) };
     assert_eq!(list(overdue.clone()).await, [elsewhere.id, open.id]);
     assert_eq!(list(TurnFilter { conversation: Some(open.conversation), ..overdue }).await, [open.id]);
-    let channel = Some(ChannelId::new("test", "other"));
-    assert_eq!(list(TurnFilter { channel, ..every() }).await, [elsewhere.id]);
+    let channels = Some(vec![ChannelId::new("test", "other")]);
+    assert_eq!(list(TurnFilter { channels, ..every() }).await, [elsewhere.id]);
     let conversation = Some(open.conversation);
     assert_eq!(list(TurnFilter { conversation, ..every() }).await, [ambient, open.id, settled.id]);
     assert_eq!(list(TurnFilter { since: Some(at(100)), ..every() }).await, [dead.id]);
@@ -637,11 +637,13 @@ pub async fn dead_copies_are_listed_and_counted(subject: &mut impl Subject) {
     };
     let all = DeadLetterFilter { limit: 10, ..DeadLetterFilter::default() };
 
-    assert_eq!(found(all.clone()).await, [new.id, old.id]);
-    assert_eq!(found(DeadLetterFilter { limit: 1, ..all.clone() }).await, [new.id]);
-    assert_eq!(found(DeadLetterFilter { before: Some(new.id), ..all.clone() }).await, [old.id]);
-    assert_eq!(found(DeadLetterFilter { channel: Some(chat("a").channel), ..all.clone() }).await, [new.id, old.id]);
-    assert!(found(DeadLetterFilter { channel: Some(ChannelId::new("other", "main")), ..all }).await.is_empty());
+    let of = |channel| Some(vec![channel]);
+    let (first, second) = (new.id.as_uuid(), old.id.as_uuid());
+    assert_eq!(found(all.clone()).await, [first, second]);
+    assert_eq!(found(DeadLetterFilter { limit: 1, ..all.clone() }).await, [first]);
+    assert_eq!(found(DeadLetterFilter { before: Some(first), ..all.clone() }).await, [second]);
+    assert_eq!(found(DeadLetterFilter { channels: of(chat("a").channel), ..all.clone() }).await, [first, second]);
+    assert!(found(DeadLetterFilter { channels: of(ChannelId::new("other", "main")), ..all }).await.is_empty());
     assert_eq!(store.backlog().await.expect("the backlog is read").dead_copies, 2);
     let one = async |id| store.delivery(id).await.expect("deliveries are read");
     assert_eq!(one(own.id).await.map(|delivery| (delivery.id, delivery.state)), Some((own.id, DeliveryState::Dead)));
@@ -656,7 +658,7 @@ pub async fn a_dossier_holds_everything(subject: &mut impl Subject) {
     let along = Transition {
         runs_started: vec![turn.run(1)],
         attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(3) }],
-        audit: vec![AuditEntry {
+        remarks: vec![Remark {
             turn: turn.id,
             at: at(3),
             kind: "recovered".to_owned(),
@@ -669,7 +671,7 @@ pub async fn a_dossier_holds_everything(subject: &mut impl Subject) {
     assert_eq!((dossier.turn.id, dossier.turn.version, dossier.accepted_at), (turn.id, turn.version, START));
     assert_eq!(dossier.ended_at, None);
     assert_eq!((dossier.runs.len(), dossier.deliveries.len(), dossier.attempts.len()), (1, 1, 1));
-    assert_eq!(dossier.audit[0].kind, "recovered");
+    assert_eq!(dossier.remarks[0].kind, "recovered");
 
     turn.settle(&*store, delivery).await;
     let late = turn.on(Event::Tick { ran: None }, 90);

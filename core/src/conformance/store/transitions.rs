@@ -15,7 +15,7 @@ use crate::{
     ports::store::{
         Store,
         accept::Stored,
-        record::AuditEntry,
+        record::Remark,
         transition::{AttemptEnd, Commit, NewSession, RunEnd, RunStart, TranscriptLine, Transition, Withdrawal},
     },
 };
@@ -122,7 +122,7 @@ fn everything(mut transition: Transition, turn: &Turn) -> Transition {
     transition.transcript = vec![line(turn, Speaker::Agent, "words", 2)];
     let session = SessionId::new(at(2));
     transition.sessions = vec![NewSession { id: session, conversation: turn.conversation, at: at(2) }];
-    transition.audit = vec![remark(turn, "anything")];
+    transition.remarks = vec![remark(turn, "anything")];
     transition
 }
 
@@ -130,7 +130,7 @@ async fn assert_no_trace(store: &dyn Store, turn: &Turn) {
     let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
     assert_eq!(dossier.turn.version, 1);
     assert_eq!(dossier.turn.runs, 0);
-    assert!(dossier.audit.is_empty());
+    assert!(dossier.remarks.is_empty());
     assert_eq!(dossier.deliveries.len(), 1, "{:?}", dossier.deliveries);
     assert_eq!(dossier.deliveries[0].state.as_str(), "pending");
     assert!(store.transcript(turn.session, 10).await.expect("transcripts are read").is_empty());
@@ -211,8 +211,8 @@ fn line(turn: &Turn, speaker: Speaker, text: &str, seconds: u64) -> TranscriptLi
     TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }
 }
 
-fn remark(turn: &Turn, detail: &str) -> AuditEntry {
-    AuditEntry { turn: turn.id, at: at(2), kind: "suppressed".to_owned(), detail: detail.to_owned() }
+fn remark(turn: &Turn, detail: &str) -> Remark {
+    Remark { turn: turn.id, at: at(2), kind: "suppressed".to_owned(), detail: detail.to_owned() }
 }
 
 async fn write_transcript(store: &dyn Store, lines: Vec<TranscriptLine>) {
@@ -349,7 +349,7 @@ pub async fn a_turn_can_be_set_aside(subject: &mut impl Subject) {
     assert_eq!((&dossier.turn.obligation, dossier.ended_at), (&aside(), Some(at(5))));
     assert_eq!(dossier.deliveries[0].state.as_str(), "dead");
     assert_eq!(dossier.runs[0].end.as_deref(), Some("crashed"));
-    let [remark] = &dossier.audit[..] else { panic!("it is set aside once: {:?}", dossier.audit) };
+    let [remark] = &dossier.remarks[..] else { panic!("it is set aside once: {:?}", dossier.remarks) };
     assert_eq!(remark.kind, "set_aside");
     assert!(remark.detail.starts_with("no such field: {"), "the old obligation is kept: {}", remark.detail);
     let mut known = turn.clone();
@@ -364,11 +364,11 @@ pub async fn remarks_keep_their_order(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     for pair in [["one", "two"], ["three", "four"]] {
-        let audit = pair.iter().map(|text| remark(&turn, text)).collect();
-        done(&*store, Transition { audit, ..Transition::default() }).await;
+        let remarks = pair.iter().map(|text| remark(&turn, text)).collect();
+        done(&*store, Transition { remarks, ..Transition::default() }).await;
     }
     let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
-    let texts: Vec<&str> = dossier.audit.iter().map(|entry| &*entry.detail).collect();
+    let texts: Vec<&str> = dossier.remarks.iter().map(|entry| &*entry.detail).collect();
     assert_eq!(texts, ["one", "two", "three", "four"]);
-    assert_eq!(dossier.audit[0], remark(&turn, "one"));
+    assert_eq!(dossier.remarks[0], remark(&turn, "one"));
 }

@@ -2,10 +2,14 @@
 
 use rejoinder_guard::{SignalKind, Timestamp};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::model::{
     conversation::{ChannelId, ConversationRef},
-    ids::{ConversationId, DeliveryId, TurnId},
+    event::Sender,
+    ids::{ConversationId, TurnId},
+    log::{AuditEntry, Subject},
+    stored_delivery::DeliveryRecord,
     turn::Handler,
     view::{FallbackView, TurnStatus},
 };
@@ -15,8 +19,8 @@ use crate::model::{
 pub struct TurnFilter {
     /// Only turns in this state.
     pub state: Option<TurnListState>,
-    /// Only turns of this channel.
-    pub channel: Option<ChannelId>,
+    /// Only turns of these channels; `None` for all.
+    pub channels: Option<Vec<ChannelId>>,
     /// Only turns of this conversation.
     pub conversation: Option<ConversationId>,
     /// Only turns accepted at or after this time.
@@ -34,12 +38,61 @@ pub struct TurnFilter {
 /// A filter for the list of dead letters, which is newest first.
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetterFilter {
-    /// Only deliveries of this channel.
-    pub channel: Option<ChannelId>,
-    /// Only deliveries older than this one: the cursor for the next page.
-    pub before: Option<DeliveryId>,
-    /// The maximum number of deliveries.
+    /// Only dead letters of these channels.
+    pub channels: Option<Vec<ChannelId>>,
+    /// Only dead letters after this one in the list: the cursor for the next page.
+    pub before: Option<Uuid>,
+    /// The maximum number.
     pub limit: u32,
+}
+
+/// A dead letter: a turn that is undeliverable, or a copy of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Its id: that of the delivery that a retry sends first, or that of the turn if there is nothing to send.
+    pub id: Uuid,
+    /// The turn that it belongs to.
+    pub turn: TurnId,
+    /// Whether it is a copy of an answer, which settles nothing.
+    pub is_copy: bool,
+    /// The id of the turn's conversation.
+    pub conversation_id: ConversationId,
+    /// The current address of that conversation.
+    pub conversation: ConversationRef,
+    /// Who sent the turn; `None` if that cannot be read.
+    pub sender: Option<Sender>,
+    /// What the sender wrote.
+    pub question: String,
+    /// When the turn was accepted.
+    pub accepted_at: Timestamp,
+    /// When the turn ended.
+    pub ended_at: Option<Timestamp>,
+    /// Why it is a dead letter.
+    pub reason: String,
+    /// The delivery that a retry sends first.
+    pub delivery: Option<DeliveryRecord>,
+}
+
+/// Which entries of the audit are listed, newest first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AuditFilter {
+    /// Only entries before this one: the cursor for the next page.
+    pub before: Option<i64>,
+    /// The maximum number.
+    pub limit: u32,
+}
+
+/// Something that an operator did, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRecord {
+    /// Its place in the audit.
+    pub id: i64,
+    /// When.
+    pub at: Timestamp,
+    /// Who did what, and why.
+    pub entry: AuditEntry,
+    /// What it was done to.
+    pub subject: Subject,
 }
 
 /// The states by which the list can be filtered.

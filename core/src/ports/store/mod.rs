@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rejoinder_guard::{Obligation, Timestamp};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -29,17 +30,19 @@ use crate::{
         agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        log::{LogEntry, LogFilter, LogSeq},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
+        tokens::TokenRecord,
         turn::TurnRecord,
         view::TurnView,
     },
     ports::store::{
         accept::{CursorMove, NewEvent, Stored},
         housekeeping::{Cutoffs, Removal, StoreStats},
-        list::{DeadLetterFilter, TurnFilter, TurnSummary},
+        list::{AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnSummary},
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, RunRecord, WaitingTurn},
-        transition::{Commit, Transition},
+        transition::{Commit, IdempotentAnswer, Transition},
     },
 };
 
@@ -239,8 +242,20 @@ pub trait Operator: Send + Sync + 'static {
     /// When the store cannot be read; the same holds for every reader below.
     async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError>;
 
-    /// The copies of answers that are dead letters, newest first.
-    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeliveryRecord>, StoreError>;
+    /// The turns that are dead letters, and the dead copies of answers, newest first.
+    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>, StoreError>;
+
+    /// Entries of the log.
+    async fn log(&self, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError>;
+
+    /// What operators did, newest first.
+    async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError>;
+
+    /// The operators' tokens that were not revoked, oldest first.
+    async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;
+
+    /// The stored answer to a request of an operator with this idempotency key.
+    async fn answer(&self, by: &str, key: &str) -> Result<Option<IdempotentAnswer>, StoreError>;
 
     /// Everything that is stored about a turn.
     async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError>;
@@ -284,6 +299,9 @@ pub trait Store: Turns + Outbox + Operator + Housekeeping {
     /// Why the store cannot write, as its last writes tell: set by the first write that fails, and unset when there is
     /// room for further ones. Costs nothing.
     fn trouble(&self) -> Option<StoreError>;
+
+    /// The place of the last entry in the log: changes after each commit that added one.
+    fn logged(&self) -> watch::Receiver<LogSeq>;
 
     /// Cancelled when an internal error has ended the store: every later write fails, until the process is restarted.
     fn broken(&self) -> CancellationToken;

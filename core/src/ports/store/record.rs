@@ -93,7 +93,7 @@ pub struct AttemptRecord {
 
 /// A remark on a turn, for `explain`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditEntry {
+pub struct Remark {
     /// The turn that the remark is about.
     pub turn: TurnId,
     /// When it was made.
@@ -122,7 +122,7 @@ pub struct Dossier {
     /// The attempts on its deliveries, in order.
     pub attempts: Vec<AttemptRecord>,
     /// Remarks on it, in order.
-    pub audit: Vec<AuditEntry>,
+    pub remarks: Vec<Remark>,
 }
 
 /// A scope that a platform's rate limit blocks.

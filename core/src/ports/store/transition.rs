@@ -7,10 +7,12 @@ use crate::{
         agent::{HistoryLine, Usage},
         delivery::Action,
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        log::{AuditEntry, NewLogEntry, Subject},
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
+        tokens::TokenChange,
         turn::{Handler, TurnSeq, Version},
     },
-    ports::store::record::AuditEntry,
+    ports::store::record::Remark,
 };
 
 /// Changes that the store writes in one transaction, all or nothing.
@@ -37,7 +39,13 @@ pub struct Transition {
     /// New sessions, each of which becomes the current one of its conversation.
     pub sessions: Vec<NewSession>,
     /// Remarks for `explain`.
-    pub audit: Vec<AuditEntry>,
+    pub remarks: Vec<Remark>,
+    /// Entries for the log.
+    pub log: Vec<NewLogEntry>,
+    /// What an operator did, which is also written to the log.
+    pub operation: Option<Operation>,
+    /// A change of the operators' tokens.
+    pub token: Option<TokenChange>,
 }
 
 impl Transition {
@@ -46,6 +54,34 @@ impl Transition {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Something that an operator did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// When.
+    pub at: Timestamp,
+    /// Who did what, and why.
+    pub entry: AuditEntry,
+    /// What it was done to.
+    pub subject: Subject,
+    /// The answer that a repeated request gets.
+    pub answer: Option<IdempotentAnswer>,
+}
+
+/// The answer to a request with an idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotentAnswer {
+    /// Who sent the request: keys of different operators do not collide.
+    pub by: String,
+    /// The key that the request came with.
+    pub key: String,
+    /// A digest of what was asked.
+    pub request: Vec<u8>,
+    /// The HTTP status of the answer.
+    pub status: u16,
+    /// The body of the answer, JSON.
+    pub body: String,
 }
 
 /// A change of one turn's obligation.
@@ -89,7 +125,7 @@ impl NewDelivery {
     }
 }
 
-/// Withdraws the pending deliveries of a claim, attempted before or not. Those being sent or delivered do not change.
+/// Withdraws the pending and held deliveries of a claim, attempted before or not. Those being sent or delivered do not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withdrawal {
     /// The turn whose claim it is.

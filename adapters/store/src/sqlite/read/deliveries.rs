@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     ChannelId, ConversationId, DeliveryId, OwnerId, StoreError, Timestamp, TurnId,
-    store::{BlockedScope, DeadLetterFilter, DeliveryRecord, NextDeliveries},
+    store::{BlockedScope, DeliveryRecord, NextDeliveries},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
@@ -67,23 +67,6 @@ pub(in crate::sqlite) async fn find_delivery(
         select_deliveries!("from deliveries as d join conversations as c on c.id = d.conversation_id where d.id = ?");
     let row = sqlx::query(sql).bind(id.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
     row.as_ref().map(delivery).transpose()
-}
-
-pub(in crate::sqlite) async fn dead_letters(
-    pool: &SqlitePool,
-    filter: &DeadLetterFilter,
-) -> Result<Vec<DeliveryRecord>, StoreError> {
-    let sql = select_deliveries!(
-        "from deliveries as d indexed by deliveries_dead cross join conversations as c on c.id = d.conversation_id
-        where d.state = 'dead' and d.is_copy = 1 and d.id < ?1 and (?2 is null or c.channel = ?2)
-        order by d.id desc limit ?3"
-    );
-    let query = sqlx::query(sql)
-        .bind(filter.before.map_or(uuid::Uuid::max(), DeliveryId::as_uuid))
-        .bind(filter.channel.as_ref().map(ChannelId::as_str))
-        .bind(filter.limit);
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(delivery).collect()
 }
 
 /// The query of [`upcoming`].

@@ -16,11 +16,11 @@ const FREE_SHARE: i64 = 10;
 
 const TABLES: [&str; 10] = [
     "attempts",
-    "audit",
     "channels_cursor",
     "conversations",
     "deliveries",
     "events",
+    "remarks",
     "runs",
     "sessions",
     "transcript",

@@ -6,7 +6,7 @@ use rejoinder_core::{
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::columns::Columns;
+use super::{columns::Columns, names};
 use crate::sqlite::error::store_error;
 
 pub(in crate::sqlite) async fn list(
@@ -55,8 +55,15 @@ pub(in crate::sqlite) async fn list(
             sql.push(" and o.absent = 1");
         }
     }
-    if let Some(channel) = &filter.channel {
-        sql.push(" and t.channel = ").push_bind(channel.as_str());
+    match filter.channels.as_deref() {
+        None => {}
+        // An index finds the turns of one channel.
+        Some([channel]) => {
+            sql.push(" and t.channel = ").push_bind(channel.as_str());
+        }
+        Some(channels) => {
+            sql.push(" and t.channel in (select value from json_each(").push_bind(names(channels)).push("))");
+        }
     }
     if let Some(conversation) = filter.conversation {
         sql.push(" and t.conversation_id = ").push_bind(conversation.as_uuid());

@@ -2,9 +2,12 @@
 
 mod columns;
 mod conversations;
+mod dead_letters;
 mod deliveries;
 mod housekeeping;
 mod lists;
+mod log;
+mod tokens;
 mod turns;
 mod views;
 
@@ -14,17 +17,25 @@ use sqlx::SqlitePool;
 use super::error::store_error;
 
 pub(super) use conversations::{address, conversation};
+pub(super) use dead_letters::dead_letters;
 pub(super) use deliveries::{
-    attempts_left, blocked, dead_letters, deliveries, failing_since, find_delivery, is_overtaken, last_attempt,
-    next_deliveries, upcoming,
+    attempts_left, blocked, deliveries, failing_since, find_delivery, is_overtaken, last_attempt, next_deliveries,
+    upcoming,
 };
 pub(super) use housekeeping::{expired, next_expiry, stats};
 pub(super) use lists::{backlog, list};
+pub(super) use log::{answer, audit, log};
+pub(super) use tokens::tokens;
 pub(super) use turns::{
     dossier, due, ended_last, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting,
     waiting_of,
 };
 pub(super) use views::{view, views};
+
+/// Channels as JSON, for `json_each`.
+fn names(channels: &[ChannelId]) -> String {
+    serde_json::to_string(channels).expect("they are text")
+}
 
 pub(super) async fn cursor(pool: &SqlitePool, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
     sqlx::query_scalar("select position from channels_cursor where channel = ? and name = ?")

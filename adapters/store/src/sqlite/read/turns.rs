@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use rejoinder_core::{
     ChannelId, ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
     json_error,
-    store::{AttemptRecord, AuditEntry, Dossier, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
+    store::{AttemptRecord, Dossier, Remark, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
@@ -258,7 +258,7 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
     .fetch_all(&mut *reading)
     .await
     .map_err(store_error)?;
-    let audit = sqlx::query("select * from audit where turn_id = ? order by id")
+    let remarks = sqlx::query("select * from remarks where turn_id = ? order by id")
         .bind(turn.as_uuid())
         .fetch_all(&mut *reading)
         .await
@@ -273,7 +273,7 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
         runs: runs.iter().map(run).collect::<Result<_, _>>()?,
         deliveries: deliveries.iter().map(delivery).collect::<Result<_, _>>()?,
         attempts: attempts.iter().map(attempt).collect::<Result<_, _>>()?,
-        audit: audit.iter().map(remark).collect::<Result<_, _>>()?,
+        remarks: remarks.iter().map(remark).collect::<Result<_, _>>()?,
     }))
 }
 
@@ -342,13 +342,8 @@ fn attempt(row: &SqliteRow) -> Result<AttemptRecord, StoreError> {
     })
 }
 
-fn remark(row: &SqliteRow) -> Result<AuditEntry, StoreError> {
-    Ok(AuditEntry {
-        turn: row.id("turn_id")?,
-        at: row.at("at")?,
-        kind: row.value("kind")?,
-        detail: row.value("detail")?,
-    })
+fn remark(row: &SqliteRow) -> Result<Remark, StoreError> {
+    Ok(Remark { turn: row.id("turn_id")?, at: row.at("at")?, kind: row.value("kind")?, detail: row.value("detail")? })
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! Turns that cannot be read.
 
-use rejoinder_core::{Obligation, StoreError, Timestamp, TurnId};
+use rejoinder_core::{
+    ChannelId, Obligation, StoreError, Timestamp, TurnId,
+    store::{LogEvent, NewLogEntry, Subject},
+};
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    lines,
+    lines, log,
     rows::{self, Transaction, json},
 };
 use crate::sqlite::stored::ObligationColumns;
@@ -19,11 +22,15 @@ pub(super) fn set(
     reason: &str,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let sql = "select conversation_id, place, cast(body as text) from obligations
+    let sql = "select conversation_id, place, cast(body as text), iif(ended_at is null, channel, null) from obligations
         where turn_id = ?1 and (ended_at is null or work is not null or wake_at is not null or exists (
-            select 1 from deliveries where turn_id = ?1 and state in ('pending', 'sending')))";
-    let read = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, String>(2)?));
-    let Some((conversation, place, body)) = rows::one(transaction, sql, [turn.as_uuid()], read)? else {
+            select 1 from deliveries where turn_id = ?1 and state in ('pending', 'held', 'sending')))";
+    let read = |row: &Row<'_>| {
+        let (conversation, place): (Uuid, Option<i64>) = (row.get(0)?, row.get(1)?);
+        let (body, channel): (String, Option<String>) = (row.get(2)?, row.get(3)?);
+        Ok((conversation, place, body, channel))
+    };
+    let Some((conversation, place, body, open_on)) = rows::one(transaction, sql, [turn.as_uuid()], read)? else {
         return Ok(());
     };
 
@@ -35,12 +42,21 @@ pub(super) fn set(
     for sql in [
         "update runs set ended_at = ?2, ending = 'crashed', detail = ?3 where turn_id = ?1 and ended_at is null",
         "update deliveries set state = 'dead', error = ?3
-            where turn_id = ?1 and state in ('pending', 'sending') and ?2 is not null",
+            where turn_id = ?1 and state in ('pending', 'held', 'sending') and ?2 is not null",
     ] {
         rows::change(transaction, sql, params![turn.as_uuid(), at.as_millis(), reason])?;
     }
-    let remark = "insert into audit (turn_id, at, kind, detail) values (?, ?, 'set_aside', ?)";
+    let remark = "insert into remarks (turn_id, at, kind, detail) values (?, ?, 'set_aside', ?)";
     rows::change(transaction, remark, params![turn.as_uuid(), at.as_millis(), format!("{reason}: {body}")])?;
+    if let Some(channel) = open_on {
+        let subject = Subject {
+            turn_id: Some(turn),
+            conversation_id: Some(conversation.into()),
+            channel: Some(ChannelId::from_stored(&channel)),
+        };
+        let event = LogEvent::TurnUndeliverable { reason: reason.to_owned() };
+        log::add(transaction, &NewLogEntry { at, subject, event })?;
+    }
     if place.is_some() {
         lines::settle(transaction, conversation, place)?;
     }

@@ -3,17 +3,17 @@
 use rejoinder_core::{
     StoreError, Timestamp,
     store::{
-        AttemptEnd, AttemptStart, AuditEntry, Commit, DeliveryChange, DeliveryRecord, Label, TranscriptLine,
-        Transition, TurnChange,
+        AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine, Transition,
+        TurnChange,
     },
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    lines,
+    lines, log,
     rows::{self, Transaction, json, name},
-    runs, sessions,
+    runs, sessions, tokens,
 };
 use crate::sqlite::stored::ObligationColumns;
 
@@ -95,8 +95,17 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
         let values = params![session, seq, turn, name(line.speaker), author, forwarded, line.text, at];
         rows::change(transaction, WRITE_TRANSCRIPT, values)?;
     }
-    for AuditEntry { turn, at, kind, detail } in &transition.audit {
-        rows::change_one(transaction, "remarks", INSERT_AUDIT, params![turn.as_uuid(), at.as_millis(), kind, detail])?;
+    for Remark { turn, at, kind, detail } in &transition.remarks {
+        rows::change_one(transaction, "remarks", INSERT_REMARK, params![turn.as_uuid(), at.as_millis(), kind, detail])?;
+    }
+    for entry in &transition.log {
+        log::add(transaction, entry)?;
+    }
+    if let Some(token) = &transition.token {
+        tokens::change(transaction, token)?;
+    }
+    if let Some(operation) = &transition.operation {
+        log::operation(transaction, operation)?;
     }
     Ok(())
 }
@@ -159,7 +168,7 @@ const CHANGE_OBLIGATION: &str = "
 const CHANGE_SESSION: &str = "update conversations set session_id = ?1 where id = ?2";
 
 const WITHDRAW: &str = "
-    update deliveries set state = 'withdrawn', error = ?3 where turn_id = ?1 and claim = ?2 and state = 'pending'";
+    update deliveries set state = 'withdrawn', error = ?3 where turn_id = ?1 and claim = ?2 and state in ('pending', 'held')";
 
 const INSERT_DELIVERY: &str = "
     insert into deliveries
@@ -189,4 +198,4 @@ const WRITE_TRANSCRIPT: &str = "
     on conflict do update set author = excluded.author, forwarded = excluded.forwarded,
         text = excluded.text, at = excluded.at";
 
-const INSERT_AUDIT: &str = "insert into audit (turn_id, at, kind, detail) values (?, ?, ?, ?)";
+const INSERT_REMARK: &str = "insert into remarks (turn_id, at, kind, detail) values (?, ?, ?, ?)";

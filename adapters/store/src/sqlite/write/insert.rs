@@ -2,13 +2,14 @@
 
 use rejoinder_core::{
     ConversationId, ConversationRef, EventId, InboundEvent, SessionId, StoreError, Timestamp, TurnId,
-    store::{EarlierMessage, NewEvent, NewTurn, Stored, TurnSeq},
+    store::{EarlierMessage, LogEvent, NewEvent, NewLogEntry, NewTurn, Stored, Subject, TurnSeq},
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
     lines::{self, Candidate},
+    log,
     rows::{self, Transaction, json},
     runs, sessions,
 };
@@ -176,8 +177,14 @@ fn open(
     if is_waiting && place.is_none() {
         lines::settle(transaction, conversation_id, None)?;
     }
+    let subject =
+        Subject { turn_id: Some(turn.id), conversation_id: Some(conversation), channel: Some(address.channel.clone()) };
+    let accepted = LogEvent::TurnAccepted { handler: turn.handler.clone(), owed };
+    log::add(transaction, &NewLogEntry { at, subject: subject.clone(), event: accepted })?;
     if let Some(run) = &turn.run {
         runs::start(transaction, run)?;
+        let started = LogEvent::TurnStarted { handler: run.handler.clone(), run: run.number };
+        log::add(transaction, &NewLogEntry { at: run.at, subject, event: started })?;
     }
     Ok(Stored::Turn { seq, conversation, session, has_history })
 }

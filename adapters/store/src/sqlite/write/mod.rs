@@ -7,11 +7,13 @@ mod channels;
 mod commit;
 mod insert;
 mod lines;
+mod log;
 mod pick;
 mod remove;
 mod rows;
 mod runs;
 mod sessions;
+mod tokens;
 
 use rejoinder_core::StoreError;
 use rusqlite::params;

@@ -81,7 +81,7 @@ const DELETE_TURN: [&str; 8] = [
     "delete from attempts where delivery_id in (select id from deliveries where turn_id = ?)",
     "delete from deliveries where turn_id = ?",
     "delete from runs where turn_id = ?",
-    "delete from audit where turn_id = ?",
+    "delete from remarks where turn_id = ?",
     "delete from transcript where (session_id, seq) in (select session_id, seq from turns where id = ?)",
     "delete from obligations where turn_id = ?",
     // All events of a turn have the same key but for the revision.

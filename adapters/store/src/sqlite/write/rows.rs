@@ -1,8 +1,8 @@
 //! Statements on the writing connection. Each is prepared once, and then executed for one row after another.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
-use rejoinder_core::StoreError;
+use rejoinder_core::{StoreError, store::LogSeq};
 use rusqlite::{CachedStatement, Connection, Params, Row, Statement};
 use serde::Serialize;
 
@@ -13,11 +13,18 @@ pub(in crate::sqlite) struct Transaction<'a> {
     pub(super) connection: &'a Connection,
     /// With their texts, which are compared by address. A text with two addresses is only prepared twice.
     statements: RefCell<Vec<(&'static str, CachedStatement<'a>)>>,
+    /// The place of the last entry that it added to the log.
+    pub(super) logged: Cell<Option<LogSeq>>,
 }
 
 impl<'a> Transaction<'a> {
     pub(in crate::sqlite) const fn new(connection: &'a Connection) -> Self {
-        Self { connection, statements: RefCell::new(Vec::new()) }
+        Self { connection, statements: RefCell::new(Vec::new()), logged: Cell::new(None) }
+    }
+
+    /// The place of the last entry that it added to the log; `None` if it added none.
+    pub(in crate::sqlite) const fn logged(&self) -> Option<LogSeq> {
+        self.logged.get()
     }
 
     /// Runs `execute` with a statement. Found by its address, it costs less than in the connection's own cache.

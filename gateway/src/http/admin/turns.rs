@@ -1,14 +1,15 @@
 //! The turns: their list, one in detail, and its explanation.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{
         Path, Query, State,
         rejection::{PathRejection, QueryRejection},
     },
+    http::StatusCode,
 };
 use rejoinder_core::{
-    ChannelId, TurnId,
+    Actor, TurnId,
     explain::explain as explain_turn,
     store::{Dossier, TurnFilter, TurnListState},
 };
@@ -16,11 +17,12 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    App, Shared,
-    error::{ApiError, ProblemDocument},
-    paging,
+    caller::Caller,
+    operation::{Accepted, IdempotencyKey, Operation, Reason},
+    responses::{Changing, Reading, ReadingOne},
 };
 use crate::{
+    http::{App, Shared, error::ApiError, paging},
     time,
     view::{TurnDetail, TurnExplanation, TurnItem, TurnList},
 };
@@ -29,7 +31,7 @@ use crate::{
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Filter {
+pub(in crate::http) struct Filter {
     /// Only turns in this state: `open` (owed an answer and not settled), `settled`, `undeliverable`, `overdue`, or `absent`
     /// (its channel is not configured).
     #[param(inline)]
@@ -65,7 +67,7 @@ enum StateFilter {
 }
 
 impl Filter {
-    fn read(self) -> Result<TurnFilter, ApiError> {
+    fn read(self, caller: &Caller) -> Result<TurnFilter, ApiError> {
         let limit = paging::limit(self.limit)?;
         let time = |name: &str, text: Option<String>| {
             let read = |text: String| time::parse(&text).ok_or_else(|| bad(name, "an RFC 3339 time"));
@@ -73,7 +75,7 @@ impl Filter {
         };
         Ok(TurnFilter {
             state: self.state.map(Into::into),
-            channel: self.channel.as_deref().map(ChannelId::from_stored),
+            channels: caller.channels(self.channel.as_deref()),
             conversation: self
                 .conversation
                 .map(|id| id.parse().map_err(|_| bad("conversation", "a conversation id")))
@@ -108,19 +110,16 @@ fn bad(name: &str, expected: &str) -> ApiError {
     params(Filter),
     responses(
         (status = 200, description = "A page of turns", body = TurnList),
-        (status = 400, description = "A filter is invalid", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
-            headers(("Retry-After" = u32, description = "Seconds"))),
-        (status = 503, description = "The store cannot be read now", body = ProblemDocument, content_type = "application/problem+json"),
+        Reading,
     ),
     security(("admin_token" = [])))]
-pub(super) async fn list(
+pub(in crate::http) async fn list(
     State(app): Shared,
+    Extension(caller): Extension<Caller>,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<TurnList>, ApiError> {
     let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
-    let filter = TurnFilter { now: Some(app.clock.now()), ..filter.read()? };
+    let filter = TurnFilter { now: Some(app.clock.now()), ..filter.read(&caller)? };
     Ok(Json(page(app.store.as_ref(), filter).await?))
 }
 
@@ -140,18 +139,15 @@ pub(crate) async fn page(
     params(("id" = String, Path, description = "The turn's id", format = "uuid")),
     responses(
         (status = 200, description = "The turn", body = TurnDetail),
-        (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
-            headers(("Retry-After" = u32, description = "Seconds"))),
-        (status = 404, description = "There is no such turn", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 503, description = "The store cannot be read now", body = ProblemDocument, content_type = "application/problem+json"),
+        ReadingOne,
     ),
     security(("admin_token" = [])))]
-pub(super) async fn show(
+pub(in crate::http) async fn show(
     State(app): Shared,
+    Extension(caller): Extension<Caller>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<TurnDetail>, ApiError> {
-    let dossier = dossier(&app, id).await?;
+    let dossier = dossier(&app, &caller, id).await?;
     Ok(Json(TurnDetail::from(&dossier)))
 }
 
@@ -160,23 +156,100 @@ pub(super) async fn show(
     params(("id" = String, Path, description = "The turn's id", format = "uuid")),
     responses(
         (status = 200, description = "The explanation", body = TurnExplanation),
-        (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
-            headers(("Retry-After" = u32, description = "Seconds"))),
-        (status = 404, description = "There is no such turn", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 503, description = "The store cannot be read now", body = ProblemDocument, content_type = "application/problem+json"),
+        ReadingOne,
     ),
     security(("admin_token" = [])))]
-pub(super) async fn explain(
+pub(in crate::http) async fn explain(
     State(app): Shared,
+    Extension(caller): Extension<Caller>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<TurnExplanation>, ApiError> {
-    let dossier = dossier(&app, id).await?;
+    let dossier = dossier(&app, &caller, id).await?;
     Ok(Json(explain_turn(&dossier, app.clock.now()).into()))
 }
 
-async fn dossier(app: &App, id: Result<Path<String>, PathRejection>) -> Result<Dossier, ApiError> {
-    let unknown = || ApiError::NotFound("there is no turn with this id");
-    let id: TurnId = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)?;
-    app.store.dossier(id).await?.ok_or_else(unknown)
+async fn dossier(app: &App, caller: &Caller, id: Result<Path<String>, PathRejection>) -> Result<Dossier, ApiError> {
+    let dossier = app.store.dossier(turn_id(id)?).await?;
+    dossier.filter(|dossier| caller.may_see(&dossier.turn.event.conversation.channel)).ok_or_else(unknown)
+}
+
+fn unknown() -> ApiError {
+    ApiError::NotFound("there is no turn with this id")
+}
+
+fn turn_id(id: Result<Path<String>, PathRejection>) -> Result<TurnId, ApiError> {
+    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)
+}
+
+/// Gives a turn up that is not settled: its run is stopped, and what waits to be sent is withdrawn.
+#[utoipa::path(post, path = "/admin/api/turns/{id}/cancel", tag = "admin", operation_id = "cancel_turn",
+    params(("id" = String, Path, description = "The turn's id", format = "uuid"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is cancelled", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn cancel(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let (id, actor, accepted) = begin(id, &operation)?;
+    app.engine.cancel(id, actor).await?;
+    Ok(accepted)
+}
+
+/// Has a turn that is a dead letter sent again, as the same delivery; or run again, if there was nothing to send.
+#[utoipa::path(post, path = "/admin/api/turns/{id}/retry", tag = "admin", operation_id = "retry_turn",
+    params(("id" = String, Path, description = "The turn's id", format = "uuid"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is sent or run again", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn retry(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let (id, actor, accepted) = begin(id, &operation)?;
+    app.engine.retry(id.as_uuid(), actor).await?;
+    Ok(accepted)
+}
+
+/// Holds a turn: no run and no attempt begins until it is resumed.
+#[utoipa::path(post, path = "/admin/api/turns/{id}/hold", tag = "admin", operation_id = "hold_turn",
+    params(("id" = String, Path, description = "The turn's id", format = "uuid"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is held", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn hold(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let (id, actor, accepted) = begin(id, &operation)?;
+    app.engine.hold(id, actor).await?;
+    Ok(accepted)
+}
+
+/// Resumes a turn that is held.
+#[utoipa::path(post, path = "/admin/api/turns/{id}/resume", tag = "admin", operation_id = "resume_turn",
+    params(("id" = String, Path, description = "The turn's id", format = "uuid"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It goes on", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn resume(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let (id, actor, accepted) = begin(id, &operation)?;
+    app.engine.resume(id, actor).await?;
+    Ok(accepted)
+}
+
+type Begun = (TurnId, Actor, (StatusCode, Json<Accepted>));
+
+fn begin(id: Result<Path<String>, PathRejection>, operation: &Operation<Reason>) -> Result<Begun, ApiError> {
+    let id = turn_id(id)?;
+    let accepted = Accepted { id: id.to_string() };
+    let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::ACCEPTED, &accepted)?;
+    Ok((id, actor, (StatusCode::ACCEPTED, Json(accepted))))
 }

@@ -1,11 +1,14 @@
 //! The list of channels, with their health.
 
-use axum::{Json, extract::State};
+use axum::{Extension, Json, extract::State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Shared, error::ProblemDocument, health::limited};
-use crate::time::rfc3339;
+use super::{caller::Caller, responses::Reading};
+use crate::{
+    http::{Shared, health::limited},
+    time::rfc3339,
+};
 
 /// The configured channels.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,14 +42,13 @@ struct ChannelItem {
 #[utoipa::path(get, path = "/admin/api/channels", tag = "admin", operation_id = "list_channels",
     responses(
         (status = 200, description = "The channels", body = ChannelList),
-        (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
-            headers(("Retry-After" = u32, description = "Seconds"))),
+        Reading,
     ),
     security(("admin_token" = [])))]
-pub(super) async fn list(State(app): Shared) -> Json<ChannelList> {
+pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extension<Caller>) -> Json<ChannelList> {
     let now = app.clock.now();
-    let items = app.engine.channels().into_iter().map(|(channel, health)| ChannelItem {
+    let visible = app.engine.channels().into_iter().filter(|(channel, _)| caller.may_see(channel));
+    let items = visible.map(|(channel, health)| ChannelItem {
         channel: channel.to_string(),
         platform: channel.platform().to_owned(),
         name: channel.name().to_owned(),

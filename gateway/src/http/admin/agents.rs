@@ -4,7 +4,8 @@ use axum::{Json, extract::State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Shared, error::ProblemDocument};
+use super::responses::Reading;
+use crate::http::Shared;
 
 /// The configured agents.
 #[derive(Debug, Serialize, ToSchema)]
@@ -31,12 +32,10 @@ struct AgentItem {
 #[utoipa::path(get, path = "/admin/api/agents", tag = "admin", operation_id = "list_agents",
     responses(
         (status = 200, description = "The agents", body = AgentList),
-        (status = 401, description = "The admin token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
-            headers(("Retry-After" = u32, description = "Seconds"))),
+        Reading,
     ),
     security(("admin_token" = [])))]
-pub(super) async fn list(State(app): Shared) -> Json<AgentList> {
+pub(in crate::http) async fn list(State(app): Shared) -> Json<AgentList> {
     let items = app.agents.iter().map(|agent| AgentItem {
         name: agent.name.to_string(),
         kind: agent.kind,

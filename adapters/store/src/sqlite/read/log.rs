@@ -1,0 +1,91 @@
+//! The log, the audit, and the answers to repeated requests.
+
+use rejoinder_core::{
+    ChannelId, StoreError,
+    store::{AuditEntry, AuditFilter, AuditRecord, IdempotentAnswer, LogEntry, LogFilter, Subject},
+};
+use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
+use uuid::Uuid;
+
+use super::{columns::Columns, names};
+use crate::sqlite::error::store_error;
+
+pub(in crate::sqlite) async fn log(pool: &SqlitePool, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
+    let LogFilter { after, before, topics, channels, newest_first, limit } = filter;
+    let mut sql = QueryBuilder::<Sqlite>::new("select * from log where seq > ");
+    sql.push_bind(after);
+    if let Some(before) = before {
+        sql.push(" and seq < ").push_bind(before);
+    }
+    if !topics.is_empty() {
+        sql.push(" and (false");
+        for topic in topics {
+            sql.push(" or topic glob ").push_bind(topic);
+        }
+        sql.push(")");
+    }
+    if let Some(channels) = channels {
+        sql.push(" and channel in (select value from json_each(").push_bind(names(channels)).push("))");
+    }
+    sql.push(if *newest_first { " order by seq desc" } else { " order by seq" });
+    sql.push(" limit ").push_bind(limit);
+    let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(entry).collect()
+}
+
+fn entry(row: &SqliteRow) -> Result<LogEntry, StoreError> {
+    Ok(LogEntry {
+        seq: row.value("seq")?,
+        at: row.at("at")?,
+        topic: row.value("topic")?,
+        subject: subject(row)?,
+        data: row.json("data")?,
+    })
+}
+
+fn subject(row: &SqliteRow) -> Result<Subject, StoreError> {
+    Ok(Subject {
+        turn_id: row.value::<Option<Uuid>>("turn_id")?.map(Into::into),
+        conversation_id: row.value::<Option<Uuid>>("conversation_id")?.map(Into::into),
+        channel: row.value::<Option<String>>("channel")?.map(|channel| ChannelId::from_stored(&channel)),
+    })
+}
+
+pub(in crate::sqlite) async fn audit(pool: &SqlitePool, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {
+    let sql = "select * from audit where id < ? order by id desc limit ?";
+    let query = sqlx::query(sql).bind(filter.before.unwrap_or(i64::MAX)).bind(filter.limit);
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let record = |row: &SqliteRow| {
+        Ok(AuditRecord {
+            id: row.value("id")?,
+            at: row.at("at")?,
+            entry: AuditEntry {
+                by: row.value("by")?,
+                action: row.value("action")?,
+                target: row.value("target")?,
+                reason: row.value("reason")?,
+            },
+            subject: subject(row)?,
+        })
+    };
+    rows.iter().map(record).collect()
+}
+
+pub(in crate::sqlite) async fn answer(
+    pool: &SqlitePool,
+    by: &str,
+    key: &str,
+) -> Result<Option<IdempotentAnswer>, StoreError> {
+    let query = sqlx::query("select * from answers where by = ? and key = ?").bind(by).bind(key);
+    let row = query.fetch_optional(pool).await.map_err(store_error)?;
+    let read = |row: SqliteRow| {
+        Ok(IdempotentAnswer {
+            by: row.value("by")?,
+            key: row.value("key")?,
+            request: row.value("request")?,
+            status: row.value("status")?,
+            body: row.value("body")?,
+        })
+    };
+    row.map(read).transpose()
+}

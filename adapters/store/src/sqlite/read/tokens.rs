@@ -1,0 +1,27 @@
+//! The operators' tokens.
+
+use rejoinder_core::{ChannelId, StoreError, store::TokenRecord};
+use sqlx::{SqlitePool, sqlite::SqliteRow};
+
+use super::columns::Columns;
+use crate::sqlite::error::store_error;
+
+pub(in crate::sqlite) async fn tokens(pool: &SqlitePool) -> Result<Vec<TokenRecord>, StoreError> {
+    let query = sqlx::query("select * from tokens where revoked_at is null order by created_at, id");
+    query.fetch_all(pool).await.map_err(store_error)?.iter().map(token).collect()
+}
+
+fn token(row: &SqliteRow) -> Result<TokenRecord, StoreError> {
+    let hash: Vec<u8> = row.value("hash")?;
+    Ok(TokenRecord {
+        id: row.value("id")?,
+        name: row.value("name")?,
+        hash: hash.try_into().map_err(|_| StoreError::Corrupt("a token's hash".to_owned()))?,
+        role: row.name("role")?,
+        channels: row.json_maybe::<Vec<ChannelId>>("channels")?,
+        created_at: row.at("created_at")?,
+        created_by: row.value("created_by")?,
+        expires_at: row.at_maybe("expires_at")?,
+        revoked_at: row.at_maybe("revoked_at")?,
+    })
+}

@@ -1,0 +1,90 @@
+//! The entries of the log that a decision makes.
+
+use rejoinder_guard::{ObligationState, Settlement, Signal, Timestamp, Via};
+
+use super::trigger::AttemptEnded;
+use crate::{
+    explain::rfc3339,
+    model::{
+        log::{LogEvent, NewLogEntry, Subject},
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::TurnRecord,
+        view::FallbackView,
+    },
+    ports::store::transition::DeliveryChange,
+};
+
+pub(crate) fn subject_of(turn: &TurnRecord) -> Subject {
+    Subject {
+        turn_id: Some(turn.id),
+        conversation_id: Some(turn.conversation),
+        channel: Some(turn.event.conversation.channel.clone()),
+    }
+}
+
+pub(crate) fn subject_of_delivery(delivery: &DeliveryRecord) -> Subject {
+    Subject {
+        turn_id: Some(delivery.turn),
+        conversation_id: Some(delivery.conversation_id),
+        channel: Some(delivery.conversation.channel.clone()),
+    }
+}
+
+/// A signal was cleared.
+pub(super) fn claimed(signal: &Signal) -> LogEvent {
+    LogEvent::TurnClaimed { claim: signal.claim, signal: signal.kind(), fallback: FallbackView::of(&signal.via) }
+}
+
+/// What a decision that changed a turn from `before` to `after` did.
+pub(super) fn turn_changed(before: &TurnRecord, after: &TurnRecord, now: Timestamp) -> Vec<NewLogEntry> {
+    let (was, is) = (&before.obligation, &after.obligation);
+    let waited_ms = u64::try_from(now.since(after.event.received_at).as_millis()).unwrap_or(u64::MAX);
+    let hold = match (was.is_held(), is.is_held()) {
+        (false, true) => Some(LogEvent::TurnHeld),
+        (true, false) if !is.state().is_final() => Some(LogEvent::TurnResumed),
+        _ => None,
+    };
+    let new = (was.state() != is.state()).then(|| match is.state() {
+        // A deferral that was shown sets the time when the answer is due; a claim that was withdrawn does not change it.
+        ObligationState::Deferred if was.due() != is.due() => {
+            let due = is.due().map(rfc3339).unwrap_or_default();
+            Some(LogEvent::TurnDeferred { due, waited_ms })
+        }
+        ObligationState::Settled(settlement) => {
+            let (signal, via) = settled_by(settlement);
+            let (fallback, deferred) = (via.and_then(FallbackView::of), is.deferrals() > 0);
+            Some(LogEvent::TurnSettled { signal, fallback, waited_ms, deferred })
+        }
+        ObligationState::Undeliverable { reason } => Some(LogEvent::TurnUndeliverable { reason: reason.clone() }),
+        _ => None,
+    });
+    let entry = |event| NewLogEntry { at: now, subject: subject_of(after), event };
+    hold.into_iter().chain(new.flatten()).map(entry).collect()
+}
+
+/// The name of what settled a turn, and what produced it, if a signal did.
+pub(super) const fn settled_by(settlement: &Settlement) -> (&'static str, Option<&Via>) {
+    match settlement {
+        Settlement::Signal { signal, via, .. } => (signal.as_str(), Some(via)),
+        Settlement::Silence { .. } => ("silence", None),
+        Settlement::Cancelled { .. } => ("cancelled", None),
+        Settlement::Merged { .. } => ("merged", None),
+    }
+}
+
+/// An attempt ended, and `change` is what became of its delivery.
+pub(super) fn attempt_ended(ended: &AttemptEnded, change: &DeliveryChange, now: Timestamp) -> Vec<NewLogEntry> {
+    let delivery_id = change.id;
+    let failed =
+        || LogEvent::DeliveryFailed { delivery_id, result: ended.end.result.clone(), error: ended.end.detail.clone() };
+    let events = match change.state {
+        DeliveryState::Delivered => {
+            vec![LogEvent::DeliveryDelivered { delivery_id, message_ids: change.message_ids.clone() }]
+        }
+        DeliveryState::Dead => vec![failed(), LogEvent::DeliveryDead { delivery_id, error: change.error.clone() }],
+        _ if ended.is_newly_parked => vec![failed(), LogEvent::DeliveryParked { delivery_id }],
+        _ => vec![failed()],
+    };
+    let entry = |event| NewLogEntry { at: now, subject: subject_of_delivery(&ended.delivery), event };
+    events.into_iter().map(entry).collect()
+}

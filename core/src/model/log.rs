@@ -1,0 +1,255 @@
+//! The log: what happened, in the order in which it was stored.
+//!
+//! An entry is written in the transaction of the change that it reports. Entries are never changed. They hold ids, names
+//! and the operator's details, and never what people or agents wrote.
+
+use std::borrow::Cow;
+
+use rejoinder_guard::{SignalKind, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    conversation::ChannelId,
+    ids::{ConversationId, DeliveryId, TurnId},
+    turn::Handler,
+    view::FallbackView,
+};
+
+/// The place of an entry in the log: larger than that of every entry that was stored before.
+pub type LogSeq = i64;
+
+/// An entry to write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewLogEntry {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What it is about.
+    pub subject: Subject,
+    /// What happened.
+    pub event: LogEvent,
+}
+
+/// What an entry is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<TurnId>,
+    /// The conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<ConversationId>,
+    /// The channel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<ChannelId>,
+}
+
+impl Subject {
+    /// A channel alone.
+    #[must_use]
+    pub fn channel(channel: &ChannelId) -> Self {
+        Self { channel: Some(channel.clone()), ..Self::default() }
+    }
+}
+
+/// An entry of the log, as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// Its place in the log.
+    pub seq: LogSeq,
+    /// When it happened.
+    pub at: Timestamp,
+    /// What happened: `turn.settled`.
+    pub topic: String,
+    /// What it is about.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// The fields of its [`LogEvent`], as JSON.
+    pub data: serde_json::Value,
+}
+
+/// What happened. A variant's fields are the entry's data.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum LogEvent {
+    /// `turn.accepted`: an event opened a turn.
+    TurnAccepted {
+        /// The agent or the command that it is for.
+        #[serde(flatten)]
+        handler: Handler,
+        /// Whether an answer is owed.
+        owed: bool,
+    },
+    /// `turn.started`: a run began.
+    TurnStarted {
+        /// The agent or the command that runs.
+        #[serde(flatten)]
+        handler: Handler,
+        /// The run's number within the turn.
+        run: u32,
+    },
+    /// `turn.claimed`: the guard cleared a signal.
+    TurnClaimed {
+        /// The claim's number.
+        claim: u32,
+        /// The kind of signal.
+        signal: SignalKind,
+        /// The rung of the ladder, if it is a fallback.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fallback: Option<FallbackView>,
+    },
+    /// `turn.deferred`: the platform acknowledged a deferral.
+    TurnDeferred {
+        /// When the answer is due, in RFC 3339.
+        due: String,
+        /// How long the person waited for this signal, in milliseconds.
+        waited_ms: u64,
+    },
+    /// `turn.settled`: nothing is owed any more.
+    TurnSettled {
+        /// `reply`, `reaction`, `silence`, `cancelled` or `merged`.
+        signal: &'static str,
+        /// The rung of the ladder, if it answered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fallback: Option<FallbackView>,
+        /// How long the person waited for the answer, in milliseconds.
+        waited_ms: u64,
+        /// Whether a deferral was shown before.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        deferred: bool,
+    },
+    /// `turn.undeliverable`: the turn became a dead letter.
+    TurnUndeliverable {
+        /// Why.
+        reason: String,
+    },
+    /// `turn.held`: the operator holds it.
+    TurnHeld,
+    /// `turn.resumed`: the operator resumed it.
+    TurnResumed,
+    /// `delivery.attempted`: an attempt is about to send its first byte.
+    DeliveryAttempted {
+        /// The delivery.
+        delivery_id: DeliveryId,
+        /// The attempt's number.
+        attempt: u32,
+    },
+    /// `delivery.delivered`: the platform acknowledged it.
+    DeliveryDelivered {
+        /// The delivery.
+        delivery_id: DeliveryId,
+        /// The platform's ids of the messages.
+        message_ids: Vec<String>,
+    },
+    /// `delivery.failed`: an attempt failed; another one may follow.
+    DeliveryFailed {
+        /// The delivery.
+        delivery_id: DeliveryId,
+        /// The error's name.
+        result: String,
+        /// The platform's words.
+        error: Option<String>,
+    },
+    /// `delivery.parked`: it gets nowhere, and what comes after it does not wait for it.
+    DeliveryParked {
+        /// The delivery.
+        delivery_id: DeliveryId,
+    },
+    /// `delivery.dead`: it is kept for the operator.
+    DeliveryDead {
+        /// The delivery.
+        delivery_id: DeliveryId,
+        /// Why.
+        error: Option<String>,
+    },
+    /// `delivery.retried`: the operator has it sent again.
+    DeliveryRetried {
+        /// The delivery.
+        delivery_id: DeliveryId,
+    },
+    /// `delivery.discarded`: the operator gave it up.
+    DeliveryDiscarded {
+        /// The delivery.
+        delivery_id: DeliveryId,
+    },
+    /// `channel.up`: the channel receives events and can send.
+    ChannelUp,
+    /// `channel.down`: it does not.
+    ChannelDown {
+        /// What is wrong.
+        problem: String,
+    },
+    /// `agent.up`: a run of the agent succeeded after others had failed.
+    AgentUp {
+        /// The agent.
+        agent: String,
+    },
+    /// `agent.down`: several runs in a row failed.
+    AgentDown {
+        /// The agent.
+        agent: String,
+        /// The latest error, without what the agent said.
+        error: String,
+    },
+    /// `operator.…`: an operator did something.
+    Operator(AuditEntry),
+}
+
+impl LogEvent {
+    /// The topic, under which entries are followed: a kind of subject, a dot, and what happened.
+    #[must_use]
+    pub fn topic(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::TurnAccepted { .. } => "turn.accepted",
+            Self::TurnStarted { .. } => "turn.started",
+            Self::TurnClaimed { .. } => "turn.claimed",
+            Self::TurnDeferred { .. } => "turn.deferred",
+            Self::TurnSettled { .. } => "turn.settled",
+            Self::TurnUndeliverable { .. } => "turn.undeliverable",
+            Self::TurnHeld => "turn.held",
+            Self::TurnResumed => "turn.resumed",
+            Self::DeliveryAttempted { .. } => "delivery.attempted",
+            Self::DeliveryDelivered { .. } => "delivery.delivered",
+            Self::DeliveryFailed { .. } => "delivery.failed",
+            Self::DeliveryParked { .. } => "delivery.parked",
+            Self::DeliveryDead { .. } => "delivery.dead",
+            Self::DeliveryRetried { .. } => "delivery.retried",
+            Self::DeliveryDiscarded { .. } => "delivery.discarded",
+            Self::ChannelUp => "channel.up",
+            Self::ChannelDown { .. } => "channel.down",
+            Self::AgentUp { .. } => "agent.up",
+            Self::AgentDown { .. } => "agent.down",
+            Self::Operator(entry) => return Cow::Owned(format!("operator.{}", entry.action)),
+        })
+    }
+}
+
+/// Something that an operator did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditEntry {
+    /// The name of the operator's token.
+    pub by: String,
+    /// What was done: `retry`, `redirect`, `discard`, `cancel`, `hold`, `resume`, …
+    pub action: String,
+    /// The id of what it was done to.
+    pub target: String,
+    /// Why, in the operator's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Which entries of the log are read.
+#[derive(Clone, Debug, Default)]
+pub struct LogFilter {
+    /// Only entries after this place.
+    pub after: LogSeq,
+    /// Only these topics, or all if there are none. `turn.*` stands for every topic that begins with `turn.`.
+    pub topics: Vec<String>,
+    /// Only entries about these channels; `None` for all, and for what is about no channel.
+    pub channels: Option<Vec<ChannelId>>,
+    /// Only entries before this place.
+    pub before: Option<LogSeq>,
+    /// Whether the newest come first.
+    pub newest_first: bool,
+    /// The maximum number of entries.
+    pub limit: u32,
+}

@@ -1,0 +1,68 @@
+//! The tokens with which operators use the admin API.
+
+use rejoinder_guard::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::model::conversation::ChannelId;
+
+/// What a token allows. Each role may do what the ones before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Reads everything but the audit and the tokens.
+    Viewer,
+    /// Mends deliveries: retries, redirects, discards, cancels, holds, sends.
+    Operator,
+    /// Also manages tokens.
+    Admin,
+}
+
+impl Role {
+    /// The name in records and interfaces.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// A token, as it is stored: never the token itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRecord {
+    /// Its id.
+    pub id: Uuid,
+    /// The name that the audit shows.
+    pub name: String,
+    /// The SHA-256 of the token.
+    pub hash: [u8; 32],
+    /// What it allows.
+    pub role: Role,
+    /// The channels that it is limited to; `None` for all.
+    pub channels: Option<Vec<ChannelId>>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The name of the token with which it was made.
+    pub created_by: String,
+    /// From when on it opens nothing.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// A change of the tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenChange {
+    /// A new token.
+    Create(TokenRecord),
+    /// This one opens nothing any more.
+    Revoke {
+        /// Its id.
+        id: Uuid,
+        /// When it was revoked.
+        at: Timestamp,
+    },
+}

@@ -1,0 +1,333 @@
+//! What operators do: retry, redirect and discard dead letters; cancel, hold and resume turns.
+//!
+//! The guard decides on each, like on everything else that happens to a turn. An operation is stored with its decision,
+//! with who did it and why.
+
+use std::sync::Arc;
+
+use rejoinder_guard::{CancelledBy, Event, ObligationState, Reply};
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use crate::{
+    channels::Channels,
+    ledger::{
+        Ledger,
+        log::{subject_of, subject_of_delivery},
+        trigger::{OperatorStep, Trigger, TurnEvents},
+    },
+    model::{
+        capabilities::Receipts,
+        conversation::{ChannelId, ConversationRef},
+        event::InboundEvent,
+        ids::{DeliveryId, TurnId},
+        log::{AuditEntry, LogEvent, NewLogEntry, Subject},
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        tokens::TokenChange,
+        turn::TurnRecord,
+        view::Shown,
+    },
+    outbox::{lanes::Lanes, retry},
+    ports::{
+        clock::SharedClock,
+        store::{
+            Store, StoreError,
+            record::Remark,
+            transition::{DeliveryChange, IdempotentAnswer, Operation, Transition},
+        },
+    },
+};
+
+/// Who does something, and why.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    /// The name of the token.
+    pub name: String,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
+    /// The channels that the operator is limited to; `None` for all.
+    pub channels: Option<Vec<ChannelId>>,
+    /// The answer to store for a request with an idempotency key.
+    pub answer: Option<IdempotentAnswer>,
+}
+
+impl Actor {
+    fn may(&self, channel: &ChannelId) -> bool {
+        self.channels.as_ref().is_none_or(|channels| channels.contains(channel))
+    }
+}
+
+/// Why an operation was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    /// There is nothing with this id.
+    #[error("{0}")]
+    Unknown(&'static str),
+    /// It is in a state in which this cannot be done. Says what to do instead.
+    #[error("{0}")]
+    Unfit(String),
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What an operator does to one turn.
+struct Step {
+    action: &'static str,
+    target: Uuid,
+    event: Event,
+    elsewhere: Option<ConversationRef>,
+}
+
+/// A dead letter.
+enum DeadLetter {
+    Turn(Box<TurnRecord>),
+    /// A copy of an answer, which settles nothing.
+    Copy(Box<DeliveryRecord>),
+}
+
+/// Does what operators ask for.
+pub(crate) struct Operations {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) clock: SharedClock,
+    /// Held from the read to the write: of two requests for one dead letter, the second finds that it is none any more.
+    pub(crate) operating: Mutex<()>,
+}
+
+impl Operations {
+    /// Has a dead letter sent again, as the same delivery. A turn for which there was nothing to send is run again.
+    pub(crate) async fn retry(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
+        let _operating = self.operating.lock().await;
+        match self.dead_letter(id, &by).await? {
+            DeadLetter::Turn(turn) => {
+                self.require_channel(&turn.event.conversation)?;
+                let step = Step { action: "retry", target: id, event: Event::Retried, elsewhere: None };
+                self.step(*turn, step, by).await
+            }
+            DeadLetter::Copy(delivery) => {
+                self.require_channel(&delivery.conversation)?;
+                let change = retry::from_the_start(&delivery, self.clock.now());
+                let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
+                self.change_copy(&delivery, change, "retry", event, by).await?;
+                self.lanes.open(&delivery.conversation.channel, delivery.conversation_id);
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends a dead letter to another conversation.
+    pub(crate) async fn redirect(&self, id: Uuid, to: ConversationRef, by: Actor) -> Result<(), OperationError> {
+        let _operating = self.operating.lock().await;
+        let DeadLetter::Turn(turn) = self.dead_letter(id, &by).await? else {
+            let why = "a callback goes to the address that is configured for its hook, and cannot go elsewhere";
+            return Err(OperationError::Unfit(why.to_owned()));
+        };
+        let claim = turn.obligation.undelivered_claim().ok_or_else(|| {
+            OperationError::Unfit("there is nothing to send: the agent gave no answer; retry it instead".to_owned())
+        })?;
+        let mut parts = self.store.deliveries(turn.id).await?;
+        parts.retain(|part| part.claim == claim && !part.is_copy);
+        let shown = Shown::of(&parts, None)
+            .ok_or_else(|| OperationError::Unfit("its text is no longer stored; retry it instead".to_owned()))?;
+        let reply = Reply { text: shown.text, attachments: shown.attachments };
+        let step = Step { action: "redirect", target: id, event: Event::Redirected { reply }, elsewhere: Some(to) };
+        self.step(*turn, step, by).await
+    }
+
+    /// Gives a dead letter up.
+    pub(crate) async fn discard(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
+        let _operating = self.operating.lock().await;
+        match self.dead_letter(id, &by).await? {
+            DeadLetter::Turn(turn) => self.give_up(*turn, "discard", id, by).await,
+            DeadLetter::Copy(delivery) => {
+                let change = DeliveryChange { state: DeliveryState::Withdrawn, ..DeliveryChange::of(&delivery) };
+                let event = LogEvent::DeliveryDiscarded { delivery_id: delivery.id };
+                self.change_copy(&delivery, change, "discard", event, by).await
+            }
+        }
+    }
+
+    /// Gives a turn up that has not ended, or is a dead letter.
+    pub(crate) async fn cancel(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
+        let _operating = self.operating.lock().await;
+        let turn = self.turn(id, &by).await?;
+        if matches!(turn.obligation.state(), ObligationState::Settled(_)) {
+            return Err(OperationError::Unfit("the turn is settled: there is nothing to cancel".to_owned()));
+        }
+        self.give_up(turn, "cancel", id.as_uuid(), by).await
+    }
+
+    /// Holds a turn: no run and no attempt begins.
+    pub(crate) async fn hold(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
+        let _operating = self.operating.lock().await;
+        let turn = self.turn(id, &by).await?;
+        if turn.obligation.state().is_final() {
+            return Err(OperationError::Unfit("the turn has ended: there is nothing to hold".to_owned()));
+        }
+        self.step(turn, Step { action: "hold", target: id.as_uuid(), event: Event::Held, elsewhere: None }, by).await
+    }
+
+    /// Resumes a turn that is held.
+    pub(crate) async fn resume(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
+        let _operating = self.operating.lock().await;
+        let turn = self.turn(id, &by).await?;
+        if !turn.obligation.is_held() {
+            return Err(OperationError::Unfit("the turn is not held".to_owned()));
+        }
+        let step = Step { action: "resume", target: id.as_uuid(), event: Event::Resumed, elsewhere: None };
+        self.step(turn, step, by).await
+    }
+
+    async fn give_up(
+        &self,
+        turn: TurnRecord,
+        action: &'static str,
+        target: Uuid,
+        by: Actor,
+    ) -> Result<(), OperationError> {
+        let reason = by.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
+        let event = Event::Cancelled { by: CancelledBy::Operator(reason) };
+        self.step(turn, Step { action, target, event, elsewhere: None }, by).await
+    }
+
+    async fn turn(&self, id: TurnId, by: &Actor) -> Result<TurnRecord, OperationError> {
+        let turn = self.store.turn(id).await?.filter(|turn| by.may(&turn.event.conversation.channel));
+        turn.ok_or(OperationError::Unknown("there is no turn with this id"))
+    }
+
+    /// Makes or revokes a token.
+    pub(crate) async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
+        let (action, target) = match &token {
+            TokenChange::Create(token) => ("create_token", token.id),
+            TokenChange::Revoke { id, .. } => ("revoke_token", *id),
+        };
+        let operation = operation(&by, action, target, Subject::default(), self.clock.now());
+        let transition = Transition { token: Some(token), operation: Some(operation), ..Transition::default() };
+        self.store.commit(transition).await?;
+        Ok(())
+    }
+
+    /// The dead letter with this id, that of a delivery or of a turn.
+    async fn dead_letter(&self, id: Uuid, by: &Actor) -> Result<DeadLetter, OperationError> {
+        let delivery = self.store.delivery(DeliveryId::from(id)).await?;
+        let unfit = |state: &str| Err(OperationError::Unfit(format!("it is no dead letter any more: it is {state}")));
+        if let Some(delivery) =
+            delivery.as_ref().filter(|delivery| delivery.is_copy && by.may(&delivery.conversation.channel))
+        {
+            return match delivery.state {
+                DeliveryState::Dead => Ok(DeadLetter::Copy(Box::new(delivery.clone()))),
+                state => unfit(state.as_str()),
+            };
+        }
+        let id = delivery.map_or(TurnId::from(id), |delivery| delivery.turn);
+        let turn = self.store.turn(id).await?.filter(|turn| by.may(&turn.event.conversation.channel));
+        let turn = turn.ok_or(OperationError::Unknown("there is no dead letter with this id"))?;
+        match turn.obligation.state() {
+            ObligationState::Undeliverable { .. } => Ok(DeadLetter::Turn(Box::new(turn))),
+            state => unfit(state.as_str()),
+        }
+    }
+
+    fn require_channel(&self, conversation: &ConversationRef) -> Result<(), OperationError> {
+        match self.channels.get(&conversation.channel) {
+            Some(_) => Ok(()),
+            None => Err(OperationError::Unfit(format!(
+                "its channel {} is not configured: configure it again, or redirect it to another one",
+                conversation.channel
+            ))),
+        }
+    }
+
+    /// The turn as if it had come from the conversation at `to`, where its answer is sent.
+    async fn elsewhere(
+        &self,
+        turn: &TurnRecord,
+        to: &ConversationRef,
+        by: &Actor,
+    ) -> Result<TurnRecord, OperationError> {
+        let channel = self
+            .channels
+            .get(&to.channel)
+            .filter(|_| by.may(&to.channel))
+            .ok_or_else(|| OperationError::Unfit(format!("the channel {} is not configured", to.channel)))?;
+        if channel.capabilities(to).receipts != Receipts::Platform {
+            let why =
+                format!("messages cannot be sent to {}: its callers fetch the answers to their own turns", to.channel);
+            return Err(OperationError::Unfit(why));
+        }
+        let conversation = self.store.conversation(to).await?.ok_or_else(|| {
+            OperationError::Unfit(format!("there is no conversation {to}: nobody has written there yet"))
+        })?;
+        let event = InboundEvent { conversation: to.clone(), message_id: None, ..(*turn.event).clone() };
+        Ok(TurnRecord { conversation, event: Arc::new(event), ..turn.clone() })
+    }
+
+    /// Lets the guard decide on one turn, and stores the operation with the decision.
+    async fn step(&self, turn: TurnRecord, step: Step, by: Actor) -> Result<(), OperationError> {
+        let Step { action, target, event, elsewhere } = step;
+        let elsewhere = match &elsewhere {
+            Some(to) => Some((self.elsewhere(&turn, to, &by).await?, to.to_string())),
+            None => None,
+        };
+        let at = self.clock.now();
+        let to = elsewhere.as_ref().map(|(_, to)| to.as_str());
+        let remark = Remark { turn: turn.id, at, kind: action.to_owned(), detail: remark(&by, to) };
+        let operation = operation(&by, action, target, subject_of(&turn), at);
+        let deliveries = self.store.deliveries(turn.id).await?;
+        let elsewhere = elsewhere.map(|(turn, _)| turn);
+        let trigger = Trigger::Operator(Box::new(OperatorStep { operation, remark, deliveries, elsewhere }));
+        let mut inputs = [TurnEvents { turn, events: vec![event] }];
+        match self.ledger.try_to_decide(&mut inputs, &trigger).await? {
+            Some(_) => Ok(()),
+            None => {
+                Err(OperationError::Unfit("the turn changed at the same moment: look at it, and try again".to_owned()))
+            }
+        }
+    }
+
+    async fn change_copy(
+        &self,
+        delivery: &DeliveryRecord,
+        change: DeliveryChange,
+        action: &'static str,
+        event: LogEvent,
+        by: Actor,
+    ) -> Result<(), OperationError> {
+        let (at, subject) = (self.clock.now(), subject_of_delivery(delivery));
+        let transition = Transition {
+            delivery_changes: vec![change],
+            remarks: vec![Remark { turn: delivery.turn, at, kind: action.to_owned(), detail: remark(&by, None) }],
+            log: vec![NewLogEntry { at, subject: subject.clone(), event }],
+            operation: Some(operation(&by, action, delivery.id.as_uuid(), subject, at)),
+            ..Transition::default()
+        };
+        self.store.commit(transition).await?;
+        Ok(())
+    }
+}
+
+fn operation(
+    by: &Actor,
+    action: &'static str,
+    target: Uuid,
+    subject: Subject,
+    at: rejoinder_guard::Timestamp,
+) -> Operation {
+    let entry = AuditEntry {
+        by: by.name.clone(),
+        action: action.to_owned(),
+        target: target.to_string(),
+        reason: by.reason.clone(),
+    };
+    Operation { at, entry, subject, answer: by.answer.clone() }
+}
+
+/// Who did it, where it goes and why, for `explain`.
+fn remark(by: &Actor, to: Option<&str>) -> String {
+    let to = to.map(|to| format!(", to {to}")).unwrap_or_default();
+    let why = by.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("by {}{to}{why}", by.name)
+}

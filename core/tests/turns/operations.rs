@@ -1,0 +1,291 @@
+//! What operators do: retry, redirect, discard, cancel, hold, resume.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use rejoinder_core::{
+    AgentTurn, Capabilities, ChannelId, ConversationRef, Ladder, OperationError, Policy, Receipts, Resend, Support,
+    TurnId,
+    conformance::scripted::{Fault, Script, capabilities},
+    store::{AuditFilter, DeliveryState, TurnStatus},
+};
+use uuid::Uuid;
+
+use crate::{
+    gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, operator, policy, said, secs},
+    life::Crash,
+};
+
+/// A gateway whose platform refuses the answer and the fallback of the first turn.
+async fn refused() -> (TestGateway, TurnId) {
+    refused_by(Resend::Ambiguous).await
+}
+
+async fn refused_by(resend: Resend) -> (TestGateway, TurnId) {
+    let capable = GatewaySetup::new().capable(|it| it.resend = resend);
+    let gateway = capable.always(Script::replies("done")).start().await;
+    gateway.platform.queue_fault(Fault::Refuse);
+    gateway.platform.queue_fault(Fault::Refuse);
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+    (gateway, turn)
+}
+
+async fn audited(gateway: &TestGateway) -> Vec<(String, String, Option<String>)> {
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
+    audit.into_iter().map(|record| (record.entry.by, record.entry.action, record.entry.reason)).collect()
+}
+
+fn done(by: &str, action: &str, reason: &str) -> (String, String, Option<String>) {
+    (by.to_owned(), action.to_owned(), Some(reason.to_owned()))
+}
+
+#[tokio::test]
+async fn a_dead_letter_is_sent_again_as_the_same_delivery() {
+    let (gateway, turn) = refused().await;
+    let [letter] = &gateway.dead_letters().await[..] else { panic!("there is one") };
+    assert_eq!((letter.turn, &*letter.question, letter.is_copy), (turn, "hello", false));
+    let delivery = letter.delivery.as_ref().expect("there is something to send");
+    assert_eq!((delivery.id.as_uuid(), delivery.state), (letter.id, DeliveryState::Refused));
+
+    gateway.retry(letter.id).await.expect("it is sent again");
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
+    assert!(gateway.dead_letters().await.is_empty());
+    assert_eq!(gateway.store.backlog().await.expect("readable").undeliverable, 0);
+    assert_eq!(audited(&gateway).await, [done("grace", "retry", "it was blocked")]);
+    let explained = gateway.explained(turn).await;
+    assert!(explained.contains("Sent again by grace: it was blocked."), "{explained}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_retry_that_is_refused_is_a_dead_letter_again() {
+    let (gateway, turn) = refused().await;
+    let letter = gateway.dead_letters().await.remove(0);
+    gateway.platform.queue_fault(Fault::Refuse);
+
+    gateway.retry(letter.id).await.expect("it is sent again");
+    gateway.settle().await;
+
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    assert_eq!(
+        gateway.dead_letters().await.iter().map(|one| (one.id, one.turn)).collect::<Vec<_>>(),
+        [(letter.id, turn)]
+    );
+    gateway.retry(turn.as_uuid()).await.expect("the id of the turn will do");
+    gateway.settle().await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn of_two_retries_at_once_one_sends() {
+    let (gateway, _) = refused().await;
+    let id = gateway.dead_letters().await.remove(0).id;
+
+    let (one, other) = tokio::join!(gateway.retry(id), gateway.retry(id));
+    gateway.settle().await;
+
+    assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// D1. A crash at any step of the retry shows the answer once, where the platform recognises what is sent again.
+#[tokio::test]
+async fn a_retry_survives_a_crash() {
+    for crash in [Crash::Before, Crash::After] {
+        for number in 1..=3 {
+            let (mut gateway, turn) = refused_by(Resend::Idempotent).await;
+            let id = gateway.dead_letters().await.remove(0).id;
+            gateway.life.crash_at(number, crash);
+
+            let engine = gateway.engine().clone();
+            let retrying = tokio::spawn(async move { engine.retry(id, operator("it was blocked")).await });
+            gateway.settle().await;
+            let is_accepted = retrying.is_finished();
+            retrying.abort();
+            assert!(gateway.life.is_over(), "{crash:?} {number}");
+            gateway.restart().await;
+            gateway.advance(secs(30)).await;
+            if gateway.status(turn).await == TurnStatus::Undeliverable {
+                assert!(!is_accepted, "{crash:?} {number}: what was accepted is done");
+                gateway.retry(id).await.expect("it is still a dead letter");
+                gateway.settle().await;
+            }
+
+            assert_eq!(gateway.visible(&chat("ada")), ["done"], "{crash:?} {number}");
+            gateway.at_rest().await;
+        }
+    }
+}
+
+/// Two messages came after it: the person is told what the late one answers.
+#[tokio::test]
+async fn what_is_sent_again_after_others_says_what_it_answers() {
+    let (gateway, _) = refused().await;
+    let id = gateway.dead_letters().await.remove(0).id;
+    gateway.receives(said(&chat("ada"), "and now?")).await;
+
+    gateway.retry(id).await.expect("it is sent again");
+    gateway.settle().await;
+
+    let seen = gateway.platform.seen();
+    assert!(seen.last().expect("it is sent").labelled, "{seen:#?}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_turn_that_nobody_could_answer_is_run_again() {
+    let is_well = Arc::new(AtomicBool::new(false));
+    let director = {
+        let is_well = Arc::clone(&is_well);
+        move |_: &AgentTurn| {
+            if is_well.load(Ordering::SeqCst) { Script::replies("done") } else { Script::is_silent("chosen") }
+        }
+    };
+    let ladderless = Policy { ladder: Ladder::empty(), ..policy() };
+    let gateway = GatewaySetup::new().policy(ladderless).agent("main", director).start().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    let [letter] = &gateway.dead_letters().await[..] else { panic!("there is one") };
+    assert_eq!((letter.id, letter.delivery.is_none()), (turn.as_uuid(), true));
+    is_well.store(true, Ordering::SeqCst);
+
+    gateway.retry(letter.id).await.expect("it is run again");
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_dead_letter_is_sent_to_another_conversation() {
+    let (gateway, turn) = refused().await;
+    gateway.receives(said(&chat("grace"), "hello")).await;
+    let id = gateway.dead_letters().await.remove(0).id;
+    let to = |name| gateway.engine().redirect(id, chat(name), operator("ada has blocked us"));
+    let nobody = to("nobody").await;
+    assert!(matches!(nobody, Err(OperationError::Unfit(_))), "{nobody:?}");
+
+    to("grace").await.expect("it is sent there");
+    gateway.settle().await;
+
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    assert_eq!(gateway.visible(&chat("grace")), ["done", "done"]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
+    let explained = gateway.explained(turn).await;
+    assert!(explained.contains("Redirected by grace, to test.main/grace: ada has blocked us."), "{explained}");
+    gateway.at_rest().await;
+}
+
+/// A hook's callers fetch the results of their own turns: there is no conversation to send to.
+#[tokio::test]
+async fn nothing_is_sent_to_where_answers_are_fetched() {
+    let hook = ChannelId::new("hook", "main");
+    let by_row = Capabilities { receipts: Receipts::Row, edit: Support::No, ..capabilities() };
+    let mut setup = GatewaySetup::new().always(Script::replies("done"));
+    setup.channels.push((hook.clone(), by_row));
+    let gateway = setup.start().await;
+    let there = ConversationRef::new(hook, "caller");
+    gateway.receives(said(&there, "hello")).await;
+    gateway.platform.queue_fault(Fault::Refuse);
+    gateway.platform.queue_fault(Fault::Refuse);
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    let id = gateway.dead_letters().await.remove(0).id;
+
+    let refused = gateway.engine().redirect(id, there, operator("elsewhere")).await;
+
+    assert!(matches!(refused, Err(OperationError::Unfit(_))), "{refused:?}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_dead_letter_is_given_up_with_a_reason() {
+    let (gateway, turn) = refused().await;
+    let id = gateway.dead_letters().await.remove(0).id;
+
+    gateway.engine().discard(id, operator("she left")).await.expect("it is given up");
+
+    assert!(gateway.dead_letters().await.is_empty());
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.store.backlog().await.expect("readable").undeliverable, 0);
+    assert!(gateway.explained(turn).await.starts_with("Given up by the operator"), "{}", gateway.explained(turn).await);
+    let again = gateway.retry(id).await;
+    assert!(matches!(again, Err(OperationError::Unfit(_))), "{again:?}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_turn_that_runs_is_cancelled() {
+    let gateway = TestGateway::with(Script::replies("done").taking(secs(600))).await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    gateway.engine().cancel(turn, operator("it loops")).await.expect("it is cancelled");
+    gateway.settle().await;
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    let again = gateway.engine().cancel(turn, operator("it loops")).await;
+    assert!(matches!(again, Err(OperationError::Unfit(_))), "{again:?}");
+    gateway.at_rest().await;
+}
+
+/// The answer is made and kept; the turns behind go on.
+#[tokio::test]
+async fn a_turn_that_is_held_sends_nothing_until_it_is_resumed() {
+    let gateway = TestGateway::with(Script::replies("done").taking(secs(60))).await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.engine().hold(turn, operator("I must read it first")).await.expect("it is held");
+
+    gateway.advance(secs(120)).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    let states: Vec<_> = gateway.dossier(turn).await.deliveries.iter().map(|one| one.state).collect();
+    assert_eq!(states, [DeliveryState::Held]);
+    let next = gateway.receives(said(&chat("ada"), "and now?")).await;
+    gateway.advance(secs(60)).await;
+    assert_eq!(gateway.status(next).await, TurnStatus::Answered);
+
+    gateway.engine().resume(turn, operator("it is fine")).await.expect("it is resumed");
+    gateway.settle().await;
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
+    assert_eq!(gateway.topics(turn).await.iter().filter(|topic| *topic == "turn.resumed").count(), 1);
+    gateway.at_rest().await;
+}
+
+/// A restart keeps the hold, and what waits for a run does not begin.
+#[tokio::test]
+async fn a_turn_that_is_held_while_it_waits_does_not_begin() {
+    let mut gateway = GatewaySetup::new().always(Script::replies("done").taking(secs(30))).slots(1).start().await;
+    gateway.receives(said(&chat("grace"), "first")).await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.engine().hold(turn, operator("wait")).await.expect("it is held");
+
+    gateway.advance(secs(60)).await;
+    gateway.restart().await;
+    gateway.advance(SOFT_DEADLINE + secs(60)).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+
+    gateway.engine().resume(turn, operator("go on")).await.expect("it is resumed");
+    gateway.settle().await;
+    gateway.advance(secs(60)).await;
+    let visible = gateway.visible(&chat("ada"));
+    assert_eq!(visible.last().map(String::as_str), Some("done"), "{visible:?}");
+    assert!(visible.len() == 1 || visible[0] == DEFERRAL, "{visible:?}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+
+    let unknown = gateway.engine().discard(Uuid::nil(), operator("why not")).await;
+
+    assert!(matches!(unknown, Err(OperationError::Unknown(_))), "{unknown:?}");
+    gateway.at_rest().await;
+}

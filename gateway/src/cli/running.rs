@@ -1,0 +1,83 @@
+//! The running gateway, as commands call it over the admin API.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use reqwest::Method;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Global;
+use crate::{
+    console::{failure::Failure, output},
+    gateway::{read_address, url_of},
+    wiring,
+};
+
+/// How long an answer may take: a bulk operation changes many rows.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The gateway that runs with this configuration and data directory.
+pub(super) struct RunningGateway {
+    http: reqwest::Client,
+    url: String,
+    token: SecretString,
+}
+
+impl RunningGateway {
+    /// Finds its address and its token. Calls nothing yet.
+    pub(super) fn find(global: &Global) -> Result<Self, Failure> {
+        let config = global.load()?.config;
+        if !config.admin.enabled {
+            return Err(anyhow!("admin.enabled is false, so the gateway cannot be asked").into());
+        }
+        let data_dir = global.data_dir()?;
+        let address = wiring::listen_for_operator(&config);
+        // A running gateway writes its address down. The port may be one that the system chose.
+        let url = match read_address(&data_dir) {
+            Some(url) => url,
+            None if address.port() == 0 => {
+                return Err(anyhow!("no gateway runs with the data directory {}", data_dir.display()).into());
+            }
+            None => url_of(address),
+        };
+        let token = wiring::admin_token(&config, &data_dir).context("cannot read the admin token")?;
+        let missing = || anyhow!("there is no admin token in {}: pass the gateway's --data", data_dir.display());
+        let token = token.ok_or_else(missing)?;
+        // The gateway is on this machine: a configured proxy does not apply.
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(TIMEOUT);
+        Ok(Self { http: http.build().context("cannot create the HTTP client")?, url, token })
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.call(Method::GET, path, None::<&()>).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, Failure> {
+        self.call(Method::POST, path, Some(body)).await
+    }
+
+    pub(super) async fn delete(&self, path: &str, body: &impl Serialize) -> Result<Value, Failure> {
+        self.call(Method::DELETE, path, Some(body)).await
+    }
+
+    /// Calls `path` below `/admin/api`. Returns the answer; null if it has no body.
+    async fn call(&self, method: Method, path: &str, body: Option<&impl Serialize>) -> Result<Value, Failure> {
+        let request = self.http.request(method, format!("{}/admin/api/{path}", self.url));
+        let request = request.bearer_auth(self.token.expose_secret());
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let response = request.send().await.with_context(|| format!("no gateway answers at {}", self.url))?;
+        let status = response.status();
+        let text = response.text().await.with_context(|| format!("the gateway at {} stopped answering", self.url))?;
+        let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let why = answer["detail"].as_str().map_or_else(|| status.to_string(), output::printable);
+        Err(anyhow!("{why}").into())
+    }
+}

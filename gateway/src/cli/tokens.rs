@@ -1,0 +1,131 @@
+//! `rejoinder tokens`: the operators' tokens of the running gateway.
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::{Global, running::RunningGateway};
+use crate::console::{failure::Failure, output};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TokensCommand {
+    /// Make a token for the admin API; it is shown once
+    #[command(after_help = "Example:\n  rejoinder tokens create --role viewer --name grafana")]
+    Create(Create),
+    /// List the tokens
+    List(List),
+    /// Revoke a token: it opens nothing any more
+    Revoke(Revoke),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Create {
+    /// What it allows: viewer reads, operator also mends, admin also manages tokens
+    #[arg(long, value_enum)]
+    role: Role,
+    /// The name that the audit shows; if not given: the role and a number
+    #[arg(long)]
+    name: Option<String>,
+    /// A channel that it is limited to, for example telegram.main; may be given several times
+    #[arg(long = "channel", value_name = "CHANNEL")]
+    channels: Vec<String>,
+    /// From when on it opens nothing: RFC 3339
+    #[arg(long, value_name = "TIME")]
+    expires: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Role {
+    Viewer,
+    Operator,
+    Admin,
+}
+
+impl Role {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Revoke {
+    /// The id or the name of the token
+    token: String,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+impl TokensCommand {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let gateway = RunningGateway::find(global)?;
+        match self {
+            Self::Create(create) => create.perform(&gateway).await,
+            Self::List(List { json }) => {
+                let tokens = gateway.get("tokens").await?;
+                if *json { output::print_json(&tokens) } else { output::print(lines(&tokens)) }
+            }
+            Self::Revoke(Revoke { token, reason }) => {
+                let name: String = url::form_urlencoded::byte_serialize(token.as_bytes()).collect();
+                let path = format!("tokens/{}", name.replace('+', "%20"));
+                gateway.delete(&path, &json!({ "reason": reason })).await?;
+                output::print(output::printable(&format!("The token {token} is revoked.")))
+            }
+        }
+    }
+}
+
+impl Create {
+    async fn perform(&self, gateway: &RunningGateway) -> Result<(), Failure> {
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None => free_name(&gateway.get("tokens").await?, self.role.as_str()),
+        };
+        let channels = (!self.channels.is_empty()).then_some(&self.channels);
+        let body =
+            json!({ "name": name, "role": self.role.as_str(), "channels": channels, "expires_at": self.expires });
+        let made = gateway.post("tokens", &body).await?;
+        if self.json {
+            return output::print_json(&made);
+        }
+        let token = made["token"].as_str().unwrap_or_default();
+        eprintln!("{}", output::printable(&format!("The token {name}, which is shown only now:")));
+        output::print(token)
+    }
+}
+
+/// `viewer-1`, or the next number that no token has.
+fn free_name(tokens: &Value, role: &str) -> String {
+    let names: Vec<&str> =
+        tokens["items"].as_array().into_iter().flatten().filter_map(|it| it["name"].as_str()).collect();
+    let name = |number: u32| format!("{role}-{number}");
+    (1..).map(name).find(|name| !names.contains(&name.as_str())).unwrap_or_else(|| role.to_owned())
+}
+
+fn lines(tokens: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let row = |token: &Value| {
+        let channels: Vec<_> = token["channels"].as_array().into_iter().flatten().map(text).collect();
+        let channels = if token["channels"].is_null() { "all".to_owned() } else { channels.join(", ") };
+        let expires = token["expires_at"].as_str().unwrap_or("never").to_owned();
+        [text(&token["name"]), text(&token["role"]), channels, text(&token["created_at"]), expires]
+    };
+    let rows: Vec<_> = tokens["items"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        return "No tokens but the configured one.".to_owned();
+    }
+    output::printable(&output::table(["NAME", "ROLE", "CHANNELS", "CREATED", "EXPIRES"], &rows))
+}

@@ -1,0 +1,60 @@
+//! The admin API, `/admin/api`.
+//!
+//! Every route wants a token. A viewer's reads; an operator's also changes what happens to turns; an admin's also manages
+//! tokens. To add a resource: write a file here, and add its routes below and its operations to `openapi.rs`.
+
+pub(super) mod agents;
+pub(super) mod audit;
+pub(super) mod caller;
+pub(super) mod channels;
+pub(super) mod dead_letters;
+pub(super) mod events;
+mod operation;
+pub(super) mod responses;
+pub(super) mod tokens;
+pub(super) mod turns;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    middleware::from_fn_with_state,
+    routing::{delete, get, post},
+};
+use rejoinder_core::store::Role;
+
+use super::{App, not_found, wrong_method};
+
+/// The routes, to be nested at `/admin/api`.
+pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
+    let viewer = Router::new()
+        .route("/turns", get(turns::list))
+        .route("/turns/{id}", get(turns::show))
+        .route("/turns/{id}/explain", get(turns::explain))
+        .route("/dead-letters", get(dead_letters::list))
+        .route("/channels", get(channels::list))
+        .route("/agents", get(agents::list))
+        .route("/events", get(events::follow));
+    let operator = Router::new()
+        .route("/turns/{id}/cancel", post(turns::cancel))
+        .route("/turns/{id}/retry", post(turns::retry))
+        .route("/turns/{id}/hold", post(turns::hold))
+        .route("/turns/{id}/resume", post(turns::resume))
+        .route("/dead-letters/{id}/retry", post(dead_letters::retry))
+        .route("/dead-letters/{id}/redirect", post(dead_letters::redirect))
+        .route("/dead-letters/{id}/discard", post(dead_letters::discard))
+        .route("/dead-letters/retry", post(dead_letters::retry_all))
+        .route("/dead-letters/discard", post(dead_letters::discard_all));
+    let admin = Router::new()
+        .route("/tokens", get(tokens::list).post(tokens::create))
+        .route("/tokens/{id}", delete(tokens::revoke))
+        .route("/audit", get(audit::list));
+    let with_role =
+        |routes: Router<Arc<App>>, role: Role| routes.route_layer(from_fn_with_state(role, caller::require));
+    with_role(viewer, Role::Viewer)
+        .merge(with_role(operator, Role::Operator))
+        .merge(with_role(admin, Role::Admin))
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(Arc::clone(app), caller::identify))
+}

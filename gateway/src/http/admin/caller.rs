@@ -1,0 +1,131 @@
+//! Who calls the admin API, and what that token allows.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use rejoinder_core::{
+    ChannelId, SharedClock, Store, StoreError,
+    store::{Role, TokenRecord},
+};
+use rejoinder_kit::token_digest;
+use subtle::ConstantTimeEq;
+use uuid::Uuid;
+
+use crate::http::{Shared, error::ApiError};
+
+/// The name under which the token of the configuration is in the audit.
+pub(crate) const CONFIGURED: &str = "admin";
+
+/// Who calls, by the token that was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// The id of the stored token; `None` for the one of the configuration.
+    pub(crate) token: Option<Uuid>,
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    /// The channels that the token is limited to.
+    pub(crate) channels: Option<Vec<ChannelId>>,
+}
+
+impl Caller {
+    /// The caller with the token of the configuration.
+    pub(crate) fn configured() -> Self {
+        Self { token: None, name: CONFIGURED.to_owned(), role: Role::Admin, channels: None }
+    }
+
+    /// The channels to list: `asked`, as far as the caller may see them.
+    pub(super) fn channels(&self, asked: Option<&str>) -> Option<Vec<ChannelId>> {
+        match (asked.map(ChannelId::from_stored), &self.channels) {
+            (None, allowed) => allowed.clone(),
+            (Some(asked), Some(allowed)) if !allowed.contains(&asked) => Some(Vec::new()),
+            (Some(asked), _) => Some(vec![asked]),
+        }
+    }
+
+    /// Whether the caller may see this channel.
+    pub(super) fn may_see(&self, channel: &ChannelId) -> bool {
+        self.channels.as_ref().is_none_or(|channels| channels.contains(channel))
+    }
+}
+
+/// The stored tokens, in memory.
+pub(crate) struct StoredTokens {
+    store: Arc<dyn Store>,
+    clock: SharedClock,
+    known: RwLock<Vec<TokenRecord>>,
+}
+
+impl StoredTokens {
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) async fn read(store: Arc<dyn Store>, clock: SharedClock) -> Result<Self, StoreError> {
+        let known = RwLock::new(store.tokens().await?);
+        Ok(Self { store, clock, known })
+    }
+
+    /// Reads them again, after a change.
+    pub(super) async fn refresh(&self) -> Result<(), StoreError> {
+        let tokens = self.store.tokens().await?;
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        Ok(())
+    }
+
+    /// The caller with this token. Takes the same time for every token, except that it grows with their number.
+    pub(crate) fn caller(&self, sent: &[u8]) -> Option<Caller> {
+        let (sent, now) = (token_digest(sent), self.clock.now());
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let mut found = None;
+        for token in known.iter() {
+            if bool::from(token.hash.ct_eq(&sent)) {
+                found = Some(token);
+            }
+        }
+        found.filter(|token| token.expires_at.is_none_or(|at| at > now)).map(|token| Caller {
+            token: Some(token.id),
+            name: token.name.clone(),
+            role: token.role,
+            channels: token.channels.clone(),
+        })
+    }
+
+    /// Whether the token with which somebody was identified still opens anything.
+    pub(super) fn is_valid(&self, caller: &Caller) -> bool {
+        let Some(id) = caller.token else { return true };
+        let now = self.clock.now();
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().any(|token| token.id == id && token.expires_at.is_none_or(|at| at > now))
+    }
+
+    pub(super) fn list(&self) -> Vec<TokenRecord> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Finds out who calls; rejects requests without a token that opens anything.
+pub(super) async fn identify(State(app): Shared, mut request: Request, next: Next) -> Response {
+    match app.access.identify(request.headers(), request.extensions(), &app.tokens).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+/// Rejects callers whose token allows less than `role`.
+pub(super) async fn require(State(role): State<Role>, request: Request, next: Next) -> Response {
+    match request.extensions().get::<Caller>() {
+        Some(caller) if caller.role >= role => next.run(request).await,
+        Some(caller) => ApiError::Forbidden(format!(
+            "this needs a token with the role `{}`; yours has the role `{}`",
+            role.as_str(),
+            caller.role.as_str()
+        ))
+        .into_response(),
+        None => ApiError::Unauthorized.into_response(),
+    }
+}

@@ -1,0 +1,264 @@
+//! The dead letters: their list, and what an operator does with them, one by one or all that match a filter.
+
+use axum::{
+    Extension, Json,
+    extract::{
+        Path, Query, State,
+        rejection::{PathRejection, QueryRejection},
+    },
+    http::StatusCode,
+};
+use rejoinder_core::{Actor, ConversationRef, OperationError, Store, StoreError, store::DeadLetterFilter};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::{
+    caller::Caller,
+    operation::{Accepted, IdempotencyKey, Operation, Reason},
+    responses::{Changing, Reading},
+};
+use crate::{
+    http::{App, Shared, error::ApiError, paging},
+    view::{DeadLetterItem, DeadLetterList, parse_address},
+};
+
+/// How many dead letters one request may change.
+const AT_ONCE: u32 = 1000;
+
+/// The filter of the list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct Filter {
+    /// Only dead letters of this channel, for example `telegram.main`.
+    #[param(max_length = 256)]
+    channel: Option<String>,
+    /// Only dead letters after the one with this id: the `next` of the previous page.
+    #[param(format = "uuid")]
+    before: Option<String>,
+    /// The largest number; 50 by default.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+impl Filter {
+    fn read(self, caller: &Caller) -> Result<DeadLetterFilter, ApiError> {
+        let limit = paging::limit(self.limit)?;
+        let wrong = |_| ApiError::BadRequest("`before` must be the id of a dead letter".to_owned());
+        Ok(DeadLetterFilter {
+            channels: caller.channels(self.channel.as_deref()),
+            before: self.before.map(|id| id.parse().map_err(wrong)).transpose()?,
+            limit,
+        })
+    }
+}
+
+/// Lists the dead letters, newest first: turns that could not be answered, and callbacks of hooks that were given up.
+#[utoipa::path(get, path = "/admin/api/dead-letters", tag = "admin", operation_id = "list_dead_letters",
+    params(Filter),
+    responses((status = 200, description = "A page of dead letters", body = DeadLetterList), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(
+    State(app): Shared,
+    Extension(caller): Extension<Caller>,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Result<Json<DeadLetterList>, ApiError> {
+    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    Ok(Json(page(app.store.as_ref(), filter.read(&caller)?).await?))
+}
+
+/// One page of dead letters, and where the next one begins.
+pub(crate) async fn page(store: &dyn Store, filter: DeadLetterFilter) -> Result<DeadLetterList, StoreError> {
+    let limit = filter.limit;
+    let mut found = store.dead_letters(&DeadLetterFilter { limit: limit + 1, ..filter }).await?;
+    let next = paging::cut(&mut found, limit, |letter| letter.id.to_string());
+    Ok(DeadLetterList { items: found.iter().map(DeadLetterItem::from).collect(), next })
+}
+
+/// Has a dead letter sent again, as the same delivery, so that the person sees it once. If there was nothing to send, the
+/// agent is run again.
+#[utoipa::path(post, path = "/admin/api/dead-letters/{id}/retry", tag = "admin", operation_id = "retry_dead_letter",
+    params(("id" = String, Path, description = "The id of the dead letter", format = "uuid"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is sent again now", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn retry(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let (id, actor, accepted) = begin(id, operation.body.reason.as_deref(), &operation)?;
+    app.engine.retry(id, actor).await?;
+    Ok(accepted)
+}
+
+/// Where a dead letter goes instead.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Redirect {
+    /// The conversation: `telegram.main/42`, and `telegram.main/42/7` for a thread. Somebody must have written there.
+    #[schema(example = "telegram.main/42", max_length = 1000)]
+    to: String,
+    /// Why, for the audit.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// Sends a dead letter to another conversation. When it is acknowledged there, the turn is settled.
+#[utoipa::path(post, path = "/admin/api/dead-letters/{id}/redirect", tag = "admin", operation_id = "redirect_dead_letter",
+    params(("id" = String, Path, description = "The id of the dead letter", format = "uuid"), IdempotencyKey),
+    request_body(content = Redirect),
+    responses((status = 202, description = "It is sent there now", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn redirect(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+    operation: Operation<Redirect>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let to: ConversationRef = parse_address(&operation.body.to).ok_or_else(|| {
+        ApiError::BadRequest("`to` must be a conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD".to_owned())
+    })?;
+    let (id, actor, accepted) = begin(id, operation.body.reason.as_deref(), &operation)?;
+    app.engine.redirect(id, to, actor).await?;
+    Ok(accepted)
+}
+
+/// Gives a dead letter up: its turn is settled without an answer. Needs a reason.
+#[utoipa::path(post, path = "/admin/api/dead-letters/{id}/discard", tag = "admin", operation_id = "discard_dead_letter",
+    params(("id" = String, Path, description = "The id of the dead letter", format = "uuid"), IdempotencyKey),
+    request_body(content = Reason),
+    responses((status = 202, description = "It is given up", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn discard(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let reason = required(operation.body.reason.as_deref())?;
+    let (id, actor, accepted) = begin(id, Some(reason), &operation)?;
+    app.engine.discard(id, actor).await?;
+    Ok(accepted)
+}
+
+/// Which dead letters a request changes.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Selection {
+    /// Only those of this channel; all if it is missing.
+    #[schema(max_length = 256)]
+    channel: Option<String>,
+    /// Only those whose reason or last error contains this text.
+    #[schema(max_length = 1000)]
+    error: Option<String>,
+    /// Whether to change nothing, and only say how many there are.
+    #[serde(default)]
+    #[schema(required = false)]
+    dry_run: bool,
+    /// Why, for the audit.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// What a request changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Changed {
+    /// The ids of the dead letters that were changed, or would be.
+    ids: Vec<String>,
+    /// Those that could not be changed.
+    failed: Vec<Unchanged>,
+    /// Whether nothing was changed because only the number was asked for.
+    dry_run: bool,
+    /// Whether there are more, which the same request changes next.
+    more: bool,
+}
+
+/// A dead letter that could not be changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Unchanged {
+    #[schema(format = "uuid")]
+    id: String,
+    /// Why not.
+    detail: String,
+}
+
+/// Has all dead letters that match sent again, at most 1,000 at once.
+#[utoipa::path(post, path = "/admin/api/dead-letters/retry", tag = "admin", operation_id = "retry_dead_letters",
+    request_body(content = Option<Selection>),
+    responses((status = 200, description = "What was changed", body = Changed), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn retry_all(
+    State(app): Shared,
+    operation: Operation<Selection>,
+) -> Result<Json<Changed>, ApiError> {
+    change_all(&app, &operation, Change::Retry).await
+}
+
+/// Gives all dead letters up that match, at most 1,000 at once. Needs a reason.
+#[utoipa::path(post, path = "/admin/api/dead-letters/discard", tag = "admin", operation_id = "discard_dead_letters",
+    request_body(content = Selection),
+    responses((status = 200, description = "What was changed", body = Changed), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn discard_all(
+    State(app): Shared,
+    operation: Operation<Selection>,
+) -> Result<Json<Changed>, ApiError> {
+    required(operation.body.reason.as_deref())?;
+    change_all(&app, &operation, Change::Discard).await
+}
+
+/// What is done to each.
+#[derive(Clone, Copy)]
+enum Change {
+    Retry,
+    Discard,
+}
+
+async fn change_all(app: &App, operation: &Operation<Selection>, change: Change) -> Result<Json<Changed>, ApiError> {
+    let Selection { channel, error, dry_run, reason } = &operation.body;
+    let channels = operation.caller().channels(channel.as_deref());
+    let filter = DeadLetterFilter { channels, before: None, limit: AT_ONCE + 1 };
+    let mut found = app.store.dead_letters(&filter).await?;
+    let more = found.len() > AT_ONCE as usize;
+    found.truncate(AT_ONCE as usize);
+    if let Some(error) = error {
+        found.retain(|letter| {
+            let last = letter.delivery.as_ref().and_then(|delivery| delivery.error.as_deref());
+            letter.reason.contains(error) || last.is_some_and(|last| last.contains(error))
+        });
+    }
+    let mut changed = Changed { ids: Vec::new(), failed: Vec::new(), dry_run: *dry_run, more };
+    for letter in found {
+        let actor = Actor { answer: None, ..operation.actor(reason.as_deref(), StatusCode::OK, &())? };
+        let result = match change {
+            _ if *dry_run => Ok(()),
+            Change::Retry => app.engine.retry(letter.id, actor).await,
+            Change::Discard => app.engine.discard(letter.id, actor).await,
+        };
+        match result {
+            Ok(()) => changed.ids.push(letter.id.to_string()),
+            Err(OperationError::Store(error)) => return Err(error.into()),
+            Err(error) => changed.failed.push(Unchanged { id: letter.id.to_string(), detail: error.to_string() }),
+        }
+    }
+    Ok(Json(changed))
+}
+
+fn required(reason: Option<&str>) -> Result<&str, ApiError> {
+    let wanted = || ApiError::BadRequest("`reason` is missing: say why it is given up".to_owned());
+    reason.filter(|reason| !reason.trim().is_empty()).ok_or_else(wanted)
+}
+
+type Begun = (Uuid, Actor, (StatusCode, Json<Accepted>));
+
+fn begin<T>(
+    id: Result<Path<String>, PathRejection>,
+    reason: Option<&str>,
+    operation: &Operation<T>,
+) -> Result<Begun, ApiError> {
+    let unknown = || ApiError::NotFound("there is no dead letter with this id");
+    let id: Uuid = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)?;
+    let accepted = Accepted { id: id.to_string() };
+    let actor = operation.actor(reason, StatusCode::ACCEPTED, &accepted)?;
+    Ok((id, actor, (StatusCode::ACCEPTED, Json(accepted))))
+}

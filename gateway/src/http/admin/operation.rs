@@ -1,0 +1,172 @@
+//! Requests that change something: who asks, why, and whether the same request was done before.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, RequestExt,
+    body::Bytes,
+    extract::{FromRequest, Request},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use rejoinder_core::{Actor, store::IdempotentAnswer};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sha2::{Digest, Sha256};
+use utoipa::{IntoParams, ToSchema};
+
+use super::caller::Caller;
+use crate::http::{App, error::ApiError};
+
+/// The largest body of a request, in bytes.
+const MAX_BODY: usize = 64 * 1024;
+
+/// The longest reason, in characters.
+const MAX_REASON: usize = 1000;
+
+/// The longest idempotency key, in bytes.
+const MAX_KEY: usize = 255;
+
+/// The body of an operation that takes nothing but a reason.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reason {
+    /// Why, for the audit.
+    #[schema(max_length = 1000)]
+    pub(super) reason: Option<String>,
+}
+
+/// The header of a request that may be repeated.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "a description")]
+pub(crate) struct IdempotencyKey {
+    /// A request with the same key and body is done once: a later one gets the first answer, with
+    /// `Idempotency-Replayed: true`. Kept for a day.
+    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 255)]
+    key: Option<String>,
+}
+
+/// The answer to an operation that was accepted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Accepted {
+    /// The id of what it is done to.
+    pub(super) id: String,
+}
+
+/// A request that changes something. Its body, JSON, may be missing.
+pub(in crate::http) struct Operation<T> {
+    pub(super) body: T,
+    caller: Caller,
+    /// The idempotency key, and a digest of the request.
+    key: Option<(String, Vec<u8>)>,
+}
+
+impl<T> Operation<T> {
+    /// Who does it, and why. A request with the same idempotency key will be answered with `answer`.
+    ///
+    /// # Errors
+    /// When the reason is too long.
+    pub(super) fn actor(
+        &self,
+        reason: Option<&str>,
+        status: StatusCode,
+        answer: &impl Serialize,
+    ) -> Result<Actor, ApiError> {
+        let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+        if reason.is_some_and(|reason| reason.chars().count() > MAX_REASON) {
+            return Err(ApiError::BadRequest(format!("`reason` may have {MAX_REASON} characters")));
+        }
+        let by = self.caller.name.clone();
+        let body = serde_json::to_string(answer).map_err(|_| ApiError::Internal)?;
+        let answer = self.key.clone().map(|(key, request)| IdempotentAnswer {
+            by: by.clone(),
+            key,
+            request,
+            status: status.as_u16(),
+            body,
+        });
+        let (reason, channels) = (reason.map(str::to_owned), self.caller.channels.clone());
+        Ok(Actor { name: by, reason, channels, answer })
+    }
+
+    pub(super) const fn caller(&self) -> &Caller {
+        &self.caller
+    }
+}
+
+impl<T: DeserializeOwned + Send> FromRequest<Arc<App>> for Operation<T> {
+    /// Also the answer to a request that was done before.
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {
+        read(request, app).await.map_err(|rejection| match rejection {
+            Rejection::Replayed(response) => response,
+            Rejection::Error(error) => error.into_response(),
+        })
+    }
+}
+
+enum Rejection {
+    Replayed(Response),
+    Error(ApiError),
+}
+
+impl From<ApiError> for Rejection {
+    fn from(error: ApiError) -> Self {
+        Self::Error(error)
+    }
+}
+
+async fn read<T: DeserializeOwned>(mut request: Request, app: &Arc<App>) -> Result<Operation<T>, Rejection> {
+    let Extension(caller) = request.extract_parts::<Extension<Caller>>().await.map_err(|_| ApiError::Unauthorized)?;
+    let key = idempotency_key(request.headers())?;
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let bytes = body(request).await?;
+    let key = key.map(|key| (key, digest(method.as_str(), &path, &bytes)));
+    if let Some((key, request)) = &key
+        && let Some(before) = app.store.answer(&caller.name, key).await.map_err(ApiError::from)?
+    {
+        if before.request != *request {
+            let why = "this Idempotency-Key was used for another request";
+            return Err(ApiError::Conflict(why.to_owned()).into());
+        }
+        return Err(Rejection::Replayed(replayed(before)));
+    }
+    let body = parse(&bytes)?;
+    Ok(Operation { body, caller, key })
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let bytes = if bytes.trim_ascii().is_empty() { b"{}" } else { bytes };
+    serde_json::from_slice(bytes).map_err(|error| ApiError::BadRequest(format!("the body is not valid: {error}")))
+}
+
+async fn body(request: Request) -> Result<Bytes, ApiError> {
+    let too_large = || ApiError::BadRequest(format!("the body may have {MAX_BODY} bytes"));
+    axum::body::to_bytes(request.into_body(), MAX_BODY).await.map_err(|_| too_large())
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
+    let wrong = || ApiError::BadRequest(format!("`Idempotency-Key` must have 1 to {MAX_KEY} ASCII characters"));
+    key.map(|key| Some(key.to_owned())).ok_or_else(wrong)
+}
+
+/// The fields are separated: no two requests have the same digest.
+fn digest(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
+    let mut digest = Sha256::new();
+    for part in [method.as_bytes(), path.as_bytes(), body] {
+        digest.update(part.len().to_le_bytes());
+        digest.update(part);
+    }
+    digest.finalize().to_vec()
+}
+
+fn replayed(before: IdempotentAnswer) -> Response {
+    let status = StatusCode::from_u16(before.status).unwrap_or(StatusCode::OK);
+    let headers = [(header::CONTENT_TYPE, "application/json"), (REPLAYED, "true")];
+    (status, headers, before.body).into_response()
+}
+
+const REPLAYED: header::HeaderName = header::HeaderName::from_static("idempotency-replayed");

@@ -1,0 +1,205 @@
+//! The operators' tokens.
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+    http::StatusCode,
+};
+use rejoinder_core::{
+    ChannelId,
+    store::{Role, TokenChange, TokenRecord},
+};
+use rejoinder_kit::token_digest;
+use secrecy::ExposeSecret;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    caller::CONFIGURED,
+    operation::{IdempotencyKey, Operation, Reason},
+    responses::{Changing, Reading},
+};
+use crate::{
+    http::{Shared, error::ApiError},
+    secrets,
+    time::{parse, rfc3339},
+};
+
+/// The longest name, in characters.
+const MAX_NAME: usize = 100;
+
+/// The tokens that open the admin API beside the configured one, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TokenList {
+    items: Vec<TokenItem>,
+    /// Always null: there is only one page.
+    #[schema(value_type = Option<String>)]
+    next: Option<&'static str>,
+}
+
+/// A token: never the secret itself.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TokenItem {
+    #[schema(format = "uuid")]
+    id: String,
+    /// The name that the audit shows.
+    name: String,
+    role: RoleName,
+    /// The channels that it is limited to; null for all.
+    channels: Option<Vec<String>>,
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// The name of the token with which it was made.
+    created_by: String,
+    /// From when on it opens nothing.
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
+}
+
+/// What a token allows: `viewer` reads, `operator` also mends, `admin` also manages tokens.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RoleName {
+    Viewer,
+    Operator,
+    Admin,
+}
+
+impl From<Role> for RoleName {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Viewer => Self::Viewer,
+            Role::Operator => Self::Operator,
+            Role::Admin => Self::Admin,
+        }
+    }
+}
+
+impl From<RoleName> for Role {
+    fn from(role: RoleName) -> Self {
+        match role {
+            RoleName::Viewer => Self::Viewer,
+            RoleName::Operator => Self::Operator,
+            RoleName::Admin => Self::Admin,
+        }
+    }
+}
+
+impl From<&TokenRecord> for TokenItem {
+    fn from(token: &TokenRecord) -> Self {
+        let names = |channels: &Vec<ChannelId>| channels.iter().map(ToString::to_string).collect();
+        Self {
+            id: token.id.to_string(),
+            name: token.name.clone(),
+            role: token.role.into(),
+            channels: token.channels.as_ref().map(names),
+            created_at: rfc3339(token.created_at),
+            created_by: token.created_by.clone(),
+            expires_at: token.expires_at.map(rfc3339),
+        }
+    }
+}
+
+/// Lists the tokens. Needs the role `admin`.
+#[utoipa::path(get, path = "/admin/api/tokens", tag = "admin", operation_id = "list_tokens",
+    responses((status = 200, description = "The tokens", body = TokenList), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(State(app): Shared) -> Json<TokenList> {
+    Json(TokenList { items: app.tokens.list().iter().map(TokenItem::from).collect(), next: None })
+}
+
+/// A token to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewToken {
+    /// The name that the audit shows; no other token has it.
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+    role: RoleName,
+    /// The channels that it is limited to; all if it is missing.
+    channels: Option<Vec<String>>,
+    /// From when on it opens nothing; never if it is missing.
+    #[schema(format = DateTime, max_length = 64)]
+    expires_at: Option<String>,
+    /// Why, for the audit.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// A token that was made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MadeToken {
+    /// The secret. It is shown here only: the gateway keeps a hash of it.
+    token: String,
+    #[serde(flatten)]
+    item: TokenItem,
+}
+
+/// Makes a token. Needs the role `admin`.
+#[utoipa::path(post, path = "/admin/api/tokens", tag = "admin", operation_id = "create_token",
+    request_body(content = NewToken),
+    responses((status = 201, description = "The token, which is shown only now", body = MadeToken), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn create(
+    State(app): Shared,
+    operation: Operation<NewToken>,
+) -> Result<(StatusCode, Json<MadeToken>), ApiError> {
+    let NewToken { name, role, channels, expires_at, reason } = &operation.body;
+    let name = name.trim();
+    if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
+        return Err(ApiError::BadRequest(format!("`name` must have 1 to {MAX_NAME} printable characters")));
+    }
+    if name == CONFIGURED || app.tokens.list().iter().any(|token| token.name == name) {
+        return Err(ApiError::Conflict(format!("there is a token with the name {name} already")));
+    }
+    let wrong = || ApiError::BadRequest("`expires_at` must be a time in RFC 3339".to_owned());
+    let expires_at = expires_at.as_deref().map(|text| parse(text).ok_or_else(wrong)).transpose()?;
+    let known: Vec<ChannelId> = app.engine.channels().into_iter().map(|(channel, _)| channel).collect();
+    let channels = channels.as_ref().map(|names| names.iter().map(|name| ChannelId::from_stored(name)).collect());
+    let channels: Option<Vec<ChannelId>> = channels;
+    if let Some(unknown) = channels.iter().flatten().find(|channel| !known.contains(channel)) {
+        return Err(ApiError::BadRequest(format!("`channels`: there is no channel {unknown}")));
+    }
+    // The secret must not be kept, so the answer is not either: the name makes a repeated request fail.
+    let actor = operation.actor(reason.as_deref(), StatusCode::CREATED, &())?;
+    let actor = rejoinder_core::Actor { answer: None, ..actor };
+    let secret = secrets::new_token().map_err(|_| ApiError::Internal)?;
+    let record = TokenRecord {
+        id: Uuid::now_v7(),
+        name: name.to_owned(),
+        hash: token_digest(secret.expose_secret().as_bytes()),
+        role: (*role).into(),
+        channels,
+        created_at: app.clock.now(),
+        created_by: actor.name.clone(),
+        expires_at,
+        revoked_at: None,
+    };
+    let item = TokenItem::from(&record);
+    app.engine.change_token(TokenChange::Create(record), actor).await?;
+    app.tokens.refresh().await?;
+    Ok((StatusCode::CREATED, Json(MadeToken { token: secret.expose_secret().to_owned(), item })))
+}
+
+/// Revokes a token: it opens nothing any more, from now on. Needs the role `admin`.
+#[utoipa::path(delete, path = "/admin/api/tokens/{id}", tag = "admin", operation_id = "revoke_token",
+    params(("id" = String, Path, description = "The id or the name of the token"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 204, description = "It is revoked"), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn revoke(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<StatusCode, ApiError> {
+    let unknown = || ApiError::NotFound("there is no token with this id or name");
+    let Path(wanted) = id.map_err(|_| unknown())?;
+    let tokens = app.tokens.list();
+    let token =
+        tokens.iter().find(|token| token.id.to_string() == wanted || token.name == wanted).ok_or_else(unknown)?;
+    let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
+    app.engine.change_token(TokenChange::Revoke { id: token.id, at: app.clock.now() }, actor).await?;
+    app.tokens.refresh().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
