@@ -106,6 +106,13 @@ impl Problem {
     }
 }
 
+/// The words of a problem, which its response carries for [`problem_pages`](crate::problem_pages).
+#[derive(Clone, Debug)]
+pub(crate) struct Description {
+    pub(crate) title: &'static str,
+    pub(crate) detail: Cow<'static, str>,
+}
+
 /// Whether `title` begins with the words of `status`, in any case.
 fn begins_with_reason(title: &str, status: StatusCode) -> bool {
     let reason = status.canonical_reason().unwrap_or_default();
@@ -143,6 +150,7 @@ impl IntoResponse for Problem {
         let body = serde_json::to_vec(&document).expect("strings and numbers can be serialised");
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = problem.status;
+        response.extensions_mut().insert(Description { title: problem.title, detail: problem.detail.clone() });
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
