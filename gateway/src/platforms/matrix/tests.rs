@@ -119,13 +119,14 @@ async fn an_access_token_is_a_credential_too() {
 #[tokio::test]
 async fn without_a_homeserver_it_can_be_written_all_the_same() {
     let (arguments, data) = (arguments(unused_url().await), tempfile::tempdir().unwrap());
-    let mut script = Script::of(&[USER, PASSWORD, "1", PASSWORD, "2", "", "*"]);
+    let mut script = Script::of(&[USER, PASSWORD, "1", "2", PASSWORD, "3", "", "*"]);
 
     let account = arguments.interview(&mut script, data.path()).await.unwrap().unwrap();
 
-    assert!(script.output.contains("The homeserver cannot be reached"), "{}", script.output);
+    assert_eq!(script.output.matches("The homeserver cannot be reached").count(), 3, "{}", script.output);
+    assert_eq!(script.output.matches("Its password").count(), 2, "{}", script.output);
     assert!(account.closing_text().contains("was not checked"), "{}", account.closing_text());
-    assert!(arguments.interview(&mut Script::of(&[USER, PASSWORD, "3"]), data.path()).await.unwrap().is_none());
+    assert!(arguments.interview(&mut Script::of(&[USER, PASSWORD, "4"]), data.path()).await.unwrap().is_none());
     assert!(arguments.interview(&mut Script::of(&[USER, "", ""]), data.path()).await.unwrap().is_none());
     assert!(arguments.interview(&mut Script::of(&[""]), data.path()).await.unwrap().is_none());
     assert!(std::fs::read_dir(data.path()).unwrap().next().is_none());
