@@ -166,6 +166,33 @@ fn init_writes_what_can_be_loaded_and_does_not_write_over_it() {
     assert!(checked.status.success());
 }
 
+#[cfg(all(feature = "telegram", feature = "discord"))]
+#[test]
+fn init_adds_a_bot_to_the_file_of_another() {
+    let folder = folder();
+    let file = || std::fs::read_to_string(folder.path().join("rejoinder.toml")).unwrap();
+    let telegram = ["init", "--yes", "--telegram-token-env", "T_TOKEN"];
+    let discord = ["init", "--add", "--discord-token-env", "D_TOKEN", "--discord-allow", "@ada_l"];
+
+    let (without_a_file, ..) = outcome(folder.path(), &discord);
+    outcome(folder.path(), &telegram);
+    let before = file();
+    let (unasked, _, refused) = outcome(folder.path(), &["init", "--yes", "--discord-token-env", "D_TOKEN"]);
+    let (code, out, err) = outcome(folder.path(), &discord);
+    let after = file();
+    let (again, _, twice) = outcome(folder.path(), &discord);
+    let (nothing, ..) = outcome(folder.path(), &["init", "--add"]);
+    let mut check = rejoinder(folder.path(), &["config", "check"]);
+    let checked = check.env("T_TOKEN", "1:a").env("D_TOKEN", "MTIz.abc.def").output().unwrap();
+
+    assert_eq!((without_a_file, unasked, code, again, nothing), (Some(2), Some(1), Some(0), Some(1), Some(2)), "{err}");
+    assert!(refused.contains("--add") && refused.contains("--force"), "{refused}");
+    assert!(out.contains("Added to rejoinder.toml") && out.contains("restart the gateway"), "{out}");
+    assert!(after.starts_with(before.trim_end()) && after.contains("[channels.discord.main]"), "{after}");
+    assert!(twice.contains("already has [channels.discord.main]") && file() == after, "{twice}");
+    assert!(checked.status.success(), "{checked:?}");
+}
+
 #[cfg(feature = "telegram")]
 #[test]
 fn init_connects_a_bot_and_says_when_its_token_could_not_be_checked() {
