@@ -26,6 +26,7 @@ use super::Global;
 use crate::{
     console::{
         ask::{Ask, Terminal},
+        command::command_line,
         failure::Failure,
         output,
         secret::SecretLocation,
@@ -186,10 +187,8 @@ impl Init {
         let text = configuration(&agent.section()?, &choices.sections());
         choices.write_secrets()?;
         write(path, &text, overwrite)?;
-        let next = format!(
-            "Next: run `rejoinder{}`. It prints where to open the chat and how to call the hook.",
-            config_option(path)
-        );
+        let run = command_line("", Some(path));
+        let next = format!("Next: run `{run}`. It prints where to open the chat and how to call the hook.");
         output::print(format!("Wrote {}.\n{}{next}", path.display(), choices.closing_text()))
     }
 
@@ -216,7 +215,7 @@ impl Init {
         let text = existing.with(agent.as_deref(), &choices.sections())?;
         choices.write_secrets()?;
         existing.replace(&text)?;
-        let next = format!("Next: restart the gateway, or start it with `rejoinder{}`.", config_option(path));
+        let next = format!("Next: restart the gateway, or start it with `{}`.", command_line("", Some(path)));
         output::print(format!("Added to {}.\n{}{next}", path.display(), choices.closing_text()))
     }
 
@@ -299,11 +298,6 @@ async fn ask_agent(terminal: &mut dyn Ask) -> Result<AgentChoice, Failure> {
     let http = http_client()?;
     let found = find_agents(&http).await?;
     Interview { found: &found, http: &http }.conduct(terminal).await
-}
-
-/// The option that names `path`, if it is not the usual file; begins with a blank.
-fn config_option(path: &Path) -> String {
-    if path == Path::new("rejoinder.toml") { String::new() } else { format!(" --config {}", path.display()) }
 }
 
 #[cfg(test)]

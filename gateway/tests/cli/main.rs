@@ -350,8 +350,12 @@ fn a_data_directory_that_cannot_be_made_is_said() {
 
 /// The lines that a start prints to a pipe.
 fn first_start(folder: &Path, data: &Path) -> String {
+    first_start_with(folder, data, &[])
+}
+
+fn first_start_with(folder: &Path, data: &Path, environment: &[(&str, &str)]) -> String {
     let mut command = rejoinder(folder, &["run", "--log-format", "text", "--data"]);
-    let command = command.arg(data).env("REJOINDER__SERVER__LISTEN", "127.0.0.1:0");
+    let command = command.arg(data).env("REJOINDER__SERVER__LISTEN", "127.0.0.1:0").envs(environment.iter().copied());
     let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut printed = String::new();
@@ -380,6 +384,17 @@ fn a_start_without_a_terminal_prints_where_the_tokens_are_and_not_the_tokens() {
         assert!(printed.contains(path.to_str().unwrap()), "{printed}");
         assert!(!printed.contains(token.trim()), "{printed}");
     }
+}
+
+#[rstest]
+#[case::by_its_path(&[], concat!("Run `", env!("CARGO_BIN_EXE_rejoinder"), " init`"))]
+#[case::by_cargo_run(&[("CARGO_PKG_NAME", "rejoinder")], "Run `cargo run")]
+fn a_start_names_the_command_as_it_was_started(#[case] environment: &[(&str, &str)], #[case] words: &str) {
+    let folder = folder();
+
+    let printed = first_start_with(folder.path(), &folder.path().join("data"), environment);
+
+    assert!(printed.contains(words), "{printed}");
 }
 
 #[test]
