@@ -4,6 +4,7 @@ use axum::{
     response::IntoResponse,
 };
 use rejoinder_core::{Access, DirectPolicy, GroupPolicy};
+use rstest::rstest;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -209,6 +210,16 @@ fn an_account_is_for_those_whom_the_operator_lets_in() {
     );
     assert!(settings.reaction_channels.contains(&main) && bare.reaction_channels.is_empty());
     assert_eq!(bare.max_attachment, 50 << 20);
+}
+
+#[rstest]
+#[case("", "/data/matrix-main")]
+#[case("[store]\nurl = \"sqlite:/elsewhere/other.db\"\n", "/elsewhere/matrix-main")]
+#[case("[store]\nurl = \"sqlite:stores/other.db\"\n", "/data/stores/matrix-main")]
+fn the_keys_are_beside_the_database(#[case] store: &str, #[case] expected: &str) {
+    let config = config(&format!("{ACCOUNT}{store}"));
+
+    assert_eq!(folder(&config, Path::new("/data"), "main"), Path::new(expected));
 }
 
 #[test]
