@@ -51,12 +51,17 @@ pub enum ConfigSource {
 }
 
 impl ConfigSource {
+    /// The path as it was given or found.
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Defaults => None,
+        }
+    }
+
     /// The folder of the file, as it was given. Empty if it is the working directory, or if there is no file.
     fn folder(&self) -> &Path {
-        match self {
-            Self::File(path) => path.parent().unwrap_or(Path::new("")),
-            Self::Defaults => Path::new(""),
-        }
+        self.file().and_then(Path::parent).unwrap_or(Path::new(""))
     }
 }
 
@@ -86,7 +91,10 @@ pub fn load(options: &Options, build: &Build) -> Result<Loaded, ConfigErrors> {
         secret_files: RefCell::default(),
     };
     match Config::read(tree, &context, build) {
-        Ok(config) if problems.is_empty() => Ok(Loaded { config, source, overrides }),
+        Ok(mut config) if problems.is_empty() => {
+            config.file = source.file().map(Path::to_owned);
+            Ok(Loaded { config, source, overrides })
+        }
         Ok(_) => Err(ConfigErrors::new(problems)),
         Err(more) => {
             problems.extend(more);

@@ -35,6 +35,9 @@ pub struct Config {
     pub guard: Guard,
     pub outbox: Outbox,
     pub retention: Retention,
+    /// The file that it was read from, as it was given or found.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
     /// The files that secrets were read from.
     #[serde(skip)]
     pub secret_files: BTreeSet<PathBuf>,
@@ -112,6 +115,7 @@ impl Config {
                     guard,
                     outbox,
                     retention,
+                    file: None,
                     secret_files,
                 })
             }

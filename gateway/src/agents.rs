@@ -9,7 +9,7 @@ mod openai;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use rejoinder_config::{Agent, AgentKind};
+use rejoinder_config::{Agent, AgentKind, Config};
 use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
 
@@ -43,7 +43,7 @@ pub(crate) trait AgentFactory: Sync {
     }
 
     /// A remark that the gateway prints at its start when the default agent is of this kind.
-    fn remark(&self) -> Option<&'static str> {
+    fn remark(&self, _config: &Config) -> Option<String> {
         None
     }
 

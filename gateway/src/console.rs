@@ -1,6 +1,7 @@
 //! Terminal input and output: questions, answers, findings and failures.
 
 pub(crate) mod ask;
+pub(crate) mod command;
 pub(crate) mod failure;
 pub(crate) mod finding;
 pub(crate) mod output;

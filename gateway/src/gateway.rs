@@ -9,9 +9,10 @@ use std::{
     time::Duration,
 };
 
-use axum::Router;
+use axum::{Router, middleware};
 use rejoinder_config::Config;
 use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreError, SystemClock};
+use rejoinder_kit::problem_pages;
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -264,9 +265,10 @@ impl Gateway {
             Some((listener, own)) => {
                 let (app, of_operator) = (app(address, true), app(own, false));
                 let (router, of_operator) = http::separate_routes(app, of_operator, parts.front_page, channel_routes);
-                (router, Some((listener, of_operator)))
+                (router, Some((listener, with_pages(of_operator))))
             }
         };
+        let router = with_pages(router);
         let connections_per_peer = config.server.connections_per_peer;
         let proxies = Arc::new(Proxies::new(config.server.trusted_proxies));
         let upkeep = upkeep.drop_guard();
@@ -348,6 +350,11 @@ impl Gateway {
         info!("stopped");
         if broken.is_cancelled() { Err(RunError::StoreBroken) } else { Ok(()) }
     }
+}
+
+/// The routes, with pages for browsers in place of problem documents.
+fn with_pages(router: Router) -> Router {
+    router.layer(middleware::from_fn(problem_pages))
 }
 
 /// A listener, and the address that it really has.

@@ -7,6 +7,8 @@
 
 #[cfg(any(feature = "discord", feature = "telegram"))]
 mod bot;
+#[cfg(any(feature = "discord", feature = "matrix", feature = "telegram"))]
+mod check;
 #[cfg(feature = "discord")]
 mod discord;
 #[cfg(feature = "example")]

@@ -40,7 +40,7 @@ pub(crate) struct AgentInfo {
     pub(crate) description: String,
     pub(crate) is_default: bool,
     /// What the start prints if this is the default agent.
-    pub(crate) remark: Option<&'static str>,
+    pub(crate) remark: Option<String>,
 }
 
 /// Everything that is built from the configuration.
@@ -200,7 +200,7 @@ impl Wiring<'_> {
                 kind: agent.kind(),
                 description: runtime.describe(),
                 is_default: *name == *self.0.config.routing.default_agent,
-                remark: factory.remark(),
+                remark: factory.remark(self.0.config),
             });
             agents.insert(name, runtime);
         }

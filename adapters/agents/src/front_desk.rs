@@ -4,7 +4,7 @@ use std::{fmt::Write as _, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_config::{AgentSection, Section};
-use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, Timestamp};
+use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, HistoryLine, Outcome, Reply, RunEvents, Speaker, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -28,10 +28,22 @@ pub struct Status {
     pub started: Timestamp,
     /// Such as `webchat.main`.
     pub channels: Vec<String>,
+    pub next_step: NextStep,
+}
+
+/// What the operator does next to connect an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextStep {
+    /// Run this command line: there is no configuration file.
+    Init(String),
+    /// Add an agent to this configuration file; the command line does it.
+    Add { file: String, command: String },
+    /// Restart the gateway: the configuration file has changed since the start.
+    Restart,
 }
 
 /// Answers `help`, `status`, `ping` and greetings. To anything else it answers that no agent is configured, and how to
-/// configure one. Needs no key and no network.
+/// configure one: at length for the first time in a conversation, then in a line. Needs no key and no network.
 ///
 /// On hooks it answers in plain sentences, because they are spoken.
 pub struct FrontDesk {
@@ -45,23 +57,28 @@ impl std::fmt::Debug for FrontDesk {
 }
 
 impl FrontDesk {
-    /// Calls `status` each time a person asks for it.
+    /// Calls `status` for each answer.
     pub fn new(status: impl Fn() -> Status + Send + Sync + 'static) -> Self {
         Self { status: Box::new(status) }
     }
 
     fn answer(&self, turn: &AgentTurn) -> String {
         let spoken = turn.conversation.channel.platform() == "webhook";
+        let status = (self.status)();
+        let next_step = &status.next_step;
         match Wish::of(&turn.text) {
-            Wish::Help if spoken => SPOKEN_HELP.to_owned(),
-            Wish::Help => HELP.to_owned(),
-            Wish::Status => (self.status)().describe(turn.now, spoken),
+            Wish::Help if spoken => format!("{SPOKEN_HELP} {}", next_step.spoken()),
+            Wish::Help => format!("{HELP} {}", next_step.written()),
+            Wish::Status => status.describe(turn.now, spoken),
             Wish::Ping if spoken => "Pong.".to_owned(),
             Wish::Ping => "pong".to_owned(),
             Wish::Greeting if spoken => SPOKEN_GREETING.to_owned(),
-            Wish::Greeting => GREETING.to_owned(),
-            Wish::Other if spoken => SPOKEN_NO_AGENT.to_owned(),
-            Wish::Other => NO_AGENT.to_owned(),
+            Wish::Greeting => format!("{GREETING} {}", next_step.written()),
+            Wish::Other if spoken => format!("{NO_AGENT}. {}", next_step.spoken()),
+            Wish::Other if turn.history.iter().any(says_no_agent) => {
+                format!("There is still no agent that could answer this. {}", next_step.written())
+            }
+            Wish::Other => next_step.explained(),
         }
     }
 }
@@ -72,10 +89,17 @@ impl AgentRuntime for FrontDesk {
         "front-desk (no agent is configured)".to_owned()
     }
 
+    fn history(&self) -> usize {
+        HISTORY
+    }
+
     async fn run(&self, turn: AgentTurn, _: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
         Ok(Outcome::Reply(Reply::text(self.answer(&turn))))
     }
 }
+
+/// How many lines of the conversation tell whether the long answer was given before.
+const HISTORY: usize = 20;
 
 const HELP: &str = "\
 I am the front desk of this Rejoinder gateway. I understand:
@@ -84,35 +108,69 @@ I am the front desk of this Rejoinder gateway. I understand:
 - `ping`: whether it is there
 - `help`: this list
 
-There is no agent behind me yet. Run `rejoinder init` to connect one.";
+There is no agent behind me yet.";
 
 const SPOKEN_HELP: &str = "I am the front desk of this gateway. You can ask me for help, status or ping. \
-There is no agent behind me yet. To connect one, run rejoinder init on the computer where the gateway runs.";
+There is no agent behind me yet.";
 
 const GREETING: &str = "Hello! I am the front desk of this Rejoinder gateway. There is no agent behind me yet; \
-say `help` to see what I can do, or run `rejoinder init` to connect one.";
+say `help` to see what I can do.";
 
 const SPOKEN_GREETING: &str = "Hello! I am the front desk of this gateway. There is no agent behind me yet. \
 Say help to hear what I can do.";
 
-const NO_AGENT: &str = "\
-Your message arrived, but no agent is configured yet, so I cannot answer it properly. To connect one, run \
-`rejoinder init`, or put this into `rejoinder.toml` and restart:
+/// How the long answer begins.
+const NO_AGENT: &str = "Your message arrived, but no agent is configured yet, so I cannot answer it";
+
+/// The end of the long answer: what an agent looks like in the file.
+const EXAMPLE: &str = "In the configuration file an agent looks like this; any OpenAI-compatible server will do:
 
 ```toml
 [agents.main]
 kind = \"openai\"
 base_url = \"http://127.0.0.1:11434/v1\"
 model = \"llama3.1\"
-
-[routing]
-default_agent = \"main\"
 ```
 
-Any OpenAI-compatible server will do. Say `help` for what I can do meanwhile.";
+Say `help` for what I can do meanwhile.";
 
-const SPOKEN_NO_AGENT: &str = "Your message arrived, but no agent is configured yet, so I cannot answer it. \
-To connect one, run rejoinder init on the computer where the gateway runs.";
+fn says_no_agent(line: &HistoryLine) -> bool {
+    line.speaker == Speaker::Agent && line.text.starts_with(NO_AGENT)
+}
+
+impl NextStep {
+    fn written(&self) -> String {
+        match self {
+            Self::Init(command) => {
+                format!(
+                    "To connect one, run `{command}` on the computer where the gateway runs, and restart the gateway."
+                )
+            }
+            Self::Add { file, command } => {
+                format!("To connect one, add it to `{file}` by hand or with `{command}`, and restart the gateway.")
+            }
+            Self::Restart => "The configuration has changed since the gateway was started: restart it.".to_owned(),
+        }
+    }
+
+    const fn spoken(&self) -> &'static str {
+        match self {
+            Self::Init(_) => "To connect one, run rejoinder init on the computer where the gateway runs.",
+            Self::Add { .. } => {
+                "To connect one, add it to the configuration file of the gateway, and restart the gateway."
+            }
+            Self::Restart => "The configuration has changed since the gateway was started: restart it.",
+        }
+    }
+
+    /// The long answer to a message that only an agent could answer.
+    fn explained(&self) -> String {
+        match self {
+            Self::Init(_) | Self::Add { .. } => format!("{NO_AGENT}. {}\n\n{EXAMPLE}", self.written()),
+            Self::Restart => format!("{NO_AGENT}. {}", self.written()),
+        }
+    }
+}
 
 impl Status {
     fn describe(&self, now: Timestamp, spoken: bool) -> String {
@@ -238,9 +296,13 @@ mod tests {
 
     #[test]
     fn what_is_spoken_has_no_markup() {
-        let status = Status { version: "0.1.0".into(), started: Timestamp::from_millis(0), channels: vec![] };
+        let add = NextStep::Add { file: "re_joinder.toml".into(), command: "`rejoinder` init".into() };
+        let started = Timestamp::from_millis(0);
+        let status = Status { version: "0.1.0".into(), started, channels: vec![], next_step: add.clone() };
         let status = status.describe(Timestamp::from_millis(120_000), true);
-        for spoken in [SPOKEN_HELP, SPOKEN_GREETING, SPOKEN_NO_AGENT, &status] {
+        let steps = [NextStep::Init("`rejoinder` init".into()), add, NextStep::Restart];
+        let steps = steps.each_ref().map(NextStep::spoken);
+        for spoken in [SPOKEN_HELP, SPOKEN_GREETING, NO_AGENT, &status].into_iter().chain(steps) {
             assert!(!spoken.contains(['`', '*', '#', '\n', '[', '_']), "{spoken}");
         }
     }

@@ -25,5 +25,5 @@ mod openai;
 pub use detect::{
     FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,
 };
-pub use front_desk::{FrontDesk, FrontDeskSection, Status};
-pub use openai::{OpenAi, OpenAiSection, SettingsError, redacted_url};
+pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
+pub use openai::{OpenAi, OpenAiSection, SettingsError, redacted_url, say_hello};

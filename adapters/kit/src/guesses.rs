@@ -131,8 +131,13 @@ pub struct TooManyGuesses;
 impl From<TooManyGuesses> for Problem {
     fn from(_: TooManyGuesses) -> Self {
         let detail = "too many wrong secrets came from this address: this one was not checked";
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many-guesses", "Too many wrong secrets", detail)
-            .retry_after(PACE * LINE.get())
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too-many-guesses",
+            "Too many requests: too many wrong secrets",
+            detail,
+        )
+        .retry_after(PACE * LINE.get())
     }
 }
 

@@ -8,7 +8,7 @@
 //! * [`files`]: the bytes of a file that an agent sends.
 //! * [`links`]: where the links of an answer lead.
 //! * [`Table`]: a Markdown table as aligned columns of text.
-//! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document.
+//! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document, and for browsers as a [page](problem_pages).
 //! * [`Tokens`]: the tokens that callers send.
 //! * [`Peer`] and [`Guesses`]: who sends a request, and how often it may guess a secret.
 //!
@@ -24,6 +24,7 @@ pub mod files;
 mod guesses;
 mod health;
 pub mod links;
+mod pages;
 mod peer;
 mod private;
 mod problem;
@@ -36,6 +37,7 @@ mod while_running;
 pub use self::{
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
     health::Health,
+    pages::problem_pages,
     peer::{Peer, is_forwarded},
     private::make_private,
     problem::Problem,

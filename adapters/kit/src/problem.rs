@@ -34,6 +34,8 @@ impl Problem {
     /// A problem that answers with `status`. `name` identifies the kind for programs (its `type` is
     /// `urn:rejoinder:problem:` and the name), `title` names it for people, and `detail` describes this
     /// occurrence.
+    ///
+    /// The title begins with the status in words (`Not found: …`), which people search for.
     #[must_use]
     pub fn new(
         status: StatusCode,
@@ -41,6 +43,7 @@ impl Problem {
         title: &'static str,
         detail: impl Into<Cow<'static, str>>,
     ) -> Self {
+        debug_assert!(begins_with_reason(title, status), "the title {title:?} does not begin with {status}");
         let detail = detail.into();
         Self(Box::new(Parts { status, name, title, detail, field: None, place: None, header: None }))
     }
@@ -103,6 +106,19 @@ impl Problem {
     }
 }
 
+/// The words of a problem, which its response carries for [`problem_pages`](crate::problem_pages).
+#[derive(Clone, Debug)]
+pub(crate) struct Description {
+    pub(crate) title: &'static str,
+    pub(crate) detail: Cow<'static, str>,
+}
+
+/// Whether `title` begins with the words of `status`, in any case.
+fn begins_with_reason(title: &str, status: StatusCode) -> bool {
+    let reason = status.canonical_reason().unwrap_or_default();
+    title.get(..reason.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(reason))
+}
+
 /// The JSON body of the response.
 #[derive(Serialize)]
 struct ProblemDocument<'a> {
@@ -134,6 +150,7 @@ impl IntoResponse for Problem {
         let body = serde_json::to_vec(&document).expect("strings and numbers can be serialised");
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = problem.status;
+        response.extensions_mut().insert(Description { title: problem.title, detail: problem.detail.clone() });
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -153,7 +170,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_problem_is_a_document_that_programs_and_people_can_read() {
-        let problem = Problem::new(StatusCode::BAD_REQUEST, "not-json", "The body is not JSON", "expected value")
+        let problem = Problem::new(StatusCode::BAD_REQUEST, "not-json", "Bad request: not JSON", "expected value")
             .at(2, 7)
             .retry_after(Duration::from_secs(5));
 
@@ -166,12 +183,18 @@ mod tests {
         let document: serde_json::Value = serde_json::from_slice(&body).unwrap();
         let expected = serde_json::json!({
             "type": "urn:rejoinder:problem:not-json",
-            "title": "The body is not JSON",
+            "title": "Bad request: not JSON",
             "status": 400,
             "detail": "expected value",
             "line": 2,
             "column": 7,
         });
         assert_eq!(document, expected);
+    }
+
+    #[test]
+    #[should_panic(expected = "does not begin with 404")]
+    fn a_title_begins_with_the_word_that_people_search_for() {
+        drop(Problem::new(StatusCode::NOT_FOUND, "no-such-chat", "There is no such thing", ""));
     }
 }

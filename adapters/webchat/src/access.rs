@@ -23,11 +23,17 @@ pub enum Access {
 pub(crate) enum AccessError {
     #[error("the Host header is missing or malformed")]
     NoHost,
-    #[error("this chat is open on this machine only: use http://localhost or http://127.0.0.1")]
+    #[error(
+        "this chat is open on this machine only: use http://localhost or http://127.0.0.1, or set `access = \"token\"` in its section to let others in"
+    )]
     ForeignHost,
-    #[error("this chat is open on this machine only, but the request came from another machine")]
+    #[error(
+        "this chat is open on this machine only, but the request came from another machine: set `access = \"token\"` in its section to let others in"
+    )]
     ForeignPeer,
-    #[error("this chat is open on this machine only, but the request came through a proxy: set `access = \"token\"`")]
+    #[error(
+        "this chat is open on this machine only, but the request came through a proxy: set `access = \"token\"` in its section to let others in"
+    )]
     Proxied,
     #[error("the socket was opened by a page of another origin")]
     ForeignOrigin,

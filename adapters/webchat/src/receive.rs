@@ -87,13 +87,21 @@ struct ProblemDocument {
 
 impl From<AccessError> for Problem {
     fn from(error: AccessError) -> Self {
-        let status = if error == AccessError::NoHost { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
-        Self::new(status, "not-let-in", "Access denied", error.to_string())
+        let (status, title) = match error {
+            AccessError::NoHost => (StatusCode::BAD_REQUEST, "Bad request: no host"),
+            _ => (StatusCode::FORBIDDEN, "Forbidden"),
+        };
+        Self::new(status, "not-let-in", title, error.to_string())
     }
 }
 
 fn no_such_chat() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "no-such-chat", "No such chat", "")
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "no-such-chat",
+        "Not found: there is no such chat",
+        "no chat page is configured at this path: see [channels.webchat] in the configuration",
+    )
 }
 
 /// The page of the main chat.
@@ -188,7 +196,9 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => {
-            return Err(Problem::new(rejection.status(), "not-a-websocket", "Not a WebSocket", rejection.body_text()));
+            let title = rejection.status().canonical_reason().unwrap_or("Bad request");
+            let detail = format!("this is not a WebSocket: {}", rejection.body_text());
+            return Err(Problem::new(rejection.status(), "not-a-websocket", title, detail));
         }
     };
     let peer = Peer::of(&parts.extensions);
@@ -196,8 +206,8 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
         return Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "too-many-sockets",
-            "Too many sockets are open",
-            "Try again later.",
+            "Service unavailable: too many sockets",
+            "too many sockets are open: try again later",
         ));
     };
     let upgrade = upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES);
@@ -215,7 +225,8 @@ async fn asset(
     if !is_open {
         access::admit(&Access::Loopback, &parts)?;
     }
-    let not_found = || Problem::new(StatusCode::NOT_FOUND, "no-such-file", "No such file", file.clone());
+    let not_found =
+        || Problem::new(StatusCode::NOT_FOUND, "no-such-file", "Not found: there is no such file", file.clone());
     let asset = Assets::get(&file).filter(|_| file != "index.html").ok_or_else(not_found)?;
     let kind = match mime_guess::from_path(&file).first_or_octet_stream() {
         kind if kind.type_() == "text" => format!("{kind}; charset=utf-8"),

@@ -72,7 +72,7 @@ pub(crate) enum AuthError {
 impl From<AuthError> for Problem {
     fn from(error: AuthError) -> Self {
         let (AuthError::Wrong(detail) | AuthError::Missing(detail)) = error;
-        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "The caller is not known", detail)
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized: the caller is not known", detail)
             .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 }

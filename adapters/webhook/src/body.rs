@@ -67,9 +67,13 @@ impl UnprovedBody {
         let most_of_peer = if is_alone { MAX_SIGNED } else { MAX_UNPROVED_PER_PEER };
         if held.all + bytes > MAX_UNPROVED || of_peer + bytes > most_of_peer {
             let detail = "too many bodies are being read before their signature can be checked; try again later";
-            return Err(
-                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "Too many bodies", detail).retry_after(PAUSE)
-            );
+            return Err(Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "busy",
+                "Service unavailable: too many bodies",
+                detail,
+            )
+            .retry_after(PAUSE));
         }
         held.all += bytes;
         held.by_peer.insert(self.peer, of_peer + bytes);
@@ -106,7 +110,7 @@ pub(crate) async fn read(
         return Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "unsupported-content-encoding",
-            "The body's encoding is not supported",
+            "Unsupported media type: the body is encoded",
             "send the body without a Content-Encoding",
         ));
     }
@@ -116,7 +120,7 @@ pub(crate) async fn read(
     }
     tokio::time::timeout(patience, collect(body, limit, see)).await.unwrap_or_else(|_| {
         let detail = format!("the body did not arrive within {patience:?}");
-        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", "The body is too slow", detail))
+        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", "Request timeout: the body is too slow", detail))
     })
 }
 
@@ -152,11 +156,11 @@ async fn collect(
 
 fn too_large(limit: usize) -> Problem {
     let detail = format!("the body must have at most {limit} bytes");
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The body is too large", detail)
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "Payload too large", detail)
 }
 
 fn broken(detail: impl Into<Cow<'static, str>>) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "broken-body", "The body cannot be read", detail)
+    Problem::new(StatusCode::BAD_REQUEST, "broken-body", "Bad request: the body cannot be read", detail)
 }
 
 #[cfg(test)]

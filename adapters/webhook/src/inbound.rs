@@ -209,7 +209,7 @@ impl HookMessage {
             return Err(Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "too-many-fields",
-                "The form has too many fields",
+                "Unprocessable entity: the form has too many fields",
                 format!("a form may have at most {MAX_FIELDS} fields"),
             ));
         }
@@ -252,7 +252,7 @@ impl HookMessage {
             return Err(Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "empty-message",
-                "The message is empty",
+                "Unprocessable entity: the message is empty",
                 "`message` must not be empty",
             )
             .about("message"));
@@ -367,15 +367,21 @@ impl Key<'_> {
 fn invalid(detail: impl Into<String>, field: impl Into<String>) -> Problem {
     let (detail, field) = (detail.into(), field.into());
     let detail = format!("`{field}` {detail}");
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-field", "A field cannot be used", detail).about(field)
+    Problem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "invalid-field",
+        "Unprocessable entity: a field cannot be used",
+        detail,
+    )
+    .about(field)
 }
 
 fn not_utf8(detail: impl Into<Cow<'static, str>>) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "not-utf-8", "The body is not UTF-8", detail)
+    Problem::new(StatusCode::BAD_REQUEST, "not-utf-8", "Bad request: the body is not UTF-8", detail)
 }
 
 fn unsupported(detail: &'static str) -> Problem {
-    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body type is unsupported", detail)
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type", detail)
 }
 
 #[cfg(test)]

@@ -124,8 +124,8 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         (status = 202, description = "The answer is not there yet", content((schema::Answer = "application/json"), (String = "text/plain")),
             headers(("Location" = String, description = "The result"), ("Retry-After" = u32, description = "Seconds"), ("Preference-Applied" = String), ("Idempotency-Replayed" = String))),
         (status = 400, description = "The body is not JSON, not UTF-8 or broken, or the key is malformed", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 401, description = "The caller is not known", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such hook", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 401, description = "Unauthorized: the caller is not known", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Not found: there is no such hook", body = schema::Problem, content_type = "application/problem+json"),
         (status = 405, description = "The method is not POST", body = schema::Problem, content_type = "application/problem+json"),
         (status = 408, description = "The body is too slow", body = schema::Problem, content_type = "application/problem+json"),
         (status = 409, description = "The key was already used with another body", body = schema::Problem, content_type = "application/problem+json"),
@@ -172,7 +172,7 @@ pub(crate) async fn ask(
             headers(("Preference-Applied" = String))),
         (status = 202, description = "The answer is not there yet", content((schema::Answer = "application/json"), (String = "text/plain")),
             headers(("Location" = String, description = "The result"), ("Retry-After" = u32, description = "Seconds"), ("Preference-Applied" = String))),
-        (status = 401, description = "The caller is not known", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 401, description = "Unauthorized: the caller is not known", body = schema::Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such hook or turn", body = schema::Problem, content_type = "application/problem+json"),
         (status = 405, description = "The method is not GET", body = schema::Problem, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong secrets came from this address", body = schema::Problem, content_type = "application/problem+json",
@@ -204,7 +204,7 @@ pub(crate) async fn fetch(
 async fn no_such_method(uri: Uri) -> Response {
     let allowed =
         if uri.path().contains("/turns/") { "fetch a result with GET" } else { "send messages to a hook with POST" };
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "The method is not allowed", allowed).into_response()
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "Method not allowed", allowed).into_response()
 }
 
 impl WebhookAdapter {
@@ -348,28 +348,33 @@ impl Fingerprint {
 
 fn cannot_be_stored() -> Problem {
     let detail = "the store rejects this message: it will not be answered, and sending it again does not help";
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "cannot-be-stored", "The message cannot be stored", detail)
+    Problem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "cannot-be-stored",
+        "Unprocessable entity: the message cannot be stored",
+        detail,
+    )
 }
 
 fn over_limit(retry_after: Duration) -> Problem {
     let detail = "this sender has sent more messages than `limits` allows: this one is not put before the agent";
     // A header has whole seconds.
     let after = Duration::from_secs(retry_after.as_secs() + 1);
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, "over-limit", "Too many messages", detail).retry_after(after)
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "over-limit", "Too many requests", detail).retry_after(after)
 }
 
 fn key_reused(turn: TurnId) -> Problem {
     Problem::new(
         StatusCode::CONFLICT,
         "key-reused",
-        "The key was already used",
+        "Conflict: the key was already used",
         format!("the key was already used with another body, for turn {turn}"),
     )
 }
 
 fn removed(turn: TurnId) -> Problem {
     let detail = format!("the key was used for turn {turn}, which was removed since: use a new key to ask again");
-    Problem::new(StatusCode::GONE, "removed", "The answer was removed", detail)
+    Problem::new(StatusCode::GONE, "removed", "Gone: the answer was removed", detail)
 }
 
 /// Makes the responses to one request.
@@ -494,19 +499,24 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let key = value.to_str().ok().map(str::trim).filter(|key| (1..=MAX_KEY).contains(&key.len()));
     key.map(Some).ok_or_else(|| {
         let detail = format!("Idempotency-Key must have 1 to {MAX_KEY} visible ASCII characters");
-        Problem::new(StatusCode::BAD_REQUEST, "bad-key", "The key cannot be used", detail)
+        Problem::new(StatusCode::BAD_REQUEST, "bad-key", "Bad request: the key cannot be used", detail)
     })
 }
 
 fn unknown_hook() -> Response {
     // One label for all: names that a caller guesses must not create metrics.
     metrics::counter!(REQUESTS, "hook" => "unknown", "status" => "404").increment(1);
-    Problem::new(StatusCode::NOT_FOUND, "unknown-hook", "There is no such hook", "no hook has this name")
+    Problem::new(StatusCode::NOT_FOUND, "unknown-hook", "Not found: there is no such hook", "no hook has this name")
         .into_response()
 }
 
 fn unknown_turn() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "unknown-turn", "There is no such turn", "this hook has no turn with this id")
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "unknown-turn",
+        "Not found: there is no such turn",
+        "this hook has no turn with this id",
+    )
 }
 
 fn not_running() -> Problem {
@@ -532,6 +542,6 @@ fn store_problem(error: &StoreError) -> Problem {
 }
 
 fn unavailable(detail: &'static str) -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The gateway is unavailable", detail)
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Service unavailable", detail)
         .retry_after(UNAVAILABLE_PAUSE)
 }

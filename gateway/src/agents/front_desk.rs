@@ -1,16 +1,20 @@
 //! The built-in agent that is used when none is configured.
 
-use std::sync::Arc;
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use futures_util::{FutureExt, future::BoxFuture};
-use rejoinder_agents::{FrontDeskSection, Status};
-use rejoinder_config::{Agent, AgentKind};
-use rejoinder_core::{AgentName, AgentRuntime};
+use rejoinder_agents::{FrontDeskSection, NextStep, Status};
+use rejoinder_config::{Agent, AgentKind, Config};
+use rejoinder_core::{AgentName, AgentRuntime, Timestamp};
 use reqwest::Client;
 
 use super::AgentFactory;
 use crate::{
-    console::finding::Finding,
+    console::{command::command_line, finding::Finding},
     materials::{Materials, WiringError},
 };
 
@@ -22,26 +26,65 @@ impl AgentFactory for FrontDesk {
     }
 
     fn build(&self, _: &AgentName, _: &Agent, materials: &Materials<'_>) -> Result<Arc<dyn AgentRuntime>, WiringError> {
-        let status = Status {
+        let (file, started) = (materials.config.file.clone(), materials.started_at);
+        let channels: Vec<_> = materials.config.channels.iter().map(|(channel, _)| channel.to_string()).collect();
+        Ok(Arc::new(rejoinder_agents::FrontDesk::new(move || Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            started: materials.started_at,
-            channels: materials.config.channels.iter().map(|(channel, _)| channel.to_string()).collect(),
-        };
-        Ok(Arc::new(rejoinder_agents::FrontDesk::new(move || status.clone())))
+            started,
+            channels: channels.clone(),
+            next_step: next_step(file.as_deref(), started),
+        })))
     }
 
-    fn remark(&self) -> Option<&'static str> {
-        Some("It answers without a model. Run `rejoinder init` to connect an agent.")
+    fn remark(&self, config: &Config) -> Option<String> {
+        let init = command_line("init", config.file.as_deref());
+        Some(format!("It answers without a model. Run `{init}` to connect an agent."))
     }
 
     fn check<'a>(&self, name: &str, _: &'a Agent, is_default: bool, _: &'a Client) -> BoxFuture<'a, Vec<Finding>> {
         let about = format!("agents.{name}");
         let finding = if is_default {
             Finding::ok(about, "the built-in front desk answers, without a model")
-                .with_advice("Run rejoinder init to connect an agent.")
+                .with_advice(format!("Run {} to connect an agent.", command_line("init", None)))
         } else {
             Finding::ok(about, "the built-in front desk")
         };
         async { vec![finding] }.boxed()
+    }
+}
+
+/// What the operator does next, with the configuration `file` of a gateway that was started at `started`.
+fn next_step(file: Option<&Path>, started: Timestamp) -> NextStep {
+    let command = command_line("init", file);
+    match file {
+        // `init` writes this file.
+        None if Path::new("rejoinder.toml").exists() => NextStep::Restart,
+        None => NextStep::Init(command),
+        Some(file) if changed_at(file).is_some_and(|changed| changed > started) => NextStep::Restart,
+        Some(file) => NextStep::Add { file: file.display().to_string(), command },
+    }
+}
+
+fn changed_at(file: &Path) -> Option<Timestamp> {
+    let changed: Duration = file.metadata().ok()?.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(Timestamp::from_millis(i64::try_from(changed.as_millis()).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_has_changed_since_the_start_asks_for_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("bots.toml");
+        std::fs::write(&file, "").unwrap();
+        let changed = changed_at(&file).unwrap();
+
+        assert!(
+            matches!(next_step(Some(&file), changed), NextStep::Add { command, .. } if command.contains("bots.toml"))
+        );
+        assert_eq!(next_step(Some(&file), Timestamp::from_millis(changed.as_millis() - 1)), NextStep::Restart);
+        assert!(matches!(next_step(None, changed), NextStep::Init(_)));
     }
 }

@@ -1,39 +1,38 @@
-//! `rejoinder init`: connects an agent and bots, and writes the configuration.
+//! `rejoinder init`: connects an agent and bots, and writes the configuration or adds to it.
 //!
 //! The questions about a platform's accounts are in `platforms/`.
 
+mod agent;
+mod file;
 #[cfg(test)]
 mod script;
 
 use std::{
     fmt::Write as _,
-    fs::OpenOptions,
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, anyhow};
 use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
-use rejoinder_agents::{FoundServer, Origin, ServerCandidates, find_local};
-use secrecy::SecretString;
 use url::Url;
 
 #[cfg(test)]
 pub(crate) use self::script::{Script, load_section, unused_url};
+use self::{
+    agent::{AgentChoice, Interview, find_agents, first_with_model, http_client},
+    file::{Existing, already_exists, configuration, write},
+};
 use super::Global;
 use crate::{
-    client,
     console::{
         ask::{Ask, Terminal},
+        command::command_line,
         failure::Failure,
         output,
-        toml::toml_text,
+        secret::SecretLocation,
     },
     platforms::{self, Account, Platform, Setup},
 };
-
-/// The variable from which many programs read the API key.
-const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 #[derive(Debug, Args)]
 #[command(after_help = examples())]
@@ -55,6 +54,9 @@ pub(super) struct Init {
     /// Ask nothing: use the first agent that is found, or the front desk
     #[arg(long, short)]
     yes: bool,
+    /// Add to an existing file; without options that name an agent or an account, init asks on a terminal
+    #[arg(long, conflicts_with = "force")]
+    add: bool,
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
@@ -62,8 +64,8 @@ pub(super) struct Init {
 
 fn examples() -> String {
     let mut text = "\
-It looks for a server at $OPENAI_BASE_URL and for Ollama on this machine, and offers what it finds. It writes
-./rejoinder.toml, or the file that --config names.
+It looks for a server at $OPENAI_BASE_URL and for Ollama on this machine, offers what it finds, and tries the agent that you
+choose. It writes ./rejoinder.toml, or the file that --config names; if that file exists, it offers to add to it.
 
 Examples:
   rejoinder init
@@ -119,221 +121,183 @@ enum AgentKindArg {
     Openai,
 }
 
-/// The chosen agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum AgentChoice {
-    FrontDesk,
-    OpenAi { base_url: Url, model: String, api_key_env: Option<String> },
+/// What happens to the file.
+enum Plan {
+    Write { overwrite: bool },
+    Add,
+    Leave,
+}
+
+/// What was chosen for the file.
+#[derive(Default)]
+struct Choices {
+    /// `None`: the file keeps its own.
+    agent: Option<AgentChoice>,
+    accounts: Vec<Account>,
+}
+
+impl Choices {
+    fn sections(&self) -> String {
+        self.accounts.iter().map(|account| account.section.as_str()).collect()
+    }
+
+    fn write_secrets(&self) -> Result<(), Failure> {
+        self.accounts.iter().flat_map(|account| &account.secrets).try_for_each(SecretLocation::write)
+    }
+
+    /// What `init` prints about them at the end.
+    fn closing_text(&self) -> String {
+        let agent = self.agent.as_ref().map(AgentChoice::closing_text);
+        agent.into_iter().chain(self.accounts.iter().map(|account| account.closing_text.clone())).collect()
+    }
 }
 
 impl Init {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let path = global.config.clone().unwrap_or_else(|| PathBuf::from("rejoinder.toml"));
-        if path.exists() && !self.force {
-            return Err(already_exists(&path).into());
+        match self.plan(&path)? {
+            Plan::Write { overwrite } => self.write(global, &path, overwrite).await,
+            Plan::Add => self.add(global, &path, &Existing::read(&path)?).await,
+            Plan::Leave => output::print(format!("{} stays as it is.", path.display())),
         }
+    }
+
+    fn plan(&self, path: &Path) -> Result<Plan, Failure> {
+        match path.exists() {
+            false if self.add => Err(Failure::Usage(format!("there is no {} to add to", path.display()))),
+            _ if self.force => Ok(Plan::Write { overwrite: true }),
+            false => Ok(Plan::Write { overwrite: false }),
+            true if self.add => Ok(Plan::Add),
+            true if self.may_ask().is_err() || self.names_agent() => Err(already_exists(path).into()),
+            true => ask_plan(path, &mut Terminal),
+        }
+    }
+
+    async fn write(&self, global: &Global, path: &Path, overwrite: bool) -> Result<(), Failure> {
+        let (accounts, missing) = self.accounts_from_options(None).await?;
+        let mut choices = Choices { agent: self.agent_from_options()?, accounts };
+        if choices.agent.is_none() && self.yes {
+            choices.agent = Some(first_with_model(&find_agents(&http_client()?).await?));
+        } else if choices.agent.is_none() {
+            self.may_ask()?;
+            choices.agent = Some(ask_agent(&mut Terminal).await?);
+            choices.accounts.extend(self.ask_accounts(&missing, &mut Terminal, global).await?);
+        }
+        let agent = choices.agent.as_ref().unwrap_or(&AgentChoice::FrontDesk);
+        let text = configuration(&agent.section()?, &choices.sections());
+        choices.write_secrets()?;
+        write(path, &text, overwrite)?;
+        let run = command_line("", Some(path));
+        let next = format!("Next: run `{run}`. It prints where to open the chat and how to call the hook.");
+        output::print(format!("Wrote {}.\n{}{next}", path.display(), choices.closing_text()))
+    }
+
+    /// Adds what the command line names, or else what the operator chooses on a terminal.
+    async fn add(&self, global: &Global, path: &Path, existing: &Existing) -> Result<(), Failure> {
+        let agent = self.agent_from_options()?.filter(|agent| *agent != AgentChoice::FrontDesk);
+        if agent.is_some() {
+            existing.check_free("agents.main")?;
+            existing.check_free("agents")?;
+        }
+        let (accounts, missing) = self.accounts_from_options(Some(existing)).await?;
+        let mut choices = Choices { agent, accounts };
+        if choices.agent.is_none() && choices.accounts.is_empty() {
+            self.may_ask()?;
+            if !existing.has("agents") {
+                choices.agent = Some(ask_agent(&mut Terminal).await?).filter(|agent| *agent != AgentChoice::FrontDesk);
+            }
+            choices.accounts = self.ask_accounts(&missing, &mut Terminal, global).await?;
+        }
+        if choices.agent.is_none() && choices.accounts.is_empty() {
+            return output::print(format!("Nothing was added to {}.", path.display()));
+        }
+        let agent = choices.agent.as_ref().map(AgentChoice::section).transpose()?;
+        let text = existing.with(agent.as_deref(), &choices.sections())?;
+        choices.write_secrets()?;
+        existing.replace(&text)?;
+        let next = format!("Next: restart the gateway, or start it with `{}`.", command_line("", Some(path)));
+        output::print(format!("Added to {}.\n{}{next}", path.display(), choices.closing_text()))
+    }
+
+    /// The accounts that the command line names, and the platforms for which it names none and `existing` has none.
+    async fn accounts_from_options(
+        &self,
+        existing: Option<&Existing>,
+    ) -> Result<(Vec<Account>, Vec<&'static dyn Setup>), Failure> {
         let (mut accounts, mut missing) = (Vec::new(), Vec::new());
-        for (_, setup) in setups(platforms::all()) {
-            match setup.account_from_options(&self.accounts.0).await? {
-                Some(account) => accounts.push(account),
-                None => missing.push(setup),
+        for (platform, setup) in setups(platforms::all()) {
+            let key = format!("channels.{}.main", platform.section().name);
+            match (setup.account_from_options(&self.accounts.0).await?, existing) {
+                (Some(account), existing) => {
+                    existing.map_or(Ok(()), |existing| existing.check_free(&key))?;
+                    accounts.push(account);
+                }
+                (None, Some(existing)) if existing.has(&key) => {}
+                (None, _) => missing.push(setup),
             }
         }
-        let (choice, chosen) = self.choose(global, &missing).await?;
-        accounts.extend(chosen);
-        let sections: String = accounts.iter().map(|account| account.section.as_str()).collect();
-        let text = configuration(&choice, &sections)?;
-        for secret in accounts.iter().flat_map(|account| &account.secrets) {
-            secret.write()?;
-        }
-        write(&path, &text, self.force)?;
-        output::print(closing_text(&path, &choice, &accounts))
+        Ok((accounts, missing))
     }
 
-    /// The agent and, when it may ask on a terminal, accounts of the `missing` platforms: those for which the command line
-    /// names none.
-    async fn choose(&self, global: &Global, missing: &[&dyn Setup]) -> Result<(AgentChoice, Vec<Account>), Failure> {
-        match self.agent {
-            Some(AgentKindArg::FrontDesk) => return Ok((AgentChoice::FrontDesk, Vec::new())),
-            Some(AgentKindArg::Openai) => return Ok((self.openai()?, Vec::new())),
-            None if self.base_url.is_some() || self.model.is_some() => return Ok((self.openai()?, Vec::new())),
-            None => {}
-        }
-        let is_asked = !self.yes;
-        if is_asked && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-            let what = "this is not a terminal, so init cannot ask: pass --yes, or --agent with its options";
-            return Err(Failure::Usage(what.to_owned()));
-        }
-        let found = find_agents().await?;
-        if !is_asked {
-            return Ok((first_with_model(&found), Vec::new()));
-        }
-        let mut terminal = Terminal;
-        let choice = Interview { found: &found }.conduct(&mut terminal)?;
+    /// Asks for accounts of the `missing` platforms.
+    async fn ask_accounts(
+        &self,
+        missing: &[&dyn Setup],
+        terminal: &mut dyn Ask,
+        global: &Global,
+    ) -> Result<Vec<Account>, Failure> {
         let mut accounts = Vec::new();
         for setup in missing {
-            accounts.extend(setup.interview(&self.accounts.0, &mut terminal, &global.data_dir()?).await?);
+            accounts.extend(setup.interview(&self.accounts.0, terminal, &global.data_dir()?).await?);
         }
-        Ok((choice, accounts))
+        Ok(accounts)
     }
 
-    fn openai(&self) -> Result<AgentChoice, Failure> {
-        match (&self.base_url, &self.model) {
-            (Some(base_url), Some(model)) => Ok(AgentChoice::OpenAi {
+    /// # Errors
+    /// When questions are not wanted, or there is no terminal to ask them on.
+    fn may_ask(&self) -> Result<(), Failure> {
+        if self.yes {
+            return Err(Failure::Usage("there is nothing to add: name an agent or an account".to_owned()));
+        }
+        if io::stdin().is_terminal() && io::stdout().is_terminal() {
+            return Ok(());
+        }
+        let what = "this is not a terminal, so init cannot ask: pass --yes, or --agent with its options";
+        Err(Failure::Usage(what.to_owned()))
+    }
+
+    const fn names_agent(&self) -> bool {
+        self.agent.is_some() || self.base_url.is_some() || self.model.is_some()
+    }
+
+    /// The agent that the command line names, if any.
+    fn agent_from_options(&self) -> Result<Option<AgentChoice>, Failure> {
+        match (self.agent, &self.base_url, &self.model) {
+            (Some(AgentKindArg::FrontDesk), ..) => Ok(Some(AgentChoice::FrontDesk)),
+            (None, None, None) => Ok(None),
+            (_, Some(base_url), Some(model)) => Ok(Some(AgentChoice::OpenAi {
                 base_url: base_url.clone(),
                 model: model.clone(),
                 api_key_env: self.api_key_env.clone(),
-            }),
+            })),
             _ => Err(Failure::Usage("an agent of kind openai needs --base-url and --model".to_owned())),
         }
     }
 }
 
-fn already_exists(path: &Path) -> anyhow::Error {
-    anyhow!("{} already exists: see `rejoinder config show`, or overwrite it with --force", path.display())
+fn ask_plan(path: &Path, terminal: &mut dyn Ask) -> Result<Plan, Failure> {
+    let options = ["add a bot or an agent to it", "overwrite it", "leave it as it is"].map(str::to_owned);
+    Ok(match terminal.pick(&format!("{} already exists.", path.display()), &options)? {
+        0 => Plan::Add,
+        1 => Plan::Write { overwrite: true },
+        _ => Plan::Leave,
+    })
 }
 
-/// IdFormat for agents in the usual places. Takes about a second.
-async fn find_agents() -> Result<Vec<FoundServer>, Failure> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let environment = variable("OPENAI_BASE_URL")
-        .map(|url| url.trim().parse::<Url>().with_context(|| format!("OPENAI_BASE_URL is not a URL: {url}")))
-        .transpose()?;
-    let candidates = ServerCandidates {
-        environment,
-        api_key: variable(KEY_VARIABLE).map(SecretString::from),
-        ..ServerCandidates::default()
-    };
-    let http = client::http_client().context("cannot look for agents")?;
-    Ok(find_local(&http, &candidates).await)
-}
-
-/// The choice without asking: the first model of the first server that lists any, else the front desk.
-fn first_with_model(found: &[FoundServer]) -> AgentChoice {
-    let with_model = found.iter().find_map(|found| Some((found, found.models.first()?)));
-    with_model.map_or(AgentChoice::FrontDesk, |(found, model)| choice(found, model.clone()))
-}
-
-fn choice(found: &FoundServer, model: String) -> AgentChoice {
-    let has_key = std::env::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty());
-    let api_key_env = (found.origin == Origin::Environment && has_key).then(|| KEY_VARIABLE.to_owned());
-    AgentChoice::OpenAi { base_url: found.base_url.clone(), model, api_key_env }
-}
-
-/// Asks for the agent on a terminal.
-struct Interview<'a> {
-    found: &'a [FoundServer],
-}
-
-impl Interview<'_> {
-    fn conduct(&self, terminal: &mut dyn Ask) -> Result<AgentChoice, Failure> {
-        let mut options: Vec<String> = self.found.iter().map(describe).collect();
-        options.push("another server with the Chat Completions API (OpenAI-compatible)".to_owned());
-        options.push("no agent yet: the built-in front desk answers".to_owned());
-        let picked = terminal.pick("Which agent should answer?", &options)?;
-        if let Some(found) = self.found.get(picked) {
-            let model = match &*found.models {
-                [] => terminal.line("Which model?")?,
-                models => models[terminal.pick("Which model?", models)?].clone(),
-            };
-            return Ok(choice(found, model));
-        }
-        if picked == self.found.len() + 1 {
-            return Ok(AgentChoice::FrontDesk);
-        }
-        let base_url = loop {
-            match terminal.line("Where is its API? (for example http://127.0.0.1:8000/v1)")?.parse::<Url>() {
-                Ok(url) if matches!(url.scheme(), "http" | "https") => break url,
-                _ => terminal.say("That is not a URL that begins with http:// or https://.")?,
-            }
-        };
-        let model = terminal.line("Which model?")?;
-        let name = terminal.line_or_nothing("Which environment variable holds its API key? (empty: none needed)")?;
-        Ok(AgentChoice::OpenAi { base_url, model, api_key_env: Some(name).filter(|name| !name.is_empty()) })
-    }
-}
-
-fn describe(found: &FoundServer) -> String {
-    let what = match found.origin {
-        Origin::Environment => "the server at OPENAI_BASE_URL",
-        Origin::Ollama => "Ollama on this machine",
-    };
-    format!("{what}, {}", output::printable(found.base_url.as_str()))
-}
-
-fn configuration(choice: &AgentChoice, accounts: &str) -> Result<String, Failure> {
-    let agent = match choice {
-        AgentChoice::FrontDesk => "\
-# Only the built-in front desk answers so far. To connect an agent, uncomment and complete these lines:
-#[agents.main]
-#kind = \"openai\"
-#base_url = \"http://127.0.0.1:11434/v1\"
-#model = \"llama3.1\"
-#api_key = { env = \"OPENAI_API_KEY\" }
-"
-        .to_owned(),
-        AgentChoice::OpenAi { base_url, model, api_key_env } => {
-            let mut agent = format!(
-                "[agents.main]\nkind = \"openai\"\nbase_url = {}\nmodel = {}\n",
-                toml_text(base_url.as_str().trim_end_matches('/'))?,
-                toml_text(model)?
-            );
-            if let Some(name) = api_key_env {
-                let _ = writeln!(agent, "api_key = {{ env = {} }}", toml_text(name)?);
-            }
-            agent
-        }
-    };
-    Ok(format!(
-        "# Written by `rejoinder init`. Other keys have their defaults: `rejoinder config default` shows every key.\n\n\
-         {agent}\n\
-         {accounts}\
-         # A hook: POST /hooks/default. Its token is created at the first start and kept in the data directory.\n\
-         [channels.webhook.default]\n\
-         token = {{ generate = true }}\n\n\
-         # A chat page at /chat, for browsers on this machine.\n\
-         [channels.webchat.main]\n\
-         access = \"loopback\"\n"
-    ))
-}
-
-fn write(path: &Path, text: &str, overwrite: bool) -> Result<(), Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if overwrite {
-        options.create(true).truncate(true)
-    } else {
-        options.create_new(true)
-    };
-    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_exists(path).into()),
-        written => Ok(written.with_context(|| format!("cannot write {}", path.display()))?),
-    }
-}
-
-fn closing_text(path: &Path, choice: &AgentChoice, accounts: &[Account]) -> String {
-    let mut text = format!("Wrote {}.\n", path.display());
-    match choice {
-        AgentChoice::FrontDesk => text.push_str(
-            "The built-in front desk answers for now, without a model. The file explains how to connect an agent.\n",
-        ),
-        AgentChoice::OpenAi { base_url, model, api_key_env } => {
-            let _ = writeln!(text, "The agent `main` answers: {model} at {base_url}.");
-            if let Some(name) = api_key_env
-                && std::env::var_os(name).is_none_or(|value| value.is_empty())
-            {
-                let _ = writeln!(text, "Set {name} to its key before you start.");
-            }
-        }
-    }
-    for account in accounts {
-        text.push_str(&account.closing_text);
-    }
-    let is_usual = path == Path::new("rejoinder.toml");
-    let config = if is_usual { String::new() } else { format!(" --config {}", path.display()) };
-    let _ = write!(text, "Next: run `rejoinder{config}`. It prints where to open the chat and how to call the hook.");
-    text
+async fn ask_agent(terminal: &mut dyn Ask) -> Result<AgentChoice, Failure> {
+    let http = http_client()?;
+    let found = find_agents(&http).await?;
+    Interview { found: &found, http: &http }.conduct(terminal).await
 }
 
 #[cfg(test)]
@@ -346,7 +310,7 @@ mod tests {
     fn loaded(choice: &AgentChoice, environment: Environment) -> Config {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rejoinder.toml");
-        write(&path, &configuration(choice, "").unwrap(), false).unwrap();
+        write(&path, &configuration(&choice.section().unwrap(), ""), false).unwrap();
         let (path, working_dir) = (Some(path), folder.path().to_owned());
         let options = rejoinder_config::Options { path, working_dir, environment };
         rejoinder_config::load(&options, &crate::build()).unwrap().config
@@ -379,37 +343,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_is_not_written_over() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rejoinder.toml");
-        std::fs::write(&path, "mine").unwrap();
+    fn a_file_that_is_there_is_added_to_unless_the_operator_says_otherwise() {
+        let plan = |answer: &str| ask_plan(Path::new("rejoinder.toml"), &mut Script::of(&[answer])).unwrap();
 
-        assert!(write(&path, "other", false).is_err());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
-        write(&path, "other", true).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "other");
-    }
-
-    #[test]
-    fn the_first_server_with_a_model_is_taken_without_asking() {
-        let found = |models: &[&str]| FoundServer {
-            origin: Origin::Ollama,
-            base_url: "http://127.0.0.1:11434/v1".parse().unwrap(),
-            models: models.iter().map(ToString::to_string).collect(),
-        };
-
-        assert_eq!(first_with_model(&[]), AgentChoice::FrontDesk);
-        assert_eq!(first_with_model(&[found(&[])]), AgentChoice::FrontDesk);
-        let AgentChoice::OpenAi { model, .. } = first_with_model(&[found(&[]), found(&["one", "two"])]) else {
-            panic!()
-        };
-        assert_eq!(model, "one");
-    }
-
-    #[test]
-    fn what_cannot_stand_in_the_file_is_refused() {
-        assert!(toml_text("a\nb").is_err());
-        assert!(toml_text("").is_err());
-        assert!(toml_text("\u{7f}").is_err());
+        assert!(matches!(plan(""), Plan::Add));
+        assert!(matches!(plan("2"), Plan::Write { overwrite: true }));
+        assert!(matches!(plan("3"), Plan::Leave));
     }
 }

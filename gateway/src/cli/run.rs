@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process,
     time::Duration,
 };
@@ -19,7 +19,7 @@ use tracing::{info, warn};
 
 use super::Global;
 use crate::{
-    console::{failure::Failure, output},
+    console::{command::shell_quoted, failure::Failure, output},
     gateway::{Gateway, Notes, Setup},
     logging,
     materials::TokenSource,
@@ -136,8 +136,8 @@ fn banner(notes: &Notes, source: &ConfigSource, shows_tokens: bool) -> String {
             if agent.description.starts_with(&*agent.name) { String::new() } else { format!("{}: ", agent.name) };
         line("agent", format!("{name}{}{role}", agent.description));
     }
-    if let Some(remark) = notes.agents.iter().filter(|agent| agent.is_default).find_map(|agent| agent.remark) {
-        line("", remark.to_owned());
+    if let Some(remark) = notes.agents.iter().filter(|agent| agent.is_default).find_map(|agent| agent.remark.clone()) {
+        line("", remark);
     }
     line("config", source.to_string());
     line("data", notes.data_dir.display().to_string());
@@ -164,13 +164,6 @@ fn hook_line(url: &str, path: &str, token: Option<&TokenSource>, shows_tokens: b
         }
         Some(TokenSource::Generated(generated)) => call(&format!("$(cat {})", shell_quoted(&generated.path))),
     }
-}
-
-/// A path quoted for a shell, inside double quotes and `$( )`.
-fn shell_quoted(path: &Path) -> String {
-    let path = path.display().to_string();
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-+,:@%".contains(char);
-    if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
 /// How to find a token.

@@ -21,16 +21,6 @@ pub(crate) trait Ask {
     /// The same, without echoing the input.
     fn secret_or_nothing(&mut self, question: &str) -> Result<SecretString, Failure>;
 
-    /// Asks for a line until it is not empty.
-    fn line(&mut self, question: &str) -> Result<String, Failure> {
-        loop {
-            let answer = self.line_or_nothing(question)?;
-            if !answer.is_empty() {
-                return Ok(answer);
-            }
-        }
-    }
-
     /// Asks for one of `options` and returns its index. An empty answer picks the first.
     fn pick(&mut self, question: &str, options: &[String]) -> Result<usize, Failure> {
         let mut text = question.to_owned();

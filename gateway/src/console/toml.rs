@@ -11,3 +11,15 @@ pub(crate) fn toml_text(text: &str) -> Result<String, Failure> {
     }
     Ok(serde_json::to_string(text).context("cannot write this text")?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_stand_in_the_file_is_refused() {
+        assert!(toml_text("a\nb").is_err());
+        assert!(toml_text("").is_err());
+        assert!(toml_text("\u{7f}").is_err());
+    }
+}

@@ -25,7 +25,9 @@ pub(crate) enum ApiError {
     TooManyGuesses,
     #[error("the request must have one Host header")]
     NoHost,
-    #[error("the Host header does not name this gateway")]
+    #[error(
+        "the Host header does not name this gateway: use http://localhost, or set `server.public_url` to this address"
+    )]
     ForeignHost,
     #[error("{0}")]
     Forbidden(String),
@@ -92,18 +94,22 @@ pub(crate) struct ProblemDocument {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, name, title) = match self {
-            Self::BadRequest(_) | Self::NoHost => (StatusCode::BAD_REQUEST, "bad-request", "Invalid request"),
-            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorised"),
+            Self::BadRequest(_) | Self::NoHost => (StatusCode::BAD_REQUEST, "bad-request", "Bad request"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized"),
             Self::TooManyGuesses => return Problem::from(TooManyGuesses).into_response(),
-            Self::ForeignHost => (StatusCode::FORBIDDEN, "foreign-host", "Foreign host"),
-            Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden", "Forbidden"),
+            Self::ForeignHost => (StatusCode::FORBIDDEN, "foreign-host", "Forbidden: foreign host"),
+            Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden", "Forbidden: the role does not allow this"),
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "not-found", "Not found"),
             Self::Conflict(_) => (StatusCode::CONFLICT, "conflict", "Conflict"),
             Self::WrongMethod => (StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "Method not allowed"),
-            Self::TooSlow => (StatusCode::SERVICE_UNAVAILABLE, "too-slow", "Request timed out"),
-            Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "Too many requests"),
-            Self::Store => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Store unavailable"),
-            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
+            Self::TooSlow => {
+                (StatusCode::SERVICE_UNAVAILABLE, "too-slow", "Service unavailable: the request took too long")
+            }
+            Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "Service unavailable: too many requests"),
+            Self::Store => {
+                (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Service unavailable: the store cannot be read")
+            }
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal server error"),
         };
         let problem = Problem::new(status, name, title, self.to_string());
         match status {

@@ -13,13 +13,16 @@ use reqwest::Client;
 use secrecy::SecretString;
 use url::Url;
 
-use super::{Account, CheckError, Setup};
+use super::{
+    Account, CheckError, Setup,
+    check::{CheckResult, Decision, decide},
+};
 use crate::{
     client,
     console::{
         ask::Ask,
         failure::Failure,
-        output::{capital, printable},
+        output::printable,
         secret::{SecretLocation, SecretRead, is_empty, variable},
         toml::toml_text,
     },
@@ -87,14 +90,6 @@ pub(super) struct ConnectedBot<'a> {
     allow: Vec<String>,
     /// Its profile, or why the token was not checked.
     pub(super) profile: Result<Profile, String>,
-}
-
-/// The result of checking a token.
-enum CheckResult {
-    Valid(Profile),
-    /// The token could not be checked. Holds the reason.
-    Unchecked(String),
-    Rejected(String),
 }
 
 impl BotPlatform {
@@ -226,18 +221,10 @@ impl<'a> BotOptions<'a> {
     ) -> Result<Option<ConnectedBot<'a>>, Failure> {
         let (token, profile) = loop {
             let Some((token, location)) = self.ask_token(terminal, data_dir, found.as_ref())? else { return Ok(None) };
-            match self.check(&token).await? {
-                CheckResult::Valid(profile) => break (location, Ok(profile)),
-                CheckResult::Rejected(why) => terminal.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
-                CheckResult::Unchecked(why) => {
-                    let skip = format!("skip {}", self.platform.name);
-                    let options = ["try again".to_owned(), "write it anyway".to_owned(), skip];
-                    match terminal.pick(&format!("{}, so the token was not checked.", capital(&why)), &options)? {
-                        0 => {}
-                        1 => break (location, Err(why)),
-                        _ => return Ok(None),
-                    }
-                }
+            match decide(terminal, self.platform.name, "token", async || self.check(&token).await).await? {
+                Decision::Write(profile) => break (location, profile),
+                Decision::Change => {}
+                Decision::Skip => return Ok(None),
             }
         };
         if let Ok(profile) = &profile {
@@ -256,7 +243,7 @@ impl<'a> BotOptions<'a> {
         ConnectedBot { platform: self.platform, token, api_url: self.api_url.clone(), allow, profile }
     }
 
-    async fn check(&self, token: &SecretString) -> Result<CheckResult, Failure> {
+    async fn check(&self, token: &SecretString) -> Result<CheckResult<Profile>, Failure> {
         let api_url = self.api_url.clone().unwrap_or_else(|| self.platform.default_api_url());
         let http = client::http_client().with_context(|| format!("cannot ask {}", self.platform.name))?;
         Ok(match (self.platform.fetch_profile)(&http, &api_url, token).await {

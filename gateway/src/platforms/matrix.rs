@@ -39,7 +39,7 @@ impl Platform for Matrix {
     fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError> {
         let mut built = Built::default();
         for (name, section) in materials.config.channels.of::<MatrixSection>() {
-            let (channel, folder) = (channel(name), folder(materials.data_dir, name));
+            let (channel, folder) = (channel(name), folder(materials.config, materials.data_dir, name));
             let (clock, http) = (Arc::clone(materials.clock), materials.http.clone());
             let account = rejoinder_matrix::Matrix::new(channel.clone(), section.clone(), folder, clock, http);
             built.channels.push(Arc::new(account) as Arc<dyn ChannelAdapter>);
@@ -79,9 +79,9 @@ fn channel(name: &str) -> ChannelId {
     ChannelId::new("matrix", name)
 }
 
-/// Where the device of the account `name` stores its data.
-fn folder(data_dir: &Path, name: &str) -> PathBuf {
-    data_dir.join(format!("matrix-{name}"))
+/// Where the device of the account `name` stores its data: beside the database, because each is useless without the other.
+fn folder(config: &Config, data_dir: &Path, name: &str) -> PathBuf {
+    config.store.url.path(data_dir).with_file_name(format!("matrix-{name}"))
 }
 
 /// Asks a homeserver whether it accepts an account. Leaves no device behind.
@@ -117,7 +117,7 @@ fn introduction(account: &AccountProfile) -> String {
 }
 
 async fn check_account(name: &str, account: &MatrixSection, context: CheckContext<'_>) -> Vec<Finding> {
-    let (about, folder) = (channel(name).to_string(), folder(context.data_dir, name));
+    let (about, folder) = (channel(name).to_string(), folder(context.config, context.data_dir, name));
     let state = match with_timeout(Box::pin(rejoinder_matrix::account_state(context.http, account, &folder))).await {
         Ok(state) => state,
         Err(CheckError::Rejected(why)) => {

@@ -166,6 +166,33 @@ fn init_writes_what_can_be_loaded_and_does_not_write_over_it() {
     assert!(checked.status.success());
 }
 
+#[cfg(all(feature = "telegram", feature = "discord"))]
+#[test]
+fn init_adds_a_bot_to_the_file_of_another() {
+    let folder = folder();
+    let file = || std::fs::read_to_string(folder.path().join("rejoinder.toml")).unwrap();
+    let telegram = ["init", "--yes", "--telegram-token-env", "T_TOKEN"];
+    let discord = ["init", "--add", "--discord-token-env", "D_TOKEN", "--discord-allow", "@ada_l"];
+
+    let (without_a_file, ..) = outcome(folder.path(), &discord);
+    outcome(folder.path(), &telegram);
+    let before = file();
+    let (unasked, _, refused) = outcome(folder.path(), &["init", "--yes", "--discord-token-env", "D_TOKEN"]);
+    let (code, out, err) = outcome(folder.path(), &discord);
+    let after = file();
+    let (again, _, twice) = outcome(folder.path(), &discord);
+    let (nothing, ..) = outcome(folder.path(), &["init", "--add"]);
+    let mut check = rejoinder(folder.path(), &["config", "check"]);
+    let checked = check.env("T_TOKEN", "1:a").env("D_TOKEN", "MTIz.abc.def").output().unwrap();
+
+    assert_eq!((without_a_file, unasked, code, again, nothing), (Some(2), Some(1), Some(0), Some(1), Some(2)), "{err}");
+    assert!(refused.contains("--add") && refused.contains("--force"), "{refused}");
+    assert!(out.contains("Added to rejoinder.toml") && out.contains("restart the gateway"), "{out}");
+    assert!(after.starts_with(before.trim_end()) && after.contains("[channels.discord.main]"), "{after}");
+    assert!(twice.contains("already has [channels.discord.main]") && file() == after, "{twice}");
+    assert!(checked.status.success(), "{checked:?}");
+}
+
 #[cfg(feature = "telegram")]
 #[test]
 fn init_connects_a_bot_and_says_when_its_token_could_not_be_checked() {
@@ -323,8 +350,12 @@ fn a_data_directory_that_cannot_be_made_is_said() {
 
 /// The lines that a start prints to a pipe.
 fn first_start(folder: &Path, data: &Path) -> String {
+    first_start_with(folder, data, &[])
+}
+
+fn first_start_with(folder: &Path, data: &Path, environment: &[(&str, &str)]) -> String {
     let mut command = rejoinder(folder, &["run", "--log-format", "text", "--data"]);
-    let command = command.arg(data).env("REJOINDER__SERVER__LISTEN", "127.0.0.1:0");
+    let command = command.arg(data).env("REJOINDER__SERVER__LISTEN", "127.0.0.1:0").envs(environment.iter().copied());
     let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut printed = String::new();
@@ -353,6 +384,17 @@ fn a_start_without_a_terminal_prints_where_the_tokens_are_and_not_the_tokens() {
         assert!(printed.contains(path.to_str().unwrap()), "{printed}");
         assert!(!printed.contains(token.trim()), "{printed}");
     }
+}
+
+#[rstest]
+#[case::by_its_path(&[], concat!("Run `", env!("CARGO_BIN_EXE_rejoinder"), " init`"))]
+#[case::by_cargo_run(&[("CARGO_PKG_NAME", "rejoinder")], "Run `cargo run")]
+fn a_start_names_the_command_as_it_was_started(#[case] environment: &[(&str, &str)], #[case] words: &str) {
+    let folder = folder();
+
+    let printed = first_start_with(folder.path(), &folder.path().join("data"), environment);
+
+    assert!(printed.contains(words), "{printed}");
 }
 
 #[test]

@@ -46,6 +46,38 @@ async fn a_method_that_is_not_taken_is_a_problem_document(#[case] method: Method
     problem(request.send().await.unwrap(), StatusCode::METHOD_NOT_ALLOWED).await;
 }
 
+/// What a browser sends when it opens a page.
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+#[rstest]
+#[case("/nothing", "localhost", 404, "Not found")]
+#[case("/chat/<b>", "localhost", 404, "Not found")]
+#[case("/chat", "gateway.lan", 403, "this chat is open on this machine only")]
+#[case("/", "gateway.lan", 403, "Forbidden")]
+#[case("/admin/api/turns", "localhost", 401, "Unauthorized")]
+#[case("/hooks/test", "localhost", 405, "Method not allowed")]
+#[tokio::test]
+async fn a_browser_gets_a_page_where_programs_get_a_problem_document(
+    #[case] path: &str,
+    #[case] host: &str,
+    #[case] status: u16,
+    #[case] words: &str,
+) {
+    let gateway = TestGateway::start().await;
+
+    let response = gateway.get(path).header(header::HOST, host).header(header::ACCEPT, BROWSER).send().await.unwrap();
+    let for_programs = gateway.get(path).header(header::HOST, host).send().await.unwrap();
+
+    assert_eq!(response.status(), status);
+    assert_eq!(response.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8");
+    assert_eq!(response.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+    let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none';") && policy.contains("frame-ancestors 'none'"), "{policy}");
+    let page = response.text().await.unwrap().to_lowercase();
+    assert!(page.starts_with("<!doctype html>") && page.contains(&words.to_lowercase()), "{page}");
+    problem(for_programs, StatusCode::from_u16(status).unwrap()).await;
+}
+
 async fn problem_without_type(response: reqwest::Response, status: StatusCode) {
     assert_eq!(response.status(), status);
     assert_eq!(response.headers()["content-type"], "application/problem+json");

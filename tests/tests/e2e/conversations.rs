@@ -1,6 +1,6 @@
 //! Conversations, their history, and the gateway's own commands.
 
-use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Chat, Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 
 use crate::{TOKEN, hook};
 
@@ -12,6 +12,26 @@ fn said_to_the_model(call: &rejoinder_tests::Call) -> Vec<String> {
         .filter(|message| message["role"] != "system")
         .map(|message| format!("{}: {}", message["role"].as_str().unwrap(), message["content"].as_str().unwrap()))
         .collect()
+}
+
+/// Without an agent the front desk explains how to connect one, and says it in a line from then on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_front_desk_explains_itself_once_in_a_conversation() {
+    let gateway = Gateway::builder().config("[channels.webchat.main]").start().await;
+    let url = gateway.url();
+
+    let mut chat = Chat::open(&url, "a-conversation-of-tests").await;
+    chat.says("message-1", "What is the capital of France?").await;
+    chat.says("message-2", "And of Spain?").await;
+    let answers = eventually("both are answered", async || {
+        let turns = Chat::open(&url, "a-conversation-of-tests").await.turns;
+        let answers = turns.iter().map(|turn| turn["shown"]["text"].as_str().map(str::to_owned));
+        answers.collect::<Option<Vec<_>>>().filter(|answers| answers.len() == 2)
+    })
+    .await;
+
+    assert!(answers[0].contains("[agents.main]") && answers[0].contains("rejoinder.toml"), "{answers:?}");
+    assert!(answers[1].contains("still no agent") && !answers[1].contains("[agents.main]"), "{answers:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -332,7 +332,7 @@ fn media_type(headers: &HeaderMap) -> String {
 }
 
 /// Reads a body until it has `most` bytes or more, or ends.
-async fn read_body(response: &mut Response, most: usize) -> reqwest::Result<Vec<u8>> {
+pub(super) async fn read_body(response: &mut Response, most: usize) -> reqwest::Result<Vec<u8>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         body.extend_from_slice(&chunk);

@@ -7,6 +7,7 @@
 //! | `stream` | parses and assembles the answer (no I/O) |
 //! | `tools` | the outcomes that the guard knows, as tools, and how several choices become one outcome (no I/O) |
 //! | `dialect` | which parts of the API a server refused |
+//! | `trial` | one short question, for `rejoinder init` |
 //! | `exchange` | one request and its answer: HTTP, timeouts, which errors are retried |
 //!
 //! A run is one request, plus another one whenever the model must learn the result of a tool call (an invalid call, or a
@@ -23,6 +24,7 @@ mod sample;
 mod section;
 mod stream;
 mod tools;
+mod trial;
 
 use std::{
     fmt,
@@ -38,7 +40,6 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 pub(crate) use self::exchange::chain;
-pub use self::section::OpenAiSection;
 use self::{
     dialect::LearnedDialect,
     exchange::{ExchangeError, Report},
@@ -46,6 +47,7 @@ use self::{
     stream::{Answer, ToolCall},
     tools::{Call, Chosen},
 };
+pub use self::{section::OpenAiSection, trial::say_hello};
 
 /// How many requests one run may make, not counting retries.
 const MAX_ROUNDS: usize = 5;

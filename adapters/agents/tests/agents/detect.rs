@@ -1,6 +1,6 @@
 //! How `rejoinder init` finds servers, and how `rejoinder doctor` checks models.
 
-use rejoinder_agents::{ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local};
+use rejoinder_agents::{ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, say_hello};
 use serde_json::{Value, json};
 
 use crate::double::{Answer, Server, client};
@@ -72,4 +72,23 @@ async fn why_the_models_are_not_known_is_named() {
     let nowhere = "http://user:sesame@127.0.0.1:1/v1?key=sesame".parse().expect("an address");
     let error = check_model(&client(), &nowhere, None, "m").await.expect_err("no server listens there");
     assert!(matches!(&error, ModelsError::Unreachable(why) if !why.contains("sesame")), "{error}");
+}
+
+#[tokio::test]
+async fn a_trial_says_what_came_back_and_never_the_key() {
+    let says = |text: &str| Answer::json(200, &json!({"choices": [{"message": {"content": text}}]}));
+    let answers = [says("<think>A person.</think>Hello."), says(""), Answer::error(401, "no such key: sk-secret")];
+    let server = Server::answering(answers).await;
+    let ask = async || say_hello(&client(), &server.base_url, Some(&"sk-secret".into()), "llama3.1").await;
+
+    assert_eq!(ask().await.unwrap(), "Hello.");
+    assert_eq!(ask().await.unwrap_err().to_string(), "the agent's answer is invalid: it is empty");
+    let refused = ask().await.unwrap_err().to_string();
+
+    assert_eq!(refused, "the agent failed: 401 Unauthorized: no such key: [key]");
+    let request = &server.requests()[0];
+    assert_eq!(
+        (&request.body["model"], &request.headers["authorization"]),
+        (&json!("llama3.1"), &"Bearer sk-secret".parse().unwrap())
+    );
 }

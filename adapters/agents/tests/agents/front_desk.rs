@@ -1,16 +1,21 @@
 //! The answers when no agent is configured.
 
-use rejoinder_agents::{FrontDesk, Status};
-use rejoinder_core::{AgentTurn, ChannelId, Timestamp};
+use rejoinder_agents::{FrontDesk, NextStep, Status};
+use rejoinder_core::{AgentRuntime as _, AgentTurn, ChannelId, HistoryLine, Speaker, Timestamp};
 use rstest::rstest;
 
 use crate::double::{run, turn};
 
 fn front_desk() -> FrontDesk {
-    FrontDesk::new(|| Status {
+    front_desk_before(NextStep::Init("./rejoinder init".into()))
+}
+
+fn front_desk_before(next_step: NextStep) -> FrontDesk {
+    FrontDesk::new(move || Status {
         version: "1.2.3".into(),
         started: Timestamp::from_millis(1_700_000_000_000 - 7_200_000),
         channels: vec!["webchat.main".into(), "webhook.siri".into()],
+        next_step: next_step.clone(),
     })
 }
 
@@ -45,8 +50,32 @@ async fn the_status_tells_version_time_and_channels() {
 #[tokio::test]
 async fn a_question_is_answered_with_how_to_connect_an_agent() {
     let answer = answer("What is the capital of France?").await;
-    assert!(answer.contains("no agent is configured") && answer.contains("rejoinder init"));
+    assert!(answer.contains("no agent is configured") && answer.contains("run `./rejoinder init`"));
     assert!(answer.contains("[agents.main]\nkind = \"openai\""));
+}
+
+#[tokio::test]
+async fn what_was_explained_once_in_a_conversation_is_a_line_from_then_on() {
+    let mut turn = turn("And of Spain?");
+    let (text, at) = (answer("What is the capital of France?").await, turn.now);
+    turn.history = vec![HistoryLine { speaker: Speaker::Agent, author: None, forwarded: None, text, at }];
+
+    let again = run(&front_desk(), turn).await.reply();
+
+    assert!(front_desk().history() > 0);
+    assert!(again.contains("still no agent") && again.contains("run `./rejoinder init`"), "{again}");
+    assert!(!again.contains('\n'), "{again}");
+}
+
+#[tokio::test]
+async fn after_init_the_front_desk_says_what_to_do_then() {
+    let add = NextStep::Add { file: "bots.toml".into(), command: "rejoinder init --config bots.toml".into() };
+
+    let added = run(&front_desk_before(add), turn("What is the capital of France?")).await.reply();
+    let restarted = run(&front_desk_before(NextStep::Restart), turn("help")).await.reply();
+
+    assert!(added.contains("add it to `bots.toml`") && added.contains("[agents.main]"), "{added}");
+    assert!(restarted.contains("restart it") && !restarted.contains("init"), "{restarted}");
 }
 
 #[rstest]

@@ -20,7 +20,7 @@ pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
         return Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "empty-message",
-            "The message is empty",
+            "Unprocessable entity: the message is empty",
             "the form has no field `message`; if the body is JSON, send it with `Content-Type: application/json`",
         )
         .about("message"));

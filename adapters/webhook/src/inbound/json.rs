@@ -16,7 +16,7 @@ pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
         return Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "invalid-field",
-            "A field cannot be used",
+            "Unprocessable entity: a field cannot be used",
             "the body must be an object",
         ));
     }
@@ -27,7 +27,7 @@ pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
 }
 
 fn not_json(error: &serde_json::Error) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "not-json", "The body is not JSON", error.to_string())
+    Problem::new(StatusCode::BAD_REQUEST, "not-json", "Bad request: the body is not JSON", error.to_string())
         .at(error.line(), error.column())
 }
 
@@ -41,7 +41,7 @@ fn wrong_type(content: &str, error: &serde_json::Error) -> Problem {
         None => Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "invalid-field",
-            "A field cannot be used",
+            "Unprocessable entity: a field cannot be used",
             format!("the body cannot be read: {error}"),
         ),
     };

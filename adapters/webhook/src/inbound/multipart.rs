@@ -59,7 +59,7 @@ fn broken() -> Problem {
     Problem::new(
         StatusCode::BAD_REQUEST,
         "not-a-form",
-        "The body is not a form",
+        "Bad request: the body is not a form",
         "the body is not multipart/form-data with the boundary that its Content-Type names",
     )
 }

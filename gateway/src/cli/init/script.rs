@@ -50,7 +50,7 @@ pub(crate) async fn unused_url() -> Url {
 pub(crate) fn load_section(section: &str, token: &str) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejoinder.toml");
-    std::fs::write(&path, configuration(&AgentChoice::FrontDesk, section).unwrap()).unwrap();
+    std::fs::write(&path, configuration(&AgentChoice::FrontDesk.section().unwrap(), section)).unwrap();
     let environment = Environment::from_iter([("SOME_TOKEN", token)]);
     let options = Options { path: Some(path), working_dir: folder.path().to_owned(), environment };
     rejoinder_config::load(&options, &crate::build()).unwrap().config

@@ -17,11 +17,14 @@ use crate::{
     console::{
         ask::Ask,
         failure::Failure,
-        output::{capital, printable},
+        output::printable,
         secret::{SecretLocation, SecretRead, is_empty},
         toml::toml_text,
     },
-    platforms::{Account, CheckError, Setup},
+    platforms::{
+        Account, CheckError, Setup,
+        check::{CheckResult, Decision, decide},
+    },
 };
 
 pub(super) struct Accounts;
@@ -137,14 +140,6 @@ pub(super) struct ConnectedAccount {
     account: Result<AccountProfile, String>,
 }
 
-/// The result of checking a credential.
-enum CheckResult {
-    Valid(AccountProfile),
-    /// The credential could not be checked. Holds the reason.
-    Unchecked(String),
-    Rejected(String),
-}
-
 impl AccountOptions {
     fn of(matches: &ArgMatches) -> Self {
         let text = |name| matches.get_one::<String>(name).cloned();
@@ -212,17 +207,11 @@ impl AccountOptions {
         };
         let (credential, account) = loop {
             let Some(credential) = ask_credential(terminal, data_dir)? else { return Ok(None) };
-            match check_credential(&homeserver, &user, &credential).await? {
-                CheckResult::Valid(account) => break (credential, Ok(account)),
-                CheckResult::Rejected(why) => terminal.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
-                CheckResult::Unchecked(why) => {
-                    let options = ["try again", "write it anyway", "skip Matrix"].map(str::to_owned);
-                    match terminal.pick(&format!("{}, so the account was not checked.", capital(&why)), &options)? {
-                        0 => {}
-                        1 => break (credential, Err(why)),
-                        _ => return Ok(None),
-                    }
-                }
+            let check = async || check_credential(&homeserver, &user, &credential).await;
+            match decide(terminal, "Matrix", credential.name(), check).await? {
+                Decision::Write(account) => break (credential, account),
+                Decision::Change => {}
+                Decision::Skip => return Ok(None),
             }
         };
         if let Ok(account) = &account {
@@ -309,7 +298,11 @@ async fn homeserver_of(user: &str) -> Result<Url, Failure> {
     format!("https://{server}").parse().map_err(|_| Failure::Usage(format!("{user:?} {IS_NO_USER}")))
 }
 
-async fn check_credential(homeserver: &Url, user: &str, credential: &Credential) -> Result<CheckResult, Failure> {
+async fn check_credential(
+    homeserver: &Url,
+    user: &str,
+    credential: &Credential,
+) -> Result<CheckResult<AccountProfile>, Failure> {
     let secret = match credential.location.read(credential.name())? {
         SecretRead::Secret(secret) => secret,
         SecretRead::Missing(why) => return Ok(CheckResult::Unchecked(why)),

@@ -4,6 +4,7 @@ use axum::{
     response::IntoResponse,
 };
 use rejoinder_core::{Access, DirectPolicy, GroupPolicy};
+use rstest::rstest;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -119,13 +120,14 @@ async fn an_access_token_is_a_credential_too() {
 #[tokio::test]
 async fn without_a_homeserver_it_can_be_written_all_the_same() {
     let (arguments, data) = (arguments(unused_url().await), tempfile::tempdir().unwrap());
-    let mut script = Script::of(&[USER, PASSWORD, "1", PASSWORD, "2", "", "*"]);
+    let mut script = Script::of(&[USER, PASSWORD, "1", "2", PASSWORD, "3", "", "*"]);
 
     let account = arguments.interview(&mut script, data.path()).await.unwrap().unwrap();
 
-    assert!(script.output.contains("The homeserver cannot be reached"), "{}", script.output);
+    assert_eq!(script.output.matches("The homeserver cannot be reached").count(), 3, "{}", script.output);
+    assert_eq!(script.output.matches("Its password").count(), 2, "{}", script.output);
     assert!(account.closing_text().contains("was not checked"), "{}", account.closing_text());
-    assert!(arguments.interview(&mut Script::of(&[USER, PASSWORD, "3"]), data.path()).await.unwrap().is_none());
+    assert!(arguments.interview(&mut Script::of(&[USER, PASSWORD, "4"]), data.path()).await.unwrap().is_none());
     assert!(arguments.interview(&mut Script::of(&[USER, "", ""]), data.path()).await.unwrap().is_none());
     assert!(arguments.interview(&mut Script::of(&[""]), data.path()).await.unwrap().is_none());
     assert!(std::fs::read_dir(data.path()).unwrap().next().is_none());
@@ -208,6 +210,16 @@ fn an_account_is_for_those_whom_the_operator_lets_in() {
     );
     assert!(settings.reaction_channels.contains(&main) && bare.reaction_channels.is_empty());
     assert_eq!(bare.max_attachment, 50 << 20);
+}
+
+#[rstest]
+#[case("", "/data/matrix-main")]
+#[case("[store]\nurl = \"sqlite:/elsewhere/other.db\"\n", "/elsewhere/matrix-main")]
+#[case("[store]\nurl = \"sqlite:stores/other.db\"\n", "/data/stores/matrix-main")]
+fn the_keys_are_beside_the_database(#[case] store: &str, #[case] expected: &str) {
+    let config = config(&format!("{ACCOUNT}{store}"));
+
+    assert_eq!(folder(&config, Path::new("/data"), "main"), Path::new(expected));
 }
 
 #[test]

@@ -86,15 +86,16 @@ async fn a_wrong_token_is_said_and_asked_for_again() {
 #[tokio::test]
 async fn without_telegram_it_can_be_written_all_the_same() {
     let (arguments, data) = (arguments(unused_url().await), tempfile::tempdir().unwrap());
-    let mut script = Script::of(&[TOKEN, "1", TOKEN, "2", "a b", "@ada_l"]);
+    let mut script = Script::of(&[TOKEN, "", "1", "3", "a b", "@ada_l"]);
 
     let bot = arguments.interview(&mut script, data.path(), None).await.unwrap().unwrap();
 
-    assert!(script.output.contains("Telegram cannot be reached"), "{}", script.output);
+    assert_eq!(script.output.matches("Telegram cannot be reached").count(), 3, "{}", script.output);
+    assert_eq!(script.output.matches("Token of a Telegram bot").count(), 1, "{}", script.output);
     assert!(script.output.contains("a is not an id or username"), "{}", script.output);
     assert!(bot.closing_text().contains("was not checked"), "{}", bot.closing_text());
     assert!(!script.output.contains(TOKEN) && !bot.closing_text().contains(TOKEN));
-    let mut script = Script::of(&[TOKEN, "3"]);
+    let mut script = Script::of(&[TOKEN, "2", TOKEN, "4"]);
     assert!(arguments.interview(&mut script, data.path(), None).await.unwrap().is_none());
 }
 

@@ -1,0 +1,88 @@
+//! One short question to a server that is not configured yet.
+
+use std::time::Duration;
+
+use rejoinder_core::{AgentError, Shim};
+use reqwest::header::AUTHORIZATION;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+use tokio::time::timeout;
+use url::Url;
+
+use super::{
+    bearer,
+    exchange::{chain, read_body},
+    stream::{Answer, AnswerError, error_message},
+};
+
+/// How long a server may take: it may have to load the model first.
+const TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The largest answer that is read, in bytes.
+const MAX_BODY: usize = 1024 * 1024;
+
+/// How many characters of a server's error message are kept.
+const MAX_DETAIL: usize = 300;
+
+/// Asks `model` to say hello, once and without the tools of a turn, and returns its answer.
+///
+/// # Errors
+/// When there is no answer within a minute. The texts contain no key and no password.
+pub async fn say_hello(
+    http: &reqwest::Client,
+    base_url: &Url,
+    key: Option<&SecretString>,
+    model: &str,
+) -> Result<String, AgentError> {
+    let asked = timeout(TIMEOUT, ask(http, base_url, key, model)).await;
+    asked.unwrap_or_else(|_| Err(AgentError::Stalled("no answer for a minute".to_owned())))
+}
+
+async fn ask(
+    http: &reqwest::Client,
+    base_url: &Url,
+    key: Option<&SecretString>,
+    model: &str,
+) -> Result<String, AgentError> {
+    let unreachable = |error| AgentError::Unreachable(chain(error));
+    let mut url = base_url.clone();
+    let no_web_address = |()| AgentError::Unreachable("the URL is not a web address".to_owned());
+    url.path_segments_mut().map_err(no_web_address)?.pop_if_empty().extend(["chat", "completions"]);
+    let question = json!({ "role": "user", "content": "Say hello in one short sentence." });
+    let mut request = http.post(url).json(&json!({ "model": model, "messages": [question] }));
+    if let Some(key) = key {
+        let authorization = bearer(key);
+        let authorization = authorization.map_err(|_| AgentError::Failed("the key is not valid in a header".into()))?;
+        request = request.header(AUTHORIZATION, authorization);
+    }
+    let mut response = request.send().await.map_err(unreachable)?;
+    let status = response.status();
+    let body = read_body(&mut response, MAX_BODY).await.map_err(unreachable)?;
+    let body = String::from_utf8_lossy(&body);
+    if !status.is_success() {
+        let message = serde_json::from_str(&body).ok().and_then(|body| error_message(&body));
+        let message = detail(&message.unwrap_or_else(|| body.into_owned()), key);
+        return Err(AgentError::Refused { status: status.to_string(), message });
+    }
+    let mut answer = Answer::new(false);
+    answer.whole(&body).map_err(|error| match error {
+        AnswerError::Failed(why) => AgentError::Failed(detail(&why, key)),
+        AnswerError::Broken(why) => AgentError::Broken(detail(&why, key)),
+    })?;
+    let text = Shim::whole(&answer.into_parts().0);
+    if text.trim().is_empty() { Err(AgentError::Broken("it is empty".to_owned())) } else { Ok(text) }
+}
+
+/// One line, short and without the key.
+fn detail(message: &str, key: Option<&SecretString>) -> String {
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = match key.map(ExposeSecret::expose_secret) {
+        Some(key) if !key.is_empty() => message.replace(key, "[key]"),
+        _ => message,
+    };
+    match message.char_indices().nth(MAX_DETAIL) {
+        _ if message.is_empty() => "(no message)".to_owned(),
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message,
+    }
+}
