@@ -32,7 +32,7 @@ use crate::{
         dispatcher::Dispatcher,
         ephemerals::{leftovers::Leftovers, show::Ephemerals, text::Drafts, tidy::Tidier},
         gate::RateGate,
-        health::Health,
+        health::{Health, Outbound},
         lanes::Lanes,
         late_edits::LateEdits,
     },
@@ -48,7 +48,13 @@ use crate::{
     scheduler::{Scheduler, slots::Slots},
     sweep::Sweep,
     timer::Timer,
-    worker::{Worker, files::FileBudget, input::Inputs},
+    watch::Watch,
+    worker::{
+        Worker,
+        agents::{AgentHealth, Agents},
+        files::FileBudget,
+        input::Inputs,
+    },
 };
 
 /// The parts from which [`Engine::start`] builds the core.
@@ -75,6 +81,8 @@ pub struct Engine {
     hub: Arc<Hub>,
     caller: Arc<Caller>,
     operations: Arc<Operations>,
+    agents: Arc<Agents>,
+    watch: Arc<Watch>,
     lifecycle: Lifecycle,
 }
 
@@ -147,7 +155,9 @@ impl Engine {
             lifecycle: lifecycle.clone(),
         });
         let tidier = Arc::new(Tidier::new(Arc::clone(&ephemerals), left));
+        let known_agents = Arc::new(Agents::new(agents.keys().cloned(), Arc::clone(&clock)));
         let worker = Arc::new(Worker {
+            agents: Arc::clone(&known_agents),
             inputs: Inputs {
                 agents,
                 channels: Arc::clone(&channels),
@@ -249,7 +259,16 @@ impl Engine {
             health,
             lifecycle: lifecycle.clone(),
         });
-        let engine = Self { store, clock, channels, inlet, hub, caller, operations, lifecycle };
+        let watch = Arc::new(Watch {
+            store: Arc::clone(&store),
+            channels: Arc::clone(&channels),
+            health: Arc::clone(&caller.health),
+            agents: Arc::clone(&known_agents),
+            clock: Arc::clone(&clock),
+            known: std::sync::Mutex::default(),
+        });
+        let engine =
+            Self { store, clock, channels, inlet, hub, caller, operations, agents: known_agents, watch, lifecycle };
 
         engine.keep("dispatcher", move || Arc::clone(&dispatcher).run());
         engine.keep("tidier", move || Arc::clone(&tidier).run());
@@ -347,6 +366,24 @@ impl Engine {
     #[must_use]
     pub fn channels(&self) -> Vec<(ChannelId, ChannelHealth)> {
         self.channels.health()
+    }
+
+    /// Looks at the channels and agents, and logs which went down or came back since the last look. That nothing was received
+    /// for too long is no event of its own: somebody must look from time to time.
+    pub async fn watch(&self) {
+        self.watch.look().await;
+    }
+
+    /// Whether a channel can send, as its latest sends tell.
+    #[must_use]
+    pub fn outbound(&self, channel: &ChannelId) -> Outbound {
+        self.caller.health.outbound(channel)
+    }
+
+    /// How the agents' latest runs ended, by name.
+    #[must_use]
+    pub fn agents(&self) -> Vec<(AgentName, AgentHealth)> {
+        self.agents.all()
     }
 
     /// When the platform's rate limit of a channel's whole account ends, if it is limited.

@@ -192,7 +192,7 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
                 None => "The platform's response is being stored.".to_owned(),
             };
             match obligation.overdue_at().filter(|at| *at < now) {
-                Some(_) => format!("{next} The turn is overdue: the platform has not acknowledged the signal in time."),
+                Some(_) => format!("{next} The turn is overdue: the person has not seen a signal in time."),
                 None => next,
             }
         }

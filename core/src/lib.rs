@@ -43,6 +43,7 @@ mod scheduler;
 mod sweep;
 mod timer;
 mod visibility;
+mod watch;
 mod worker;
 
 /// The port to the store, and the rows that it writes and reads.
@@ -59,7 +60,10 @@ pub mod store {
             Housekeeping, Operator, Outbox, Store, StoreError, Turns,
             accept::{CursorMove, EarlierMessage, NewEvent, NewTurn, Stored},
             housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
-            list::{AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnListState, TurnSummary},
+            list::{
+                AgentFigures, AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnListState,
+                TurnSummary,
+            },
             record::{
                 AMBIENT_LAG, AbsentChannel, AttemptRecord, Backlog, BlockedScope, Dossier, NextDeliveries, PERSON_STEP,
                 Remark, RunRecord, WaitingTurn,
@@ -93,6 +97,7 @@ pub use model::{
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };
 pub use operations::{Actor, OperationError};
+pub use outbox::health::Outbound;
 pub use pauses::Backoff;
 pub use ports::{
     agent::{AgentError, AgentRuntime, RunEvent, RunEvents, SendResult},
@@ -101,6 +106,8 @@ pub use ports::{
     intake::{Accepted, Intake, IntakeError},
     store::{Store, StoreError, accept::EarlierMessage},
 };
+
+pub use worker::agents::AgentHealth;
 
 pub use rejoinder_guard::{
     Attachment, CancelledBy, Cause, End, Expectation, Ladder, LateAnswer, Obligation, ObligationState, OnUnknown,

@@ -10,6 +10,7 @@ mod doctor;
 mod init;
 mod run;
 mod running;
+mod status;
 mod store;
 mod tokens;
 mod turns;
@@ -51,6 +52,7 @@ Examples:
   rejoinder init                            connect an agent and bots; writes rejoinder.toml
   rejoinder doctor                          find problems and say how to fix them
   rejoinder config check                    check the configuration
+  rejoinder status                          say whether anything is late or down
   rejoinder turns list --state overdue      list the turns that are late
   rejoinder turns explain 0199a1            say why a turn ended as it did
   rejoinder dead-letters list               list what could not be delivered
@@ -119,6 +121,8 @@ enum Command {
     /// Check or show the configuration, or print its manual
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Say in ten lines whether anything is late or down; the exit code is 1 if so
+    Status(status::Status),
     /// Inspect turns: what was owed, what was tried, how they ended
     #[command(subcommand)]
     Turns(turns::TurnsCommand),
@@ -159,6 +163,7 @@ impl Cli {
             Command::Init(init) => in_one_thread(init.perform(global)),
             Command::Doctor(doctor) => in_one_thread(doctor.perform(global)),
             Command::Config(command) => command.perform(global),
+            Command::Status(status) => in_one_thread(status.perform(global)),
             Command::Turns(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),

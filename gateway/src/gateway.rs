@@ -10,6 +10,7 @@ use std::{
 };
 
 use axum::{Router, middleware};
+use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_config::Config;
 use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreError, SystemClock};
 use rejoinder_kit::problem_pages;
@@ -21,7 +22,8 @@ use tracing::{error, info, warn};
 use crate::{
     exposure::{Exposure, readable_folder, writable_above},
     feed::Feed,
-    http::{self, App, Bounds, Live, Places, Proxies, StoredTokens},
+    figures::Figures,
+    http::{self, App, Bounds, Commons, Places, Proxies, StoredTokens},
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
     platforms::{ChannelNotice, Intakes},
@@ -29,8 +31,9 @@ use crate::{
     wiring::{self, AgentInfo, Parts},
 };
 
-/// How often the histograms' samples are moved into buckets when nothing reads the metrics.
-const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+/// How often the histograms' samples are moved into buckets when nothing reads the metrics, and the channels and agents are
+/// looked at.
+const UPKEEP: Duration = Duration::from_secs(5);
 
 /// How long responses in progress may take after everything else has stopped.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -217,16 +220,7 @@ impl Gateway {
             }
         };
         let upkeep = CancellationToken::new();
-        tokio::spawn(upkeep.clone().run_until_cancelled_owned({
-            let recorder = recorder.clone();
-            async move {
-                let mut interval = tokio::time::interval(METRICS_UPKEEP);
-                loop {
-                    interval.tick().await;
-                    recorder.run_upkeep();
-                }
-            }
-        }));
+        tokio::spawn(upkeep.clone().run_until_cancelled_owned(keep_up(recorder.clone(), engine.clone())));
         let url = parts
             .public_url
             .as_ref()
@@ -243,23 +237,21 @@ impl Gateway {
         };
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let feed = Feed::start(Arc::clone(&store), stop_waiting.clone());
-        let live = Live { tokens, feed };
+        let figures = Arc::new(Figures::new(Arc::clone(&store)));
+        let commons = Commons {
+            engine: engine.clone(),
+            store: Arc::clone(&store),
+            clock,
+            recorder,
+            started_at,
+            tokens,
+            feed,
+            figures,
+        };
         let channels = engine.clone();
         let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
         let channel_routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
-        let app = |address, is_public| {
-            let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
-            App::new(
-                &parts,
-                engine.clone(),
-                store,
-                clock,
-                recorder.clone(),
-                started_at,
-                live.clone(),
-                (address, is_public),
-            )
-        };
+        let app = |address, is_public| App::new(&parts, commons.clone(), (address, is_public));
         let (router, operator) = match operator {
             None => (http::routes(app(address, true), parts.front_page, channel_routes), None),
             Some((listener, own)) => {
@@ -355,6 +347,16 @@ impl Gateway {
 /// The routes, with pages for browsers in place of problem documents.
 fn with_pages(router: Router) -> Router {
     router.layer(middleware::from_fn(problem_pages))
+}
+
+/// Moves the histograms' samples into buckets, and looks at the channels and agents, again and again.
+async fn keep_up(recorder: PrometheusHandle, engine: Engine) {
+    let mut interval = tokio::time::interval(UPKEEP);
+    loop {
+        interval.tick().await;
+        recorder.run_upkeep();
+        engine.watch().await;
+    }
 }
 
 /// A listener, and the address that it really has.

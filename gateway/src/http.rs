@@ -34,6 +34,7 @@ use self::{
 };
 use crate::{
     feed::Feed,
+    figures::Figures,
     wiring::{AgentInfo, Parts},
 };
 
@@ -59,32 +60,30 @@ pub(crate) struct App {
     request_timeout: Duration,
     tokens: Arc<StoredTokens>,
     feed: Arc<Feed>,
+    figures: Arc<Figures>,
     /// Cancelled when the gateway stops: whoever follows the log is let go.
     stopping: CancellationToken,
 }
 
 /// What the routes of all addresses share.
 #[derive(Clone)]
-pub(crate) struct Live {
+pub(crate) struct Commons {
+    pub(crate) engine: Engine,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: SharedClock,
+    pub(crate) recorder: PrometheusHandle,
+    pub(crate) started_at: Timestamp,
     pub(crate) tokens: Arc<StoredTokens>,
     pub(crate) feed: Arc<Feed>,
+    pub(crate) figures: Arc<Figures>,
 }
 
 type Shared = State<Arc<App>>;
 
 impl App {
     /// To be served at an address, which is public or the operator's own.
-    pub(crate) fn new(
-        parts: &Parts,
-        engine: Engine,
-        store: Arc<dyn Store>,
-        clock: SharedClock,
-        recorder: PrometheusHandle,
-        started_at: Timestamp,
-        live: Live,
-        (address, is_public): (SocketAddr, bool),
-    ) -> Self {
-        let Live { tokens, feed } = live;
+    pub(crate) fn new(parts: &Parts, commons: Commons, (address, is_public): (SocketAddr, bool)) -> Self {
+        let Commons { engine, store, clock, recorder, started_at, tokens, feed, figures } = commons;
         Self {
             engine,
             store: Arc::clone(&store),
@@ -105,6 +104,7 @@ impl App {
             request_timeout: parts.request_timeout,
             tokens,
             feed,
+            figures,
             stopping: parts.stop_waiting.clone(),
         }
     }

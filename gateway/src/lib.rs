@@ -29,6 +29,7 @@ mod client;
 mod console;
 mod exposure;
 mod feed;
+mod figures;
 mod gateway;
 mod http;
 mod logging;

@@ -34,8 +34,8 @@ pub use self::{
 };
 use crate::{Cause, Draft, Outcome, Policy, Timestamp, outcome::NormalisedOutcome};
 
-/// How long a platform may take to acknowledge a claimed signal before the turn counts as overdue.
-const ACKNOWLEDGED_WITHIN: Duration = Duration::from_mins(1);
+/// How long a signal may take to reach the person after its time, before the turn counts as overdue.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Whether a turn is owed an answer. Decided once, at intake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -85,6 +85,9 @@ pub struct Obligation {
     owed: Expectation,
     state: ObligationState,
     work: Work,
+    /// When the person should have seen a first signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signal_by: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     soft_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,9 +98,6 @@ pub struct Obligation {
     #[serde(default, skip_serializing_if = "is_zero")]
     uncounted_runs: u32,
     claims: u32,
-    /// When the latest signal was claimed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    claimed_at: Option<Timestamp>,
     /// Whether an attempt on the latest claim had an unknown result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     in_doubt: bool,
@@ -144,12 +144,12 @@ impl Obligation {
             owed,
             state: ObligationState::Open,
             work: Work::Waiting,
+            signal_by: Some(first_signal_by(soft, policy, now)).filter(|_| owed == Expectation::Answer),
             soft_at: soft.filter(|_| owed == Expectation::Answer).map(|soft| now + soft),
             hard_at: None,
             runs: 0,
             uncounted_runs: 0,
             claims: 0,
-            claimed_at: None,
             in_doubt: false,
             deferrals: 0,
             handoff: None,
@@ -264,12 +264,18 @@ impl Obligation {
         self.hard_at.filter(|_| self.is_running())
     }
 
-    /// When the turn counts as overdue: a deadline has passed unnoticed, or the platform has not acknowledged a claimed
-    /// signal within a minute.
+    /// When the turn counts as overdue, whatever it waits for: the person has seen no signal by the soft deadline, or no
+    /// answer by the time that a deferral named. `None` if nothing is owed any more.
     #[must_use]
     pub fn overdue_at(&self) -> Option<Timestamp> {
-        let claimed_at = self.claimed_at.filter(|_| matches!(self.state, ObligationState::Claimed { .. }));
-        earlier(self.wake_at(), claimed_at.map(|at| at + ACKNOWLEDGED_WITHIN))
+        match self.state {
+            ObligationState::Open | ObligationState::Claimed { .. } | ObligationState::Deferred => {
+                self.due().map_or(self.signal_by, |due| Some(due + GRACE))
+            }
+            ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
+                None
+            }
+        }
     }
 
     /// The next time at which [`Event::Tick`] changes anything.
@@ -345,6 +351,12 @@ impl Obligation {
         self.withdraw_unsent_draft(&mut context);
         Decision { effects: context.effects }
     }
+}
+
+/// When a person should have seen a first signal: soon after the soft deadline or, without one, the hard one.
+fn first_signal_by(soft: Option<Duration>, policy: &Policy, now: Timestamp) -> Timestamp {
+    let first = soft.unwrap_or(policy.hard_deadline);
+    now + first + GRACE.min(first / 4)
 }
 
 fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {

@@ -498,6 +498,12 @@ impl Gateway {
             .expect("the admin API answers with JSON")
     }
 
+    /// A request to the admin API, with `token` or, if there is none, the configured one.
+    pub fn admin_request(&self, method: reqwest::Method, path: &str, token: Option<&str>) -> reqwest::RequestBuilder {
+        let request = self.http.request(method, format!("{}/admin/api/{path}", self.url()));
+        request.bearer_auth(token.unwrap_or(ADMIN_TOKEN))
+    }
+
     /// The turns that are still owed.
     ///
     /// # Panics

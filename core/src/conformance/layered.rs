@@ -23,7 +23,7 @@ use crate::{
         Housekeeping, Operator, Outbox, Store, StoreError, Turns,
         accept::{CursorMove, NewEvent, Stored},
         housekeeping::{Cutoffs, Removal, StoreStats},
-        list::{AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnSummary},
+        list::{AgentFigures, AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnSummary},
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, RunRecord, WaitingTurn},
         transition::{Commit, IdempotentAnswer, Transition},
     },
@@ -233,9 +233,17 @@ impl<L: Layer> Operator for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.log(filter)).await
     }
+    async fn log_before(&self, at: Timestamp) -> Result<LogSeq, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.log_before(at)).await
+    }
     async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.audit(filter)).await
+    }
+    async fn agent_figures(&self, since: Timestamp, limit: u32) -> Result<Vec<AgentFigures>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.agent_figures(since, limit)).await
     }
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -424,7 +432,13 @@ impl Operator for NullStore {
     async fn log(&self, _filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
         Ok(Vec::new())
     }
+    async fn log_before(&self, _at: Timestamp) -> Result<LogSeq, StoreError> {
+        Ok(0)
+    }
     async fn audit(&self, _filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn agent_figures(&self, _since: Timestamp, _limit: u32) -> Result<Vec<AgentFigures>, StoreError> {
         Ok(Vec::new())
     }
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {

@@ -114,7 +114,6 @@ impl Life {
                     let detail = format!("{what} {}{kept}", suppressed.reason);
                     self.dossier.remarks.push(Remark { turn: id, at: now, kind: "suppressed".to_owned(), detail });
                 }
-                Effect::SendAgain { .. } | Effect::Hold | Effect::Release => {}
                 Effect::DeadLetter { reason } => {
                     let kind = "dead_letter".to_owned();
                     self.dossier.remarks.push(Remark { turn: id, at: now, kind, detail: reason });
@@ -125,7 +124,14 @@ impl Life {
                         delivery.error = Some("a better signal came before it was sent".to_owned());
                     }
                 }
-                Effect::RunAgain | Effect::RunGoesOn | Effect::StopRun | Effect::Resend { .. } | Effect::Draft(_) => {}
+                Effect::RunAgain
+                | Effect::RunGoesOn
+                | Effect::StopRun
+                | Effect::Resend { .. }
+                | Effect::SendAgain { .. }
+                | Effect::Hold
+                | Effect::Release
+                | Effect::Draft(_) => {}
             }
         }
         if self.dossier.turn.obligation.state().is_final() && self.dossier.ended_at.is_none() {

@@ -149,7 +149,7 @@ impl<'a> Transaction<'a> {
                     Effect::SendAgain { claim, labelled } => self.send_again(claim, labelled, &mut consequences),
                     Effect::Hold => self.change_waiting(DeliveryState::Pending, DeliveryState::Held, &mut consequences),
                     Effect::Release => {
-                        self.change_waiting(DeliveryState::Held, DeliveryState::Pending, &mut consequences)
+                        self.change_waiting(DeliveryState::Held, DeliveryState::Pending, &mut consequences);
                     }
                     Effect::Run { agent, attempt } => decided.run = Some(self.start_run(&mut turn, agent, attempt)),
                     Effect::RunAgain => consequences.runs_again = Some(self.context.next_agent(&turn).clone()),

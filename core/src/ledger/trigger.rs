@@ -61,6 +61,7 @@ pub(crate) struct OperatorStep {
 }
 
 /// The end of an attempt.
+#[expect(clippy::struct_excessive_bools, reason = "facts about an attempt: each by itself")]
 #[derive(Clone, Debug)]
 pub(crate) struct AttemptEnded {
     /// The delivery, as it was attempted.

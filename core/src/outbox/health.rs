@@ -42,19 +42,53 @@ pub(crate) struct Health {
     unauthorized: DashMap<ChannelId, Timestamp>,
     /// Channels whose platform has answered since the start, with its latest return from an outage.
     back_at: DashMap<ChannelId, Option<Timestamp>>,
-    /// Channels whose latest sends failed, with the number of failures in a row.
-    failing: DashMap<ChannelId, u32>,
+    /// Channels whose latest sends failed.
+    failing: DashMap<ChannelId, Failing>,
+    /// When a channel's platform last acknowledged something.
+    sent_at: DashMap<ChannelId, Timestamp>,
+}
+
+/// Sends that failed in a row.
+struct Failing {
+    failures: u32,
+    since: Timestamp,
+    error: String,
+}
+
+/// Whether a channel can send, as its latest sends tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outbound {
+    /// When the platform last acknowledged something, since the start of the gateway.
+    pub sent_at: Option<Timestamp>,
+    /// Since when sends have failed, if several in a row did.
+    pub failing_since: Option<Timestamp>,
+    /// The latest error of these.
+    pub error: Option<String>,
 }
 
 impl Health {
     pub(crate) fn new(store: Arc<dyn Store>, lanes: Arc<Lanes>, clock: SharedClock, lifecycle: Lifecycle) -> Self {
-        let (unauthorized, back_at, failing) = (DashMap::new(), DashMap::new(), DashMap::new());
-        Self { store, lanes, clock, lifecycle, unauthorized, back_at, failing }
+        let (unauthorized, back_at) = (DashMap::new(), DashMap::new());
+        let (failing, sent_at) = (DashMap::new(), DashMap::new());
+        Self { store, lanes, clock, lifecycle, unauthorized, back_at, failing, sent_at }
     }
 
     /// Pauses a channel whose credentials were refused.
     pub(crate) fn refuse_credentials(&self, channel: &ChannelId) {
         self.unauthorized.insert(channel.clone(), self.clock.now() + UNAUTHORIZED_PAUSE);
+    }
+
+    /// Whether a channel can send, as its latest sends tell. Refused credentials count at once.
+    pub(crate) fn outbound(&self, channel: &ChannelId) -> Outbound {
+        let sent_at = self.sent_at.get(channel).map(|at| *at);
+        let is_refused = self.unauthorized.contains_key(channel);
+        let failing = self.failing.get(channel);
+        let failing = failing.filter(|failing| failing.failures >= FAILURES || is_refused);
+        Outbound {
+            sent_at,
+            failing_since: failing.as_ref().map(|failing| failing.since),
+            error: failing.as_ref().map(|failing| failing.error.clone()),
+        }
     }
 
     /// When a channel's pause after refused credentials ends, if it pauses.
@@ -66,13 +100,18 @@ impl Health {
     pub(crate) fn note(self: &Arc<Self>, channel: &ChannelId, result: &Result<Receipt, DeliveryError>) {
         match result {
             Ok(_) => {
-                if self.failing.remove(channel).is_some_and(|(_, failures)| failures >= FAILURES) {
+                self.sent_at.insert(channel.clone(), self.clock.now());
+                if self.failing.remove(channel).is_some_and(|(_, failing)| failing.failures >= FAILURES) {
                     self.hurry_soon(channel);
                 }
             }
-            Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_) | DeliveryError::Unauthorized(_)) => {
-                let mut failures = self.failing.entry(channel.clone()).or_default();
-                *failures = failures.saturating_add(1);
+            Err(
+                error @ (DeliveryError::NotSent { .. } | DeliveryError::Unknown(_) | DeliveryError::Unauthorized(_)),
+            ) => {
+                let first = || Failing { failures: 0, since: self.clock.now(), error: String::new() };
+                let mut failing = self.failing.entry(channel.clone()).or_insert_with(first);
+                failing.failures = failing.failures.saturating_add(1);
+                failing.error = error.to_string();
             }
             Err(_) => {}
         }

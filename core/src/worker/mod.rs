@@ -3,6 +3,7 @@
 //! Deadlines are not handled here: they are rows, and the sweep keeps them for turns that run and turns
 //! that wait alike. When one passes, or the person cancels, the run is stopped through its slot.
 
+pub(crate) mod agents;
 pub(crate) mod files;
 pub(crate) mod input;
 
@@ -14,7 +15,10 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::input::{Inputs, PrepareError, PreparedRun};
+use self::{
+    agents::Agents,
+    input::{Inputs, PrepareError, PreparedRun},
+};
 use crate::{
     channels::Channels,
     crash::crash_point,
@@ -39,6 +43,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs agents on turns and passes their outcomes to the guard.
 pub(crate) struct Worker {
+    pub(crate) agents: Arc<Agents>,
     pub(crate) inputs: Inputs,
     pub(crate) channels: Arc<Channels>,
     pub(crate) ledger: Arc<Ledger>,
@@ -97,6 +102,14 @@ impl Worker {
 
     /// Passes the end of a run to the guard.
     async fn finish(&self, turn: &mut TurnRecord, run: &Run, result: RunResult, usage: Option<Usage>) {
+        if let Some(agent) = run.handler.agent() {
+            match &result {
+                RunResult::Returned(Ok(_)) => self.agents.note(agent, Ok(())),
+                RunResult::Returned(Err(error)) => self.agents.note(agent, Err(error.summary())),
+                RunResult::Panicked(_) => self.agents.note(agent, Err("the agent's runtime panicked".to_owned())),
+                RunResult::Unreadable | RunResult::Stopped | RunResult::GatewayStopped => {}
+            }
+        }
         let (end, detail, event) = match result {
             RunResult::Returned(Ok(outcome)) => {
                 let channel = self.channels.get(&turn.event.conversation.channel);

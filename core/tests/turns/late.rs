@@ -158,7 +158,7 @@ async fn a_run_has_its_whole_time_after_the_clock_was_set_ahead_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_signal_that_is_not_acknowledged_for_a_minute_is_listed_as_overdue() {
+async fn a_signal_that_nobody_has_seen_after_the_soft_deadline_is_listed_as_overdue() {
     let gateway = TestGateway::with(Script::replies("done")).await;
     let overdue = async || {
         let state = Some(TurnListState::Overdue);
@@ -169,7 +169,7 @@ async fn a_signal_that_is_not_acknowledged_for_a_minute_is_listed_as_overdue() {
 
     gateway.platform.hold(true);
     let turn = gateway.accepts(said(&chat("ada"), "hello")).await;
-    gateway.advance(secs(60)).await;
+    gateway.advance(SOFT_DEADLINE + secs(5)).await;
     assert_eq!(overdue().await, 0);
     gateway.advance(secs(1)).await;
     assert_eq!(overdue().await, 1);

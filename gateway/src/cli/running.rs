@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How long an answer may take: a bulk operation changes many rows.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The gateway that runs with this configuration and data directory.
 pub(super) struct RunningGateway {

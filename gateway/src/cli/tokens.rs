@@ -112,7 +112,8 @@ fn free_name(tokens: &Value, role: &str) -> String {
     let names: Vec<&str> =
         tokens["items"].as_array().into_iter().flatten().filter_map(|it| it["name"].as_str()).collect();
     let name = |number: u32| format!("{role}-{number}");
-    (1..).map(name).find(|name| !names.contains(&name.as_str())).unwrap_or_else(|| role.to_owned())
+    // Of as many numbers as there are names, and one more, one is free.
+    (1..=u32::MAX).map(name).find(|name| !names.contains(&name.as_str())).unwrap_or_else(|| role.to_owned())
 }
 
 fn lines(tokens: &Value) -> String {

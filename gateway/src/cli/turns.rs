@@ -95,7 +95,7 @@ enum ListState {
     Settled,
     /// Every way of answering failed
     Undeliverable,
-    /// Late: something should have happened by now
+    /// Late: the person should have seen a signal by now
     Overdue,
     /// Not ended, and its channel is no longer configured
     Absent,

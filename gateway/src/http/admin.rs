@@ -10,6 +10,7 @@ pub(super) mod channels;
 pub(super) mod dead_letters;
 pub(super) mod events;
 mod operation;
+pub(super) mod overview;
 pub(super) mod responses;
 pub(super) mod tokens;
 pub(super) mod turns;
@@ -28,6 +29,7 @@ use super::{App, not_found, wrong_method};
 /// The routes, to be nested at `/admin/api`.
 pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
     let viewer = Router::new()
+        .route("/overview", get(overview::show))
         .route("/turns", get(turns::list))
         .route("/turns/{id}", get(turns::show))
         .route("/turns/{id}/explain", get(turns::explain))

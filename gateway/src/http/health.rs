@@ -11,7 +11,7 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{ChannelId, Engine, Store, store::Backlog};
+use rejoinder_core::{ChannelHealth, ChannelId, Engine, Store, Timestamp, store::Backlog};
 use rejoinder_kit::bearer;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -47,7 +47,7 @@ impl StoreProbe {
         Self { store, last: Mutex::new(None) }
     }
 
-    async fn store_writes(&self) -> Result<(), String> {
+    pub(super) async fn store_writes(&self) -> Result<(), String> {
         // What its last writes tell is not older than what its callers see.
         if let Some(trouble) = self.store.trouble() {
             return Err(trouble.to_string());
@@ -88,7 +88,7 @@ impl BacklogReader {
     }
 
     /// `None` if the store cannot be read.
-    async fn read(&self) -> Option<Backlog> {
+    pub(super) async fn read(&self) -> Option<Backlog> {
         let mut last = self.last.lock().await;
         if let Some((at, backlog)) = &*last
             && at.elapsed() < PROBE_LIFETIME
@@ -137,7 +137,9 @@ pub(crate) struct ChannelReadiness {
     /// When the channel last proved that it receives events.
     #[schema(format = DateTime)]
     inbound_at: Option<String>,
-    /// What is wrong, if anything. A live channel has a problem with single chats only.
+    /// Whether it can send, as far as its latest sends tell.
+    pub(crate) sends: bool,
+    /// What is wrong, if anything. A live channel has a problem with sending, or with single chats only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
 }
@@ -150,12 +152,24 @@ pub(super) async fn alive() -> &'static str {
 }
 
 /// The problem of a channel whose platform limits us. It is live: events arrive.
-pub(super) fn limited(engine: &Engine, channel: &ChannelId) -> Option<String> {
+fn limited(engine: &Engine, channel: &ChannelId) -> Option<String> {
     let until = engine.limited_until(channel)?;
     Some(format!("the platform's rate limit blocks sending until {}", rfc3339(until)))
 }
 
-/// Whether the store can write and every channel is live. Callers who are not on this machine and send no token get the
+/// What is wrong with a channel, the worst first: it receives nothing, it cannot send, a remark, a rate limit.
+pub(super) fn problem(engine: &Engine, channel: &ChannelId, health: &ChannelHealth, now: Timestamp) -> Option<String> {
+    let inbound = if health.is_live(now) { None } else { health.problem.clone() };
+    let outbound = || {
+        let outbound = engine.outbound(channel);
+        let since = rfc3339(outbound.failing_since?);
+        Some(format!("sending fails since {since}: {}", outbound.error.unwrap_or_default()))
+    };
+    let remark = || health.problem.clone().or(health.notice.clone());
+    inbound.or_else(outbound).or_else(remark).or_else(|| limited(engine, channel))
+}
+
+/// Whether the store can write, and every channel is live and can send. Callers who are not on this machine and send no token get the
 /// status only.
 #[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "ready",
     responses(
@@ -194,10 +208,11 @@ async fn readiness(app: &App) -> Readiness {
             channel: channel.to_string(),
             live: health.is_live(now),
             inbound_at: health.inbound_at.map(rfc3339),
-            problem: health.problem.or(health.notice).or_else(|| limited(&app.engine, &channel)),
+            sends: app.engine.outbound(&channel).failing_since.is_none(),
+            problem: problem(&app.engine, &channel, &health, now),
         })
         .collect();
-    let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live);
+    let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live && channel.sends);
     let status = if is_ready { READY } else { "not_ready" }.to_owned();
     let store = StoreReadiness { writes: store.is_ok(), problem: store.err() };
     Readiness { status, details: Some(ReadinessDetails { store, channels }) }

@@ -7,7 +7,7 @@ use utoipa::{
 };
 
 use super::{
-    admin::{agents, audit, channels, dead_letters, events, tokens, turns},
+    admin::{agents, audit, channels, dead_letters, events, overview, tokens, turns},
     error::ProblemDocument,
     health,
 };
@@ -24,6 +24,7 @@ use crate::platforms::{self, Platform};
         health::alive,
         health::ready,
         health::metrics,
+        overview::show,
         turns::list,
         turns::show,
         turns::explain,

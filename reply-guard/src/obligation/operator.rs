@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Obligation, ObligationState, Work, decision::EventContext};
+use super::{Effect, Obligation, ObligationState, Work, decision::EventContext, first_signal_by};
 use crate::{Body, End, OnUnknown, Reply, SignalKind, Via, is_blank};
 
 /// A claim that could not be delivered.
@@ -60,7 +60,6 @@ impl Obligation {
         let Some(Undelivered { claim, signal, via, rank, partly, in_doubt, resent }) = self.undelivered.clone() else {
             return self.start_over(context);
         };
-        self.claimed_at = Some(context.now);
         self.in_doubt = in_doubt;
         // What may have been seen gives way to nothing better.
         let attempted = in_doubt || partly;
@@ -78,7 +77,9 @@ impl Obligation {
         if let Some(debt) = &mut self.debt {
             debt.due = debt.due.max(context.now + context.policy.hard_deadline);
         } else if self.is_owed() {
-            self.soft_at = context.policy.soft_deadline.map(|soft| context.now + soft);
+            let soft = context.policy.soft_deadline;
+            self.soft_at = soft.map(|soft| context.now + soft);
+            self.signal_by = Some(first_signal_by(soft, context.policy, context.now));
         }
         self.run_again(context);
     }
@@ -91,7 +92,6 @@ impl Obligation {
         }
         // The messages that it would replace are in the other conversation.
         let (signal, via) = self.clear(Body::Reply(reply), via, Vec::new(), context);
-        self.claimed_at = Some(context.now);
         self.state = ObligationState::Claimed {
             claim: self.claims,
             signal,

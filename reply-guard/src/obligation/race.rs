@@ -110,7 +110,6 @@ impl Obligation {
             self.draft_message().filter(|draft| !replaces.iter().any(|other| other == draft)).map(str::to_owned),
         );
         let (signal, via) = self.clear(body, via, replaces, context);
-        self.claimed_at = Some(context.now);
         self.state = ObligationState::Claimed {
             claim: self.claims,
             signal,

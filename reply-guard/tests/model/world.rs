@@ -95,6 +95,7 @@ enum Status {
 }
 
 /// One signal in the outbox.
+#[expect(clippy::struct_excessive_bools, reason = "what happened to a row: each by itself")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Row {
     claim: u32,
@@ -358,6 +359,23 @@ impl World {
         self.decide(moment, Event::Recovered);
     }
 
+    /// The operator steps in.
+    fn operate(&self, next: &mut Moment, action: &Action) {
+        let event = match action {
+            Action::OperatorRetries => Event::Retried,
+            Action::OperatorRedirects => {
+                // What was given up may have been seen in the first place.
+                next.rows.iter_mut().filter(|row| row.status == Status::Dead).for_each(|row| row.redirected = true);
+                Event::Redirected { reply: Reply::text("the answer, elsewhere") }
+            }
+            Action::OperatorDiscards => Event::Cancelled { by: CancelledBy::Operator("it is too old".to_owned()) },
+            Action::OperatorHolds => Event::Held,
+            _ => Event::Resumed,
+        };
+        next.operations_left -= u8::from(event != Event::Resumed);
+        self.decide(next, event);
+    }
+
     fn wakes(&self, moment: &Moment) -> bool {
         match self.bug {
             Some(Bug::ForgetsTheClock) => false,
@@ -532,25 +550,11 @@ impl Model for World {
                 next.oddities_left -= 1;
                 self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("cancel".to_owned()) });
             }
-            Action::OperatorRetries => {
-                next.operations_left -= 1;
-                self.decide(&mut next, Event::Retried);
-            }
-            Action::OperatorRedirects => {
-                next.operations_left -= 1;
-                // What was given up may have been seen in the first place.
-                next.rows.iter_mut().filter(|row| row.status == Status::Dead).for_each(|row| row.redirected = true);
-                self.decide(&mut next, Event::Redirected { reply: Reply::text("the answer, elsewhere") });
-            }
-            Action::OperatorDiscards => {
-                next.operations_left -= 1;
-                self.decide(&mut next, Event::Cancelled { by: CancelledBy::Operator("it is too old".to_owned()) });
-            }
-            Action::OperatorHolds => {
-                next.operations_left -= 1;
-                self.decide(&mut next, Event::Held);
-            }
-            Action::OperatorResumes => self.decide(&mut next, Event::Resumed),
+            Action::OperatorRetries
+            | Action::OperatorRedirects
+            | Action::OperatorDiscards
+            | Action::OperatorHolds
+            | Action::OperatorResumes => self.operate(&mut next, &action),
             Action::Attempt(row) => {
                 self.address(&mut next, row);
                 next.rows[row].status = Status::InFlight;

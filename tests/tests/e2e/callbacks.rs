@@ -33,7 +33,7 @@ struct Posted {
 type Answer = (u16, Option<&'static str>);
 
 #[derive(Clone, Default)]
-struct Receiver {
+pub(crate) struct Receiver {
     port: u16,
     posted: Arc<Mutex<Vec<Posted>>>,
     /// Its next responses, in order; then 204.
@@ -41,7 +41,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    async fn start(answers: &[Answer]) -> Self {
+    pub(crate) async fn start(answers: &[Answer]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let receiver = Self {
             port: listener.local_addr().unwrap().port(),
@@ -81,7 +81,7 @@ async fn receive(State(receiver): State<Receiver>, headers: HeaderMap, body: Byt
     response
 }
 
-async fn gateway(receiver: &Receiver, agent: &ScriptedAgent) -> Gateway {
+pub(crate) async fn gateway(receiver: &Receiver, agent: &ScriptedAgent) -> Gateway {
     Gateway::builder().config(&receiver.section()).config(&agent.section()).start().await
 }
 
@@ -147,7 +147,7 @@ async fn a_callback_that_was_given_up_is_listed_and_sent_again() {
 
     let reply = gateway.hook("test", TOKEN).ask("hello").await;
     let letter = eventually("it is given up", async || dead().await.pop()).await;
-    let id = letter["delivery_id"].as_str().expect("an id");
+    let id = letter["id"].as_str().expect("an id");
     assert_eq!(letter["turn_id"], *reply.turn());
     assert!(gateway.output_of(&["dead-letters", "list"]).contains("410"));
     let metrics = gateway.http().get(format!("{}/metrics", gateway.url())).send().await.unwrap().text().await.unwrap();
@@ -169,7 +169,7 @@ async fn a_callback_of_a_hook_that_is_gone_is_not_said_to_be_sent() {
     gateway.hook("test", TOKEN).ask("hello").await;
     let dead = async || gateway.admin("dead-letters").await["items"].as_array().expect("a list").clone();
     let letter = eventually("it is given up", async || dead().await.pop()).await;
-    let id = letter["delivery_id"].as_str().expect("an id");
+    let id = letter["id"].as_str().expect("an id");
     gateway.kill();
     gateway.reconfigure(|toml| toml.replace("[channels.webhook.test]", "[channels.webhook.other]"));
     gateway.restart().await;
@@ -180,7 +180,7 @@ async fn a_callback_of_a_hook_that_is_gone_is_not_said_to_be_sent() {
     let why = String::from_utf8_lossy(&refused.stderr);
     assert!(why.contains("is not configured"), "{why}");
     let listed = gateway.admin("dead-letters").await;
-    assert_eq!(listed["items"][0]["delivery_id"], id);
+    assert_eq!(listed["items"][0]["id"], id);
 }
 
 /// D1: an attempt without a result is repeated with the same id.

@@ -150,7 +150,7 @@ async fn the_operators_routes_have_an_address_of_their_own() {
     assert!(doctor.contains(&format!("running at {own}: ready")), "{doctor}");
     let retry = gateway.run(&["dead-letters", "retry", &turn]);
     let error = String::from_utf8_lossy(&retry.stderr).into_owned();
-    assert!(error.contains("there is no delivery with this id"), "{error}");
+    assert!(error.contains("it is no dead letter any more: it is settled"), "{error}");
 }
 
 /// The proxy may add no header that says so.

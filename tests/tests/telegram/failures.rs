@@ -56,6 +56,34 @@ async fn what_did_not_arrive_is_sent_again(#[case] fault: Fault, #[case] words: 
     assert_eq!(double.bot_texts(ada.chat()), [words]);
 }
 
+/// The operator has the answer sent again: the person sees it once, and not the fallback.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_dead_letter_is_sent_again_when_the_person_can_be_reached() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = without_drafts(&double, &agent).await;
+    let ada = double.person("Ada");
+    ada.says("hello");
+    ada.hears("Hello.").await;
+    ada.says("are you there?");
+    ada.blocks();
+    let dead = async || gateway.admin("dead-letters").await["items"].as_array().expect("a list").clone();
+    let letter = eventually("it is a dead letter", async || dead().await.pop()).await;
+    assert_eq!((letter["kind"].as_str(), letter["text"].as_str()), (Some("answer"), Some("Hello.")));
+    assert!(letter["error"].as_str().is_some_and(|error| error.contains("blocked")), "{letter}");
+    let list = gateway.output_of(&["dead-letters", "list"]);
+    assert!(list.contains("Ada") && list.contains("Hello."), "{list}");
+    ada.unblocks();
+
+    let id = letter["id"].as_str().expect("an id");
+    let path = format!("dead-letters/{id}/retry");
+    let accepted = gateway.admin_request(reqwest::Method::POST, &path, None).send().await.expect("it answers");
+    assert_eq!(accepted.status(), reqwest::StatusCode::ACCEPTED);
+    eventually("it is said", async || (double.bot_texts(ada.chat()).len() == 2).then_some(())).await;
+    eventually("nothing is dead", async || dead().await.is_empty().then_some(())).await;
+
+    assert_eq!(double.bot_texts(ada.chat()), ["Hello.", "Hello."]);
+}
+
 /// An edit is idempotent, so it is retried without a label.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_that_was_lost_is_done_again() {

@@ -7,9 +7,9 @@ use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Lifetimes, Obligation, OwnerId, SessionId,
     SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
-        AbsentChannel, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, CursorMove, Cutoffs, DeadLetter,
-        DeadLetterFilter, DeliveryRecord, Dossier, Housekeeping, IdempotentAnswer, LogEntry, LogFilter, LogSeq,
-        NewEvent, NextDeliveries, Operator, Outbox, Removal, RunRecord, Store, StoreStats, Stored, TokenRecord,
+        AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, CursorMove, Cutoffs,
+        DeadLetter, DeadLetterFilter, DeliveryRecord, Dossier, Housekeeping, IdempotentAnswer, LogEntry, LogFilter,
+        LogSeq, NewEvent, NextDeliveries, Operator, Outbox, Removal, RunRecord, Store, StoreStats, Stored, TokenRecord,
         Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
@@ -232,8 +232,16 @@ impl Operator for SqliteStore {
         read::log(&self.operator, filter).await
     }
 
+    async fn log_before(&self, at: Timestamp) -> Result<LogSeq, StoreError> {
+        read::log_before(&self.operator, at).await
+    }
+
     async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {
         read::audit(&self.operator, filter).await
+    }
+
+    async fn agent_figures(&self, since: Timestamp, limit: u32) -> Result<Vec<AgentFigures>, StoreError> {
+        read::agent_figures(&self.operator, since, limit).await
     }
 
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {

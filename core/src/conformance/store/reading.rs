@@ -579,7 +579,7 @@ pub async fn a_list_can_be_narrowed(subject: &mut impl Subject) {
     assert_eq!(list(state(TurnListState::Settled)).await, [settled.id]);
     assert_eq!(list(state(TurnListState::Undeliverable)).await, [dead.id]);
     assert!(list(state(TurnListState::Overdue)).await.is_empty());
-    let overdue = TurnFilter { now: Some(at(21)), ..state(TurnListState::Overdue) };
+    let overdue = TurnFilter { now: Some(at(26)), ..state(TurnListState::Overdue) };
     assert_eq!(list(overdue.clone()).await, [elsewhere.id, open.id]);
     assert_eq!(list(TurnFilter { conversation: Some(open.conversation), ..overdue }).await, [open.id]);
     let channels = Some(vec![ChannelId::new("test", "other")]);

@@ -1,10 +1,13 @@
 //! Lists of turns and of dead letters, for the operator.
 
+use std::time::Duration;
+
 use rejoinder_guard::{SignalKind, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::model::{
+    agent::{AgentName, Usage},
     conversation::{ChannelId, ConversationRef},
     event::Sender,
     ids::{ConversationId, TurnId},
@@ -73,6 +76,23 @@ pub struct DeadLetter {
     pub delivery: Option<DeliveryRecord>,
 }
 
+/// How an agent's runs ended within a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentFigures {
+    /// The agent.
+    pub agent: AgentName,
+    /// The number of runs that ended.
+    pub runs: u64,
+    /// How many of them failed.
+    pub failed: u64,
+    /// The time that half of the runs took at most.
+    pub p50: Duration,
+    /// The time that 95 in 100 runs took at most.
+    pub p95: Duration,
+    /// The tokens that they consumed.
+    pub usage: Usage,
+}
+
 /// Which entries of the audit are listed, newest first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AuditFilter {
@@ -105,7 +125,7 @@ pub enum TurnListState {
     Settled,
     /// No rung could be delivered: a dead letter.
     Undeliverable,
-    /// Owed, not ended, and its wake-up time has passed.
+    /// Owed, not ended, and late for the person: see [`Obligation::overdue_at`](crate::Obligation::overdue_at).
     Overdue,
     /// Not ended, owed or not, on a channel that is not configured.
     Absent,

@@ -40,7 +40,7 @@ use crate::{
     ports::store::{
         accept::{CursorMove, NewEvent, Stored},
         housekeeping::{Cutoffs, Removal, StoreStats},
-        list::{AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnSummary},
+        list::{AgentFigures, AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnSummary},
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, RunRecord, WaitingTurn},
         transition::{Commit, IdempotentAnswer, Transition},
     },
@@ -248,8 +248,14 @@ pub trait Operator: Send + Sync + 'static {
     /// Entries of the log.
     async fn log(&self, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError>;
 
+    /// The place in the log before the first entry of `at` or later. The duration must not depend on how long the log is.
+    async fn log_before(&self, at: Timestamp) -> Result<LogSeq, StoreError>;
+
     /// What operators did, newest first.
     async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError>;
+
+    /// How the runs of each agent ended that started at `since` or later: at most `limit` runs, the latest.
+    async fn agent_figures(&self, since: Timestamp, limit: u32) -> Result<Vec<AgentFigures>, StoreError>;
 
     /// The operators' tokens that were not revoked, oldest first.
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;

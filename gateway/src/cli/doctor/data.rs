@@ -3,13 +3,12 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use anyhow::Error;
 use rejoinder_core::{
-    Clock, Store, StoreError, SystemClock, Timestamp,
-    store::{Backlog, TurnFilter, TurnListState},
+    Store,
+    store::{Backlog, Operator},
 };
 use rejoinder_store::{OpenError, SqliteStore};
 
@@ -25,12 +24,6 @@ const ABOUT_DATABASE: &str = "database";
 
 /// How much disk space should be free, in bytes.
 const MIN_FREE_SPACE: u64 = 256 << 20;
-
-/// How late a turn may be before it counts as overdue. The gateway checks periodically what is due.
-const GRACE: Duration = Duration::from_secs(10);
-
-/// How many overdue turns are counted at most.
-const MOST_COUNTED: u32 = 1_000;
 
 pub(super) struct Database {
     path: PathBuf,
@@ -144,12 +137,12 @@ async fn check_database(database: &Database) -> Vec<Finding> {
             return vec![Finding::wrong(ABOUT_DATABASE, what).with_advice(advice)];
         }
     };
-    let counted = count(&store).await;
+    let counted = store.backlog().await;
     store.close().await;
     match counted {
         Ok(counts) => {
             let schema = rejoinder_store::schema_version();
-            let open = counts.backlog.open;
+            let open = counts.open;
             let what = format!("{path}, schema version {schema}; {holder}; {} owed an answer", turns(open));
             let mut findings = vec![Finding::ok(ABOUT_DATABASE, what)];
             findings.extend(remarks(&counts, database.is_held()));
@@ -162,36 +155,17 @@ async fn check_database(database: &Database) -> Vec<Finding> {
     }
 }
 
-struct Counts {
-    backlog: Backlog,
-    /// [`MOST_COUNTED`] at most.
-    overdue: u64,
-}
-
-async fn count(store: &dyn Store) -> Result<Counts, StoreError> {
-    let now = SystemClock.now().as_millis() - i64::try_from(GRACE.as_millis()).unwrap_or_default();
-    let filter = TurnFilter {
-        state: Some(TurnListState::Overdue),
-        now: Some(Timestamp::from_millis(now)),
-        limit: MOST_COUNTED,
-        ..TurnFilter::default()
-    };
-    let overdue = store.list_turns(&filter).await?.len() as u64;
-    Ok(Counts { backlog: store.backlog().await?, overdue })
-}
-
-fn remarks(counts: &Counts, is_held: bool) -> Vec<Finding> {
+fn remarks(backlog: &Backlog, is_held: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let Counts { backlog, overdue } = counts;
-    match overdue {
+    match backlog.overdue {
         0 => {}
-        _ if is_held => {
+        overdue if is_held => {
             let advice = "See rejoinder turns list --state overdue, and the gateway's log.";
-            findings.push(Finding::wrong(ABOUT_DATABASE, format!("{} overdue", turns(*overdue))).with_advice(advice));
+            findings.push(Finding::wrong(ABOUT_DATABASE, format!("{} overdue", turns(overdue))).with_advice(advice));
         }
-        _ => {
+        overdue => {
             let advice = "The gateway continues them when it starts. See rejoinder turns list --state overdue.";
-            findings.push(Finding::warning(ABOUT_DATABASE, format!("{} overdue", turns(*overdue))).with_advice(advice));
+            findings.push(Finding::warning(ABOUT_DATABASE, format!("{} overdue", turns(overdue))).with_advice(advice));
         }
     }
     if backlog.absent > 0 {
@@ -201,8 +175,8 @@ fn remarks(counts: &Counts, is_held: bool) -> Vec<Finding> {
     }
     if backlog.undeliverable > 0 {
         let what = format!("{} undeliverable: every way of answering failed", turns(backlog.undeliverable));
-        let advice = "See rejoinder turns list --state undeliverable.";
-        findings.push(Finding::warning(ABOUT_DATABASE, what).with_advice(advice));
+        let advice = "See rejoinder dead-letters list; retry, redirect or discard them.";
+        findings.push(Finding::wrong(ABOUT_DATABASE, what).with_advice(advice));
     }
     if backlog.dead_copies > 0 {
         let what = format!("callbacks of hooks were given up: {}", backlog.dead_copies);
@@ -227,19 +201,17 @@ mod tests {
 
     #[test]
     fn late_turns_are_wrong_only_while_a_gateway_runs() {
-        let counts =
-            |overdue, undeliverable| Counts { backlog: Backlog { undeliverable, ..Backlog::default() }, overdue };
-        let verdicts = |counts: &Counts, is_held| {
-            remarks(counts, is_held).into_iter().map(|finding| finding.verdict).collect::<Vec<_>>()
+        let verdicts = |backlog: Backlog, is_held| {
+            remarks(&backlog, is_held).into_iter().map(|finding| finding.verdict).collect::<Vec<_>>()
         };
+        let overdue = Backlog { overdue: 1, ..Backlog::default() };
 
-        assert_eq!(verdicts(&counts(0, 0), true), []);
-        assert_eq!(verdicts(&counts(1, 0), true), [Verdict::Wrong]);
-        assert_eq!(verdicts(&counts(2, 1), false), [Verdict::Warning, Verdict::Warning]);
-        let absent = Counts { backlog: Backlog { absent: 1, ..Backlog::default() }, overdue: 0 };
-        assert_eq!(verdicts(&absent, true), [Verdict::Warning]);
-        let dead = Counts { backlog: Backlog { dead_copies: 1, ..Backlog::default() }, overdue: 0 };
-        assert_eq!(verdicts(&dead, true), [Verdict::Warning]);
+        assert_eq!(verdicts(Backlog::default(), true), []);
+        assert_eq!(verdicts(overdue, true), [Verdict::Wrong]);
+        assert_eq!(verdicts(overdue, false), [Verdict::Warning]);
+        assert_eq!(verdicts(Backlog { undeliverable: 1, ..Backlog::default() }, true), [Verdict::Wrong]);
+        assert_eq!(verdicts(Backlog { absent: 1, ..Backlog::default() }, true), [Verdict::Warning]);
+        assert_eq!(verdicts(Backlog { dead_copies: 1, ..Backlog::default() }, true), [Verdict::Warning]);
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
     }
     for channel in channels {
         let advice = advice(channel.channel.split('.').next().unwrap_or_default());
-        match (channel.live, channel.problem) {
+        match (channel.live && channel.sends, channel.problem) {
             (true, None) => {}
             (true, Some(problem)) => {
                 findings.push(Finding::warning(ABOUT, format!("{}: {problem}", channel.channel)).with_advice(advice));
@@ -222,10 +222,10 @@ mod tests {
             "status": "not_ready",
             "store": { "writes": false, "problem": "disk full" },
             "channels": [
-                { "channel": "webhook.siri", "live": true, "inbound_at": null },
-                { "channel": "pager.main", "live": false, "inbound_at": null, "problem": "no token" },
-                { "channel": "buoy.main", "live": true, "inbound_at": null, "problem": "no intent" },
-                { "channel": "buoy.other", "live": false, "inbound_at": null },
+                { "channel": "webhook.siri", "live": true, "sends": true, "inbound_at": null },
+                { "channel": "pager.main", "live": true, "sends": false, "inbound_at": null, "problem": "no token" },
+                { "channel": "buoy.main", "live": true, "sends": true, "inbound_at": null, "problem": "no intent" },
+                { "channel": "buoy.other", "live": false, "sends": true, "inbound_at": null },
             ],
         }));
 

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{caller::Caller, responses::Reading};
 use crate::{
-    http::{Shared, health::limited},
+    http::{App, Shared, health::problem},
     time::rfc3339,
 };
 
@@ -21,21 +21,26 @@ pub(crate) struct ChannelList {
 
 /// One channel and its health.
 #[derive(Debug, Serialize, ToSchema)]
-struct ChannelItem {
+pub(super) struct ChannelItem {
     /// Platform and name, for example `webhook.siri`.
-    channel: String,
+    pub(super) channel: String,
     platform: String,
     name: String,
     /// Whether the channel has proved recently that it receives events.
-    live: bool,
+    pub(super) live: bool,
     /// When it last proved that.
     #[schema(format = DateTime)]
     inbound_at: Option<String>,
     /// After how many milliseconds without proof it counts as dead; null if it never does.
     #[schema(minimum = 0)]
     stale_after_ms: Option<u64>,
+    /// Whether it can send, as far as its latest sends tell.
+    pub(super) sends: bool,
+    /// When the platform last acknowledged something, since the start of the gateway.
+    #[schema(format = DateTime)]
+    sent_at: Option<String>,
     /// What is wrong, if anything. A live channel has a problem with single chats only.
-    problem: Option<String>,
+    pub(super) problem: Option<String>,
 }
 
 /// Lists the channels with their health.
@@ -46,6 +51,11 @@ struct ChannelItem {
     ),
     security(("admin_token" = [])))]
 pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extension<Caller>) -> Json<ChannelList> {
+    Json(ChannelList { items: items(&app, &caller), next: None })
+}
+
+/// The channels that a caller may see.
+pub(super) fn items(app: &App, caller: &Caller) -> Vec<ChannelItem> {
     let now = app.clock.now();
     let visible = app.engine.channels().into_iter().filter(|(channel, _)| caller.may_see(channel));
     let items = visible.map(|(channel, health)| ChannelItem {
@@ -55,7 +65,9 @@ pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extensi
         live: health.is_live(now),
         inbound_at: health.inbound_at.map(rfc3339),
         stale_after_ms: health.stale_after.and_then(|after| u64::try_from(after.as_millis()).ok()),
-        problem: health.problem.or(health.notice).or_else(|| limited(&app.engine, &channel)),
+        sends: app.engine.outbound(&channel).failing_since.is_none(),
+        sent_at: app.engine.outbound(&channel).sent_at.map(rfc3339),
+        problem: problem(&app.engine, &channel, &health, now),
     });
-    Json(ChannelList { items: items.collect(), next: None })
+    items.collect()
 }

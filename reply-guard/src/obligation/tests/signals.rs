@@ -333,18 +333,25 @@ fn a_cancel_during_the_first_part_stops_the_others() {
 }
 
 #[test]
-fn a_signal_that_is_not_acknowledged_for_a_minute_is_overdue() {
+fn a_turn_without_a_visible_signal_is_overdue_soon_after_its_soft_deadline_whatever_it_waits_for() {
     let overdue_at = |turn: &Turn| turn.obligation.overdue_at().map(|at| at.as_millis() / 1000);
-    let mut turn = Turn::running();
-    assert_eq!(overdue_at(&turn), Some(SOFT));
-
+    let mut turn = Turn::owed();
+    assert_eq!(overdue_at(&turn), Some(SOFT + 5));
+    turn.on(Event::Begin);
     turn.now = 5;
     turn.on(reply("done"));
-    assert_eq!(overdue_at(&turn), Some(65));
     turn.attempted();
-    assert_eq!(overdue_at(&turn), Some(65));
+    turn.not_sent();
+    assert_eq!(overdue_at(&turn), Some(SOFT + 5));
     turn.shown_as("m1");
     assert_eq!(overdue_at(&turn), None);
+
+    // A deferral is a signal; the answer is late after the time that it names.
+    let mut turn = Turn::deferred();
+    assert_eq!(overdue_at(&turn), Some(HARD + 5));
+    turn.on(reply("done"));
+    assert_eq!(overdue_at(&turn), Some(HARD + 5));
+    assert_eq!(overdue_at(&Turn::ambient()), None);
 }
 
 /// A10. The deferral was edited into the part that was seen: it is not removed.

@@ -1,8 +1,10 @@
 //! Lists and counts for the operator.
 
+use std::{collections::BTreeMap, time::Duration};
+
 use rejoinder_core::{
     FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnStatus, Via,
-    store::{Backlog, TurnFilter, TurnListState, TurnSummary},
+    store::{AgentFigures, Backlog, TurnFilter, TurnListState, TurnSummary},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
@@ -107,6 +109,40 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
         undeliverable: count("undeliverable")?,
         dead_copies: count("dead_copies")?,
     })
+}
+
+pub(in crate::sqlite) async fn agent_figures(
+    pool: &SqlitePool,
+    since: Timestamp,
+    limit: u32,
+) -> Result<Vec<AgentFigures>, StoreError> {
+    // Ids begin with the time, so only the runs of late turns are read.
+    let sql = "
+        select agent, ended_at - started_at as took, ending = 'failed' as failed,
+            coalesce(json_extract(usage, '$.input_tokens'), 0) as input,
+            coalesce(json_extract(usage, '$.output_tokens'), 0) as output
+        from runs
+        where turn_id >= ? and started_at >= ? and agent is not null and ended_at is not null
+        order by turn_id desc limit ?";
+    let query = sqlx::query(sql).bind(first_id(since)).bind(since.as_millis()).bind(limit);
+    let mut agents: BTreeMap<String, (AgentFigures, Vec<u64>)> = BTreeMap::new();
+    for row in query.fetch_all(pool).await.map_err(store_error)? {
+        let unsigned = |column| row.value::<i64>(column).map(|number| u64::try_from(number).unwrap_or(0));
+        let agent: String = row.value("agent")?;
+        let (figures, times) = agents.entry(agent).or_default();
+        figures.runs += 1;
+        figures.failed += unsigned("failed")?;
+        figures.usage.input_tokens += unsigned("input")?;
+        figures.usage.output_tokens += unsigned("output")?;
+        times.push(unsigned("took")?);
+    }
+    let figures = agents.into_iter().map(|(agent, (figures, mut times))| {
+        times.sort_unstable();
+        let quantile =
+            |percent: usize| Duration::from_millis(times[(times.len() * percent / 100).min(times.len() - 1)]);
+        AgentFigures { agent: agent.into(), p50: quantile(50), p95: quantile(95), ..figures }
+    });
+    Ok(figures.collect())
 }
 
 fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {

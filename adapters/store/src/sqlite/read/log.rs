@@ -1,8 +1,8 @@
 //! The log, the audit, and the answers to repeated requests.
 
 use rejoinder_core::{
-    ChannelId, StoreError,
-    store::{AuditEntry, AuditFilter, AuditRecord, IdempotentAnswer, LogEntry, LogFilter, Subject},
+    ChannelId, StoreError, Timestamp,
+    store::{AuditEntry, AuditFilter, AuditRecord, IdempotentAnswer, LogEntry, LogFilter, LogSeq, Subject},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 use uuid::Uuid;
@@ -31,6 +31,22 @@ pub(in crate::sqlite) async fn log(pool: &SqlitePool, filter: &LogFilter) -> Res
     sql.push(" limit ").push_bind(limit);
     let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(entry).collect()
+}
+
+/// The place before the first entry of `at` or later. Entries are in the order of their times, but for clocks that are set.
+pub(in crate::sqlite) async fn log_before(pool: &SqlitePool, at: Timestamp) -> Result<LogSeq, StoreError> {
+    let bounds = sqlx::query("select coalesce(min(seq), 1) - 1 as low, coalesce(max(seq), 0) as high from log");
+    let bounds = bounds.fetch_one(pool).await.map_err(store_error)?;
+    let (mut low, mut high): (LogSeq, LogSeq) = (bounds.value("low")?, bounds.value("high")?);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let query = sqlx::query("select at from log where seq > ? order by seq limit 1").bind(middle);
+        match query.fetch_optional(pool).await.map_err(store_error)? {
+            Some(row) if row.at("at")? < at => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    Ok(low)
 }
 
 fn entry(row: &SqliteRow) -> Result<LogEntry, StoreError> {

@@ -23,8 +23,8 @@ pub(super) use deliveries::{
     upcoming,
 };
 pub(super) use housekeeping::{expired, next_expiry, stats};
-pub(super) use lists::{backlog, list};
-pub(super) use log::{answer, audit, log};
+pub(super) use lists::{agent_figures, backlog, list};
+pub(super) use log::{answer, audit, log, log_before};
 pub(super) use tokens::tokens;
 pub(super) use turns::{
     dossier, due, ended_last, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting,

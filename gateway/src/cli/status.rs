@@ -1,0 +1,78 @@
+//! `rejoinder status`: ten lines on the running gateway. Its exit code is 1 when anything is late or down.
+
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::Value;
+
+use super::{Global, running::RunningGateway};
+use crate::console::{failure::Failure, output};
+
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Status {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let gateway = RunningGateway::find(global)?;
+        let overview = gateway.get("overview").await?;
+        if self.json {
+            output::print_json(&overview)?;
+        } else {
+            output::print(lines(&overview))?;
+        }
+        if overview["ok"] == true {
+            return Ok(());
+        }
+        let why = overview["headline"].as_str().unwrap_or("the gateway is not well");
+        Err(anyhow!("{}", output::printable(why)).into())
+    }
+}
+
+fn lines(overview: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let number = |value: &Value| value.as_u64().unwrap_or_default();
+    let (backlog, day) = (&overview["backlog"], &overview["day"]);
+    let mut lines = vec![text(&overview["headline"])];
+    let problems = overview["problems"].as_array().map_or(&[][..], Vec::as_slice);
+    // The headline is the first problem, unless there are more.
+    if problems.len() > 1 {
+        lines.extend(problems.iter().take(6).map(|problem| format!("  ! {}", text(&problem["text"]))));
+    }
+    lines.push(format!(
+        "Owed      {} open, {} late, {} waiting for a run",
+        number(&backlog["open"]),
+        number(&backlog["overdue"]),
+        number(&backlog["waiting"])
+    ));
+    lines.push(format!(
+        "To send   {} deliveries, {} of them parked; {} dead letters",
+        number(&backlog["pending_deliveries"]),
+        number(&backlog["parked_deliveries"]),
+        number(&backlog["undeliverable"]) + number(&backlog["dead_callbacks"])
+    ));
+    let times = match (day["p50_ms"].as_u64(), day["p95_ms"].as_u64()) {
+        (Some(p50), Some(p95)) => format!(", first signal after {} (p95 {})", span(p50), span(p95)),
+        _ => String::new(),
+    };
+    lines.push(format!("24 hours  {} turns{times}", number(&day["turns"])));
+    let named = |items: &Value, name: &str, is_up: &dyn Fn(&Value) -> bool| {
+        let items = items.as_array().map_or(&[][..], Vec::as_slice).iter();
+        let shown: Vec<_> =
+            items.map(|item| format!("{} {}", text(&item[name]), if is_up(item) { "up" } else { "DOWN" })).collect();
+        shown.join(", ")
+    };
+    let channel_is_up = |channel: &Value| channel["live"] == true && channel["sends"] == true;
+    lines.push(format!("Channels  {}", named(&overview["channels"], "channel", &channel_is_up)));
+    lines.push(format!("Agents    {}", named(&overview["agents"], "name", &|agent| agent["up"] == true)));
+    output::printable(&lines.join("\n"))
+}
+
+fn span(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        _ => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+    }
+}

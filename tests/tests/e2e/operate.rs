@@ -1,0 +1,258 @@
+//! What operators do over the admin API: tokens with roles, operations, the events as they happen.
+
+use futures_util::StreamExt;
+use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    TOKEN,
+    callbacks::{self, Receiver},
+    hook,
+};
+
+/// The events that a reader has received so far.
+struct Events {
+    stream: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<axum::body::Bytes>> + Send>>,
+    text: String,
+}
+
+/// One event: its id, its name and its data.
+type Event = (i64, String, Value);
+
+impl Events {
+    async fn follow(gateway: &Gateway, query: &str, last: Option<i64>) -> Self {
+        let request = gateway.admin_request(Method::GET, &format!("events{query}"), None);
+        let request = match last {
+            Some(last) => request.header("Last-Event-ID", last),
+            None => request,
+        };
+        let response = request.send().await.expect("it answers");
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { stream: Box::pin(response.bytes_stream()), text: String::new() }
+    }
+
+    /// Reads until `count` events have come.
+    async fn read(&mut self, count: usize) -> Vec<Event> {
+        while self.events().len() < count {
+            let next = tokio::time::timeout(std::time::Duration::from_secs(20), self.stream.next()).await;
+            let chunk = next.expect("events come").expect("it goes on").expect("it can be read");
+            self.text.push_str(std::str::from_utf8(&chunk).expect("it is text"));
+        }
+        self.events()
+    }
+
+    fn events(&self) -> Vec<Event> {
+        let event = |block: &str| {
+            let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+            let data = serde_json::from_str(field("data:")?).expect("the data is JSON");
+            Some((field("id:")?.parse().expect("a number"), field("event:")?.to_owned(), data))
+        };
+        // The last block may be incomplete.
+        let complete = self.text.rsplit_once("\n\n").map_or("", |(complete, _)| complete);
+        complete.split("\n\n").filter_map(event).collect()
+    }
+}
+
+async fn gateway() -> (Gateway, ScriptedAgent) {
+    let agent = ScriptedAgent::replying("done").await;
+    (Gateway::builder().config(&hook("")).config(&agent.section()).start().await, agent)
+}
+
+/// A gateway with a hook whose callbacks are all given up.
+async fn gateway_without_callbacks() -> (Gateway, Receiver, ScriptedAgent) {
+    let (receiver, agent) = (Receiver::start(&[(410, None); 3]).await, ScriptedAgent::replying("posted").await);
+    let gateway = callbacks::gateway(&receiver, &agent).await;
+    (gateway, receiver, agent)
+}
+
+async fn dead_letters(gateway: &Gateway) -> Vec<Value> {
+    gateway.admin("dead-letters").await["items"].as_array().expect("a list").clone()
+}
+
+fn made(gateway: &Gateway, role: &str) -> String {
+    let made = gateway.output_of(&["tokens", "create", "--role", role, "--json"]);
+    let made: Value = serde_json::from_str(&made).expect("it is JSON");
+    made["token"].as_str().expect("there is a token").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_token_does_what_its_role_allows_until_it_is_revoked() {
+    let (mut gateway, _agent) = gateway().await;
+    let turn = gateway.hook("test", TOKEN).ask("hello").await.turn();
+    let (viewer, operator) = (made(&gateway, "viewer"), made(&gateway, "operator"));
+    let status = async |gateway: &Gateway, method: Method, path: &str, token: &str| {
+        gateway.admin_request(method, path, Some(token)).send().await.expect("it answers").status()
+    };
+
+    assert_eq!(status(&gateway, Method::GET, "turns", &viewer).await, StatusCode::OK);
+    let cancel = format!("turns/{turn}/cancel");
+    assert_eq!(status(&gateway, Method::POST, &cancel, &viewer).await, StatusCode::FORBIDDEN);
+    // The turn is settled.
+    assert_eq!(status(&gateway, Method::POST, &cancel, &operator).await, StatusCode::CONFLICT);
+    assert_eq!(status(&gateway, Method::GET, "tokens", &operator).await, StatusCode::FORBIDDEN);
+    assert_eq!(status(&gateway, Method::GET, "audit", &viewer).await, StatusCode::FORBIDDEN);
+    assert!(gateway.output_of(&["tokens", "list"]).contains("viewer-1"));
+
+    gateway.kill();
+    gateway.restart().await;
+    assert_eq!(status(&gateway, Method::GET, "turns", &viewer).await, StatusCode::OK);
+    assert!(gateway.output_of(&["tokens", "revoke", "viewer-1", "--reason", "lost"]).contains("revoked"));
+    assert_eq!(status(&gateway, Method::GET, "turns", &viewer).await, StatusCode::UNAUTHORIZED);
+    let audit = gateway.admin("audit").await;
+    assert_eq!(audit["items"][0]["action"], "revoke_token");
+    assert_eq!(audit["items"][0]["reason"], "lost");
+    let database = std::fs::read(gateway.data().join("rejoinder.db")).expect("it can be read");
+    assert!(!database.windows(viewer.len()).any(|bytes| bytes == viewer.as_bytes()), "a token is in the database");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_token_for_other_channels_sees_nothing() {
+    let agent = ScriptedAgent::replying("done").await;
+    let other = format!("[channels.webhook.other]\ntoken = \"{TOKEN}-other\"\n");
+    let gateway = Gateway::builder().config(&hook("")).config(&other).config(&agent.section()).start().await;
+    let turn = gateway.hook("test", TOKEN).ask("hello").await.turn();
+    let made = gateway.output_of(&["tokens", "create", "--role", "operator", "--channel", "webhook.other", "--json"]);
+    let made: Value = serde_json::from_str(&made).expect("it is JSON");
+    let token = made["token"].as_str().expect("there is a token");
+    let get = async |path: &str| {
+        let response = gateway.admin_request(Method::GET, path, Some(token)).send().await.expect("it answers");
+        (response.status(), response.json::<Value>().await.expect("it is JSON"))
+    };
+
+    assert_eq!(get("turns").await.1["items"], json!([]));
+    assert_eq!(get(&format!("turns/{turn}")).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(get("channels").await.1["items"].as_array().map(Vec::len), Some(1));
+    let cancelled = gateway.admin_request(Method::POST, &format!("turns/{turn}/cancel"), Some(token)).send().await;
+    assert_eq!(cancelled.expect("it answers").status(), StatusCode::NOT_FOUND);
+}
+
+/// Nobody is answered twice, and nothing is done twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_request_with_the_same_key_is_done_once() {
+    let (gateway, _receiver, _agent) = gateway_without_callbacks().await;
+    gateway.hook("test", TOKEN).ask("hello").await;
+    let letter = eventually("it is a dead letter", async || dead_letters(&gateway).await.pop()).await;
+    assert_eq!((letter["kind"].as_str(), letter["text"].as_str()), (Some("callback"), Some("posted")));
+    let path = format!("dead-letters/{}/discard", letter["id"].as_str().expect("an id"));
+    let discard = async |key: &str, reason: &str| {
+        let request = gateway.admin_request(Method::POST, &path, None);
+        let request = request.header("Idempotency-Key", key).json(&json!({ "reason": reason }));
+        let response = request.send().await.expect("it answers");
+        (response.status(), response.headers().contains_key("idempotency-replayed"))
+    };
+    let unreasoned = gateway.admin_request(Method::POST, &path, None).send().await;
+    assert_eq!(unreasoned.expect("it answers").status(), StatusCode::BAD_REQUEST);
+
+    assert_eq!(discard("k1", "she left").await, (StatusCode::ACCEPTED, false));
+    assert_eq!(discard("k1", "she left").await, (StatusCode::ACCEPTED, true));
+    assert_eq!(discard("k1", "another reason").await, (StatusCode::CONFLICT, false));
+    assert_eq!(discard("k2", "she left").await, (StatusCode::CONFLICT, false));
+
+    assert!(dead_letters(&gateway).await.is_empty());
+    assert_eq!(gateway.admin("audit").await["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn all_dead_letters_that_match_are_given_up_at_once() {
+    let (gateway, _receiver, _agent) = gateway_without_callbacks().await;
+    for _ in 0..3 {
+        gateway.hook("test", TOKEN).ask("hello").await;
+    }
+    let count = async || dead_letters(&gateway).await.len();
+    eventually("there are three", async || (count().await == 3).then_some(())).await;
+
+    let tried = gateway.output_of(&["dead-letters", "discard", "--all", "--dry-run", "--reason", "test"]);
+    assert!(tried.contains("3 would be given up"), "{tried}");
+    assert_eq!(count().await, 3);
+    let none = gateway.output_of(&["dead-letters", "discard", "--error", "no such error", "--reason", "test"]);
+    assert!(none.contains("0 are given up"), "{none}");
+    let done = gateway.output_of(&["dead-letters", "discard", "--channel", "webhook.test", "--reason", "test"]);
+    assert!(done.contains("3 are given up"), "{done}");
+
+    assert_eq!(count().await, 0);
+    assert!(gateway.output_of(&["dead-letters", "list"]).contains("No dead letters"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_events_of_a_turn_come_as_they_happen() {
+    let (gateway, _agent) = gateway().await;
+    let mut all = Events::follow(&gateway, "", None).await;
+    let mut settled = Events::follow(&gateway, "?topic=turn.settled", None).await;
+
+    let turn = gateway.hook("test", TOKEN).ask("hello").await.turn();
+
+    let events = all.read(4).await;
+    let topics: Vec<&str> = events.iter().map(|(_, topic, _)| topic.as_str()).collect();
+    assert_eq!(topics, ["turn.accepted", "turn.started", "turn.claimed", "turn.settled"]);
+    for (id, topic, data) in &events {
+        assert_eq!((data["seq"].as_i64(), data["topic"].as_str()), (Some(*id), Some(topic.as_str())));
+        assert_eq!((data["turn_id"].as_str(), data["channel"].as_str()), (Some(&*turn), Some("webhook.test")));
+    }
+    let only = settled.read(1).await;
+    assert_eq!(only[0], events[3]);
+    assert_eq!(only[0].2["data"]["signal"], "reply");
+    let wrong = gateway.admin_request(Method::GET, "events?topic=turn.%22", None).send().await.expect("it answers");
+    assert_eq!(wrong.status(), StatusCode::BAD_REQUEST);
+}
+
+/// The log is followed over five kills, and nothing is missing or there twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_events_are_followed_over_kills_with_no_gap() {
+    let (mut gateway, _agent) = gateway().await;
+    let mut seen: Vec<i64> = Vec::new();
+    for round in 0..5_u32 {
+        let mut events = Events::follow(&gateway, "", seen.last().copied().or(Some(0))).await;
+        for number in 0..=round {
+            gateway.hook("test", TOKEN).ask(&format!("hello {number}")).await;
+        }
+        // Some are read before the kill, the rest after it.
+        let read = events.read(2).await;
+        seen.extend(read.iter().map(|(id, ..)| id));
+        gateway.kill();
+        gateway.restart().await;
+    }
+    let turns: u32 = (1..=5).sum();
+    let mut rest = Events::follow(&gateway, "", seen.last().copied()).await;
+    let missing = turns as usize * 4 - seen.len();
+    if missing > 0 {
+        seen.extend(rest.read(missing).await.iter().map(|(id, ..)| id));
+    }
+
+    assert_eq!(seen, (1..=i64::from(turns) * 4).collect::<Vec<_>>());
+}
+
+/// Nobody is called at night, and cron sees it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_status_says_whether_anything_is_late_or_down() {
+    let (gateway, _agent) = gateway().await;
+    for _ in 0..3 {
+        gateway.hook("test", TOKEN).ask("hello").await;
+    }
+
+    let status = gateway.run(&["status"]);
+    let text = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert_eq!(status.status.code(), Some(0), "{text}");
+    assert!(text.starts_with("Everything is answered. 3 turns in 24 hours, 100.0 % within 5 s."), "{text}");
+    assert!(text.contains("webhook.test up") && text.contains("main up"), "{text}");
+    let overview = gateway.admin("overview").await;
+    assert_eq!((overview["ok"].as_bool(), overview["day"]["signals"].as_u64()), (Some(true), Some(3)), "{overview:#}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_status_names_what_is_wrong_first() {
+    let (gateway, _receiver, _agent) = gateway_without_callbacks().await;
+    gateway.hook("test", TOKEN).ask("hello").await;
+    let letter = eventually("it is a dead letter", async || dead_letters(&gateway).await.pop()).await;
+
+    let status = gateway.run(&["status"]);
+
+    assert_eq!(status.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&status.stdout).starts_with("One callback of a hook was given up."), "{status:?}");
+    let id = letter["id"].as_str().expect("an id");
+    let shown = gateway.output_of(&["dead-letters", "show", id]);
+    assert!(shown.contains("410") && shown.contains("posted"), "{shown}");
+    assert!(gateway.output_of(&["dead-letters", "discard", id, "--reason", "a test"]).contains("given up"));
+    assert_eq!(gateway.run(&["status"]).status.code(), Some(0));
+}
