@@ -5,7 +5,7 @@
 //!
 //! To explain something new, add an entry to the timeline in `timeline.rs`, or a sentence here.
 
-mod text;
+pub(crate) mod text;
 mod timeline;
 
 #[cfg(test)]
@@ -15,8 +15,7 @@ use std::fmt::{self, Write as _};
 
 use rejoinder_guard::{CancelledBy, Cause, Expectation, ObligationState, Rung, Settlement, Timestamp, Via};
 
-pub(crate) use self::text::rfc3339;
-use self::text::{clip, span, until};
+use self::text::{clip, rfc3339, span, until};
 use crate::{
     model::{
         conversation::ChannelId,

@@ -4,7 +4,7 @@ use rejoinder_guard::{ObligationState, Settlement, Signal, Timestamp, Via};
 
 use super::trigger::AttemptEnded;
 use crate::{
-    explain::rfc3339,
+    explain::text::rfc3339,
     model::{
         log::{LogEvent, NewLogEntry, Subject},
         stored_delivery::{DeliveryRecord, DeliveryState},
