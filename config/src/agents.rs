@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use rejoinder_core::Price;
 use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use crate::{
@@ -27,6 +28,11 @@ pub trait AgentSection: Section + DeserializeOwned + Serialize + Send + Sync + '
 
     /// How many turns the agent works on at once; `None`: as many as the gateway.
     fn max_concurrent(&self) -> Option<u32> {
+        None
+    }
+
+    /// What the agent's tokens cost; `None`: unknown.
+    fn price(&self) -> Option<Price> {
         None
     }
 }
@@ -61,18 +67,26 @@ impl fmt::Debug for AgentKind {
 pub struct Agent {
     kind: &'static str,
     max_concurrent: Option<u32>,
+    price: Option<Price>,
     section: Boxed,
 }
 
 impl Agent {
     fn new<T: AgentSection>(section: T) -> Self {
-        Self { kind: T::KIND, max_concurrent: section.max_concurrent(), section: Boxed::new(section) }
+        let (max_concurrent, price) = (section.max_concurrent(), section.price());
+        Self { kind: T::KIND, max_concurrent, price, section: Boxed::new(section) }
     }
 
     /// How many turns the agent works on at once; `None`: as many as the gateway.
     #[must_use]
     pub const fn max_concurrent(&self) -> Option<u32> {
         self.max_concurrent
+    }
+
+    /// What the agent's tokens cost; `None`: unknown.
+    #[must_use]
+    pub const fn price(&self) -> Option<Price> {
+        self.price
     }
 
     /// The value of `kind` in the configuration.

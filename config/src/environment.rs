@@ -8,6 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::secret::Secret;
+
 /// The name of the file, both in the working directory and in the user's configuration directory.
 pub(crate) const FILE_NAME: &str = "rejoinder.toml";
 
@@ -64,4 +66,6 @@ pub(crate) struct ResolveContext<'a> {
     pub(crate) config_dir: &'a Path,
     /// Collects the files that secrets were read from.
     pub(crate) secret_files: RefCell<BTreeSet<PathBuf>>,
+    /// Collects the secrets.
+    pub(crate) secrets: RefCell<Vec<Secret>>,
 }

@@ -89,6 +89,7 @@ pub fn load(options: &Options, build: &Build) -> Result<Loaded, ConfigErrors> {
         working_dir: &options.working_dir,
         config_dir: &config_dir,
         secret_files: RefCell::default(),
+        secrets: RefCell::default(),
     };
     match Config::read(tree, &context, build) {
         Ok(mut config) if problems.is_empty() => {

@@ -9,7 +9,8 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Retention, Routing, Server, Store,
+    Admin, Agent, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Retention, Routing, Secret,
+    Server, Store,
     check::{Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -41,6 +42,9 @@ pub struct Config {
     /// The files that secrets were read from.
     #[serde(skip)]
     pub secret_files: BTreeSet<PathBuf>,
+    /// All secrets, without those that are generated. So that nothing that is kept contains them.
+    #[serde(skip)]
+    pub secrets: Vec<Secret>,
 }
 
 const SECTIONS: [&str; 12] = [
@@ -101,7 +105,7 @@ impl Config {
                 Some(outbox),
                 Some(retention),
             ) if reader.problems.is_empty() => {
-                let secret_files = context.secret_files.take();
+                let (secret_files, secrets) = (context.secret_files.take(), context.secrets.take());
                 Ok(Self {
                     server,
                     store,
@@ -117,6 +121,7 @@ impl Config {
                     retention,
                     file: None,
                     secret_files,
+                    secrets,
                 })
             }
             _ => Err(reader.problems),
@@ -132,6 +137,7 @@ pub(crate) fn read_alone<T: Section + DeserializeOwned>(tree: &Node, name: &str)
         working_dir: nowhere,
         config_dir: nowhere,
         secret_files: RefCell::default(),
+        secrets: RefCell::default(),
     };
     let names = Names::default();
     let mut reader = Reader { context: &context, names: &names, problems: Vec::new() };

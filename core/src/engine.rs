@@ -169,6 +169,7 @@ impl Engine {
             channels: Arc::clone(&channels),
             ledger: Arc::clone(&ledger),
             ephemerals,
+            settings: Arc::clone(&settings),
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
         });

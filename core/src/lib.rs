@@ -51,6 +51,7 @@ pub mod store {
     pub use crate::{
         model::{
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
+            run::RunContent,
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
             tokens::{Role, TokenChange, TokenRecord},
             turn::{Handler, TurnRecord, TurnSeq, Version},
@@ -92,6 +93,8 @@ pub use model::{
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
     ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
+    masker::Masker,
+    run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, Templates},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},

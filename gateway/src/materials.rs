@@ -4,12 +4,13 @@ use std::{
     collections::HashMap,
     fmt, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use rejoinder_config::{Config, Secret, Token, TokenValue};
-use rejoinder_core::{AgentName, AgentRuntime, ChannelId, SharedClock, Timestamp};
+use rejoinder_core::{AgentName, AgentRuntime, ChannelId, Masker, SharedClock, Timestamp};
 use rejoinder_kit::{Guesses, Tokens};
+use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -69,6 +70,8 @@ pub(crate) struct Materials<'a> {
     pub(crate) guesses: Arc<Guesses>,
     /// Agents that replace configured ones, or are added to them.
     pub(crate) agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
+    /// The generated tokens that were given out.
+    generated: Mutex<Vec<SecretString>>,
 }
 
 impl fmt::Debug for Materials<'_> {
@@ -88,8 +91,25 @@ impl<'a> Materials<'a> {
         agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
     ) -> Result<Self, WiringError> {
         let (http, stop_waiting) = (client::http_client().map_err(WiringError::Http)?, CancellationToken::new());
-        let guesses = Arc::default();
-        Ok(Self { config, data_dir, token_mode, clock, started_at: clock.now(), http, stop_waiting, guesses, agents })
+        Ok(Self {
+            config,
+            data_dir,
+            token_mode,
+            clock,
+            started_at: clock.now(),
+            http,
+            stop_waiting,
+            guesses: Arc::default(),
+            agents,
+            generated: Mutex::default(),
+        })
+    }
+
+    /// Masks all secrets: the configured ones, and the generated tokens that were given out so far.
+    pub(crate) fn masker(&self) -> Masker {
+        let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
+        let generated = generated.iter().map(ExposeSecret::expose_secret);
+        Masker::new(self.config.secrets.iter().map(Secret::expose).chain(generated))
     }
 
     /// The tokens of one surface, and how to show the current one. `file` in the data directory holds a generated one.
@@ -118,6 +138,8 @@ impl<'a> Materials<'a> {
             TokenMode::Create => secrets::read_or_create(self.data_dir, file),
             TokenMode::CheckOnly => secrets::read_or_throwaway(self.data_dir, file),
         };
-        made.map_err(|source| WiringError::Token { path: self.data_dir.join(file), source })
+        let made = made.map_err(|source| WiringError::Token { path: self.data_dir.join(file), source })?;
+        self.generated.lock().unwrap_or_else(PoisonError::into_inner).push(made.token.clone());
+        Ok(made)
     }
 }

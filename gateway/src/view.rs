@@ -3,12 +3,13 @@
 use std::fmt;
 
 use rejoinder_core::{
-    Action, Attachment, Author, ChannelId, ConversationRef, Expectation, Handler, ObligationState, Quote, Rung,
-    SignalKind, TurnStatus, Via,
+    Action, Attachment, Author, ChannelId, ConversationRef, Cost, Expectation, Handler, ModelInput, ObligationState,
+    Quote, Rung, SignalKind, ToolUse, TurnStatus, Via,
     explain::{Entry, Explanation},
-    store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Remark, RunRecord, TurnSummary},
+    store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Remark, RunContent, RunRecord, TurnSummary},
 };
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::time::rfc3339;
@@ -319,10 +320,88 @@ pub(crate) struct RunDetail {
     pub(crate) input_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output_tokens: Option<u64>,
+    /// What the tokens cost, at the agent's price when the run ended; missing if it had none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cost: Option<CostDetail>,
+    /// What the model was shown last, which contains what it was shown before in this run. Missing if the agent has no
+    /// model, if the run ended with a crash, and after the time that `retention.payloads` sets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) shown: Option<ShownDetail>,
+    /// The tool calls, in order. Kept as long as `shown`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(crate) tools: Vec<ToolDetail>,
+    /// How many more tool calls there were.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false)]
+    pub(crate) tools_left_out: u32,
 }
 
-impl From<&RunRecord> for RunDetail {
-    fn from(run: &RunRecord) -> Self {
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to the field")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// What the tokens of a run cost.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CostDetail {
+    /// In units of the currency, exact to a millionth.
+    pub(crate) amount: f64,
+    /// Three letters, for example `USD`.
+    pub(crate) currency: String,
+    /// For people.
+    #[serde(skip)]
+    pub(crate) text: String,
+}
+
+impl From<Cost> for CostDetail {
+    fn from(cost: Cost) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "far from the limit")]
+        let amount = cost.micros as f64 / 1e6;
+        Self { amount, currency: cost.currency.as_str().to_owned(), text: cost.to_string() }
+    }
+}
+
+/// What a model was shown. The operator's secrets are replaced by `••••`, and the bytes of pictures by a note.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ShownDetail {
+    /// The model, its options, the instructions (`system`), and the tools that it may call.
+    #[schema(value_type = Object)]
+    pub(crate) settings: Value,
+    /// The messages, oldest first. Long ones may be cut.
+    #[schema(value_type = Vec<Object>)]
+    pub(crate) messages: Value,
+    /// How many of the oldest messages are missing here, because the record would have become too large.
+    pub(crate) messages_left_out: u32,
+}
+
+impl From<&ModelInput> for ShownDetail {
+    fn from(input: &ModelInput) -> Self {
+        let ModelInput { settings, messages, left_out } = input;
+        let json = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+        Self { settings: json(settings), messages: json(messages), messages_left_out: *left_out }
+    }
+}
+
+/// A tool call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolDetail {
+    pub(crate) name: String,
+    /// The arguments as the model wrote them, usually JSON; cut if they are long.
+    pub(crate) arguments: String,
+    /// What the model was told; cut if it is long.
+    pub(crate) result: String,
+}
+
+impl From<&ToolUse> for ToolDetail {
+    fn from(call: &ToolUse) -> Self {
+        let ToolUse { name, arguments, result } = call.clone();
+        Self { name, arguments, result }
+    }
+}
+
+impl RunDetail {
+    fn of(run: &RunRecord, content: Option<&RunContent>) -> Self {
         Self {
             number: run.number,
             handler: HandlerItem::from(&run.handler),
@@ -332,6 +411,10 @@ impl From<&RunRecord> for RunDetail {
             detail: run.detail.clone(),
             input_tokens: run.usage.map(|usage| usage.input_tokens),
             output_tokens: run.usage.map(|usage| usage.output_tokens),
+            cost: run.cost.map(Into::into),
+            shown: content.and_then(|content| content.input.as_ref()).map(Into::into),
+            tools: content.iter().flat_map(|content| &content.tools).map(Into::into).collect(),
+            tools_left_out: content.map_or(0, |content| content.tools_left_out),
         }
     }
 }
@@ -492,7 +575,7 @@ impl From<&Dossier> for TurnDetail {
                 quoted: event.quoted.clone(),
                 forwarded: event.forwarded.clone(),
             },
-            runs: dossier.runs.iter().map(Into::into).collect(),
+            runs: dossier.runs.iter().map(|run| RunDetail::of(run, dossier.contents.get(&run.number))).collect(),
             deliveries: dossier
                 .deliveries
                 .iter()

@@ -159,6 +159,7 @@ impl Wiring<'_> {
         let metrics = metrics.token.as_ref().map(|token| self.0.tokens(token, METRICS_TOKEN_FILE)).transpose()?;
         let server = &self.0.config.server;
         let mut parts = Parts {
+            // After everything that may generate a token.
             settings: self.settings(),
             agents,
             agent_infos,
@@ -233,6 +234,11 @@ impl Wiring<'_> {
                 .iter()
                 .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.max_concurrent()? as usize)))
                 .collect(),
+            prices: agents
+                .iter()
+                .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.price()?)))
+                .collect(),
+            masker: self.0.masker(),
             limits: PersonLimits { turns_per_minute: limits.turns_per_minute, waiting_turns: limits.waiting_turns },
             delivery_lifetime: outbox.lifetime,
             min_attempts: outbox.min_attempts,

@@ -120,8 +120,31 @@ create table runs (
     ending text,                    -- reply, reaction, deferral, silent, failed, unreadable, stopped, crashed, interrupted
     detail text,
     usage text,                     -- JSON: Usage
+    cost_micros integer,            -- at the price when it ended, in millionths of the currency
+    currency text,
     primary key (turn_id, number)
 ) strict, without rowid;
+
+-- What the models of runs were shown, and the tools that they called. No foreign keys: removing what they refer to would
+-- need indexes.
+create table run_contents (
+    run integer primary key,        -- the seq of the turn * 65536 + the number of the run: new rows are among the last
+    at integer not null,            -- when the run ended
+    settings integer,               -- of run_settings
+    messages text,                  -- JSON: array
+    left_out integer not null,      -- how many of the oldest messages are missing
+    tools text,                     -- JSON: list of ToolUse; null without tool calls
+    tools_left_out integer not null
+) strict;
+
+-- The settings of runs, each of which many runs have in common.
+create table run_settings (
+    id integer primary key,
+    digest blob not null unique,    -- SHA-256 of the body
+    -- A run that refers to it is at most a step after this one (SETTINGS_STEP in runs.rs).
+    used integer not null,
+    body text not null              -- JSON: object
+) strict;
 
 create table deliveries (
     seq integer primary key,        -- the order in which they were claimed; the parts of a claim are in a row

@@ -81,7 +81,7 @@ impl Commands {
         let replaced = call.replaced().await?;
         turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }));
         let (at, number, end) = (call.now, turn.runs, SignalKind::Reply.as_str().to_owned());
-        let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None };
+        let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None, cost: None, content: None };
         let answer = Outcome::Reply(Reply::text(self.fill_in(template, &turn)));
         turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(answer)] });
         self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, session }).await.map(drop)

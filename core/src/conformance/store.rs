@@ -7,6 +7,7 @@
 
 mod accepting;
 mod amending;
+mod contents;
 mod delivering;
 mod housekeeping;
 mod lasting;
@@ -18,7 +19,9 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Timestamp};
 
-pub use self::{accepting::*, amending::*, delivering::*, housekeeping::*, lasting::*, reading::*, transitions::*};
+pub use self::{
+    accepting::*, amending::*, contents::*, delivering::*, housekeeping::*, lasting::*, reading::*, transitions::*,
+};
 use super::{answer, new_delivery};
 use crate::{
     model::{
@@ -89,6 +92,10 @@ macro_rules! store_conformance {
             a_transition_that_conflicts_leaves_no_trace
             a_transition_that_fails_leaves_no_trace
             runs_are_recorded
+            what_a_run_was_shown_is_recorded
+            what_failed_to_be_stored_is_not_taken_for_known
+            what_a_run_was_shown_goes_with_the_payloads
+            settings_go_with_the_last_run_that_used_them
             a_speaker_has_one_line_per_turn
             a_line_keeps_who_said_it
             a_persons_line_has_the_text_of_their_message

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rejoinder_guard::{
     Body, CancelledBy, Cause, Effect, Event, Expectation, Ladder, Obligation, Outcome, Policy, Reply, Rung, Signal,
@@ -76,6 +76,7 @@ impl Life {
             ended_at: None,
             absent: false,
             runs: Vec::new(),
+            contents: BTreeMap::new(),
             deliveries: Vec::new(),
             attempts: Vec::new(),
             remarks: Vec::new(),
@@ -96,7 +97,7 @@ impl Life {
                 Effect::Run { agent, .. } => {
                     let number = u32::try_from(self.dossier.runs.len()).unwrap() + 1;
                     let agent = agent.map_or_else(|| "main".into(), Into::into);
-                    let (ended_at, end, detail, usage) = (None, None, None, None);
+                    let (ended_at, end, detail, usage, cost) = (None, None, None, None, None);
                     self.dossier.runs.push(RunRecord {
                         number,
                         handler: Handler::Agent(agent),
@@ -105,6 +106,7 @@ impl Life {
                         end,
                         detail,
                         usage,
+                        cost,
                     });
                 }
                 Effect::Send(cleared) => self.dossier.deliveries.push(delivery(cleared.get(), now)),

@@ -8,6 +8,8 @@ pub(crate) mod delivery;
 pub(crate) mod event;
 pub(crate) mod ids;
 pub(crate) mod log;
+pub(crate) mod masker;
+pub(crate) mod run;
 pub(crate) mod settings;
 pub(crate) mod stored_delivery;
 pub(crate) mod tokens;

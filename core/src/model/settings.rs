@@ -13,6 +13,8 @@ use crate::model::{
     access::Access,
     agent::AgentName,
     conversation::{ChannelId, ChatKind},
+    masker::Masker,
+    run::Price,
     turn::TurnRecord,
 };
 
@@ -65,6 +67,10 @@ pub struct Settings {
     pub max_concurrent_turns: usize,
     /// How many of them may be turns of each agent. An agent without an entry has no bound of its own.
     pub agent_turns: HashMap<AgentName, usize>,
+    /// What the tokens of agents cost, as far as that is known.
+    pub prices: HashMap<AgentName, Price>,
+    /// The operator's secrets, which no record of a run may contain.
+    pub masker: Masker,
     /// What one person may do.
     pub limits: PersonLimits,
     /// The minimum age at which a failing delivery becomes a dead letter; it also needs `min_attempts`.
@@ -84,7 +90,7 @@ pub struct Lifetimes {
     pub turns: Option<Duration>,
     /// The same for a turn that is a dead letter or has one; at least as long as `turns`.
     pub dead_letters: Option<Duration>,
-    /// The payload of an event, after it was received.
+    /// The payload of an event after it was received, and the content of a run after its end.
     pub payloads: Option<Duration>,
 }
 

@@ -5,7 +5,10 @@ use rejoinder_guard::{Outcome, Reply};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::model::agent::{AgentTurn, Usage};
+use crate::model::{
+    agent::{AgentTurn, Usage},
+    run::{ModelInput, ToolUse},
+};
 
 /// An event that a runtime reports during a run.
 #[derive(Debug)]
@@ -14,8 +17,10 @@ pub enum RunEvent {
     Text(String),
     /// The whole text of the answer so far; replaces all text reported before.
     Rewrite(String),
-    /// The name of a tool that the agent uses: activity, not a signal.
-    Tool(String),
+    /// A tool call of the agent that has ended: activity, not a signal.
+    Tool(ToolUse),
+    /// What the runtime is about to send to the model; the last one counts.
+    Shown(ModelInput),
     /// The tokens consumed so far in this run; the last one counts.
     Usage(Usage),
     /// A message to send to this turn's conversation now. The channel returns whether it was claimed.
@@ -54,9 +59,14 @@ impl RunEvents {
         let _ = self.0.send(RunEvent::Rewrite(text.into())).await;
     }
 
-    /// Reports that the agent uses the tool `name`.
-    pub async fn tool(&self, name: impl Into<String> + Send) {
-        let _ = self.0.send(RunEvent::Tool(name.into())).await;
+    /// Reports a tool call of the agent, when it has ended.
+    pub async fn tool(&self, call: ToolUse) {
+        let _ = self.0.send(RunEvent::Tool(call)).await;
+    }
+
+    /// Reports what is about to be sent to the model, for the operator. A later report of the run replaces it.
+    pub async fn shown(&self, input: ModelInput) {
+        let _ = self.0.send(RunEvent::Shown(input)).await;
     }
 
     /// Reports the tokens consumed so far in this run.

@@ -6,6 +6,7 @@
 pub(crate) mod agents;
 pub(crate) mod files;
 pub(crate) mod input;
+mod record;
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,6 +19,7 @@ use tracing::{info, warn};
 use self::{
     agents::Agents,
     input::{Inputs, PrepareError, PreparedRun},
+    record::Recorder,
 };
 use crate::{
     channels::Channels,
@@ -27,7 +29,7 @@ use crate::{
         trigger::{Run, Trigger},
     },
     lifecycle::Lifecycle,
-    model::{agent::Usage, capabilities::Support, turn::TurnRecord},
+    model::{agent::Usage, capabilities::Support, run::RunContent, settings::Settings, turn::TurnRecord},
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     ports::{
         agent::{AgentError, RunEvent, RunEvents, SendResult},
@@ -48,6 +50,7 @@ pub(crate) struct Worker {
     pub(crate) channels: Arc<Channels>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) ephemerals: Arc<Ephemerals>,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
 }
@@ -70,12 +73,13 @@ enum RunResult {
 struct FinishedRun {
     result: RunResult,
     usage: Option<Usage>,
+    content: Option<Arc<RunContent>>,
     typing: Option<Typing>,
 }
 
 impl From<RunResult> for FinishedRun {
     fn from(result: RunResult) -> Self {
-        Self { result, usage: None, typing: None }
+        Self { result, usage: None, content: None, typing: None }
     }
 }
 
@@ -90,10 +94,11 @@ impl Worker {
         agent_ended: impl FnOnce() + Send,
     ) {
         crash_point!("run_started");
-        let FinishedRun { result, usage, typing } = self.run_agent(&mut turn, &run, tokens).await;
+        let mut finished = self.run_agent(&mut turn, &run, tokens).await;
         agent_ended();
         crash_point!("run_ended");
-        self.finish(&mut turn, &run, result, usage).await;
+        let typing = finished.typing.take();
+        self.finish(&mut turn, &run, finished).await;
         // Last, so that the answer does not wait for it.
         if let Some(typing) = typing {
             typing.end().await;
@@ -101,7 +106,8 @@ impl Worker {
     }
 
     /// Passes the end of a run to the guard.
-    async fn finish(&self, turn: &mut TurnRecord, run: &Run, result: RunResult, usage: Option<Usage>) {
+    async fn finish(&self, turn: &mut TurnRecord, run: &Run, finished: FinishedRun) {
+        let FinishedRun { result, usage, content, typing: _ } = finished;
         if let Some(agent) = run.handler.agent() {
             match &result {
                 RunResult::Returned(Ok(_)) => self.agents.note(agent, Ok(())),
@@ -139,7 +145,10 @@ impl Worker {
         let at = self.clock.now();
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.handler.to_string(), "end" => end)
             .record(at.since(run.started_at).as_secs_f64());
-        let run_end = RunEnd { turn: turn.id, number: run.number, at, end: end.to_owned(), detail, usage };
+        let price = run.handler.agent().and_then(|agent| self.settings.prices.get(agent));
+        let cost = price.zip(usage).map(|(price, usage)| price.cost(usage));
+        let (number, end) = (run.number, end.to_owned());
+        let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, content };
         let trigger = Trigger::RunEnded { end: run_end, remark: None };
         match event {
             Some(event) => {
@@ -172,7 +181,7 @@ impl Worker {
             let cancel = cancel.clone();
             tokio::spawn(async move { runtime.run(input, events, cancel).await })
         };
-        let mut usage = None;
+        let mut recorder = Recorder::new(&self.settings.masker);
         let (mut open, mut is_shown) = (true, true);
         let result = loop {
             tokio::select! {
@@ -184,7 +193,7 @@ impl Worker {
                     drafting.pause().await;
                 }
                 event = reported.recv(), if open => match event {
-                    Some(event) => self.handle_event(turn, event, &mut drafting, &mut usage, show).await,
+                    Some(event) => self.handle_event(turn, event, &mut drafting, &mut recorder, show).await,
                     None => open = false,
                 },
                 result = &mut running => break match result {
@@ -194,30 +203,33 @@ impl Worker {
             }
         };
         if matches!(result, RunResult::Stopped) {
-            tokio::join!(drafting.pause(), self.await_grace_period(&mut running, &mut reported, &mut usage));
+            tokio::join!(drafting.pause(), self.await_grace_period(&mut running, &mut reported, &mut recorder));
         }
         running.abort();
         reported.close();
         // Events that the runtime reported just before it returned.
         while let Some(Some(event)) = reported.recv().now_or_never() {
-            self.handle_event(turn, event, &mut drafting, &mut usage, show).await;
+            self.handle_event(turn, event, &mut drafting, &mut recorder, show).await;
         }
         drafting.end().await;
-        FinishedRun { result, usage, typing }
+        let (usage, content) = recorder.finish();
+        FinishedRun { result, usage, content, typing }
     }
 
-    /// Waits up to [`GRACE`] for a cancelled run to return. Its events are ignored, except for its usage.
+    /// Waits up to [`GRACE`] for a cancelled run to return. Of its events only what is recorded counts.
     async fn await_grace_period(
         &self,
         running: &mut JoinHandle<Result<Outcome, AgentError>>,
         reported: &mut mpsc::Receiver<RunEvent>,
-        usage: &mut Option<Usage>,
+        recorder: &mut Recorder<'_>,
     ) {
         let late = async {
             loop {
                 match reported.recv().await {
-                    Some(RunEvent::Usage(consumed)) => *usage = Some(consumed),
-                    Some(_) => {}
+                    Some(RunEvent::Usage(consumed)) => recorder.usage = Some(consumed),
+                    Some(RunEvent::Tool(call)) => recorder.tool(call),
+                    Some(RunEvent::Shown(input)) => recorder.shown(input),
+                    Some(RunEvent::Text(_) | RunEvent::Rewrite(_) | RunEvent::Send(..)) => {}
                     None => std::future::pending().await,
                 }
             }
@@ -235,14 +247,18 @@ impl Worker {
         turn: &mut TurnRecord,
         event: RunEvent,
         drafting: &mut Drafting,
-        usage: &mut Option<Usage>,
+        recorder: &mut Recorder<'_>,
         show: &CancellationToken,
     ) {
         match event {
             RunEvent::Text(delta) => drafting.add(turn, &delta),
             RunEvent::Rewrite(text) => drafting.rewrite(turn, &text),
-            RunEvent::Tool(name) => info!(turn = %turn.id, tool = name, "the agent uses a tool"),
-            RunEvent::Usage(consumed) => *usage = Some(consumed),
+            RunEvent::Tool(call) => {
+                info!(turn = %turn.id, tool = call.name, "the agent used a tool");
+                recorder.tool(call);
+            }
+            RunEvent::Shown(input) => recorder.shown(input),
+            RunEvent::Usage(consumed) => recorder.usage = Some(consumed),
             RunEvent::Send(reply, answer) => {
                 // No draft may follow a message that may be the answer.
                 drafting.pause().await;

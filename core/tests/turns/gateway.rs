@@ -11,9 +11,9 @@ use std::{
 
 use rejoinder_core::{
     Accepted, Access, Action, Actor, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind,
-    Clock, ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Lifetimes, OperationError, OwnerId, Parts,
-    PersonLimits, Policies, Policy, Question, Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store,
-    Templates, TurnId, Via,
+    Clock, ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Lifetimes, Masker, OperationError, OwnerId,
+    Parts, PersonLimits, Policies, Policy, Price, Question, Rung, Sender, SenderKind, Settings, SharedClock,
+    SignalKind, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -177,6 +177,8 @@ pub(crate) struct GatewaySetup {
     pub(crate) channel_agents: HashMap<ChannelId, AgentName>,
     /// The bounds of single agents.
     pub(crate) agent_slots: HashMap<AgentName, usize>,
+    pub(crate) prices: HashMap<AgentName, Price>,
+    pub(crate) masker: Masker,
     pub(crate) limits: PersonLimits,
     pub(crate) delivery_lifetime: Duration,
     pub(crate) lifetimes: Lifetimes,
@@ -196,6 +198,8 @@ impl GatewaySetup {
             slots: 64,
             channel_agents: HashMap::new(),
             agent_slots: HashMap::new(),
+            prices: HashMap::new(),
+            masker: Masker::default(),
             limits: PersonLimits::default(),
             delivery_lifetime: secs(24 * 3600),
             lifetimes: Lifetimes::default(),
@@ -290,6 +294,8 @@ impl TestGateway {
             templates: templates(),
             max_concurrent_turns: setup.slots,
             agent_turns: setup.agent_slots,
+            prices: setup.prices,
+            masker: setup.masker,
             limits: setup.limits,
             delivery_lifetime: setup.delivery_lifetime,
             min_attempts: 3,

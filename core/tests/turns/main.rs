@@ -28,6 +28,7 @@ mod operations;
 mod parking;
 mod poison;
 mod quotes;
+mod records;
 mod restarts;
 mod retention;
 mod rows;

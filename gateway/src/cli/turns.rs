@@ -1,5 +1,7 @@
 //! `rejoinder turns`: reads the database directly, whether the gateway is running or not.
 
+mod runs;
+
 use std::fmt::Write as _;
 
 use anyhow::{Context, anyhow};
@@ -16,7 +18,7 @@ use crate::{
     console::{failure::Failure, output},
     http::page,
     time,
-    view::{DeliveryDetail, RunDetail, TurnDetail, TurnExplanation, TurnItem, TurnList},
+    view::{DeliveryDetail, TurnDetail, TurnExplanation, TurnItem, TurnList},
 };
 
 #[derive(Debug, Subcommand)]
@@ -24,8 +26,8 @@ pub(super) enum TurnsCommand {
     /// List turns, newest first
     #[command(after_help = LIST_EXAMPLES)]
     List(List),
-    /// Show everything about a turn: message, runs, deliveries, attempts
-    Show(One),
+    /// Show everything about a turn: message, runs with their tool calls and cost, deliveries, attempts
+    Show(Show),
     /// Explain in plain words what was owed, what was tried, how the platform responded and what happens next
     #[command(after_help = "Example:\n  rejoinder turns explain 0199a1c2-7d3e-7aaa-8bbb-0123456789ab")]
     Explain(One),
@@ -102,6 +104,15 @@ enum ListState {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Show {
+    #[command(flatten)]
+    one: One,
+    /// Also show what the model of each run was shown: its settings and all messages (--json has them anyway)
+    #[arg(long)]
+    shown: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct One {
     /// The turn's id, or its first six or more characters
     id: String,
@@ -125,9 +136,9 @@ impl TurnsCommand {
             Self::Retry(change) => change.perform(global, "retry", "It is sent again now.").await,
             Self::Hold(change) => change.perform(global, "hold", "It is held.").await,
             Self::Resume(change) => change.perform(global, "resume", "It goes on.").await,
-            Self::Show(one) => {
+            Self::Show(Show { one, shown }) => {
                 let turn = TurnDetail::from(&one.dossier(global).await?);
-                if one.json { output::print_json(&turn) } else { output::print(detail(&turn)) }
+                if one.json { output::print_json(&turn) } else { output::print(detail(&turn, *shown)) }
             }
             Self::Explain(one) => {
                 let explanation = explain(&one.dossier(global).await?, SystemClock.now());
@@ -253,7 +264,7 @@ fn range(prefix: &str) -> Option<(Uuid, Option<Uuid>)> {
     Some((Uuid::from_u128(bound(value)), after.map(|after| Uuid::from_u128(bound(after)))))
 }
 
-fn detail(turn: &TurnDetail) -> String {
+fn detail(turn: &TurnDetail, with_shown: bool) -> String {
     let mut lines = vec![format!("Turn {}", turn.turn_id)];
     let mut field = |name: &str, value: &str| lines.push(format!("  {name:<14}{}", one_line(value)));
     let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
@@ -285,7 +296,7 @@ fn detail(turn: &TurnDetail) -> String {
         lines.push(format!("  with {}", one_line(&file)));
     }
     lines.push("\nRuns:".to_owned());
-    lines.extend(turn.runs.iter().map(run_line));
+    lines.extend(turn.runs.iter().flat_map(|run| runs::lines(run, with_shown)));
     lines.push("\nDeliveries:".to_owned());
     for delivery in &turn.deliveries {
         delivery_lines(delivery, &mut lines);
@@ -297,13 +308,6 @@ fn detail(turn: &TurnDetail) -> String {
         );
     }
     output::printable(&lines.join("\n"))
-}
-
-fn run_line(run: &RunDetail) -> String {
-    let end = run.end.as_deref().unwrap_or("running");
-    let detail = run.detail.as_ref().map_or_else(String::new, |detail| format!(": {}", one_line(detail)));
-    let ended_at = run.ended_at.as_deref().unwrap_or("now");
-    format!("  {}. {} from {} to {ended_at}: {end}{detail}", run.number, run.handler, run.started_at)
 }
 
 fn delivery_lines(delivery: &DeliveryDetail, lines: &mut Vec<String>) {

@@ -1,5 +1,6 @@
 use rejoinder_config::{Environment, Options};
-use rejoinder_core::{Cause, ChannelId, Lifetimes, Rung};
+use rejoinder_core::{Cause, ChannelId, Currency, Lifetimes, Price, Rung};
+use secrecy::ExposeSecret;
 
 use super::*;
 
@@ -99,4 +100,24 @@ fn how_long_rows_are_kept_is_the_operators() {
     assert_eq!(usual, Lifetimes { turns: days(90), dead_letters: None, payloads: days(7) });
     let turns = Some(Duration::from_hours(36));
     assert_eq!(chosen, Lifetimes { turns, dead_letters: days(30), payloads: None });
+}
+
+#[test]
+fn configured_secrets_and_generated_tokens_are_masked() {
+    let agent = "[agents.far]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"m\"\napi_key = \"sk-12345678\"\n";
+    let parts = parts(&format!("{CHANNELS}{agent}")).unwrap();
+    let Some(TokenSource::Generated(made)) = &parts.admin_token_source else { panic!("it is generated") };
+    let text = format!("sk-12345678 token-of-these-tests {}", made.token.expose_secret());
+
+    assert_eq!(parts.settings.masker.text(text), "•••• •••• ••••");
+}
+
+#[test]
+fn a_price_is_that_of_its_agent() {
+    let agent = "[agents.far]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"m\"\n[agents.far.price]\ninput = 1\noutput = 2\n";
+
+    let prices = parts(&format!("{CHANNELS}{agent}")).unwrap().settings.prices;
+
+    let price = Price { input: 1.0, output: 2.0, currency: Currency::USD };
+    assert_eq!(prices, HashMap::from([(AgentName::from("far"), price)]));
 }

@@ -6,7 +6,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    Cause, ChannelId, ChatKind, Ladder, Lifetimes, PersonLimits, Policies, Policy, Question, Rung, Settings, Templates,
+    Cause, ChannelId, ChatKind, Ladder, Lifetimes, Masker, PersonLimits, Policies, Policy, Question, Rung, Settings,
+    Templates,
 };
 
 /// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
@@ -64,6 +65,8 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         templates: templates.with_question("what_next", question),
         max_concurrent_turns: 64,
         agent_turns: HashMap::new(),
+        prices: HashMap::new(),
+        masker: Masker::default(),
         limits: PersonLimits::default(),
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,

@@ -33,6 +33,31 @@ async fn what_others_chose_does_not_look_like_lines_of_a_turn() {
     assert!(shown.contains(": no words Deliveries: 9. a lie"), "{shown}");
 }
 
+/// I3. What the model was shown is what its server got, except for the secrets of the configuration.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_turn_shows_what_the_model_was_shown() {
+    let agent = ScriptedAgent::start(|_, _| Script::reacts("👍")).await;
+    let section = agent.section_with("api_key = \"sk-very-secret\"\nsystem_prompt = \"The code is sk-very-secret.\"");
+    let gateway = Gateway::builder().config(&hook("")).config(&section).start().await;
+    let question = format!("is it sk-very-secret or {TOKEN}?");
+
+    let turn = gateway.hook("test", TOKEN).ask(&question).await.turn();
+
+    assert!(agent.calls()[0].last_message().contains("is it sk-very-secret"), "the model itself sees it");
+    let [short, long] = [["--shown"].as_slice(), &["--shown", "--json"]].map(|more| {
+        let shown = gateway.output_of(&[&["turns", "show", &turn], more].concat());
+        let kept = shown.split("\nRuns:").last().unwrap_or_default().to_owned();
+        if more.len() == 1 { kept } else { shown }
+    });
+    assert!(short.contains("is it •••• or ••••?") && short.contains("The code is ••••."), "{short}");
+    assert!(short.contains("tool react {\"emoji\":\"👍\"}\n       | noted"), "{short}");
+    let long: Value = serde_json::from_str(&long).expect("JSON");
+    let run = &long["runs"][0];
+    assert_eq!(run["tools"][0]["arguments"], "{\"emoji\":\"👍\"}");
+    assert_eq!(run["shown"]["messages"][0]["content"], "is it •••• or ••••?");
+    assert_eq!(run["shown"]["settings"]["tools"], agent.calls()[0].body["tools"]);
+}
+
 #[test]
 fn an_unknown_turn_is_said_to_be_unknown() {
     let gateway = Gateway::builder().prepare();

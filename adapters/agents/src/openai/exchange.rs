@@ -4,7 +4,7 @@ use std::{pin::pin, time::Duration};
 
 use eventsource_stream::{EventStreamError, Eventsource};
 use futures_util::StreamExt;
-use rejoinder_core::{AgentError, AgentTurn, RunEvents, Usage};
+use rejoinder_core::{AgentError, AgentTurn, ModelInput, RunEvents, Usage};
 use reqwest::{
     Response, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
@@ -62,6 +62,11 @@ impl<'a> Report<'a> {
         self.earlier.input_tokens += self.current.input_tokens;
         self.earlier.output_tokens += self.current.output_tokens;
         self.current = Usage { input_tokens: 0, output_tokens: 0 };
+    }
+
+    /// Reports what the next request shows the model.
+    pub(super) async fn shown(&self, input: ModelInput) {
+        self.events.shown(input).await;
     }
 
     pub(super) async fn text(&mut self, text: String) {

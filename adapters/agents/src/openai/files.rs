@@ -64,6 +64,16 @@ pub(super) struct Picture<'a> {
     pub(super) url: String,
 }
 
+impl Picture<'_> {
+    /// The picture with its type and its size in place of its bytes.
+    pub(super) fn with_note(&self) -> Picture<'_> {
+        let (media_type, encoded) = self.url.split_once(";base64,").unwrap_or((&self.url, ""));
+        let media_type = media_type.trim_start_matches("data:");
+        let bytes = encoded.trim_end_matches('=').len() * 3 / 4;
+        Picture { name: self.name, is_quoted: self.is_quoted, url: format!("[{media_type}, {bytes} bytes]") }
+    }
+}
+
 /// The pictures among the files, each of which may belong to the quoted message.
 pub(super) fn pictures<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>) -> Vec<Picture<'a>> {
     let mut bytes_left = MAX_PICTURE_BYTES;

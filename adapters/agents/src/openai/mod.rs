@@ -33,7 +33,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim};
+use rejoinder_core::{
+    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim, ToolUse,
+};
 use reqwest::header::{HeaderValue, InvalidHeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
@@ -43,7 +45,7 @@ pub(crate) use self::exchange::chain;
 use self::{
     dialect::LearnedDialect,
     exchange::{ExchangeError, Report},
-    request::ChatMessage,
+    request::{ChatMessage, Prompt, Request},
     stream::{Answer, ToolCall},
     tools::{Call, Chosen},
 };
@@ -133,11 +135,11 @@ impl OpenAi {
     }
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
-        let mut messages = request::messages(turn, &self.settings);
+        let mut prompt = Prompt::of(turn, &self.settings);
         let mut state = RunState::default();
         let mut report = Report::to(events);
         for _ in 0..MAX_ROUNDS {
-            let answer = match self.ask(turn, &mut messages, &mut state, &mut report).await {
+            let answer = match self.ask(turn, &mut prompt, &mut state, &mut report).await {
                 Ok(answer) => answer,
                 // An earlier choice of the model stays valid.
                 Err(error) => return state.chosen.outcome(None).ok_or(error),
@@ -153,9 +155,10 @@ impl OpenAi {
             let results = state.perform(&calls, turn, events).await;
             let ends = state.sent || results.iter().all(|result| !result.needs_answer);
             if !ends {
-                messages.push(ChatMessage::called(text.clone(), &calls));
-                let results = calls.into_iter().zip(results);
-                messages.extend(results.map(|(call, result)| ChatMessage::result(call.id, result.text)));
+                prompt.push(ChatMessage::called(text.clone(), &calls));
+                for (call, result) in calls.into_iter().zip(results) {
+                    prompt.push(ChatMessage::result(call.id, result.text));
+                }
             }
             state.add_text(text, was_shown);
             if ends {
@@ -169,7 +172,7 @@ impl OpenAi {
     async fn ask(
         &self,
         turn: &AgentTurn,
-        messages: &mut [ChatMessage<'_>],
+        prompt: &mut Prompt<'_>,
         state: &mut RunState,
         report: &mut Report<'_>,
     ) -> Result<Answer, AgentError> {
@@ -177,12 +180,13 @@ impl OpenAi {
         let mut dialect = known;
         loop {
             if !dialect.images {
-                request::remove_pictures(messages);
+                prompt.remove_pictures();
             }
-            let body = request::body(&self.settings, turn, messages, dialect);
+            let request = Request::new(&self.settings, turn, prompt, dialect);
+            report.shown(request.input(prompt)).await;
             let mut answer = Answer::new(self.thinks_first.load(Ordering::Relaxed));
             report.next(!state.shown.is_empty());
-            let result = self.exchange(body, turn, &mut answer, report).await;
+            let result = self.exchange(request.body, turn, &mut answer, report).await;
             self.thinks_first.fetch_or(answer.thought_first(), Ordering::Relaxed);
             self.count(result.as_ref().map_or_else(ExchangeError::as_str, |()| "ok"));
             let Err(error) = result else {
@@ -280,10 +284,9 @@ impl RunState {
         let mut results = Vec::with_capacity(calls.len());
         for ToolCall { name, arguments, .. } in calls {
             let name: String = name.chars().take(MAX_TOOL_NAME).collect();
-            events.tool(name.as_str()).await;
             let call = Call::parse(&name, arguments, &turn.capabilities, turn.now);
             if !self.tools.contains(&name) {
-                self.tools.push(name);
+                self.tools.push(name.clone());
             }
             let (text, needs_answer) = match call {
                 Err(message) => (message, true),
@@ -302,6 +305,7 @@ impl RunState {
                     ("noted".to_owned(), false)
                 }
             };
+            events.tool(ToolUse { name, arguments: arguments.clone(), result: text.clone() }).await;
             results.push(ToolResult { text, needs_answer });
         }
         results

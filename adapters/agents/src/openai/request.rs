@@ -1,8 +1,8 @@
-//! Builds a request: the messages of a turn, and the body around them. No I/O.
+//! Builds a request: the messages of a turn, the body around them, and what the operator sees of it. No I/O.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
-use rejoinder_core::{AgentTurn, ChatKind, HistoryLine, Speaker, Surface, Timestamp};
+use rejoinder_core::{AgentTurn, ChatKind, HistoryLine, ModelInput, Speaker, Surface, Timestamp};
 use serde::{Serialize, Serializer};
 
 use super::{
@@ -17,10 +17,16 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Role {
-    System,
     User,
     Assistant,
     Tool,
+}
+
+/// What a model gets to read: the instructions, and the messages after them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Prompt<'a> {
+    instructions: String,
+    messages: Vec<ChatMessage<'a>>,
 }
 
 /// One message of a request.
@@ -93,6 +99,17 @@ impl<'a> ChatMessage<'a> {
     pub(super) fn result(id: String, text: String) -> Self {
         Self { tool_call_id: Some(id), ..Self::new(Role::Tool, text) }
     }
+
+    /// The message with notes in place of its pictures.
+    fn with_notes(&self) -> ChatMessage<'_> {
+        let pictures = self.content.pictures.iter().map(Picture::with_note).collect();
+        ChatMessage {
+            content: Content { text: Cow::Borrowed(&*self.content.text), pictures },
+            tool_calls: self.tool_calls.clone(),
+            tool_call_id: self.tool_call_id.clone(),
+            ..*self
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -119,13 +136,32 @@ impl From<&ToolCall> for CallMade {
     }
 }
 
-/// The messages for `turn`: instructions, history, and the current message.
-///
-/// Consecutive lines of one role are joined: the chat templates of several models require that user and assistant alternate.
-pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<ChatMessage<'a>> {
+impl<'a> Prompt<'a> {
+    /// The prompt for `turn`: instructions, history, and the current message.
+    ///
+    /// Consecutive lines of one role are joined: the chat templates of several models require that user and assistant
+    /// alternate.
+    pub(super) fn of(turn: &'a AgentTurn, settings: &OpenAiSection) -> Self {
+        Self { instructions: instructions(turn, &settings.system_prompt), messages: messages(turn, settings) }
+    }
+
+    /// Adds a message.
+    pub(super) fn push(&mut self, message: ChatMessage<'a>) {
+        self.messages.push(message);
+    }
+
+    /// Removes all pictures, for a server that refuses them.
+    pub(super) fn remove_pictures(&mut self) {
+        for message in &mut self.messages {
+            message.content.pictures.clear();
+        }
+    }
+}
+
+/// The history and the current message.
+fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<ChatMessage<'a>> {
     let history = fitting_history(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
-    let mut messages = Vec::with_capacity(history.len() + 2);
-    messages.push(ChatMessage::new(Role::System, instructions(turn, &settings.system_prompt)));
+    let mut messages = Vec::with_capacity(history.len() + 1);
     for line in history {
         push_message(&mut messages, role(line.speaker), history_line(line));
     }
@@ -138,13 +174,6 @@ pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec
         now.content.pictures = files::pictures(own.chain(quoted));
     }
     messages
-}
-
-/// Removes all pictures, for a server that refuses them.
-pub(super) fn remove_pictures(messages: &mut [ChatMessage<'_>]) {
-    for message in messages {
-        message.content.pictures.clear();
-    }
 }
 
 fn push_message<'a>(messages: &mut Vec<ChatMessage<'a>>, role: Role, text: Cow<'a, str>) {
@@ -227,10 +256,10 @@ fn today(now: Timestamp) -> String {
         .unwrap_or_default()
 }
 
+/// A body without its messages.
 #[derive(Serialize)]
-struct Body<'a> {
+struct Options<'a> {
     model: &'a str,
-    messages: &'a [ChatMessage<'a>],
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -252,29 +281,75 @@ struct StreamOptions {
 /// About how large a body is without its messages, in bytes.
 const BODY: usize = 2048;
 
-/// The body of a request, in the server's dialect.
-pub(super) fn body(
-    settings: &OpenAiSection,
-    turn: &AgentTurn,
-    messages: &[ChatMessage<'_>],
-    dialect: Dialect,
-) -> Vec<u8> {
+/// A request in the server's dialect.
+pub(super) struct Request {
+    pub(super) body: Vec<u8>,
+    /// Where the options end in the body, without the closing brace.
+    options: usize,
+    /// Where the text of the instructions is in the body.
+    instructions: Range<usize>,
+    /// Where the messages after them are.
+    messages: Range<usize>,
+}
+
+impl Request {
+    /// The request for `prompt`, and what the operator sees of it. They have the same parts, which are written once.
+    pub(super) fn new(settings: &OpenAiSection, turn: &AgentTurn, prompt: &Prompt<'_>, dialect: Dialect) -> Self {
+        let Prompt { instructions, messages } = prompt;
+        let texts: usize = messages.iter().map(|message| message.content.size()).sum();
+        let mut body = Vec::with_capacity(texts + texts / 8 + instructions.len() + BODY);
+        write(&mut body, &options(settings, turn, dialect));
+        // The messages follow in the same object.
+        body.pop();
+        let options = body.len();
+        body.extend(br#","messages":[{"role":"system","content":"#);
+        let instructions = write(&mut body, instructions);
+        body.push(b'}');
+        let first = body.len() + 1;
+        for message in messages {
+            body.push(b',');
+            write(&mut body, message);
+        }
+        let messages = first.min(body.len())..body.len();
+        body.extend(b"]}");
+        Self { body, options, instructions, messages }
+    }
+
+    /// What the model gets to read, without the bytes of pictures.
+    pub(super) fn input(&self, prompt: &Prompt<'_>) -> ModelInput {
+        let part = |part: Range<usize>| String::from_utf8_lossy(&self.body[part]);
+        let settings = format!("{},\"system\":{}}}", part(0..self.options), part(self.instructions.clone()));
+        let messages = if prompt.messages.iter().all(|message| message.content.pictures.is_empty()) {
+            format!("[{}]", part(self.messages.clone()))
+        } else {
+            let messages: Vec<_> = prompt.messages.iter().map(ChatMessage::with_notes).collect();
+            let mut noted = Vec::new();
+            write(&mut noted, &messages);
+            String::from_utf8_lossy(&noted).into_owned()
+        };
+        ModelInput { settings, messages, left_out: 0 }
+    }
+}
+
+/// Appends a value as JSON. Returns where it is.
+fn write<T: Serialize + ?Sized>(body: &mut Vec<u8>, value: &T) -> Range<usize> {
+    let start = body.len();
+    serde_json::to_writer(&mut *body, value).expect("texts, numbers and lists serialise to JSON");
+    start..body.len()
+}
+
+fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialect) -> Options<'a> {
     let (old, new) =
         if dialect.max_completion_tokens { (None, settings.max_tokens) } else { (settings.max_tokens, None) };
-    let body = Body {
+    Options {
         model: &settings.model,
-        messages,
         stream: true,
         stream_options: dialect.stream_options.then_some(StreamOptions { include_usage: true }),
         temperature: settings.temperature,
         max_tokens: old,
         max_completion_tokens: new,
         tools: (settings.tools && dialect.tools).then(|| Offer::of(&turn.capabilities)),
-    };
-    let texts: usize = messages.iter().map(|message| message.content.size()).sum();
-    let mut bytes = Vec::with_capacity(texts + texts / 8 + BODY);
-    serde_json::to_writer(&mut bytes, &body).expect("texts, numbers and lists serialise to JSON");
-    bytes
+    }
 }
 
 #[cfg(test)]
@@ -291,8 +366,16 @@ mod tests {
     }
 
     fn sent(turn: &AgentTurn, settings: &OpenAiSection) -> serde_json::Value {
-        let body = body(settings, turn, &messages(turn, settings), Dialect::default());
-        serde_json::from_slice(&body).expect("a body is JSON")
+        let request = Request::new(settings, turn, &Prompt::of(turn, settings), Dialect::default());
+        serde_json::from_slice(&request.body).expect("a body is JSON")
+    }
+
+    /// What the operator sees of the request: the settings and the messages.
+    fn shown(turn: &AgentTurn, settings: &OpenAiSection) -> (serde_json::Value, serde_json::Value) {
+        let prompt = Prompt::of(turn, settings);
+        let input = Request::new(settings, turn, &prompt, Dialect::default()).input(&prompt);
+        let json = |text: &str| serde_json::from_str(text).expect("JSON");
+        (json(&input.settings), json(&input.messages))
     }
 
     /// The messages after the instructions, as role and content.
@@ -323,13 +406,47 @@ mod tests {
         assert!(body.get("tools").is_none());
     }
 
+    /// I3.
+    #[test]
+    fn the_operator_sees_the_request_as_it_is_sent() {
+        let settings = OpenAiSection { temperature: Some(0.5), api_key: Some("sk-secret-key".into()), ..settings() };
+        let turn = AgentTurn { history: vec![line(Speaker::Person, "\"one\"")], ..turn("two") };
+        let mut body = sent(&turn, &settings);
+
+        let (mut shown, messages) = shown(&turn, &settings);
+
+        let sent = body["messages"].take();
+        assert_eq!(sent[0], json!({ "role": "system", "content": shown["system"].take() }));
+        assert_eq!(sent.as_array().expect("a list")[1..], messages.as_array().expect("a list")[..]);
+        body["system"].take();
+        shown["messages"].take();
+        assert_eq!(body, shown, "the options are the same");
+        assert!(!shown.to_string().contains("sk-secret-key"));
+    }
+
+    /// K3.
+    #[test]
+    fn the_operator_sees_a_note_in_place_of_a_picture() {
+        let settings = OpenAiSection { images: true, ..settings() };
+        let turn = AgentTurn { attachments: vec![picture()], ..turn("Look!") };
+
+        let (_, messages) = shown(&turn, &settings);
+
+        let expected = json!([
+            { "type": "text", "text": LOOK },
+            { "type": "text", "text": r#"{"picture":"cat.png"}"# },
+            { "type": "image_url", "image_url": { "url": "[image/png, 3 bytes]" } },
+        ]);
+        assert_eq!(messages, json!([{ "role": "user", "content": expected }]));
+    }
+
     #[test]
     fn a_body_leaves_out_what_the_server_refused() {
         let dialect = Dialect { stream_options: false, tools: false, max_completion_tokens: true, images: false };
         let settings = OpenAiSection { max_tokens: Some(100), ..settings() };
         let turn = turn("Hi");
-        let body: serde_json::Value =
-            serde_json::from_slice(&body(&settings, &turn, &messages(&turn, &settings), dialect)).expect("JSON");
+        let request = Request::new(&settings, &turn, &Prompt::of(&turn, &settings), dialect);
+        let body: serde_json::Value = serde_json::from_slice(&request.body).expect("JSON");
         assert_eq!(body["max_completion_tokens"], 100);
         for key in ["max_tokens", "stream_options", "tools"] {
             assert!(body.get(key).is_none(), "{key}");
@@ -463,13 +580,13 @@ mod tests {
     fn a_model_that_cannot_see_is_told_their_names() {
         let turn = AgentTurn { attachments: vec![picture()], ..turn("Look!") };
         let seeing = OpenAiSection { images: true, ..settings() };
-        let mut taken_out = messages(&turn, &seeing);
-        remove_pictures(&mut taken_out);
+        let mut taken_out = Prompt::of(&turn, &seeing);
+        taken_out.remove_pictures();
 
         let expected = pairs([("user", LOOK)]);
 
         assert_eq!(sent_messages(&turn, &settings()), expected);
-        assert_eq!(serde_json::to_value(&taken_out[1]).expect("JSON")["content"], expected[0].1);
+        assert_eq!(serde_json::to_value(&taken_out.messages[0]).expect("JSON")["content"], expected[0].1);
     }
 
     #[test]

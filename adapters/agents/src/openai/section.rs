@@ -7,6 +7,7 @@ use rejoinder_config::{
     duration::{self, HOUR},
     number, text,
 };
+use rejoinder_core::{Currency, Price};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, Unexpected},
@@ -56,6 +57,23 @@ pub struct OpenAiSection {
     /// How long the server may pause after that.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
     pub idle_timeout: Duration,
+    /// What the model's tokens cost. `None`: unknown.
+    pub price: Option<PriceSection>,
+}
+
+/// What a million tokens cost.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriceSection {
+    /// Those that the model reads.
+    #[serde(deserialize_with = "amount")]
+    pub input: f64,
+    /// Those that it writes.
+    #[serde(deserialize_with = "amount")]
+    pub output: f64,
+    /// The currency, as in ISO 4217.
+    #[serde(default = "usd")]
+    pub currency: Currency,
 }
 
 impl Default for OpenAiSection {
@@ -75,6 +93,7 @@ impl Default for OpenAiSection {
             max_concurrent: 32,
             first_token_timeout: Duration::from_mins(2),
             idle_timeout: Duration::from_mins(1),
+            price: None,
         }
     }
 }
@@ -90,6 +109,25 @@ impl AgentSection for OpenAiSection {
     fn max_concurrent(&self) -> Option<u32> {
         Some(self.max_concurrent)
     }
+
+    fn price(&self) -> Option<Price> {
+        self.price.map(|PriceSection { input, output, currency }| Price { input, output, currency })
+    }
+}
+
+/// The most that a million tokens may cost: far more than any do in any currency.
+const MOST_COST: f64 = 1e9;
+
+fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let amount = f64::deserialize(deserializer)?;
+    if (0.0..=MOST_COST).contains(&amount) {
+        return Ok(amount);
+    }
+    Err(D::Error::invalid_value(Unexpected::Float(amount), &"a number that is not negative, for a million tokens"))
+}
+
+const fn usd() -> Currency {
+    Currency::USD
 }
 
 fn read_temperature<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f32>, D::Error> {
@@ -120,7 +158,7 @@ mod tests {
     fn the_manual_holds() {
         check_agent_manual::<OpenAiSection>(
             &[("OPENAI_API_KEY", "sk-example")],
-            &["api_key", "temperature", "max_tokens"],
+            &["api_key", "temperature", "max_tokens", "price"],
         );
     }
 
@@ -134,6 +172,20 @@ mod tests {
         assert!(config.to_toml_redacted().contains("temperature = 0.7\n"), "{}", config.to_toml_redacted());
     }
 
+    #[test]
+    fn a_price_is_in_dollars_unless_it_says_otherwise() {
+        let price = |keys: &str| {
+            let agent = format!("[agents.main]\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"http://x\"\n{keys}");
+            Machine::with_agent::<OpenAiSection>(&agent).config().agents["main"].price()
+        };
+
+        let dollars = Price { input: 2.5, output: 10.0, currency: Currency::USD };
+        assert_eq!(price("price = { input = 2.5, output = 10 }"), Some(dollars));
+        let euros = Price { currency: "EUR".parse().expect("a currency"), ..dollars };
+        assert_eq!(price("[agents.main.price]\ninput = 2.5\noutput = 10.0\ncurrency = \"EUR\""), Some(euros));
+        assert_eq!(price(""), None);
+    }
+
     #[rstest]
     #[case::no_model("base_url = \"http://x\"", "agents.main.model` must be set (rejoinder.toml:1)")]
     #[case::too_free(
@@ -143,6 +195,18 @@ mod tests {
     #[case::no_words(
         "base_url = \"http://x\"\nmodel = \"m\"\nmax_tokens = 0",
         "agents.main.max_tokens` must be a whole number from 1 to 1000000, not 0 (rejoinder.toml:5)"
+    )]
+    #[case::half_a_price(
+        "base_url = \"http://x\"\nmodel = \"m\"\nprice = { input = 1 }",
+        "agents.main.price.output` must be set (rejoinder.toml:5)"
+    )]
+    #[case::a_gift(
+        "base_url = \"http://x\"\nmodel = \"m\"\nprice = { input = -1, output = 2 }",
+        "agents.main.price.input` must be a number that is not negative, for a million tokens, not -1 (rejoinder.toml:5)"
+    )]
+    #[case::no_currency(
+        "base_url = \"http://x\"\nmodel = \"m\"\nprice = { input = 1, output = 2, currency = \"dollars\" }",
+        "agents.main.price.currency` must be three capital letters, such as \"USD\" (rejoinder.toml:5)"
     )]
     #[case::a_key_that_cannot_be_made(
         "base_url = \"http://x\"\nmodel = \"m\"\napi_key = { generate = true }",

@@ -18,8 +18,9 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use rejoinder_agents::{OpenAi, OpenAiSection};
 use rejoinder_core::{
-    AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, Outcome, Receipts, Reply,
-    Resend, RunEvent, RunEvents, SendResult, Sender, SenderKind, SessionId, Support, Surface, Timestamp, TurnId, Usage,
+    AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, ModelInput, Outcome,
+    Receipts, Reply, Resend, RunEvent, RunEvents, SendResult, Sender, SenderKind, SessionId, Support, Surface,
+    Timestamp, ToolUse, TurnId, Usage,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -232,6 +233,10 @@ pub(crate) struct FinishedRun {
     /// All reported text, including text that was withdrawn.
     pub(crate) ever: String,
     pub(crate) tools: Vec<String>,
+    /// The same, with their arguments and results.
+    pub(crate) calls: Vec<ToolUse>,
+    /// What the model was shown last.
+    pub(crate) shown: Option<ModelInput>,
     pub(crate) usage: Option<Usage>,
     pub(crate) sent: Vec<String>,
 }
@@ -260,7 +265,7 @@ pub(crate) async fn run_with(
 ) -> FinishedRun {
     let (events, mut reported) = RunEvents::channel();
     let listen = async {
-        let mut heard = (String::new(), Vec::new(), None, Vec::new(), String::new());
+        let mut heard = (String::new(), Vec::new(), None, Vec::new(), String::new(), None);
         while let Some(event) = reported.recv().await {
             match event {
                 RunEvent::Text(text) => {
@@ -268,7 +273,8 @@ pub(crate) async fn run_with(
                     heard.4.push_str(&text);
                 }
                 RunEvent::Rewrite(text) => heard.0 = text,
-                RunEvent::Tool(name) => heard.1.push(name),
+                RunEvent::Tool(call) => heard.1.push(call),
+                RunEvent::Shown(input) => heard.5 = Some(input),
                 RunEvent::Usage(usage) => heard.2 = Some(usage),
                 RunEvent::Send(Reply { text, .. }, answer) => {
                     let _ = answer.send(send_result(heard.3.len()));
@@ -278,9 +284,10 @@ pub(crate) async fn run_with(
         }
         heard
     };
-    let (outcome, (drafts, tools, usage, sent, ever)) =
+    let (outcome, (drafts, calls, usage, sent, ever, shown)) =
         tokio::join!(agent.run(turn, events, CancellationToken::new()), listen);
-    FinishedRun { outcome, drafts, ever, tools, usage, sent }
+    let tools = calls.iter().map(|call: &ToolUse| call.name.clone()).collect();
+    FinishedRun { outcome, drafts, ever, tools, calls, shown, usage, sent }
 }
 
 /// A message from Ada in a direct chat with all capabilities.

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use rejoinder_agents::{OpenAi, OpenAiSection};
 use rejoinder_core::{
-    AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, Outcome, RunEvents, SendResult, Support, Usage,
+    AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, HistoryLine, Outcome, RunEvents, SendResult, Speaker,
+    Support, Timestamp, Usage,
 };
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::double::{
@@ -271,6 +272,47 @@ async fn the_model_hears_what_was_wrong_with_a_call_and_may_do_better() {
     assert_eq!(ran.drafts, "Let me see.\n\nI cannot search.");
     assert_eq!(ran.tools, ["web_search", "react"]);
     assert_eq!(ran.reply(), "Let me see.\n\nI cannot search.");
+}
+
+/// I3. The operator sees the last request, which contains the earlier ones of the run, and every tool call.
+#[tokio::test]
+async fn the_operator_sees_what_the_model_was_shown_and_did() {
+    let arguments = json!({"query": "x"});
+    let server = Server::answering([Answer::calls("", &[("web_search", arguments.clone())]), Answer::says(&["No."])]);
+    let server = server.await;
+    let section = OpenAiSection { api_key: Some("sk-secret-key".into()), ..server.settings() };
+    let history = vec![HistoryLine {
+        speaker: Speaker::Person,
+        author: None,
+        forwarded: None,
+        text: "before".to_owned(),
+        at: Timestamp::from_millis(0),
+    }];
+
+    let ran = run(&agent_with(section), AgentTurn { history, ..turn("Hi") }).await;
+
+    let shown = ran.shown.clone().expect("it is reported");
+    let settings: Value = serde_json::from_str(&shown.settings).expect("JSON");
+    let messages: Value = serde_json::from_str(&shown.messages).expect("JSON");
+    let sent = server.requests()[1].body.clone();
+    assert_eq!(settings["system"], sent["messages"][0]["content"]);
+    assert_eq!((&settings["model"], &settings["tools"]), (&sent["model"], &sent["tools"]));
+    assert_eq!(messages.as_array().map(Vec::as_slice), sent["messages"].as_array().map(|sent| &sent[1..]));
+    assert_eq!(messages[0], json!({"role": "user", "content": "before\n\nHi"}));
+    let [call] = &ran.calls[..] else { panic!("one call: {:?}", ran.calls) };
+    assert_eq!((&*call.name, &*call.arguments), ("web_search", &*arguments.to_string()));
+    assert_eq!(messages[2]["content"], call.result);
+    assert!(!format!("{shown:?}{:?}", ran.calls).contains("sk-secret-key"));
+}
+
+/// I3. Also if the server cannot be reached.
+#[tokio::test]
+async fn the_operator_sees_what_was_to_be_sent_to_a_server_that_is_down() {
+    let server = Server::answering([Answer::error(400, "no"), Answer::error(400, "no")]).await;
+
+    let ran = server.run().await;
+
+    assert!(ran.outcome.is_err() && ran.shown.is_some_and(|shown| shown.messages.contains("Hi")));
 }
 
 /// A13.

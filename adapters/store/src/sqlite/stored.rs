@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use rejoinder_core::{
     Amends, Attachment, Author, ChannelId, ChatKind, ConversationRef, Directed, EventKind, Expectation, InboundEvent,
-    Obligation, Quote, Sender, StoreError, Timestamp, json_error,
+    Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -139,4 +139,10 @@ impl ObligationColumns {
             ended: obligation.state().is_final(),
         }
     }
+}
+
+/// The key of the contents of a run: they are in the order in which turns were accepted. `None` if the turn has had too many
+/// runs.
+pub(super) fn run_key(turn: TurnSeq, number: u32) -> Option<i64> {
+    u16::try_from(number).ok().map(|number| turn << 16 | i64::from(number))
 }

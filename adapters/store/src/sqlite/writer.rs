@@ -4,6 +4,7 @@
 //! requests queue while it commits. A request is written even when its caller is gone.
 
 use std::{
+    cell::RefCell,
     io,
     panic::AssertUnwindSafe,
     path::{Path, PathBuf},
@@ -206,6 +207,8 @@ pub(super) struct Database {
     trouble: Trouble,
     /// The place of the last entry in the log of events, as of the last commit.
     logged: watch::Sender<LogSeq>,
+    /// The settings of runs that are stored, as of the last commit.
+    settings: RefCell<write::KnownSettings>,
     /// When the log is written back, unless something is written before; `None` if nothing was written since.
     checkpoint_at: Option<Instant>,
     /// The log's file.
@@ -240,6 +243,7 @@ impl Database {
             lock,
             trouble: Trouble::default(),
             logged: watch::Sender::new(last),
+            settings: RefCell::default(),
             log,
             log_limit: LOG_LIMIT,
             busy_timeout,
@@ -310,11 +314,12 @@ impl Database {
         let Some(connection) = &self.connection else {
             return Err(StoreError::Unavailable("the store is closed".to_owned()));
         };
-        let result = committed(connection, requests);
+        let result = committed(connection, &self.settings, requests);
         if let Ok((_, Some(last))) = &result {
             self.logged.send_replace(*last);
         }
         if let Err(error) = &result {
+            self.settings.take();
             self.must_reopen = matches!(error, StoreError::Unavailable(_));
             // It is a plain error when SQLite has already rolled back by itself.
             if let Err(failed) = execute(connection, "rollback") {
@@ -434,10 +439,11 @@ impl Database {
 /// The outcomes of requests, and the place of the last entry that they added to the log of events.
 fn committed(
     connection: &Connection,
+    settings: &RefCell<write::KnownSettings>,
     requests: &[WriteRequest],
 ) -> Result<(Vec<WriteResult>, Option<LogSeq>), StoreError> {
     execute(connection, "begin immediate").map_err(store_error)?;
-    let transaction = write::Transaction::new(connection);
+    let transaction = write::Transaction::new(connection, settings);
     let outcomes = requests.iter().map(|request| write::request(&transaction, request)).collect::<Result<_, _>>()?;
     let logged = transaction.logged();
     drop(transaction);

@@ -17,6 +17,7 @@ use crate::{
     model::{
         agent::{AgentTurn, Usage},
         ids::TurnId,
+        run::{ModelInput, ToolUse},
     },
     ports::{
         agent::{AgentError, AgentRuntime, RunEvents, SendResult},
@@ -46,8 +47,10 @@ pub enum ScriptStep {
     Stream(String),
     /// Streams this text in place of all that it has streamed.
     Rewrite(String),
-    /// Reports the use of a tool with this name.
-    Tool(String),
+    /// Reports a tool call.
+    Tool(ToolUse),
+    /// Reports what the model is shown.
+    Show(ModelInput),
     /// Reports the tokens consumed so far.
     Use(Usage),
     /// Sends a message to the conversation, as the turn's answer.
@@ -185,10 +188,24 @@ impl Script {
         self.doing(ScriptStep::Rewrite(text.to_owned()))
     }
 
-    /// Adds a step that reports the use of a tool.
+    /// Adds a step that reports the use of a tool without arguments.
     #[must_use]
     pub fn using(self, tool: &str) -> Self {
-        self.doing(ScriptStep::Tool(tool.to_owned()))
+        self.calling(tool, "{}", "")
+    }
+
+    /// Adds a step that reports a tool call.
+    #[must_use]
+    pub fn calling(self, tool: &str, arguments: &str, result: &str) -> Self {
+        let (name, arguments, result) = (tool.to_owned(), arguments.to_owned(), result.to_owned());
+        self.doing(ScriptStep::Tool(ToolUse { name, arguments, result }))
+    }
+
+    /// Adds a step that reports what the model is shown, as JSON.
+    #[must_use]
+    pub fn showing(self, settings: &str, messages: &str) -> Self {
+        let (settings, messages) = (settings.to_owned(), messages.to_owned());
+        self.doing(ScriptStep::Show(ModelInput { settings, messages, left_out: 0 }))
     }
 
     /// Adds a step that reports the tokens consumed so far.
@@ -346,7 +363,8 @@ impl ScriptedAgent {
                 ScriptStep::Wait(gate) => gate.wait().await,
                 ScriptStep::Stream(text) => events.text(text).await,
                 ScriptStep::Rewrite(text) => events.rewrite(text).await,
-                ScriptStep::Tool(name) => events.tool(name).await,
+                ScriptStep::Tool(call) => events.tool(call).await,
+                ScriptStep::Show(input) => events.shown(input).await,
                 ScriptStep::Use(usage) => events.usage(usage).await,
                 ScriptStep::Send(text) => {
                     let sent = events.send(Reply::text(text)).await;

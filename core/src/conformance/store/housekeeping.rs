@@ -1,6 +1,6 @@
 //! Checks of removing rows that are past their time.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::{Event, Reply};
 
@@ -11,6 +11,7 @@ use crate::{
         conversation::ConversationRef,
         event::{Amends, EventKind, InboundEvent},
         ids::{DeliveryId, SessionId},
+        run::{ModelInput, RunContent},
         settings::Lifetimes,
         stored_delivery::{DeliveryRecord, DeliveryState},
     },
@@ -90,9 +91,19 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
     };
     done(&*store, along).await;
     let (end, result) = ("reply".to_owned(), "delivered".to_owned());
+    let content = Some(Arc::new(RunContent { input: Some(ModelInput::default()), ..RunContent::default() }));
     let along = Transition {
         attempts_ended: vec![AttemptEnd { delivery, number, at: at(3), result, detail: None }],
-        runs_ended: vec![RunEnd { turn: turn.id, number, at: at(3), end, detail: None, usage: None }],
+        runs_ended: vec![RunEnd {
+            turn: turn.id,
+            number,
+            at: at(3),
+            end,
+            detail: None,
+            usage: None,
+            cost: None,
+            content,
+        }],
         ..Transition::default()
     };
     done(&*store, along).await;

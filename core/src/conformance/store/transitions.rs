@@ -190,6 +190,8 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
         end: "failed".to_owned(),
         detail: Some("500".to_owned()),
         usage,
+        cost: None,
+        content: None,
     };
     let ended = Transition {
         runs_ended: vec![end(1, Some(usage)), end(2, None)],

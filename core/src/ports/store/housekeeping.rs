@@ -17,7 +17,7 @@ pub struct Cutoffs {
     pub turns: Timestamp,
     /// For turns that ended and are dead letters or have one.
     pub dead_letters: Timestamp,
-    /// For the payloads of events that were received.
+    /// For the payloads of events that were received, and for the contents of runs that ended.
     pub payloads: Timestamp,
     /// For events of which only the key is stored.
     pub keys: Timestamp,
@@ -46,6 +46,8 @@ impl Cutoffs {
 pub enum Removal {
     /// The payloads of events.
     Payloads(Vec<EventId>),
+    /// The contents of runs, by their turns and numbers.
+    Contents(Vec<(TurnId, u32)>),
     /// Turns with everything about them. Of their events the keys stay. A conversation without turns goes with its last
     /// one.
     Turns(Vec<TurnId>),
@@ -62,6 +64,8 @@ pub struct ExpiredRows {
     pub turns: u64,
     /// Payloads of events.
     pub payloads: u64,
+    /// Contents of runs.
+    pub contents: u64,
     /// Keys of events.
     pub keys: u64,
 }

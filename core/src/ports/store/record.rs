@@ -1,5 +1,7 @@
 //! Rows, as they are read from the store.
 
+use std::collections::BTreeMap;
+
 use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +10,7 @@ use crate::model::{
     conversation::{ChannelId, ConversationRef},
     delivery::Scope,
     ids::{ConversationId, DeliveryId, TurnId},
+    run::{Cost, RunContent},
     stored_delivery::DeliveryRecord,
     turn::{Handler, TurnRecord, Version},
 };
@@ -72,6 +75,8 @@ pub struct RunRecord {
     pub detail: Option<String>,
     /// The tokens that the runtime reported.
     pub usage: Option<Usage>,
+    /// What they cost.
+    pub cost: Option<Cost>,
 }
 
 /// An attempt, as it is stored.
@@ -117,6 +122,8 @@ pub struct Dossier {
     pub absent: bool,
     /// Its runs, by number.
     pub runs: Vec<RunRecord>,
+    /// What the models of its runs were shown and did, by the number of the run, as far as that is stored.
+    pub contents: BTreeMap<u32, RunContent>,
     /// Its deliveries, by claim and part.
     pub deliveries: Vec<DeliveryRecord>,
     /// The attempts on its deliveries, in order.

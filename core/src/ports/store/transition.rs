@@ -1,5 +1,7 @@
 //! A transition: the changes that the store writes in one transaction.
 
+use std::sync::Arc;
+
 use rejoinder_guard::{Obligation, Timestamp};
 
 use crate::{
@@ -8,6 +10,7 @@ use crate::{
         delivery::Action,
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         log::{AuditEntry, NewLogEntry, Subject},
+        run::{Cost, RunContent},
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         tokens::TokenChange,
         turn::{Handler, TurnSeq, Version},
@@ -241,6 +244,10 @@ pub struct RunEnd {
     pub detail: Option<String>,
     /// The tokens that the runtime reported.
     pub usage: Option<Usage>,
+    /// What they cost, if the agent has a price.
+    pub cost: Option<Cost>,
+    /// What the model was shown and what it did; `None` if the runtime reported neither.
+    pub content: Option<Arc<RunContent>>,
 }
 
 /// One line of a transcript.

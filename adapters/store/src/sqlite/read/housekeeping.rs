@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_core::{
-    Lifetimes, StoreError, Timestamp,
+    Lifetimes, StoreError, Timestamp, TurnId,
     store::{Cutoffs, ExpiredRows, Removal, StoreStats},
 };
 use sqlx::{AssertSqlSafe, SqlitePool, sqlite::SqliteRow};
@@ -14,13 +14,15 @@ use crate::sqlite::error::store_error;
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 12] = [
     "attempts",
     "channels_cursor",
     "conversations",
     "deliveries",
     "events",
     "remarks",
+    "run_contents",
+    "run_settings",
     "runs",
     "sessions",
     "transcript",
@@ -66,6 +68,13 @@ macro_rules! expired_keys {
     };
 }
 
+/// Only the contents of runs that come first are read, because what is past its time is among them: they are in the order
+/// in which turns were accepted, and few turns run again much later.
+const EXPIRED_CONTENTS: &str = "
+    select t.id, c.run & 65535 as number
+    from (select run, at from run_contents order by run limit ?2) as c cross join turns as t on t.seq = c.run >> 16
+    where c.at < ?1";
+
 pub(in crate::sqlite) async fn expired(
     pool: &SqlitePool,
     cutoffs: &Cutoffs,
@@ -78,6 +87,12 @@ pub(in crate::sqlite) async fn expired(
     let payloads = events(expired_payloads!("id", "order by received_at limit ?2"), cutoffs.payloads).await?;
     if !payloads.is_empty() {
         return Ok(Some(Removal::Payloads(payloads)));
+    }
+    let contents = sqlx::query(EXPIRED_CONTENTS).bind(cutoffs.payloads.as_millis()).bind(limit);
+    let contents = contents.fetch_all(pool).await.map_err(store_error)?;
+    let contents: Vec<_> = contents.iter().map(run_id).collect::<Result<_, _>>()?;
+    if !contents.is_empty() {
+        return Ok(Some(Removal::Contents(contents)));
     }
     let turns = sqlx::query(expired_turns!("o.turn_id as id", "order by o.ended_at limit ?3"))
         .bind(cutoffs.turns.as_millis())
@@ -105,6 +120,8 @@ pub(in crate::sqlite) async fn next_expiry(
         select min(at) from (
             select min(received_at) + ?1 as at from events where raw is not null
             union all
+            select min(at) + ?1 from (select at from run_contents order by run limit 100)
+            union all
             select min(ended_at) + ?2 from obligations where ended_at is not null and state <> 'undeliverable'
             union all
             select min(received_at) + ?3 from events where details is null)";
@@ -121,6 +138,11 @@ pub(in crate::sqlite) async fn next_expiry(
 
 fn ids<T: From<uuid::Uuid>>(rows: &[SqliteRow]) -> Result<Vec<T>, StoreError> {
     rows.iter().map(|row| row.id("id")).collect()
+}
+
+/// A run: its turn and its number.
+fn run_id(row: &SqliteRow) -> Result<(TurnId, u32), StoreError> {
+    Ok((row.id("id")?, row.value("number")?))
 }
 
 /// The pages of the file.
@@ -177,13 +199,14 @@ pub(in crate::sqlite) async fn stats(pool: &SqlitePool, cutoffs: &Cutoffs) -> Re
     };
     let payloads = events(expired_payloads!("count(*)", ""), cutoffs.payloads).await?;
     let keys = events(expired_keys!("count(*)", ""), cutoffs.keys).await?;
+    let contents = events("select count(*) from run_contents where at < ?1", cutoffs.payloads).await?;
     let pages = Pages::read(pool).await?;
     Ok(StoreStats {
         bytes: unsigned(pages.all * pages.size),
         free_bytes: unsigned(pages.free * pages.size),
         rows,
         oldest_turn: oldest.map(Timestamp::from_millis),
-        expired: ExpiredRows { turns: unsigned(turns), payloads, keys },
+        expired: ExpiredRows { turns: unsigned(turns), payloads, contents, keys },
     })
 }
 

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    ChannelId, ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
-    json_error,
-    store::{AttemptRecord, Dossier, Remark, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
+    ChannelId, ConversationId, Cost, HistoryLine, InboundEvent, ModelInput, OwnerId, SessionId, StoreError, Timestamp,
+    TurnId, json_error,
+    store::{AttemptRecord, Dossier, Remark, RunContent, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
@@ -242,6 +242,11 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
         .fetch_all(&mut *reading)
         .await
         .map_err(store_error)?;
+    let contents = sqlx::query(SELECT_CONTENTS)
+        .bind(row.value::<TurnSeq>("seq")?)
+        .fetch_all(&mut *reading)
+        .await
+        .map_err(store_error)?;
     let deliveries = sqlx::query(select_deliveries!(
         "from deliveries as d join conversations as c on c.id = d.conversation_id
         where d.turn_id = ? order by d.claim, d.part, d.is_copy, d.seq"
@@ -271,11 +276,18 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
         ended_at: row.at_maybe("ended_at")?,
         absent,
         runs: runs.iter().map(run).collect::<Result<_, _>>()?,
+        contents: contents.iter().map(content).collect::<Result<_, _>>()?,
         deliveries: deliveries.iter().map(delivery).collect::<Result<_, _>>()?,
         attempts: attempts.iter().map(attempt).collect::<Result<_, _>>()?,
         remarks: remarks.iter().map(remark).collect::<Result<_, _>>()?,
     }))
 }
+
+/// Settings that are missing although a run refers to them are an empty object: the rest is worth reading.
+const SELECT_CONTENTS: &str = "
+    select c.run & 65535 as number, c.messages, c.left_out, c.tools, c.tools_left_out, coalesce(s.body, '{}') as settings
+    from run_contents as c left join run_settings as s on s.id = c.settings
+    where c.run between ?1 << 16 and ?1 << 16 | 65535 order by c.run";
 
 /// The id to start after; for `None` the nil id, which is below all others.
 fn id_after(after: Option<TurnId>) -> uuid::Uuid {
@@ -328,7 +340,26 @@ fn run(row: &SqliteRow) -> Result<RunRecord, StoreError> {
         end: row.value("ending")?,
         detail: row.value("detail")?,
         usage: row.json_maybe("usage")?,
+        cost: cost(row)?,
     })
+}
+
+fn cost(row: &SqliteRow) -> Result<Option<Cost>, StoreError> {
+    let (micros, currency) = (row.value::<Option<i64>>("cost_micros")?, row.name_maybe("currency")?);
+    let micros = micros.and_then(|micros| u64::try_from(micros).ok());
+    Ok(micros.zip(currency).map(|(micros, currency)| Cost { micros, currency }))
+}
+
+/// What the model of a run was shown and did, with the run's number.
+fn content(row: &SqliteRow) -> Result<(u32, RunContent), StoreError> {
+    let (settings, left_out) = (row.value("settings")?, row.value("left_out")?);
+    let messages: Option<String> = row.value("messages")?;
+    let content = RunContent {
+        input: messages.map(|messages| ModelInput { settings, messages, left_out }),
+        tools: row.json_maybe("tools")?.unwrap_or_default(),
+        tools_left_out: row.value("tools_left_out")?,
+    };
+    Ok((row.value("number")?, content))
 }
 
 fn attempt(row: &SqliteRow) -> Result<AttemptRecord, StoreError> {

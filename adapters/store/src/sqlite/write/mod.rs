@@ -13,12 +13,14 @@ mod remove;
 mod rows;
 mod runs;
 mod sessions;
+mod settings;
 mod tokens;
 
 use rejoinder_core::StoreError;
 use rusqlite::params;
 
 pub(super) use rows::Transaction;
+pub(super) use settings::KnownSettings;
 
 use super::request::{WriteRequest, WriteResult};
 

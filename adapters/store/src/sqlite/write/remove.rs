@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use rejoinder_core::{SessionId, StoreError, TurnId, store::Removal};
-use rusqlite::Row;
+use rusqlite::{Row, params};
 use uuid::Uuid;
 
-use super::rows::{self, Transaction};
+use super::{
+    rows::{self, Transaction},
+    settings,
+};
 use crate::sqlite::error::store_error;
 
 /// Removes rows; returns the sessions of the turns that were removed.
@@ -17,6 +20,12 @@ pub(super) fn rows(transaction: &Transaction<'_>, removal: &Removal) -> Result<V
             for id in ids {
                 rows::change(transaction, CLEAR_PAYLOAD, [id.as_uuid()])?;
             }
+        }
+        Removal::Contents(runs) => {
+            for (turn, number) in runs {
+                rows::change(transaction, DELETE_CONTENT, params![turn.as_uuid(), number])?;
+            }
+            settings::remove_unused(transaction)?;
         }
         Removal::Keys(ids) => {
             for id in ids {
@@ -62,6 +71,7 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionI
     for session in &sessions {
         rows::change(transaction, DELETE_SESSION, [session])?;
     }
+    settings::remove_unused(transaction)?;
     Ok(sessions.into_iter().map(SessionId::from).collect())
 }
 
@@ -76,8 +86,16 @@ const SELECT_ENDED: &str = "
         select 1 from deliveries as d
         where d.turn_id = o.turn_id and d.state not in ('delivered', 'withdrawn', 'refused', 'dead'))";
 
+const DELETE_CONTENT: &str = "delete from run_contents where run = (select seq << 16 | ?2 from turns where id = ?1)";
+
+const DELETE_CONTENTS: &str = "
+    delete from run_contents where run in (
+        select c.run from turns as t cross join run_contents as c on c.run between t.seq << 16 and t.seq << 16 | 65535
+        where t.id = ?)";
+
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 8] = [
+const DELETE_TURN: [&str; 9] = [
+    DELETE_CONTENTS,
     "delete from attempts where delivery_id in (select id from deliveries where turn_id = ?)",
     "delete from deliveries where turn_id = ?",
     "delete from runs where turn_id = ?",

@@ -6,6 +6,7 @@ use rejoinder_core::{StoreError, store::LogSeq};
 use rusqlite::{CachedStatement, Connection, Params, Row, Statement};
 use serde::Serialize;
 
+use super::settings::KnownSettings;
 use crate::sqlite::error::store_error;
 
 /// The writing connection during one transaction, with the statements that it has used.
@@ -15,11 +16,13 @@ pub(in crate::sqlite) struct Transaction<'a> {
     statements: RefCell<Vec<(&'static str, CachedStatement<'a>)>>,
     /// The place of the last entry that it added to the log.
     pub(super) logged: Cell<Option<LogSeq>>,
+    /// The settings of runs that are stored.
+    pub(super) settings: &'a RefCell<KnownSettings>,
 }
 
 impl<'a> Transaction<'a> {
-    pub(in crate::sqlite) const fn new(connection: &'a Connection) -> Self {
-        Self { connection, statements: RefCell::new(Vec::new()), logged: Cell::new(None) }
+    pub(in crate::sqlite) const fn new(connection: &'a Connection, settings: &'a RefCell<KnownSettings>) -> Self {
+        Self { connection, statements: RefCell::new(Vec::new()), logged: Cell::new(None), settings }
     }
 
     /// The place of the last entry that it added to the log; `None` if it added none.

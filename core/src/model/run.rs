@@ -1,0 +1,163 @@
+//! What a run leaves behind for the operator: what the model was shown, the tools that it called, and the cost.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+use crate::model::agent::Usage;
+
+/// What a runtime sends to a model. It contains no key and no header of the request, and no bytes of files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelInput {
+    /// A JSON object with what most requests of an agent have in common: the model, its options, the instructions and the
+    /// tools that it may call. Equal settings are stored once.
+    pub settings: String,
+    /// A JSON array of the other messages, oldest first.
+    pub messages: String,
+    /// How many of the oldest messages are missing, because the record would have become too large.
+    pub left_out: u32,
+}
+
+/// A tool call in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolUse {
+    /// The name of the tool.
+    pub name: String,
+    /// Its arguments, usually JSON; cut if they are long.
+    pub arguments: String,
+    /// What the model was told; cut if it is long.
+    pub result: String,
+}
+
+/// What the model of a run was shown, and what it did. The last input counts: it contains the earlier ones of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunContent {
+    /// `None` if the runtime reported nothing, as one without a model does, or if the record is past its time.
+    pub input: Option<ModelInput>,
+    /// The tool calls, in order.
+    pub tools: Vec<ToolUse>,
+    /// How many more calls there were.
+    pub tools_left_out: u32,
+}
+
+impl RunContent {
+    /// Whether there is nothing to store.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.input.is_none() && self.tools.is_empty()
+    }
+}
+
+/// The three capital letters of a currency, as in ISO 4217: `USD`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Currency([u8; 3]);
+
+impl Currency {
+    /// The US dollar.
+    pub const USD: Self = Self(*b"USD");
+
+    /// The letters.
+    ///
+    /// # Panics
+    /// Never: they are ASCII.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("only letters are accepted")
+    }
+}
+
+/// The text is not a currency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be three capital letters, such as \"USD\"")]
+pub struct NotACurrency;
+
+impl FromStr for Currency {
+    type Err = NotACurrency;
+
+    fn from_str(text: &str) -> Result<Self, NotACurrency> {
+        let letters = <[u8; 3]>::try_from(text.as_bytes()).map_err(|_| NotACurrency)?;
+        if letters.iter().all(u8::is_ascii_uppercase) { Ok(Self(letters)) } else { Err(NotACurrency) }
+    }
+}
+
+impl Serialize for Currency {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Currency {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// What an agent's tokens cost, per million.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Price {
+    /// A million tokens of the prompt.
+    pub input: f64,
+    /// A million tokens of the completion.
+    pub output: f64,
+    /// The currency of both.
+    pub currency: Currency,
+}
+
+impl Price {
+    /// What these tokens cost.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "a price is not negative, and the cost of a run is far from the limits"
+    )]
+    pub fn cost(&self, usage: Usage) -> Cost {
+        // A price per million tokens is one in millionths per token.
+        let micros = self.input.mul_add(usage.input_tokens as f64, self.output * usage.output_tokens as f64);
+        Cost { micros: micros.round() as u64, currency: self.currency }
+    }
+}
+
+/// What a run cost, at the price when it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// In millionths of the currency.
+    pub micros: u64,
+    /// The currency.
+    pub currency: Currency,
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, micros) = (self.micros / 1_000_000, self.micros % 1_000_000);
+        let decimals = format!("{micros:06}");
+        // At least two of them, as people write money.
+        let kept = decimals.trim_end_matches('0').len().max(2);
+        write!(f, "{whole}.{} {}", &decimals[..kept], self.currency.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_is_that_of_the_tokens_of_both_kinds() {
+        let price = Price { input: 0.15, output: 0.6, currency: Currency::USD };
+        let cost = |input_tokens, output_tokens| price.cost(Usage { input_tokens, output_tokens }).to_string();
+
+        assert_eq!(cost(2_000_000, 1_000_000), "0.90 USD");
+        assert_eq!(cost(1200, 300), "0.00036 USD");
+        assert_eq!(cost(0, 0), "0.00 USD");
+        assert_eq!(cost(10_000_000, 20_000_000), "13.50 USD");
+    }
+
+    #[test]
+    fn a_currency_is_three_capital_letters() {
+        assert_eq!("EUR".parse::<Currency>().map(|it| it.as_str().to_owned()), Ok("EUR".to_owned()));
+        for other in ["", "eur", "EURO", "€", "US$"] {
+            assert_eq!(other.parse::<Currency>(), Err(NotACurrency), "{other}");
+        }
+    }
+}
