@@ -66,13 +66,14 @@ impl Retention {
     /// Returns when the next row is past its time.
     async fn remove_expired(&self) -> Result<Option<Timestamp>, StoreError> {
         let cutoffs = Cutoffs::at(self.clock.now(), &self.settings.lifetimes);
-        let (mut turns, mut payloads, mut contents, mut keys, mut pages) = (0, 0, 0, 0, 0);
+        let (mut turns, mut payloads, mut contents, mut keys, mut log, mut pages) = (0, 0, 0, 0, 0, 0);
         while let Some(removal) = self.store.expired(&cutoffs, STEP).await? {
             match &removal {
                 Removal::Turns(ids) => turns += ids.len(),
                 Removal::Payloads(ids) => payloads += ids.len(),
                 Removal::Contents(runs) => contents += runs.len(),
                 Removal::Keys(ids) => keys += ids.len(),
+                Removal::Log { entries, .. } => log += entries,
                 Removal::Pages(number) => pages += number,
             }
             let begun = self.clock.now();
@@ -83,8 +84,8 @@ impl Retention {
                 break;
             }
         }
-        if turns + payloads + contents + keys > 0 || pages > 0 {
-            info!(turns, payloads, contents, keys, pages, "removed rows that were past their time");
+        if turns + payloads + contents + keys > 0 || log + pages > 0 {
+            info!(turns, payloads, contents, keys, log, pages, "removed rows that were past their time");
         }
         self.store.next_expiry(&self.settings.lifetimes).await
     }

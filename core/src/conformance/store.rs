@@ -11,6 +11,7 @@ mod contents;
 mod delivering;
 mod housekeeping;
 mod lasting;
+mod operating;
 mod reading;
 mod transitions;
 
@@ -20,7 +21,8 @@ use async_trait::async_trait;
 use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Timestamp};
 
 pub use self::{
-    accepting::*, amending::*, contents::*, delivering::*, housekeeping::*, lasting::*, reading::*, transitions::*,
+    accepting::*, amending::*, contents::*, delivering::*, housekeeping::*, lasting::*, operating::*, reading::*,
+    transitions::*,
 };
 use super::{answer, new_delivery};
 use crate::{
@@ -148,6 +150,13 @@ macro_rules! store_conformance {
             conversations_of_a_chat_that_moved_go_too
             the_next_expiry_is_that_of_the_row_whose_time_comes_first
             removing_goes_on_where_it_was_interrupted
+            the_log_is_removed_by_its_age_except_for_its_last_entry
+            what_operators_do_is_in_the_audit_and_in_the_log
+            an_answer_is_kept_for_a_repeated_request
+            tokens_are_kept_until_they_are_revoked
+            a_turn_that_is_undeliverable_is_a_dead_letter
+            what_is_held_is_not_upcoming
+            the_log_of_a_time_is_found
             the_file_shrinks_after_many_rows_were_removed
             a_restart_keeps_everything
         }

@@ -93,14 +93,14 @@ fn text(path: &Path, stats: &StoreStats, lifetimes: &Lifetimes) -> String {
     if let Some(oldest) = stats.oldest_turn {
         let _ = write!(text, "\nThe oldest turn is of {}.", rfc3339(oldest));
     }
-    let ExpiredRows { turns, payloads, contents, keys } = stats.expired;
-    let _ = match (turns + payloads + contents + keys, lifetimes.turns) {
+    let ExpiredRows { turns, payloads, contents, keys, log } = stats.expired;
+    let _ = match (turns + payloads + contents + keys + log, lifetimes.turns) {
         (0, None) => write!(text, "\nTurns are kept forever: see [retention]."),
         (0, Some(_)) => write!(text, "\nNothing is past its time."),
         _ => write!(
             text,
-            "\nPast their time: {turns} turns, {payloads} payloads, {contents} contents of runs, {keys} keys of events. A \
-             running gateway removes them within an hour."
+            "\nPast their time: {turns} turns, {payloads} payloads, {contents} contents of runs, {keys} keys of events, {log} \
+             entries of the log. A running gateway removes them within an hour."
         ),
     };
     let rows: Vec<_> = stats.rows.iter().map(|(table, rows)| [table.clone(), rows.to_string()]).collect();

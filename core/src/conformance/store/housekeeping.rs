@@ -11,6 +11,7 @@ use crate::{
         conversation::ConversationRef,
         event::{Amends, EventKind, InboundEvent},
         ids::{DeliveryId, SessionId},
+        log::LogFilter,
         run::{ModelInput, RunContent},
         settings::Lifetimes,
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -387,4 +388,32 @@ pub async fn the_file_shrinks_after_many_rows_were_removed(subject: &mut impl Su
     let after = store.stats(&NEVER).await.expect("stats are read");
     assert!(after.bytes < before.bytes / 3, "{before:?} {after:?}");
     assert!(after.free_bytes <= after.bytes / 10, "{after:?}");
+}
+
+/// Numbers of entries are not used again: whoever follows the log would miss what has the number of an older entry.
+pub async fn the_log_is_removed_by_its_age_except_for_its_last_entry(subject: &mut impl Subject) {
+    let store = subject.store();
+    answered(&*store, &chat("a"), "1").await;
+    let log = async |store: &dyn Store| {
+        let filter = LogFilter { limit: 100, ..LogFilter::default() };
+        store.log(&filter).await.expect("the log is read").iter().map(|entry| entry.seq).collect::<Vec<_>>()
+    };
+    let before = log(&*store).await;
+    let last = *before.last().expect("it has entries");
+    assert_eq!(*store.logged().borrow(), last);
+
+    let mut removed = 0;
+    while let Some(removal) = store.expired(&ended(), 2).await.expect("expired rows are read") {
+        if let Removal::Log { entries, .. } = &removal {
+            removed += *entries as usize;
+        }
+        store.remove(removal).await.expect("rows are removed");
+    }
+
+    assert_eq!((removed, log(&*store).await), (before.len() - 1, vec![last]));
+    drop(store);
+    subject.reopen().await;
+    let store = subject.store();
+    answered(&*store, &chat("a"), "2").await;
+    assert!(log(&*store).await[1] > last);
 }

@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     ids::{EventId, TurnId},
+    log::LogSeq,
     settings::Lifetimes,
 };
 
 /// The times before which rows are past theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cutoffs {
-    /// For turns that ended, with everything about them but the keys of their events.
+    /// For turns that ended, with everything about them but the keys of their events, and for the entries of the log.
     pub turns: Timestamp,
     /// For turns that ended and are dead letters or have one.
     pub dead_letters: Timestamp,
@@ -53,6 +54,13 @@ pub enum Removal {
     Turns(Vec<TurnId>),
     /// Events of which only the key is stored.
     Keys(Vec<EventId>),
+    /// The entries of the log up to this one.
+    Log {
+        /// The last one to remove. There is one after it: numbers are not used again.
+        through: LogSeq,
+        /// How many they are.
+        entries: u32,
+    },
     /// Pages that removed rows left free: the file shrinks by these.
     Pages(u32),
 }
@@ -68,6 +76,8 @@ pub struct ExpiredRows {
     pub contents: u64,
     /// Keys of events.
     pub keys: u64,
+    /// Entries of the log.
+    pub log: u64,
 }
 
 /// The size of a store.

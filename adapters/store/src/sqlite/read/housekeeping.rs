@@ -14,12 +14,14 @@ use crate::sqlite::error::store_error;
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 14] = [
     "attempts",
+    "audit",
     "channels_cursor",
     "conversations",
     "deliveries",
     "events",
+    "log",
     "remarks",
     "run_contents",
     "run_settings",
@@ -75,6 +77,12 @@ const EXPIRED_CONTENTS: &str = "
     from (select run, at from run_contents order by run limit ?2) as c cross join turns as t on t.seq = c.run >> 16
     where c.at < ?1";
 
+/// The oldest entries of the log, as far as they are past their time; never the last one of all.
+const EXPIRED_LOG: &str = "
+    select max(seq) as through, count(*) as entries
+    from (select seq, at from log order by seq limit ?2)
+    where at < ?1 and seq < (select max(seq) from log)";
+
 pub(in crate::sqlite) async fn expired(
     pool: &SqlitePool,
     cutoffs: &Cutoffs,
@@ -107,6 +115,11 @@ pub(in crate::sqlite) async fn expired(
     let keys = events(expired_keys!("id", "order by received_at limit ?2"), cutoffs.keys).await?;
     if !keys.is_empty() {
         return Ok(Some(Removal::Keys(keys)));
+    }
+    let log = sqlx::query(EXPIRED_LOG).bind(cutoffs.turns.as_millis()).bind(limit);
+    let log = log.fetch_one(pool).await.map_err(store_error)?;
+    if let Some(through) = log.value("through")? {
+        return Ok(Some(Removal::Log { through, entries: log.value("entries")? }));
     }
     let pages = Pages::read(pool).await?;
     Ok(pages.spare(limit).map(Removal::Pages))
@@ -199,6 +212,7 @@ pub(in crate::sqlite) async fn stats(pool: &SqlitePool, cutoffs: &Cutoffs) -> Re
     };
     let payloads = events(expired_payloads!("count(*)", ""), cutoffs.payloads).await?;
     let keys = events(expired_keys!("count(*)", ""), cutoffs.keys).await?;
+    let log = events("select count(*) from log where at < ?1", cutoffs.turns).await?;
     let contents = events("select count(*) from run_contents where at < ?1", cutoffs.payloads).await?;
     let pages = Pages::read(pool).await?;
     Ok(StoreStats {
@@ -206,7 +220,7 @@ pub(in crate::sqlite) async fn stats(pool: &SqlitePool, cutoffs: &Cutoffs) -> Re
         free_bytes: unsigned(pages.free * pages.size),
         rows,
         oldest_turn: oldest.map(Timestamp::from_millis),
-        expired: ExpiredRows { turns: unsigned(turns), payloads, contents, keys },
+        expired: ExpiredRows { turns: unsigned(turns), payloads, contents, keys, log },
     })
 }
 

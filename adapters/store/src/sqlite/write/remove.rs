@@ -32,6 +32,9 @@ pub(super) fn rows(transaction: &Transaction<'_>, removal: &Removal) -> Result<V
                 rows::change(transaction, DELETE_KEY, [id.as_uuid()])?;
             }
         }
+        Removal::Log { through, .. } => {
+            rows::change(transaction, DELETE_LOG, [through])?;
+        }
         Removal::Pages(number) => free(transaction, *number).map_err(store_error)?,
     }
     Ok(Vec::new())
@@ -76,6 +79,8 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionI
 }
 
 const CLEAR_PAYLOAD: &str = "update events set raw = null where id = ?";
+
+const DELETE_LOG: &str = "delete from log where seq <= ? and seq < (select max(seq) from log)";
 
 const DELETE_KEY: &str = "delete from events where id = ? and details is null and raw is null";
 

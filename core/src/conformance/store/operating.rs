@@ -1,0 +1,155 @@
+//! Checks of what operators do, and of the log.
+
+use rejoinder_guard::{Event, Reply};
+use uuid::Uuid;
+
+use super::{Subject, Turn, at, chat, done, said};
+use crate::{
+    model::{
+        conversation::ChannelId,
+        log::{AuditEntry, LogEvent, LogFilter, NewLogEntry, Subject as LogSubject},
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        tokens::{Role, TokenChange, TokenRecord},
+    },
+    ports::store::{
+        Store,
+        list::{AuditFilter, DeadLetterFilter},
+        transition::{DeliveryChange, IdempotentAnswer, Operation, Transition},
+    },
+};
+
+fn operation(action: &str, answer: Option<IdempotentAnswer>) -> Operation {
+    let entry = AuditEntry {
+        by: "grace".to_owned(),
+        action: action.to_owned(),
+        target: "t1".to_owned(),
+        reason: Some("a test".to_owned()),
+    };
+    Operation { at: at(1), entry, subject: LogSubject::channel(&ChannelId::new("test", "main")), answer }
+}
+
+async fn operated(store: &dyn Store, operation: Operation) {
+    done(store, Transition { operation: Some(operation), ..Transition::default() }).await;
+}
+
+pub async fn what_operators_do_is_in_the_audit_and_in_the_log(subject: &mut impl Subject) {
+    let store = subject.store();
+    for action in ["retry", "discard"] {
+        operated(&*store, operation(action, None)).await;
+    }
+
+    let audit = async |before, limit| {
+        let audit = store.audit(&AuditFilter { before, limit }).await.expect("the audit is read");
+        audit.into_iter().map(|record| (record.id, record.entry.action)).collect::<Vec<_>>()
+    };
+    let all = audit(None, 10).await;
+    assert_eq!(all.iter().map(|(_, action)| action.as_str()).collect::<Vec<_>>(), ["discard", "retry"]);
+    assert_eq!(audit(None, 1).await, all[..1]);
+    assert_eq!(audit(Some(all[0].0), 10).await, all[1..]);
+    let log = store.log(&LogFilter { limit: 10, ..LogFilter::default() }).await.expect("the log is read");
+    assert_eq!(
+        log.iter().map(|entry| entry.topic.as_str()).collect::<Vec<_>>(),
+        ["operator.retry", "operator.discard"]
+    );
+    assert_eq!((log[0].data["by"].as_str(), log[0].data["reason"].as_str()), (Some("grace"), Some("a test")));
+}
+
+pub async fn an_answer_is_kept_for_a_repeated_request(subject: &mut impl Subject) {
+    let store = subject.store();
+    let answer = IdempotentAnswer {
+        by: "grace".to_owned(),
+        key: "k".to_owned(),
+        request: vec![1, 2],
+        status: 202,
+        body: "{}".to_owned(),
+    };
+    operated(&*store, operation("retry", Some(answer.clone()))).await;
+
+    let kept = async |by: &str, key: &str| store.answer(by, key).await.expect("answers are read");
+    assert_eq!(kept("grace", "k").await, Some(answer.clone()));
+    assert_eq!((kept("ada", "k").await, kept("grace", "l").await), (None, None));
+    // Of two requests at once, the second is rejected as a whole.
+    let twice = Transition { operation: Some(operation("retry", Some(answer))), ..Transition::default() };
+    assert!(store.commit(twice).await.is_err());
+    assert_eq!(store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("the audit is read").len(), 1);
+}
+
+pub async fn tokens_are_kept_until_they_are_revoked(subject: &mut impl Subject) {
+    let store = subject.store();
+    let token = |number: u8, seconds| TokenRecord {
+        id: Uuid::from_u128(number.into()),
+        name: format!("token {number}"),
+        hash: [number; 32],
+        role: Role::Operator,
+        channels: Some(vec![ChannelId::new("test", "main")]),
+        created_at: at(seconds),
+        created_by: "admin".to_owned(),
+        expires_at: Some(at(100)),
+        revoked_at: None,
+    };
+    let (first, second) = (token(1, 1), TokenRecord { channels: None, expires_at: None, ..token(2, 2) });
+    let change = async |change| done(&*store, Transition { token: Some(change), ..Transition::default() }).await;
+    change(TokenChange::Create(first.clone())).await;
+    change(TokenChange::Create(second.clone())).await;
+    assert_eq!(store.tokens().await.expect("tokens are read"), [first.clone(), second.clone()]);
+
+    change(TokenChange::Revoke { id: first.id, at: at(3) }).await;
+    drop(store);
+
+    subject.reopen().await;
+    assert_eq!(subject.store().tokens().await.expect("tokens are read"), [second]);
+}
+
+/// The answer is what a retry sends, whatever was refused after it.
+pub async fn a_turn_that_is_undeliverable_is_a_dead_letter(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let delivery = turn.answer(&*store, "yes").await;
+    let refused = turn.on(Event::Refused { claim: 1, reason: "blocked".to_owned() }, 4);
+    done(&*store, refused).await;
+    let all = DeadLetterFilter { limit: 10, ..DeadLetterFilter::default() };
+
+    let [letter] = &store.dead_letters(&all).await.expect("dead letters are read")[..] else { panic!("there is one") };
+    assert_eq!((letter.id, letter.turn, letter.is_copy), (delivery.as_uuid(), turn.id, false));
+    assert_eq!((&*letter.question, letter.sender.as_ref().map(|sender| &*sender.id)), ("text of 1", Some("ann")));
+    assert!(letter.reason.contains("blocked") && letter.ended_at == Some(at(4)), "{letter:?}");
+
+    let redirected = turn.on(Event::Redirected { reply: Reply::text("yes") }, 5);
+    done(&*store, redirected).await;
+    assert!(store.dead_letters(&all).await.expect("dead letters are read").is_empty());
+    assert_eq!(store.backlog().await.expect("the backlog is read").undeliverable, 0);
+}
+
+pub async fn what_is_held_is_not_upcoming(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let delivery = turn.answer(&*store, "yes").await;
+    let record = store.delivery(delivery).await.expect("deliveries are read").expect("it is there");
+    let changed = |state| Transition {
+        delivery_changes: vec![DeliveryChange { state, ..DeliveryChange::of(&record) }],
+        ..Transition::default()
+    };
+    let next = async || store.next_deliveries(turn.conversation).await.expect("deliveries are read").list.len();
+
+    done(&*store, changed(DeliveryState::Held)).await;
+    assert_eq!(next().await, 0);
+    let held: Vec<DeliveryRecord> = store.deliveries(turn.id).await.expect("deliveries are read");
+    assert_eq!(held[0].state, DeliveryState::Held);
+    done(&*store, changed(DeliveryState::Pending)).await;
+    assert_eq!(next().await, 1);
+}
+
+pub async fn the_log_of_a_time_is_found(subject: &mut impl Subject) {
+    let store = subject.store();
+    assert_eq!(store.log_before(at(0)).await.expect("the log is read"), 0);
+    for seconds in [1, 2, 2, 5] {
+        let entry = NewLogEntry { at: at(seconds), subject: LogSubject::default(), event: LogEvent::ChannelUp };
+        done(&*store, Transition { log: vec![entry], ..Transition::default() }).await;
+    }
+
+    let after = async |seconds| {
+        let after = store.log_before(at(seconds)).await.expect("the log is read");
+        store.log(&LogFilter { after, limit: 10, ..LogFilter::default() }).await.expect("the log is read").len()
+    };
+    assert_eq!([after(0).await, after(2).await, after(3).await, after(5).await, after(6).await], [4, 3, 1, 1, 0]);
+}
