@@ -26,6 +26,23 @@ pub(crate) fn parse_or_ago(text: &str, now: Timestamp) -> Option<Timestamp> {
     })
 }
 
+/// A time on this machine's clock and in its time zone, to the second.
+pub(crate) fn local(at: Timestamp) -> String {
+    let zone = jiff::tz::TimeZone::system();
+    jiff::Timestamp::from_millisecond(at.as_millis())
+        .map_or_else(|_| at.to_string(), |at| at.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+/// How long ago, in its largest unit: `5 s`, `12 min`, `3 h`, `40 d`.
+pub(crate) fn age(age: Duration) -> String {
+    match age.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::time::rfc3339;
+use crate::{console::output::excerpt, time::rfc3339};
 
 /// A page of turns, newest first.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,6 +39,13 @@ pub(crate) struct TurnItem {
     pub(crate) conversation_id: String,
     #[serde(flatten)]
     pub(crate) handler: HandlerItem,
+    /// The platform's id of the person who sent it.
+    pub(crate) sender_id: Option<String>,
+    pub(crate) sender_name: Option<String>,
+    /// The beginning of the message, at most 200 characters.
+    pub(crate) text: String,
+    /// Why it is not answered: what it waits for, or why it was given up.
+    pub(crate) why: Option<String>,
     #[schema(format = DateTime)]
     pub(crate) accepted_at: String,
     /// Whether an answer is owed.
@@ -112,6 +119,10 @@ impl From<TurnSummary> for TurnItem {
             thread: turn.conversation.thread.as_deref().map(ToOwned::to_owned),
             conversation_id: turn.conversation_id.to_string(),
             handler: HandlerItem::from(&turn.handler),
+            sender_id: turn.sender.as_ref().map(|sender| sender.id.clone()),
+            sender_name: turn.sender.and_then(|sender| sender.name),
+            text: excerpt(&turn.text, 200),
+            why: turn.why,
             accepted_at: rfc3339(turn.accepted_at),
             owed: turn.owed,
             state: turn.state,

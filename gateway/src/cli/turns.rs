@@ -2,7 +2,7 @@
 
 mod runs;
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
@@ -55,7 +55,8 @@ pub(super) struct Change {
 
 const LIST_EXAMPLES: &str = "\
 Examples:
-  rejoinder turns list --state overdue
+  rejoinder turns list --late
+  rejoinder turns list --person Ada --fallback --since 1d
   rejoinder turns list --channel webhook.siri --since 2h
   rejoinder turns list --since 2026-05-01T00:00:00Z --json";
 
@@ -70,6 +71,27 @@ pub(super) struct List {
     /// Only turns of the conversation with this id
     #[arg(long, value_name = "ID")]
     conversation: Option<ConversationId>,
+    /// Only turns that were routed to this agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only turns of this person: the id, or a part of the name
+    #[arg(long)]
+    person: Option<String>,
+    /// Only turns with this text in their message
+    #[arg(long)]
+    text: Option<String>,
+    /// Only turns that are late, as --state overdue
+    #[arg(long, conflicts_with_all = ["state", "failed"])]
+    late: bool,
+    /// Only turns that could not be answered, as --state undeliverable
+    #[arg(long, conflicts_with = "state")]
+    failed: bool,
+    /// Only turns that the ladder answered
+    #[arg(long)]
+    fallback: bool,
+    /// Show the list again every two seconds
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
     /// Only turns accepted since this time: RFC 3339, or how long ago (2h)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<Timestamp>,
@@ -123,6 +145,12 @@ pub(super) struct One {
     database: Database,
 }
 
+/// How many characters of an id the list shows: its time, to the millisecond.
+const SHORT_ID: usize = 13;
+
+/// The pause before the list is shown again.
+const WATCH_PAUSE: Duration = Duration::from_secs(2);
+
 fn parse_time(text: &str) -> Result<Timestamp, String> {
     time::parse_or_ago(text, SystemClock.now())
         .ok_or_else(|| "use a time such as 2026-05-01T12:00:00Z, or how long ago: 90s, 2h, 1d".to_owned())
@@ -165,8 +193,29 @@ impl Change {
 impl List {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let store = self.database.open(global).await?;
-        let filter = TurnFilter {
-            state: self.state.map(|state| match state {
+        loop {
+            let list = page(store.as_ref(), self.filter()).await.context("cannot read the turns")?;
+            if self.json {
+                return output::print_json(&list);
+            }
+            let now = SystemClock.now();
+            if !self.watch {
+                return output::print(lines(&list, now));
+            }
+            // Clears the terminal.
+            output::print(format!("\u{1b}[2J\u{1b}[H{}", lines(&list, now)))?;
+            tokio::time::sleep(WATCH_PAUSE).await;
+        }
+    }
+
+    fn filter(&self) -> TurnFilter {
+        let state = match self.state {
+            _ if self.late => Some(ListState::Overdue),
+            _ if self.failed => Some(ListState::Undeliverable),
+            state => state,
+        };
+        TurnFilter {
+            state: state.map(|state| match state {
                 ListState::Open => TurnListState::Open,
                 ListState::Settled => TurnListState::Settled,
                 ListState::Undeliverable => TurnListState::Undeliverable,
@@ -175,18 +224,20 @@ impl List {
             }),
             channels: self.channel.as_deref().map(|channel| vec![ChannelId::from_stored(channel)]),
             conversation: self.conversation,
+            agent: self.agent.as_deref().map(Into::into),
+            person: self.person.clone(),
+            text: self.text.clone(),
+            fallback: self.fallback,
             since: self.since,
             until: self.until,
             before: self.before,
             limit: self.limit,
             now: Some(SystemClock.now()),
-        };
-        let list = page(store.as_ref(), filter).await.context("cannot read the turns")?;
-        if self.json { output::print_json(&list) } else { output::print(lines(&list)) }
+        }
     }
 }
 
-fn lines(list: &TurnList) -> String {
+fn lines(list: &TurnList, now: Timestamp) -> String {
     if list.items.is_empty() {
         return "No turns found.".to_owned();
     }
@@ -197,17 +248,23 @@ fn lines(list: &TurnList) -> String {
             (None, None) => String::new(),
         };
         let status = || Some(serde_json::to_value(turn.status).ok()?.as_str()?.to_owned());
+        let who = turn.sender_name.as_ref().or(turn.sender_id.as_ref()).map(|who| output::excerpt(who, 16));
+        let accepted = time::parse(&turn.accepted_at).unwrap_or(now);
         [
-            turn.turn_id.clone(),
-            turn.accepted_at.clone(),
+            turn.turn_id.get(..SHORT_ID).unwrap_or(&turn.turn_id).to_owned(),
+            time::local(accepted),
+            time::age(now.since(accepted)),
+            who.unwrap_or_default(),
+            output::excerpt(&turn.text, 24),
             turn.channel.clone(),
             turn.handler.to_string(),
             if turn.unreadable { "unreadable".to_owned() } else { status().unwrap_or_default() },
-            how,
+            turn.why.as_ref().map_or(how, |why| output::excerpt(why, 60)),
         ]
     };
     let rows: Vec<_> = list.items.iter().map(row).collect();
-    let mut text = output::table(["TURN", "ACCEPTED", "CHANNEL", "AGENT", "STATUS", "SIGNAL"], &rows);
+    let heads = ["TURN", "ACCEPTED", "AGE", "WHO", "WHAT", "CHANNEL", "AGENT", "STATUS", "HOW, OR WHY NOT"];
+    let mut text = output::table(heads, &rows);
     if let Some(next) = &list.next {
         let _ = write!(text, "\n\nMore turns: --before {next}");
     }

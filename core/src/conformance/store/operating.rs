@@ -32,6 +32,7 @@ async fn operated(store: &dyn Store, operation: Operation) {
     done(store, Transition { operation: Some(operation), ..Transition::default() }).await;
 }
 
+/// The audit is newest first, the log oldest first.
 pub async fn what_operators_do_is_in_the_audit_and_in_the_log(subject: &mut impl Subject) {
     let store = subject.store();
     for action in ["retry", "discard"] {
@@ -54,6 +55,7 @@ pub async fn what_operators_do_is_in_the_audit_and_in_the_log(subject: &mut impl
     assert_eq!((log[0].data["by"].as_str(), log[0].data["reason"].as_str()), (Some("grace"), Some("a test")));
 }
 
+/// Keys of different operators do not collide.
 pub async fn an_answer_is_kept_for_a_repeated_request(subject: &mut impl Subject) {
     let store = subject.store();
     let answer = IdempotentAnswer {
@@ -74,6 +76,7 @@ pub async fn an_answer_is_kept_for_a_repeated_request(subject: &mut impl Subject
     assert_eq!(store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("the audit is read").len(), 1);
 }
 
+/// Also over a restart.
 pub async fn tokens_are_kept_until_they_are_revoked(subject: &mut impl Subject) {
     let store = subject.store();
     let token = |number: u8, seconds| TokenRecord {
@@ -120,6 +123,7 @@ pub async fn a_turn_that_is_undeliverable_is_a_dead_letter(subject: &mut impl Su
     assert_eq!(store.backlog().await.expect("the backlog is read").undeliverable, 0);
 }
 
+/// It is sent only after it was resumed.
 pub async fn what_is_held_is_not_upcoming(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
@@ -139,6 +143,7 @@ pub async fn what_is_held_is_not_upcoming(subject: &mut impl Subject) {
     assert_eq!(next().await, 1);
 }
 
+/// The place is that before the first entry of the time.
 pub async fn the_log_of_a_time_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     assert_eq!(store.log_before(at(0)).await.expect("the log is read"), 0);

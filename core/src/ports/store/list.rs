@@ -26,6 +26,14 @@ pub struct TurnFilter {
     pub channels: Option<Vec<ChannelId>>,
     /// Only turns of this conversation.
     pub conversation: Option<ConversationId>,
+    /// Only turns that were routed to this agent.
+    pub agent: Option<AgentName>,
+    /// Only turns of a person with this id, or with this text in the name or user name.
+    pub person: Option<String>,
+    /// Only turns with this text in their message, in any case of its ASCII letters.
+    pub text: Option<String>,
+    /// Only turns that the ladder answered.
+    pub fallback: bool,
     /// Only turns accepted at or after this time.
     pub since: Option<Timestamp>,
     /// Only turns accepted before this time.
@@ -145,6 +153,12 @@ pub struct TurnSummary {
     /// The agent or the command that answers it.
     #[serde(flatten)]
     pub handler: Handler,
+    /// Who sent it; `None` if that cannot be read.
+    pub sender: Option<Sender>,
+    /// The message.
+    pub text: String,
+    /// Why it is not answered: what it waits for, or why it was given up. `None` if it was answered, or nothing is owed.
+    pub why: Option<String>,
     /// Whether an answer is owed.
     pub owed: bool,
     /// The state of its obligation: `open`, `claimed`, `deferred`, `settled`, `merged`, `undeliverable`.

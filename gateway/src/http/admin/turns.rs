@@ -42,6 +42,19 @@ pub(in crate::http) struct Filter {
     /// Only turns of the conversation with this id.
     #[param(format = "uuid")]
     conversation: Option<String>,
+    /// Only turns that were routed to this agent.
+    #[param(max_length = 256)]
+    agent: Option<String>,
+    /// Only turns of the person with this id, or with this text in the name or user name.
+    #[param(max_length = 256)]
+    person: Option<String>,
+    /// Only turns with this text in their message.
+    #[param(max_length = 256)]
+    text: Option<String>,
+    /// Only turns that the ladder answered.
+    #[serde(default)]
+    #[param(required = false)]
+    fallback: bool,
     /// Only turns accepted at this time or later.
     #[param(format = DateTime, max_length = 64)]
     since: Option<String>,
@@ -80,6 +93,10 @@ impl Filter {
                 .conversation
                 .map(|id| id.parse().map_err(|_| bad("conversation", "a conversation id")))
                 .transpose()?,
+            agent: self.agent.map(Into::into),
+            person: self.person,
+            text: self.text,
+            fallback: self.fallback,
             since: time("since", self.since)?,
             until: time("until", self.until)?,
             before: self.before.map(|id| id.parse().map_err(|_| bad("before", "a turn id"))).transpose()?,

@@ -9,7 +9,7 @@ use rejoinder_core::{
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{columns::Columns, names};
-use crate::sqlite::error::store_error;
+use crate::sqlite::{error::store_error, stored::Details};
 
 pub(in crate::sqlite) async fn list(
     pool: &SqlitePool,
@@ -32,9 +32,15 @@ pub(in crate::sqlite) async fn list(
     };
     let mut sql = QueryBuilder::<Sqlite>::new(
         "select t.id, t.conversation_id, c.channel, c.chat, c.thread, t.accepted_at, t.agent, t.command, o.owed, o.state, o.wake_at,
-        o.ended_at, o.body from ",
+        o.ended_at, o.body, e.text, e.details, (
+            select d.error from deliveries as d
+            where d.turn_id = t.id and d.state in ('pending', 'sending') and d.error is not null
+            order by d.seq desc limit 1) as error
+        from ",
     );
-    sql.push(from).push(" cross join conversations as c on c.id = t.conversation_id where true");
+    sql.push(from).push(
+        " cross join conversations as c on c.id = t.conversation_id cross join events as e on e.id = t.event_id where true",
+    );
     if let Some(before) = filter.before {
         sql.push(" and t.seq < (select seq from turns where id = ").push_bind(before.as_uuid()).push(")");
     }
@@ -69,6 +75,23 @@ pub(in crate::sqlite) async fn list(
     }
     if let Some(conversation) = filter.conversation {
         sql.push(" and t.conversation_id = ").push_bind(conversation.as_uuid());
+    }
+    if let Some(agent) = &filter.agent {
+        sql.push(" and t.agent = ").push_bind(&**agent);
+    }
+    if let Some(person) = &filter.person {
+        sql.push(" and (json_extract(e.details, '$.sender.id') = ").push_bind(person);
+        for field in ["name", "username"] {
+            sql.push(format!(" or json_extract(e.details, '$.sender.{field}') like ")).push_bind(containing(person));
+            sql.push(" escape '\\'");
+        }
+        sql.push(")");
+    }
+    if let Some(text) = &filter.text {
+        sql.push(" and e.text like ").push_bind(containing(text)).push(" escape '\\'");
+    }
+    if filter.fallback {
+        sql.push(" and json_extract(o.body, '$.state.settled.via.fallback') is not null");
     }
     if let Some(since) = filter.since {
         sql.push(" and t.accepted_at >= ").push_bind(since.as_millis());
@@ -154,7 +177,12 @@ fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
         Some(ObligationState::Settled(Settlement::Signal { signal, via, .. })) => (Some(*signal), fallback(via)),
         _ => (None, None),
     };
+    let error: Option<String> = row.value("error")?;
+    let details = row.json_maybe::<Details<'static>>("details").ok().flatten();
     Ok(TurnSummary {
+        sender: details.map(|details| details.sender.into_owned()),
+        text: row.value::<Option<String>>("text")?.unwrap_or_default(),
+        why: obligation.as_ref().and_then(|obligation| why(obligation, error)),
         turn_id: row.id("id")?,
         conversation_id: row.id("conversation_id")?,
         conversation: row.conversation()?,
@@ -169,6 +197,32 @@ fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
         wake_at: row.at_maybe("wake_at")?,
         ended_at: row.at_maybe("ended_at")?,
     })
+}
+
+/// Why a turn is not answered.
+fn why(obligation: &Obligation, error: Option<String>) -> Option<String> {
+    let what = match obligation.state() {
+        ObligationState::Undeliverable { reason } => return Some(reason.clone()),
+        ObligationState::Settled(Settlement::Cancelled { by }) => return Some(by.to_string()),
+        ObligationState::Settled(_) => return None,
+        _ if obligation.is_held() => "it is held by the operator",
+        ObligationState::Claimed { .. } => match error {
+            Some(error) => return Some(format!("it cannot be sent: {error}")),
+            None => "it is being sent",
+        },
+        ObligationState::Merged { .. } => "another turn answers for it",
+        _ if obligation.is_waiting() => "it waits for a run",
+        _ if obligation.is_running() => "the agent works on it",
+        ObligationState::Deferred => "it is deferred",
+        ObligationState::Open => "its run has ended",
+    };
+    Some(what.to_owned())
+}
+
+/// A pattern of texts that contain `part`.
+fn containing(part: &str) -> String {
+    let escaped = part.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    format!("%{escaped}%")
 }
 
 /// An id below those of all turns that were accepted at this time or later. An id holds when it was made, which is after its
