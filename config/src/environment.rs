@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::secret::Secret;
+use secrecy::SecretString;
 
 /// The name of the file, both in the working directory and in the user's configuration directory.
 pub(crate) const FILE_NAME: &str = "rejoinder.toml";
@@ -67,5 +67,5 @@ pub(crate) struct ResolveContext<'a> {
     /// Collects the files that secrets were read from.
     pub(crate) secret_files: RefCell<BTreeSet<PathBuf>>,
     /// Collects the secrets.
-    pub(crate) secrets: RefCell<Vec<Secret>>,
+    pub(crate) secrets: RefCell<Vec<SecretString>>,
 }

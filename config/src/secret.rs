@@ -210,7 +210,7 @@ pub(crate) fn resolve(node: &Node, context: &ResolveContext<'_>, is_token: bool)
              `openssl rand -hex 24` prints"
         ));
     }
-    context.secrets.borrow_mut().push(Secret::from(text.as_str()));
+    context.secrets.borrow_mut().push(text.as_str().into());
     Ok(ResolvedSecret::Text(text))
 }
 

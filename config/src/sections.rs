@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Retention, Routing, Secret,
-    Server, Store,
+    Admin, Agent, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Retention, Routing, Server, Store,
     check::{Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -44,7 +44,7 @@ pub struct Config {
     pub secret_files: BTreeSet<PathBuf>,
     /// All secrets, without those that are generated. So that nothing that is kept contains them.
     #[serde(skip)]
-    pub secrets: Vec<Secret>,
+    pub secrets: Vec<SecretString>,
 }
 
 const SECTIONS: [&str; 12] = [

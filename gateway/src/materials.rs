@@ -108,8 +108,7 @@ impl<'a> Materials<'a> {
     /// Masks all secrets: the configured ones, and the generated tokens that were given out so far.
     pub(crate) fn masker(&self) -> Masker {
         let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
-        let generated = generated.iter().map(ExposeSecret::expose_secret);
-        Masker::new(self.config.secrets.iter().map(Secret::expose).chain(generated))
+        Masker::new(self.config.secrets.iter().chain(&*generated).map(ExposeSecret::expose_secret))
     }
 
     /// The tokens of one surface, and how to show the current one. `file` in the data directory holds a generated one.

@@ -12,7 +12,7 @@ pub mod scripted;
 pub mod store;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -50,7 +50,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         templates: Templates::default(),
         max_concurrent_turns: 1,
         agent_turns: HashMap::new(),
-        prices: HashMap::new(),
+        prices: BTreeMap::new(),
         masker: Masker::default(),
         limits: PersonLimits::default(),
         delivery_lifetime: Duration::from_hours(1),

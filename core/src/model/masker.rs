@@ -126,13 +126,13 @@ mod tests {
             { "content": inner, "number": 12_345_678, "nsecret12": "\nsecret12" },
         ]);
 
-        let masked: Value = serde_json::from_str(&masker.json(json.to_string())).expect("JSON");
+        let kept: Value = serde_json::from_str(&masker.json(json.to_string())).expect("JSON");
 
         let expected = serde_json::json!([
             { "role": "user", "content": "is it ••••?" },
             { "content": r#"{"text":"••••"}"#, "number": 12_345_678, "••••": "\nsecret12" },
         ]);
-        assert_eq!(masked, expected);
+        assert_eq!(kept, expected);
         assert_eq!(masker.json("{ 12345678 is cut".to_owned()), "{ •••• is cut");
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
 
@@ -68,7 +68,7 @@ pub struct Settings {
     /// How many of them may be turns of each agent. An agent without an entry has no bound of its own.
     pub agent_turns: HashMap<AgentName, usize>,
     /// What the tokens of agents cost, as far as that is known.
-    pub prices: HashMap<AgentName, Price>,
+    pub prices: BTreeMap<AgentName, Price>,
     /// The operator's secrets, which no record of a run may contain.
     pub masker: Masker,
     /// What one person may do.

@@ -201,12 +201,12 @@ mod tests {
 
     #[test]
     fn the_oldest_messages_are_left_out_first() {
-        let messages: Vec<String> = (0..5).map(|number| number.to_string().repeat(20_000)).collect();
+        let messages = [40_000, 20_000, 20_000, 20_000].map(|size| "x".repeat(size));
 
         let content = recorded(&Masker::default(), |run| run.shown(input(&messages)));
 
         let input = content.input.expect("it was shown something");
-        assert_eq!((input.messages, input.left_out), (Value::from(&messages[2..]).to_string(), 2));
+        assert_eq!((input.messages, input.left_out), (Value::from(&messages[1..]).to_string(), 1));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A gateway for tests: start it, send it events, advance the clock, and read what people see.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -177,7 +177,7 @@ pub(crate) struct GatewaySetup {
     pub(crate) channel_agents: HashMap<ChannelId, AgentName>,
     /// The bounds of single agents.
     pub(crate) agent_slots: HashMap<AgentName, usize>,
-    pub(crate) prices: HashMap<AgentName, Price>,
+    pub(crate) prices: BTreeMap<AgentName, Price>,
     pub(crate) masker: Masker,
     pub(crate) limits: PersonLimits,
     pub(crate) delivery_lifetime: Duration,
@@ -198,7 +198,7 @@ impl GatewaySetup {
             slots: 64,
             channel_agents: HashMap::new(),
             agent_slots: HashMap::new(),
-            prices: HashMap::new(),
+            prices: BTreeMap::new(),
             masker: Masker::default(),
             limits: PersonLimits::default(),
             delivery_lifetime: secs(24 * 3600),

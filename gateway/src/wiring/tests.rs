@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use rejoinder_config::{Environment, Options};
 use rejoinder_core::{Cause, ChannelId, Currency, Lifetimes, Price, Rung};
 use secrecy::ExposeSecret;
@@ -119,5 +121,5 @@ fn a_price_is_that_of_its_agent() {
     let prices = parts(&format!("{CHANNELS}{agent}")).unwrap().settings.prices;
 
     let price = Price { input: 1.0, output: 2.0, currency: Currency::USD };
-    assert_eq!(prices, HashMap::from([(AgentName::from("far"), price)]));
+    assert_eq!(prices, BTreeMap::from([(AgentName::from("far"), price)]));
 }

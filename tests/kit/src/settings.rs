@@ -1,7 +1,7 @@
 //! The settings of the gateway in an adapter's test.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
 
@@ -65,7 +65,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         templates: templates.with_question("what_next", question),
         max_concurrent_turns: 64,
         agent_turns: HashMap::new(),
-        prices: HashMap::new(),
+        prices: BTreeMap::new(),
         masker: Masker::default(),
         limits: PersonLimits::default(),
         delivery_lifetime: Duration::from_hours(1),

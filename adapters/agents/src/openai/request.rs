@@ -258,7 +258,7 @@ fn today(now: Timestamp) -> String {
 
 /// A body without its messages.
 #[derive(Serialize)]
-struct Options<'a> {
+struct BodyStart<'a> {
     model: &'a str,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -338,10 +338,10 @@ fn write<T: Serialize + ?Sized>(body: &mut Vec<u8>, value: &T) -> Range<usize> {
     start..body.len()
 }
 
-fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialect) -> Options<'a> {
+fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialect) -> BodyStart<'a> {
     let (old, new) =
         if dialect.max_completion_tokens { (None, settings.max_tokens) } else { (settings.max_tokens, None) };
-    Options {
+    BodyStart {
         model: &settings.model,
         stream: true,
         stream_options: dialect.stream_options.then_some(StreamOptions { include_usage: true }),

@@ -162,7 +162,7 @@ pub(crate) async fn measure_removal(store: &dyn Store) {
         match &removal {
             Removal::Turns(ids) => turns += ids.len(),
             Removal::Pages(number) => pages += number,
-            Removal::Payloads(_) | Removal::Contents(_) | Removal::Keys(_) => {}
+            Removal::Payloads(_) | Removal::Contents(_) | Removal::Keys(_) | Removal::Log { .. } => {}
         }
         let is_turns = matches!(removal, Removal::Turns(_));
         store.remove(removal).await.expect("rows are removed");

@@ -82,7 +82,7 @@ pub async fn what_failed_to_be_stored_is_not_taken_for_known(subject: &mut impl 
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     done(&*store, Transition { runs_started: vec![turn.run(1)], ..Transition::default() }).await;
-    let shown = content("{}", "one");
+    let shown = content("{\"a\":1}", "one");
     let good = ended(&turn, 1, Some(shown.clone()), 3);
     let nobody = Remark { turn: TurnId::new(at(1)), at: at(2), kind: "x".to_owned(), detail: String::new() };
     let bad = Transition { remarks: vec![nobody], ..good.clone() };

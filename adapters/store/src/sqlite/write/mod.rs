@@ -6,6 +6,7 @@ mod aside;
 mod channels;
 mod commit;
 mod insert;
+mod known;
 mod lines;
 mod log;
 mod pick;
@@ -19,8 +20,8 @@ mod tokens;
 use rejoinder_core::StoreError;
 use rusqlite::params;
 
+pub(super) use known::KnownSettings;
 pub(super) use rows::Transaction;
-pub(super) use settings::KnownSettings;
 
 use super::request::{WriteRequest, WriteResult};
 

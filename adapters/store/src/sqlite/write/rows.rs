@@ -6,7 +6,7 @@ use rejoinder_core::{StoreError, store::LogSeq};
 use rusqlite::{CachedStatement, Connection, Params, Row, Statement};
 use serde::Serialize;
 
-use super::settings::KnownSettings;
+use super::known::KnownSettings;
 use crate::sqlite::error::store_error;
 
 /// The writing connection during one transaction, with the statements that it has used.

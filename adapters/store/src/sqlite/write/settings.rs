@@ -1,46 +1,29 @@
 //! The settings of runs. Equal ones are stored once.
 
-use std::collections::HashMap;
-
 use rejoinder_core::StoreError;
 use rusqlite::params;
 use sha2::{Digest, Sha256};
 
-use super::rows::{self, Transaction};
-
-/// How many settings are known without a look at the database.
-const MOST_KNOWN: usize = 64;
+use super::{
+    known::KnownRow,
+    rows::{self, Transaction},
+};
 
 /// How far the last run of settings is ahead of the one that is written down, at most: a thousand turns. So it is seldom
 /// written.
 const SETTINGS_STEP: i64 = 1000 << 16;
 
-/// The settings that are stored, by their body.
-#[derive(Debug, Default)]
-pub(in crate::sqlite) struct KnownSettings(HashMap<String, Known>);
-
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    id: i64,
-    /// The run that is written down as the last one that uses them.
-    used: i64,
-}
-
 /// The id of settings that `run` uses. They are inserted if they are new.
 pub(super) fn id(transaction: &Transaction<'_>, body: &str, run: i64) -> Result<i64, StoreError> {
-    let known = transaction.settings.borrow().0.get(body).copied();
+    let known = transaction.settings.borrow().get(body);
     if let Some(known) = known.filter(|known| run <= known.used + SETTINGS_STEP) {
         return Ok(known.id);
     }
     let digest: [u8; 32] = Sha256::digest(body).into();
-    let read = |row: &rusqlite::Row<'_>| Ok(Known { id: row.get(0)?, used: row.get(1)? });
+    let read = |row: &rusqlite::Row<'_>| Ok(KnownRow { id: row.get(0)?, used: row.get(1)? });
     let known = rows::one(transaction, WRITE, params![digest, run, body], read)?;
     let known = known.ok_or_else(|| StoreError::Failed("settings were neither inserted nor found".to_owned()))?;
-    let mut settings = transaction.settings.borrow_mut();
-    if settings.0.len() >= MOST_KNOWN {
-        settings.0.clear();
-    }
-    settings.0.insert(body.to_owned(), known);
+    transaction.settings.borrow_mut().insert(body, known);
     Ok(known.id)
 }
 
