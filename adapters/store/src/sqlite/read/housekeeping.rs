@@ -212,7 +212,8 @@ pub(in crate::sqlite) async fn stats(pool: &SqlitePool, cutoffs: &Cutoffs) -> Re
     };
     let payloads = events(expired_payloads!("count(*)", ""), cutoffs.payloads).await?;
     let keys = events(expired_keys!("count(*)", ""), cutoffs.keys).await?;
-    let log = events("select count(*) from log where at < ?1", cutoffs.turns).await?;
+    let log = "select count(*) from log where at < ?1 and seq < (select max(seq) from log)";
+    let log = events(log, cutoffs.turns).await?;
     let contents = events("select count(*) from run_contents where at < ?1", cutoffs.payloads).await?;
     let pages = Pages::read(pool).await?;
     Ok(StoreStats {
