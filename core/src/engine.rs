@@ -92,8 +92,13 @@ impl Engine {
     ///
     /// # Errors
     /// When the store cannot be read or written.
-    #[expect(clippy::too_many_lines, reason = "a flat list of constructors reads best in one piece")]
     pub async fn start(parts: Parts) -> Result<Self, StoreError> {
+        // On the heap: it is large.
+        Box::pin(Self::start_all(parts)).await
+    }
+
+    #[expect(clippy::too_many_lines, reason = "a flat list of constructors reads best in one piece")]
+    async fn start_all(parts: Parts) -> Result<Self, StoreError> {
         let Parts { store, clock, channels: adapters, agents, settings } = parts;
         let names: Vec<ChannelId> = adapters.iter().map(|adapter| adapter.channel().clone()).collect();
         for AbsentChannel { channel, turns, deliveries } in store.set_channels(&names).await? {

@@ -157,6 +157,9 @@ impl Operations {
         if matches!(turn.obligation.state(), ObligationState::Settled(_)) {
             return Err(OperationError::Unfit("the turn is settled: there is nothing to cancel".to_owned()));
         }
+        if let ObligationState::Merged { into } = turn.obligation.state() {
+            return Err(OperationError::Unfit(format!("turn {into} answers for this one: cancel that one")));
+        }
         self.give_up(turn, "cancel", id.as_uuid(), by).await
     }
 
@@ -166,6 +169,12 @@ impl Operations {
         let turn = self.turn(id, &by).await?;
         if turn.obligation.state().is_final() {
             return Err(OperationError::Unfit("the turn has ended: there is nothing to hold".to_owned()));
+        }
+        let place = &turn.event.conversation;
+        let receipts = self.channels.get(&place.channel).map(|channel| channel.capabilities(place).receipts);
+        if receipts.is_some_and(|receipts| receipts != Receipts::Platform) {
+            let why = format!("on {} an answer is there once it is stored, so it cannot be held", place.channel);
+            return Err(OperationError::Unfit(format!("{why}: cancel the turn instead")));
         }
         self.step(turn, Step { action: "hold", target: id.as_uuid(), event: Event::Held, elsewhere: None }, by).await
     }

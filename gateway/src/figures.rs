@@ -154,7 +154,7 @@ impl Counted {
         let waited = entry.data["waited_ms"].as_u64();
         match entry.topic.as_str() {
             "turn.accepted" => interval.turns += u64::from(entry.data["owed"] == true),
-            "turn.deferred" => interval.wait(waited.unwrap_or_default()),
+            "turn.deferred" if entry.data["deferred"] != true => interval.wait(waited.unwrap_or_default()),
             "turn.settled" => {
                 if let Some(cause) = entry.data["fallback"]["cause"].as_str() {
                     *interval.fallbacks.entry(cause.to_owned()).or_default() += 1;

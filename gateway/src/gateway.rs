@@ -211,7 +211,7 @@ impl Gateway {
                 return Err(error);
             }
         };
-        let tokens = match StoredTokens::read(Arc::clone(&store), Arc::clone(&clock)).await {
+        let tokens = match StoredTokens::read(store.as_ref(), Arc::clone(&clock)).await {
             Ok(tokens) => Arc::new(tokens),
             Err(error) => {
                 engine.stop(Duration::ZERO).await;

@@ -1,6 +1,6 @@
 //! The entries of the log that a decision makes.
 
-use rejoinder_guard::{ObligationState, Settlement, Signal, Timestamp, Via};
+use rejoinder_guard::{ObligationState, Settlement, Signal, SignalKind, Timestamp, Via};
 
 use super::trigger::AttemptEnded;
 use crate::{
@@ -44,22 +44,29 @@ pub(super) fn turn_changed(before: &TurnRecord, after: &TurnRecord, now: Timesta
         (true, false) if !is.state().is_final() => Some(LogEvent::TurnResumed),
         _ => None,
     };
-    let new = (was.state() != is.state()).then(|| match is.state() {
-        // A deferral that was shown sets the time when the answer is due; a claim that was withdrawn does not change it.
-        ObligationState::Deferred if was.due() != is.due() => {
-            let due = is.due().map(rfc3339).unwrap_or_default();
-            Some(LogEvent::TurnDeferred { due, waited_ms })
-        }
+    // Whether a deferral was shown before, and the answer was due.
+    let deferred = was.due().is_some();
+    let is_deferred_again = matches!(
+        (was.state(), is.state()),
+        (ObligationState::Claimed { signal: SignalKind::Deferral, .. }, ObligationState::Deferred)
+    ) && was.due() != is.due();
+    // The answer may have waited for the deferral, and be claimed at once.
+    let deferral = (is.due().is_some() && (!deferred || is_deferred_again)).then(|| {
+        let due = is.due().map(rfc3339).unwrap_or_default();
+        LogEvent::TurnDeferred { due, waited_ms, deferred }
+    });
+    let end = (was.state() != is.state()).then(|| match is.state() {
         ObligationState::Settled(settlement) => {
             let (signal, via) = settled_by(settlement);
-            let (fallback, deferred) = (via.and_then(FallbackView::of), is.deferrals() > 0);
-            Some(LogEvent::TurnSettled { signal, fallback, waited_ms, deferred })
+            Some(LogEvent::TurnSettled { signal, fallback: via.and_then(FallbackView::of), waited_ms, deferred })
         }
-        ObligationState::Undeliverable { reason } => Some(LogEvent::TurnUndeliverable { reason: reason.clone() }),
+        ObligationState::Undeliverable { .. } => {
+            Some(LogEvent::TurnUndeliverable { cause: is.fallback().map(|(cause, _)| cause) })
+        }
         _ => None,
     });
     let entry = |event| NewLogEntry { at: now, subject: subject_of(after), event };
-    hold.into_iter().chain(new.flatten()).map(entry).collect()
+    hold.into_iter().chain(deferral).chain(end.flatten()).map(entry).collect()
 }
 
 /// The name of what settled a turn, and what produced it, if a signal did.
@@ -81,7 +88,7 @@ pub(super) fn attempt_ended(ended: &AttemptEnded, change: &DeliveryChange, now: 
         DeliveryState::Delivered => {
             vec![LogEvent::DeliveryDelivered { delivery_id, message_ids: change.message_ids.clone() }]
         }
-        DeliveryState::Dead => vec![failed(), LogEvent::DeliveryDead { delivery_id, error: change.error.clone() }],
+        DeliveryState::Dead => vec![failed(), LogEvent::DeliveryDead { delivery_id }],
         _ if ended.is_newly_parked => vec![failed(), LogEvent::DeliveryParked { delivery_id }],
         _ => vec![failed()],
     };

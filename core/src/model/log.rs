@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use rejoinder_guard::{SignalKind, Timestamp};
+use rejoinder_guard::{Cause, SignalKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
@@ -103,6 +103,9 @@ pub enum LogEvent {
         due: String,
         /// How long the person waited for this signal, in milliseconds.
         waited_ms: u64,
+        /// Whether a deferral was shown before.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        deferred: bool,
     },
     /// `turn.settled`: nothing is owed any more.
     TurnSettled {
@@ -117,10 +120,11 @@ pub enum LogEvent {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         deferred: bool,
     },
-    /// `turn.undeliverable`: the turn became a dead letter.
+    /// `turn.undeliverable`: the turn became a dead letter. The turn says why: that may be what an agent wrote.
     TurnUndeliverable {
-        /// Why.
-        reason: String,
+        /// Why the ladder was climbed, if it was.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
     },
     /// `turn.held`: the operator holds it.
     TurnHeld,
@@ -158,8 +162,6 @@ pub enum LogEvent {
     DeliveryDead {
         /// The delivery.
         delivery_id: DeliveryId,
-        /// Why.
-        error: Option<String>,
     },
     /// `delivery.retried`: the operator has it sent again.
     DeliveryRetried {

@@ -148,7 +148,9 @@ impl Attempts {
     /// when the signal was claimed had no message id then.
     fn replace_draft(&self, delivery: &mut DeliveryRecord, turn: &TurnRecord) {
         let is_late = turn.obligation.state().is_final();
-        if delivery.part != 1 || delivery.is_draft() || is_late {
+        // The draft of a redirected answer is in the other conversation.
+        let is_elsewhere = delivery.conversation_id != turn.conversation;
+        if delivery.part != 1 || delivery.is_draft() || is_late || is_elsewhere {
             return;
         }
         if let (Some(message), Action::Send { content, reply_to }) = (turn.obligation.draft_message(), &delivery.action)

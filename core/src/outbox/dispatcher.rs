@@ -270,7 +270,8 @@ impl Dispatcher {
         crash_point!("attempt_ended" if !is_draft);
         crash_point!("draft_attempt_ended" if is_draft);
         self.log(&attempted, &result, now);
-        if !is_draft || result.is_ok() {
+        // A copy goes to an address of its own.
+        if (!is_draft || result.is_ok()) && !begun.delivery.is_copy {
             self.caller.health.note(channel.channel(), &result);
         }
         match &result {

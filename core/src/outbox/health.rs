@@ -101,6 +101,7 @@ impl Health {
         match result {
             Ok(_) => {
                 self.sent_at.insert(channel.clone(), self.clock.now());
+                self.unauthorized.remove(channel);
                 if self.failing.remove(channel).is_some_and(|(_, failing)| failing.failures >= FAILURES) {
                     self.hurry_soon(channel);
                 }

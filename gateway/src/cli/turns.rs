@@ -60,6 +60,7 @@ Examples:
   rejoinder turns list --channel webhook.siri --since 2h
   rejoinder turns list --since 2026-05-01T00:00:00Z --json";
 
+#[expect(clippy::struct_excessive_bools, reason = "options of the command line")]
 #[derive(Debug, Args)]
 pub(super) struct List {
     /// Only turns in this state

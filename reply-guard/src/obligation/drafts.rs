@@ -55,10 +55,10 @@ impl Obligation {
         (!text.is_empty()).then(|| Cleared::new(Draft { text }))
     }
 
-    /// Whether drafts may be shown: a run is in flight, and at most a deferral has been claimed.
+    /// Whether drafts may be shown: a run is in flight, at most a deferral has been claimed, and the turn is not held.
     #[must_use]
     pub fn may_draft(&self) -> bool {
-        self.work == Work::Running && self.is_undecided()
+        self.work == Work::Running && self.is_undecided() && !self.held
     }
 
     /// Where the next draft goes, on a platform where drafts are messages.

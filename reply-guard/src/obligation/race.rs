@@ -191,7 +191,10 @@ impl Obligation {
         };
         // The parts of an answer that have not been sent are not sent any more.
         let is_answer = *rank > End::Deferral;
-        let (is_partly_seen, may_be_the_answer) = (is_answer && *partly, is_answer && *attempted && !*partly);
+        // The operator does not wait for the result of an attempt, which may never come: the claim may be held.
+        let is_patient = !matches!(by, CancelledBy::Operator(_));
+        let (is_partly_seen, may_be_the_answer) =
+            (is_answer && *partly, is_answer && *attempted && !*partly && is_patient);
         if let Some(pending) = self.pending.take() {
             pending.suppress(by.to_string(), context);
         }

@@ -71,6 +71,12 @@ impl Tidier {
         channel.is_some_and(|channel| channel.capabilities(address).edit == Support::Full)
     }
 
+    /// Whether the turn has another state by now: the operator may have its answer sent again, which edits the message.
+    async fn is_over(&self, turn: &TurnRecord) -> bool {
+        let now = self.ephemerals.store.turn(turn.id).await;
+        !matches!(now, Ok(Some(now)) if now.obligation.state() == turn.obligation.state())
+    }
+
     async fn remove(&self, turn: &TurnRecord, message: &str) {
         for pause in pauses::REMOVE {
             let action = Action::Delete { message: message.to_owned() };
@@ -81,7 +87,7 @@ impl Tidier {
                     | DeliveryError::NotSent { .. }
                     | DeliveryError::Unknown(_)))
             );
-            if !is_worth_another || !self.ephemerals.lifecycle.pause(*pause).await {
+            if !is_worth_another || !self.ephemerals.lifecycle.pause(*pause).await || self.is_over(turn).await {
                 return;
             }
         }

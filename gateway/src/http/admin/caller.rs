@@ -1,6 +1,6 @@
 //! Who calls the admin API, and what that token allows.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use axum::{
     extract::{Request, State},
@@ -54,7 +54,6 @@ impl Caller {
 
 /// The stored tokens, in memory.
 pub(crate) struct StoredTokens {
-    store: Arc<dyn Store>,
     clock: SharedClock,
     known: RwLock<Vec<TokenRecord>>,
 }
@@ -62,16 +61,18 @@ pub(crate) struct StoredTokens {
 impl StoredTokens {
     /// # Errors
     /// When the store cannot be read.
-    pub(crate) async fn read(store: Arc<dyn Store>, clock: SharedClock) -> Result<Self, StoreError> {
-        let known = RwLock::new(store.tokens().await?);
-        Ok(Self { store, clock, known })
+    pub(crate) async fn read(store: &dyn Store, clock: SharedClock) -> Result<Self, StoreError> {
+        Ok(Self { clock, known: RwLock::new(store.tokens().await?) })
     }
 
-    /// Reads them again, after a change.
-    pub(super) async fn refresh(&self) -> Result<(), StoreError> {
-        let tokens = self.store.tokens().await?;
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = tokens;
-        Ok(())
+    /// Adds a token that was stored.
+    pub(super) fn add(&self, token: TokenRecord) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).push(token);
+    }
+
+    /// Removes a token that was revoked.
+    pub(super) fn remove(&self, id: Uuid) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).retain(|token| token.id != id);
     }
 
     /// The caller with this token. Takes the same time for every token, except that it grows with their number.
@@ -119,6 +120,10 @@ pub(super) async fn identify(State(app): Shared, mut request: Request, next: Nex
 /// Rejects callers whose token allows less than `role`.
 pub(super) async fn require(State(role): State<Role>, request: Request, next: Next) -> Response {
     match request.extensions().get::<Caller>() {
+        // Who may make tokens may do everything.
+        Some(caller) if role == Role::Admin && caller.channels.is_some() => {
+            ApiError::Forbidden("this needs a token that is not limited to channels".to_owned()).into_response()
+        }
         Some(caller) if caller.role >= role => next.run(request).await,
         Some(caller) => ApiError::Forbidden(format!(
             "this needs a token with the role `{}`; yours has the role `{}`",

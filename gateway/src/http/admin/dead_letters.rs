@@ -8,7 +8,10 @@ use axum::{
     },
     http::StatusCode,
 };
-use rejoinder_core::{Actor, ConversationRef, OperationError, Store, StoreError, store::DeadLetterFilter};
+use rejoinder_core::{
+    Actor, ChannelId, ConversationRef, OperationError, Store, StoreError,
+    store::{DeadLetter, DeadLetterFilter},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -217,16 +220,7 @@ enum Change {
 async fn change_all(app: &App, operation: &Operation<Selection>, change: Change) -> Result<Json<Changed>, ApiError> {
     let Selection { channel, error, dry_run, reason } = &operation.body;
     let channels = operation.caller().channels(channel.as_deref());
-    let filter = DeadLetterFilter { channels, before: None, limit: AT_ONCE + 1 };
-    let mut found = app.store.dead_letters(&filter).await?;
-    let more = found.len() > AT_ONCE as usize;
-    found.truncate(AT_ONCE as usize);
-    if let Some(error) = error {
-        found.retain(|letter| {
-            let last = letter.delivery.as_ref().and_then(|delivery| delivery.error.as_deref());
-            letter.reason.contains(error) || last.is_some_and(|last| last.contains(error))
-        });
-    }
+    let (found, more) = matching(app, channels, error.as_deref()).await?;
     let mut changed = Changed { ids: Vec::new(), failed: Vec::new(), dry_run: *dry_run, more };
     for letter in found {
         let actor = Actor { answer: None, ..operation.actor(reason.as_deref(), StatusCode::OK, &())? };
@@ -237,11 +231,34 @@ async fn change_all(app: &App, operation: &Operation<Selection>, change: Change)
         };
         match result {
             Ok(()) => changed.ids.push(letter.id.to_string()),
-            Err(OperationError::Store(error)) => return Err(error.into()),
+            Err(OperationError::Store(error @ StoreError::Unavailable(_))) => return Err(error.into()),
             Err(error) => changed.failed.push(Unchanged { id: letter.id.to_string(), detail: error.to_string() }),
         }
     }
     Ok(Json(changed))
+}
+
+/// The first dead letters whose reason or last error contains `error`, and whether there are more.
+async fn matching(
+    app: &App,
+    channels: Option<Vec<ChannelId>>,
+    error: Option<&str>,
+) -> Result<(Vec<DeadLetter>, bool), ApiError> {
+    let mut matching = Vec::new();
+    let mut filter = DeadLetterFilter { channels, before: None, limit: AT_ONCE };
+    loop {
+        let page = app.store.dead_letters(&filter).await?;
+        let Some(last) = page.last().map(|letter| letter.id) else { return Ok((matching, false)) };
+        filter.before = Some(last);
+        matching.extend(page.into_iter().filter(|letter| {
+            let last = letter.delivery.as_ref().and_then(|delivery| delivery.error.as_deref());
+            error.is_none_or(|error| letter.reason.contains(error) || last.is_some_and(|last| last.contains(error)))
+        }));
+        if matching.len() > AT_ONCE as usize {
+            matching.truncate(AT_ONCE as usize);
+            return Ok((matching, true));
+        }
+    }
 }
 
 fn required(reason: Option<&str>) -> Result<&str, ApiError> {

@@ -13,7 +13,7 @@ use futures_util::stream;
 use rand::Rng;
 use rejoinder_core::{
     ChannelId, StoreError,
-    store::{LogFilter, LogSeq},
+    store::{LogFilter, LogSeq, Role},
 };
 use serde::Deserialize;
 use tokio::{
@@ -196,6 +196,10 @@ impl Reader {
             Some(prefix) => frame.topic.starts_with(prefix),
             None => frame.topic == *topic,
         };
+        // As the audit: who did what is not for everybody.
+        if frame.topic.starts_with("operator.") && (self.caller.role < Role::Admin || self.caller.channels.is_some()) {
+            return false;
+        }
         let is_wanted = self.topics.is_empty() || self.topics.iter().any(is_topic);
         is_wanted
             && self.channels.as_ref().is_none_or(|all| frame.channel.as_ref().is_some_and(|one| all.contains(one)))

@@ -158,6 +158,9 @@ pub(in crate::http) async fn create(
     let known: Vec<ChannelId> = app.engine.channels().into_iter().map(|(channel, _)| channel).collect();
     let channels = channels.as_ref().map(|names| names.iter().map(|name| ChannelId::from_stored(name)).collect());
     let channels: Option<Vec<ChannelId>> = channels;
+    if channels.is_some() && matches!(role, RoleName::Admin) {
+        return Err(ApiError::BadRequest("`channels`: a token with the role admin cannot be limited".to_owned()));
+    }
     if let Some(unknown) = channels.iter().flatten().find(|channel| !known.contains(channel)) {
         return Err(ApiError::BadRequest(format!("`channels`: there is no channel {unknown}")));
     }
@@ -177,8 +180,8 @@ pub(in crate::http) async fn create(
         revoked_at: None,
     };
     let item = TokenItem::from(&record);
-    app.engine.change_token(TokenChange::Create(record), actor).await?;
-    app.tokens.refresh().await?;
+    app.engine.change_token(TokenChange::Create(record.clone()), actor).await?;
+    app.tokens.add(record);
     Ok((StatusCode::CREATED, Json(MadeToken { token: secret.expose_secret().to_owned(), item })))
 }
 
@@ -200,6 +203,6 @@ pub(in crate::http) async fn revoke(
         tokens.iter().find(|token| token.id.to_string() == wanted || token.name == wanted).ok_or_else(unknown)?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
     app.engine.change_token(TokenChange::Revoke { id: token.id, at: app.clock.now() }, actor).await?;
-    app.tokens.refresh().await?;
+    app.tokens.remove(token.id);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -183,6 +183,26 @@ fn the_run_of_a_held_turn_ends_in_time_and_what_it_says_is_kept() {
     assert_eq!(turn.state(), "settled");
 }
 
+/// The result of its attempt may never come: nothing else is sent in any case.
+#[test]
+fn the_operator_gives_up_what_may_have_been_seen_without_waiting_for_its_result() {
+    let mut turn = Turn::running().after([reply("done")]);
+    turn.lost(false);
+    turn.on(Event::Held);
+
+    assert_eq!(turn.on(discarded()), ["withdraw 1"]);
+    assert_eq!((turn.state(), turn.obligation.is_held()), ("settled", false));
+    assert_eq!(turn.on(Event::Delivered { claim: 1, messages: vec!["m1".to_owned()] }), no_effects());
+}
+
+#[test]
+fn a_held_turn_shows_no_drafts() {
+    let mut turn = Turn::running();
+    assert!(turn.obligation.may_draft());
+    turn.on(Event::Held);
+    assert!(!turn.obligation.may_draft());
+}
+
 #[test]
 fn a_held_turn_can_be_given_up() {
     let mut turn = Turn::running().after([reply("done"), Event::Held]);

@@ -41,7 +41,7 @@ macro_rules! expired_turns {
             where o.ended_at < ?1 and (o.state <> 'undeliverable' or o.ended_at < ?2) and o.work is null
                 and not exists (
                     select 1 from deliveries as d
-                    where d.turn_id = o.turn_id and d.state not in ('delivered', 'withdrawn', 'refused')
+                    where d.turn_id = o.turn_id and d.state not in ('delivered', 'withdrawn', 'refused', 'held')
                         and not (d.state = 'dead' and o.ended_at < ?2)) ",
             $rest
         )

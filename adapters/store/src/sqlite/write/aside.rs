@@ -54,7 +54,7 @@ pub(super) fn set(
             conversation_id: Some(conversation.into()),
             channel: Some(ChannelId::from_stored(&channel)),
         };
-        let event = LogEvent::TurnUndeliverable { reason: reason.to_owned() };
+        let event = LogEvent::TurnUndeliverable { cause: None };
         log::add(transaction, &NewLogEntry { at, subject, event })?;
     }
     if place.is_some() {

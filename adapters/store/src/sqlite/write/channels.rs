@@ -9,7 +9,7 @@ use super::rows::{self, Transaction, json};
 /// channels with the number of rows that wait for each.
 pub(super) fn set(transaction: &Transaction<'_>, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
     let names = json(channels);
-    for sql in [MARK_TURNS, MARK_DELIVERIES] {
+    for sql in [MARK_TURNS, MARK_DELIVERIES, MARK_HELD] {
         rows::change(transaction, sql, [&names])?;
     }
     rows::all(transaction, COUNT, [], absent)
@@ -30,6 +30,13 @@ const MARK_TURNS: &str = "
 const MARK_DELIVERIES: &str = "
     update deliveries set absent = not absent
     where state in ('pending', 'sending') and absent <> (
+        (select c.channel from conversations as c where c.id = deliveries.conversation_id)
+        not in (select value from json_each(?)))";
+
+/// Those that an operator holds, which may be resumed.
+const MARK_HELD: &str = "
+    update deliveries set absent = not absent
+    where state = 'held' and absent <> (
         (select c.channel from conversations as c where c.id = deliveries.conversation_id)
         not in (select value from json_each(?)))";
 

@@ -161,14 +161,14 @@ const SELECT_CURRENT: &str = "select conversation_id, place from obligations whe
 const CHANGE_OBLIGATION: &str = "
     update obligations set
         version = version + 1, owed = ?3, state = ?4, work = ?5, wake_at = ?6, overdue_at = ?7,
-        place = iif(?5 is 'waiting', place, null),
+        place = iif(?5 is 'waiting', place, null), absent = iif(?8 is null, absent, 0),
         ended_at = iif(?8 is null, null, coalesce(ended_at, ?8)), agent = coalesce(?9, agent), body = ?10
     where turn_id = ?1 and version = ?2";
 
 const CHANGE_SESSION: &str = "update conversations set session_id = ?1 where id = ?2";
 
 const WITHDRAW: &str = "
-    update deliveries set state = 'withdrawn', error = ?3 where turn_id = ?1 and claim = ?2 and state in ('pending', 'held')";
+    update deliveries set state = 'withdrawn', error = ?3, absent = 0 where turn_id = ?1 and claim = ?2 and state in ('pending', 'held')";
 
 const INSERT_DELIVERY: &str = "
     insert into deliveries

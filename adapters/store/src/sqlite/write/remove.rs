@@ -89,7 +89,7 @@ const SELECT_ENDED: &str = "
     from obligations as o cross join turns as t on t.id = o.turn_id
     where o.turn_id = ? and o.ended_at is not null and o.work is null and not exists (
         select 1 from deliveries as d
-        where d.turn_id = o.turn_id and d.state not in ('delivered', 'withdrawn', 'refused', 'dead'))";
+        where d.turn_id = o.turn_id and d.state not in ('delivered', 'withdrawn', 'refused', 'dead', 'held'))";
 
 const DELETE_CONTENT: &str = "delete from run_contents where run = (select seq << 16 | ?2 from turns where id = ?1)";
 
