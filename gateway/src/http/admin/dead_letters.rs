@@ -91,7 +91,7 @@ pub(in crate::http) async fn retry(
     id: Result<Path<String>, PathRejection>,
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (id, actor, accepted) = begin(id, operation.body.reason.as_deref(), &operation)?;
+    let (id, actor, accepted) = operation.begin(dead_letter_id(id)?, operation.body.reason.as_deref())?;
     app.engine.retry(id, actor).await?;
     Ok(accepted)
 }
@@ -122,7 +122,7 @@ pub(in crate::http) async fn redirect(
     let to: ConversationRef = parse_address(&operation.body.to).ok_or_else(|| {
         ApiError::BadRequest("`to` must be a conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD".to_owned())
     })?;
-    let (id, actor, accepted) = begin(id, operation.body.reason.as_deref(), &operation)?;
+    let (id, actor, accepted) = operation.begin(dead_letter_id(id)?, operation.body.reason.as_deref())?;
     app.engine.redirect(id, to, actor).await?;
     Ok(accepted)
 }
@@ -139,7 +139,7 @@ pub(in crate::http) async fn discard(
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let reason = required(operation.body.reason.as_deref())?;
-    let (id, actor, accepted) = begin(id, Some(reason), &operation)?;
+    let (id, actor, accepted) = operation.begin(dead_letter_id(id)?, Some(reason))?;
     app.engine.discard(id, actor).await?;
     Ok(accepted)
 }
@@ -266,16 +266,7 @@ fn required(reason: Option<&str>) -> Result<&str, ApiError> {
     reason.filter(|reason| !reason.trim().is_empty()).ok_or_else(wanted)
 }
 
-type Begun = (Uuid, Actor, (StatusCode, Json<Accepted>));
-
-fn begin<T>(
-    id: Result<Path<String>, PathRejection>,
-    reason: Option<&str>,
-    operation: &Operation<T>,
-) -> Result<Begun, ApiError> {
+fn dead_letter_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid, ApiError> {
     let unknown = || ApiError::NotFound("there is no dead letter with this id");
-    let id: Uuid = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)?;
-    let accepted = Accepted { id: id.to_string() };
-    let actor = operation.actor(reason, StatusCode::ACCEPTED, &accepted)?;
-    Ok((id, actor, (StatusCode::ACCEPTED, Json(accepted))))
+    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)
 }

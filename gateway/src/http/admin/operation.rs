@@ -1,9 +1,9 @@
 //! Requests that change something: who asks, why, and whether the same request was done before.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use axum::{
-    Extension, RequestExt,
+    Extension, Json, RequestExt,
     body::Bytes,
     extract::{FromRequest, Request},
     http::{HeaderMap, StatusCode, header},
@@ -61,7 +61,20 @@ pub(in crate::http) struct Operation<T> {
     key: Option<(String, Vec<u8>)>,
 }
 
+/// Who does an operation, what it is done to, and the answer to it.
+pub(super) type Begun<I> = (I, Actor, (StatusCode, Json<Accepted>));
+
 impl<T> Operation<T> {
+    /// Begins an operation on what has this id, to be answered with [`Accepted`].
+    ///
+    /// # Errors
+    /// When the reason is too long.
+    pub(super) fn begin<I: Display>(&self, id: I, reason: Option<&str>) -> Result<Begun<I>, ApiError> {
+        let accepted = Accepted { id: id.to_string() };
+        let actor = self.actor(reason, StatusCode::ACCEPTED, &accepted)?;
+        Ok((id, actor, (StatusCode::ACCEPTED, Json(accepted))))
+    }
+
     /// Who does it, and why. A request with the same idempotency key will be answered with `answer`.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use axum::{
     http::StatusCode,
 };
 use rejoinder_core::{
-    Actor, TurnId,
+    TurnId,
     explain::explain as explain_turn,
     store::{Dossier, TurnFilter, TurnListState},
 };
@@ -209,7 +209,7 @@ pub(in crate::http) async fn cancel(
     id: Result<Path<String>, PathRejection>,
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (id, actor, accepted) = begin(id, &operation)?;
+    let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
     app.engine.cancel(id, actor).await?;
     Ok(accepted)
 }
@@ -225,7 +225,7 @@ pub(in crate::http) async fn retry(
     id: Result<Path<String>, PathRejection>,
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (id, actor, accepted) = begin(id, &operation)?;
+    let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
     app.engine.retry(id.as_uuid(), actor).await?;
     Ok(accepted)
 }
@@ -241,7 +241,7 @@ pub(in crate::http) async fn hold(
     id: Result<Path<String>, PathRejection>,
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (id, actor, accepted) = begin(id, &operation)?;
+    let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
     app.engine.hold(id, actor).await?;
     Ok(accepted)
 }
@@ -257,16 +257,7 @@ pub(in crate::http) async fn resume(
     id: Result<Path<String>, PathRejection>,
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (id, actor, accepted) = begin(id, &operation)?;
+    let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
     app.engine.resume(id, actor).await?;
     Ok(accepted)
-}
-
-type Begun = (TurnId, Actor, (StatusCode, Json<Accepted>));
-
-fn begin(id: Result<Path<String>, PathRejection>, operation: &Operation<Reason>) -> Result<Begun, ApiError> {
-    let id = turn_id(id)?;
-    let accepted = Accepted { id: id.to_string() };
-    let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::ACCEPTED, &accepted)?;
-    Ok((id, actor, (StatusCode::ACCEPTED, Json(accepted))))
 }
