@@ -92,16 +92,7 @@ impl Obligation {
         }
         // The messages that it would replace are in the other conversation.
         let (signal, via) = self.clear(Body::Reply(reply), via, Vec::new(), context);
-        self.state = ObligationState::Claimed {
-            claim: self.claims,
-            signal,
-            via,
-            rank,
-            attempted: false,
-            resent: false,
-            partly: false,
-            again: true,
-        };
+        self.state = self.claimed(signal, via, rank, true);
     }
 
     pub(super) fn hold(&mut self, context: &mut EventContext<'_>) {

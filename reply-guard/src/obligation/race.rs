@@ -6,7 +6,7 @@ use super::{
     decision::{EventContext, Suppressed},
 };
 use crate::{
-    Body, CancelledBy, Cause, Cleared, End, Expectation, LateAnswer, Rung, Signal, Timestamp, Via,
+    Body, CancelledBy, Cause, Cleared, End, Expectation, LateAnswer, Rung, Signal, SignalKind, Timestamp, Via,
     outcome::NormalisedOutcome,
 };
 
@@ -110,16 +110,13 @@ impl Obligation {
             self.draft_message().filter(|draft| !replaces.iter().any(|other| other == draft)).map(str::to_owned),
         );
         let (signal, via) = self.clear(body, via, replaces, context);
-        self.state = ObligationState::Claimed {
-            claim: self.claims,
-            signal,
-            via,
-            rank,
-            attempted: false,
-            resent: false,
-            partly: false,
-            again: false,
-        };
+        self.state = self.claimed(signal, via, rank, false);
+    }
+
+    /// The state in which the newest claim has yet to be delivered. `again` is what an operator asked for.
+    pub(super) const fn claimed(&self, signal: SignalKind, via: Via, rank: End, again: bool) -> ObligationState {
+        let claim = self.claims;
+        ObligationState::Claimed { claim, signal, via, rank, attempted: false, resent: false, partly: false, again }
     }
 
     pub(super) fn clear(
@@ -128,7 +125,7 @@ impl Obligation {
         via: Via,
         replaces: Vec<String>,
         context: &mut EventContext<'_>,
-    ) -> (crate::SignalKind, Via) {
+    ) -> (SignalKind, Via) {
         self.claims += 1;
         self.in_doubt = false;
         let signal = Signal { claim: self.claims, body, via, replaces };
@@ -174,7 +171,7 @@ impl Obligation {
             self.work = Work::Idle;
         }
         self.soft_at = None;
-        (self.undelivered, self.held) = (None, false);
+        (self.undelivered, self.cancelled_by, self.held) = (None, None, false);
         self.state = ObligationState::Settled(settlement);
     }
 

@@ -90,7 +90,6 @@ impl Obligation {
             }
             return;
         }
-        self.cancelled_by = None;
         self.settle(Settlement::Signal { signal, via, messages });
         if let Some(pending) = self.pending.take() {
             self.too_late(pending, context);

@@ -196,6 +196,18 @@ fn the_operator_gives_up_what_may_have_been_seen_without_waiting_for_its_result(
 }
 
 #[test]
+fn the_operator_gives_up_a_turn_that_another_turn_cancels_once_its_result_is_known() {
+    let mut turn = Turn::running().after([reply("done"), Event::Attempted { claim: 1 }]);
+    turn.on(Event::Cancelled { by: CancelledBy::Turn("t9".to_owned()) });
+    assert_eq!(turn.state(), "claimed");
+
+    turn.on(discarded());
+    assert_eq!(turn.state(), "settled");
+    let stored = serde_json::to_value(&turn.obligation).expect("an obligation is plain data");
+    assert_eq!(stored.get("cancelled_by"), None);
+}
+
+#[test]
 fn a_held_turn_shows_no_drafts() {
     let mut turn = Turn::running();
     assert!(turn.obligation.may_draft());
