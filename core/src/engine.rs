@@ -271,6 +271,7 @@ impl Engine {
             health: Arc::clone(&caller.health),
             agents: Arc::clone(&known_agents),
             clock: Arc::clone(&clock),
+            started: clock.now(),
             known: std::sync::Mutex::default(),
         });
         let engine =

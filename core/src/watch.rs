@@ -3,8 +3,10 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
+use rejoinder_guard::Timestamp;
 use tracing::{info, warn};
 
 use crate::{
@@ -35,6 +37,8 @@ pub(crate) struct Watch {
     pub(crate) health: Arc<Health>,
     pub(crate) agents: Arc<Agents>,
     pub(crate) clock: SharedClock,
+    /// When the engine started.
+    pub(crate) started: Timestamp,
     /// What is down, with its problem.
     pub(crate) known: Mutex<HashMap<Part, String>>,
 }
@@ -73,8 +77,11 @@ impl Watch {
     /// What is down now, with its problem.
     fn down(&self) -> HashMap<Part, String> {
         let now = self.clock.now();
+        let is_starting = now.since(self.started) < TIME_TO_CONNECT;
         let channels = self.channels.health().into_iter().filter_map(|(channel, health)| {
-            let inbound = (!health.is_live(now)).then(|| health.problem.clone().unwrap_or_else(|| SILENT.to_owned()));
+            let is_connecting = is_starting && health.problem.is_none() && health.inbound_at.is_none();
+            let is_down = !is_connecting && !health.is_live(now);
+            let inbound = is_down.then(|| health.problem.clone().unwrap_or_else(|| SILENT.to_owned()));
             let problem = inbound.or_else(|| {
                 let outbound = self.health.outbound(&channel);
                 outbound.failing_since.map(|_| format!("sending fails: {}", outbound.error.unwrap_or_default()))
@@ -87,10 +94,13 @@ impl Watch {
     }
 }
 
+/// For how long after the start a channel that reports no problem is not down.
+const TIME_TO_CONNECT: Duration = Duration::from_secs(30);
+
 /// The problem of a channel that does not know one itself.
 const SILENT: &str = "it has received nothing for too long";
 
-fn entry(part: &Part, problem: Option<&String>, at: rejoinder_guard::Timestamp) -> NewLogEntry {
+fn entry(part: &Part, problem: Option<&String>, at: Timestamp) -> NewLogEntry {
     let (subject, event) = match (part, problem) {
         (Part::Channel(channel), Some(problem)) => {
             (Subject::channel(channel), LogEvent::ChannelDown { problem: problem.clone() })
