@@ -361,6 +361,21 @@ impl Engine {
         self.operations.resume(turn, by).await
     }
 
+    /// Has a message sent to a conversation, in the name of an operator: a turn of its own, with the id `id` unless the same
+    /// request was done before. Returns the turn.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn send_message(
+        &self,
+        id: TurnId,
+        to: ConversationRef,
+        text: String,
+        by: Actor,
+    ) -> Result<TurnId, OperationError> {
+        self.operations.send(self.inlet.as_ref(), id, (to, text), by).await
+    }
+
     /// Makes or revokes a token of an operator.
     ///
     /// # Errors

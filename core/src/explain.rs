@@ -82,6 +82,9 @@ fn headline(dossier: &Dossier) -> String {
     match obligation.state() {
         _ if obligation.is_held() => "The turn is held by the operator.".to_owned(),
         ObligationState::Settled(Settlement::Signal { signal, via, .. }) => match via {
+            _ if dossier.turn.event.sender.kind == SenderKind::Operator => {
+                format!("Delivered, {took} after the operator sent it.")
+            }
             _ if dossier.turn.handler.is_gateway() => {
                 format!("Answered by the gateway itself, {took} after it was accepted.")
             }
@@ -127,6 +130,7 @@ fn owed(dossier: &Dossier) -> String {
             SenderKind::Person | SenderKind::Unnamed => "Nothing: it was not directed at the agent.".to_owned(),
             SenderKind::OtherAgent => "Nothing: another agent wrote it.".to_owned(),
             SenderKind::Ourselves => "Nothing: it is our own message.".to_owned(),
+            SenderKind::Operator => "Nothing: an operator has the gateway send it.".to_owned(),
         };
     }
     let why = match event.directed {

@@ -62,8 +62,9 @@ pub mod store {
             accept::{CursorMove, EarlierMessage, NewEvent, NewTurn, Stored},
             housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
             list::{
-                AgentFigures, AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnListState,
-                TurnSummary,
+                AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
+                DeadLetterFilter, DeliveryFilter, DeliveryListState, ListedDelivery, Origin, SessionSummary,
+                TurnFilter, TurnListState, TurnSummary,
             },
             record::{
                 AMBIENT_LAG, AbsentChannel, AttemptRecord, Backlog, BlockedScope, Dossier, NextDeliveries, PERSON_STEP,

@@ -1,4 +1,4 @@
-//! What operators do: retry, redirect and discard dead letters; cancel, hold and resume turns.
+//! What operators do: retry, redirect and discard dead letters; cancel, hold and resume turns; send messages.
 //!
 //! The guard decides on each, like on everything else that happens to a turn. An operation is stored with its decision,
 //! with who did it and why.
@@ -18,9 +18,9 @@ use crate::{
     },
     model::{
         capabilities::Receipts,
-        conversation::{ChannelId, ConversationRef},
-        event::InboundEvent,
-        ids::{DeliveryId, TurnId},
+        conversation::{ChannelId, ChatKind, ConversationRef},
+        event::{EventKind, InboundEvent, Sender, SenderKind},
+        ids::{ConversationId, DeliveryId, TurnId},
         log::{AuditEntry, LogEvent, NewLogEntry, Subject},
         stored_delivery::{DeliveryRecord, DeliveryState},
         tokens::TokenChange,
@@ -30,6 +30,7 @@ use crate::{
     outbox::{lanes::Lanes, retry},
     ports::{
         clock::SharedClock,
+        intake::{Accepted, Inlet, IntakeError},
         store::{
             Store, StoreError,
             record::Remark,
@@ -190,6 +191,43 @@ impl Operations {
         self.step(turn, step, by).await
     }
 
+    /// Has the gateway send a message to a conversation, as the turn `id`. Returns the turn, which is an earlier one if the
+    /// same request was done before.
+    pub(crate) async fn send(
+        &self,
+        inlet: &dyn Inlet,
+        id: TurnId,
+        (to, text): (ConversationRef, String),
+        mut by: Actor,
+    ) -> Result<TurnId, OperationError> {
+        let (conversation, at) = (self.place(&to, &by).await?, self.clock.now());
+        let request = by.answer.as_ref().map_or_else(|| id.to_string(), |answer| format!("{}:{}", by.name, answer.key));
+        let sender =
+            Sender { id: by.name.clone(), name: Some(by.name.clone()), username: None, kind: SenderKind::Operator };
+        let event = InboundEvent {
+            kind: EventKind::Other,
+            text,
+            ..InboundEvent::new(to.clone(), ChatKind::Direct, format!("operator:{request}"), sender, at)
+        };
+        let turn = match inlet.accept(&to.channel, vec![(id, event)], None).await {
+            Ok(accepted) => match accepted.into_iter().next() {
+                Some(Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. }) => turn,
+                _ => return Err(StoreError::Failed("the message was not accepted".to_owned()).into()),
+            },
+            Err(IntakeError::Store(error)) => return Err(error.into()),
+            Err(IntakeError::ShuttingDown) => {
+                return Err(StoreError::Unavailable("the gateway is shutting down".to_owned()).into());
+            }
+        };
+        // The stored answer names `id`.
+        by.answer = by.answer.filter(|_| turn == id);
+        let subject =
+            Subject { turn_id: Some(turn), conversation_id: Some(conversation), channel: Some(to.channel.clone()) };
+        let operation = operation(&by, "message", turn.as_uuid(), subject, at);
+        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
+        Ok(turn)
+    }
+
     async fn give_up(
         &self,
         turn: TurnRecord,
@@ -257,6 +295,13 @@ impl Operations {
         to: &ConversationRef,
         by: &Actor,
     ) -> Result<TurnRecord, OperationError> {
+        let conversation = self.place(to, by).await?;
+        let event = InboundEvent { conversation: to.clone(), message_id: None, ..(*turn.event).clone() };
+        Ok(TurnRecord { conversation, event: Arc::new(event), ..turn.clone() })
+    }
+
+    /// The conversation at `to`, if messages can be sent there.
+    async fn place(&self, to: &ConversationRef, by: &Actor) -> Result<ConversationId, OperationError> {
         let channel = self
             .channels
             .get(&to.channel)
@@ -267,11 +312,9 @@ impl Operations {
                 format!("messages cannot be sent to {}: its callers fetch the answers to their own turns", to.channel);
             return Err(OperationError::Unfit(why));
         }
-        let conversation = self.store.conversation(to).await?.ok_or_else(|| {
+        self.store.conversation(to).await?.ok_or_else(|| {
             OperationError::Unfit(format!("there is no conversation {to}: nobody has written there yet"))
-        })?;
-        let event = InboundEvent { conversation: to.clone(), message_id: None, ..(*turn.event).clone() };
-        Ok(TurnRecord { conversation, event: Arc::new(event), ..turn.clone() })
+        })
     }
 
     /// Lets the guard decide on one turn, and stores the operation with the decision.

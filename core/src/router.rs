@@ -4,7 +4,7 @@ use rejoinder_guard::Expectation;
 
 use crate::{
     access::Permit,
-    commands::{self, command::Command},
+    commands::{self, command::Command, message::MESSAGE},
     model::{
         event::{Directed, EventKind, InboundEvent, SenderKind},
         settings::Settings,
@@ -23,8 +23,12 @@ pub(crate) enum Route {
     To { handler: Handler, expectation: Expectation },
 }
 
-/// Routes an event. Only an event that a person directs at the agent is owed an answer.
+/// Routes an event. Only an event that a person directs at the agent is owed an answer. What an operator has the gateway
+/// send is a turn of its own, for which access rules do not hold.
 pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
+    if event.sender.kind == SenderKind::Operator {
+        return Route::To { handler: MESSAGE.handler(), expectation: Expectation::Nothing };
+    }
     if !matches!(event.sender.kind, SenderKind::Person | SenderKind::Unnamed) {
         return Route::NoTurn;
     }

@@ -4,6 +4,7 @@
 //! failed) or 2 (wrong arguments, or an invalid configuration).
 
 mod config;
+mod dashboard;
 mod database;
 mod dead_letters;
 mod doctor;
@@ -53,6 +54,7 @@ Examples:
   rejoinder doctor                          find problems and say how to fix them
   rejoinder config check                    check the configuration
   rejoinder status                          say whether anything is late or down
+  rejoinder dashboard                       print a link to the operator's page
   rejoinder turns list --state overdue      list the turns that are late
   rejoinder turns explain 0199a1            say why a turn ended as it did
   rejoinder dead-letters list               list what could not be delivered
@@ -123,6 +125,8 @@ enum Command {
     Config(config::ConfigCommand),
     /// Say in ten lines whether anything is late or down; the exit code is 1 if so
     Status(status::Status),
+    /// Print a link that opens the operator's page in a browser
+    Dashboard(dashboard::Dashboard),
     /// Inspect turns: what was owed, what was tried, how they ended
     #[command(subcommand)]
     Turns(turns::TurnsCommand),
@@ -164,6 +168,7 @@ impl Cli {
             Command::Doctor(doctor) => in_one_thread(doctor.perform(global)),
             Command::Config(command) => command.perform(global),
             Command::Status(status) => in_one_thread(status.perform(global)),
+            Command::Dashboard(dashboard) => in_one_thread(dashboard.perform(global)),
             Command::Turns(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),

@@ -23,7 +23,7 @@ use crate::{
     exposure::{Exposure, readable_folder, writable_above},
     feed::Feed,
     figures::Figures,
-    http::{self, App, Bounds, Commons, Places, Proxies, StoredTokens},
+    http::{self, App, Bounds, Caller, Commons, Places, Proxies, Sessions, StoredTokens},
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
     platforms::{ChannelNotice, Intakes},
@@ -166,6 +166,8 @@ pub(crate) struct Notes {
     pub(crate) agents: Vec<AgentInfo>,
     /// The local URL of `/admin`, without a trailing slash, and its token; `None` if it is switched off.
     pub(crate) admin: Option<(String, TokenSource)>,
+    /// A link that opens the operator's page once.
+    pub(crate) page: Option<String>,
     pub(crate) data_dir: PathBuf,
     /// Remarks on the configuration, which is valid.
     pub(crate) remarks: Vec<String>,
@@ -227,11 +229,15 @@ impl Gateway {
             .map_or_else(|| url_of(address), |url| url.as_str().trim_end_matches('/').to_owned());
         let own_address = operator.as_ref().map_or(address, |(_, address)| *address);
         let admin_url = operator.as_ref().map_or_else(|| url.clone(), |(_, address)| url_of(*address));
+        let sessions = Arc::new(Sessions::new(parts.admin_tokens.clone(), Arc::clone(&clock)));
+        let page = parts.admin_tokens.is_some().then(|| sessions.link(Caller::configured()).ok()).flatten();
+        let page = page.map(|(path, _)| format!("{admin_url}{path}"));
         let notes = Notes {
             url,
             channels: parts.notices.clone(),
             agents: parts.agent_infos.clone(),
             admin: parts.admin_token_source.clone().map(|source| (admin_url, source)),
+            page,
             data_dir,
             remarks,
         };
@@ -245,6 +251,7 @@ impl Gateway {
             recorder,
             started_at,
             tokens,
+            sessions: Arc::clone(&sessions),
             feed,
             figures,
         };

@@ -39,7 +39,12 @@ use crate::{
 };
 
 pub(crate) use self::{
-    admin::{caller::StoredTokens, dead_letters::page as dead_letters_page, turns::page},
+    admin::{
+        caller::{Caller, StoredTokens},
+        dead_letters::page as dead_letters_page,
+        session::Sessions,
+        turns::page,
+    },
     health::{ALIVE, Readiness, ReadinessDetails},
     places::{Bounds, Places},
     proxies::Proxies,
@@ -59,6 +64,7 @@ pub(crate) struct App {
     backlog: BacklogReader,
     request_timeout: Duration,
     tokens: Arc<StoredTokens>,
+    sessions: Arc<Sessions>,
     feed: Arc<Feed>,
     figures: Arc<Figures>,
     /// Cancelled when the gateway stops: whoever follows the log is let go.
@@ -74,6 +80,7 @@ pub(crate) struct Commons {
     pub(crate) recorder: PrometheusHandle,
     pub(crate) started_at: Timestamp,
     pub(crate) tokens: Arc<StoredTokens>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) feed: Arc<Feed>,
     pub(crate) figures: Arc<Figures>,
 }
@@ -83,7 +90,7 @@ type Shared = State<Arc<App>>;
 impl App {
     /// To be served at an address, which is public or the operator's own.
     pub(crate) fn new(parts: &Parts, commons: Commons, (address, is_public): (SocketAddr, bool)) -> Self {
-        let Commons { engine, store, clock, recorder, started_at, tokens, feed, figures } = commons;
+        let Commons { engine, store, clock, recorder, started_at, tokens, sessions, feed, figures } = commons;
         Self {
             engine,
             store: Arc::clone(&store),
@@ -103,6 +110,7 @@ impl App {
             probe: StoreProbe::new(store),
             request_timeout: parts.request_timeout,
             tokens,
+            sessions,
             feed,
             figures,
             stopping: parts.stop_waiting.clone(),
@@ -152,7 +160,11 @@ fn operator_routes(app: &Arc<App>) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(openapi::document))
         .layer(middleware::from_fn_with_state(Arc::clone(app), access::reader));
-    let own = if app.access.has_admin() { readers.nest("/admin/api", admin::routes(app)) } else { readers };
+    let own = if app.access.has_admin() {
+        readers.nest("/admin/api", admin::routes(app)).merge(admin::page::routes())
+    } else {
+        readers
+    };
     guarded(app, in_time(app, own)).with_state(Arc::clone(app))
 }
 
@@ -197,10 +209,12 @@ async fn with_common_headers(request: Request, next: Next) -> Response {
 
 fn add_common_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // The operator's page has its own.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
-    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
     let nothing = HeaderValue::from_static("camera=(), geolocation=(), microphone=()");
     headers.insert("permissions-policy", nothing);

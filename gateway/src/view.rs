@@ -232,7 +232,7 @@ pub(crate) fn parse_address(text: &str) -> Option<ConversationRef> {
 }
 
 /// The text of an action, or its emoji; its choices; its files.
-fn content_of(action: &Action) -> (String, Vec<String>, Vec<Attachment>) {
+pub(crate) fn content_of(action: &Action) -> (String, Vec<String>, Vec<Attachment>) {
     match action {
         Action::Send { content, .. } | Action::Edit { content, .. } => {
             (content.text.clone(), content.choices.clone(), content.attachments.clone())
@@ -505,7 +505,7 @@ impl From<&AttemptRecord> for AttemptDetail {
 }
 
 impl DeliveryDetail {
-    fn of(delivery: &DeliveryRecord, attempts: &[AttemptRecord]) -> Self {
+    pub(crate) fn of(delivery: &DeliveryRecord, attempts: &[AttemptRecord]) -> Self {
         let (text, choices, attachments) = content_of(&delivery.action);
         let is_pending = delivery.state == rejoinder_core::store::DeliveryState::Pending;
         Self {

@@ -182,6 +182,7 @@ create index deliveries_in_lanes on deliveries (channel, conversation_id, seq, s
     where state in ('pending', 'sending') and absent = 0;
 create index deliveries_held on deliveries (id) where state = 'held';
 create index deliveries_dead on deliveries (id, state, is_copy) where state = 'dead' and is_copy = 1;
+create index deliveries_failed on deliveries (seq) where state in ('held', 'refused', 'dead');
 create index deliveries_absent on deliveries (turn_id, absent) where absent = 1;
 
 create table attempts (

@@ -9,6 +9,7 @@
 //! * [`links`]: where the links of an answer lead.
 //! * [`Table`]: a Markdown table as aligned columns of text.
 //! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document, and for browsers as a [page](problem_pages).
+//! * [`embedded`]: files for browsers, embedded in the binary.
 //! * [`Tokens`]: the tokens that callers send.
 //! * [`Peer`] and [`Guesses`]: who sends a request, and how often it may guess a secret.
 //!
@@ -20,6 +21,7 @@
 #![warn(missing_docs)]
 
 pub mod calls;
+mod embedded;
 pub mod files;
 mod guesses;
 mod health;
@@ -35,6 +37,7 @@ mod tokens;
 mod while_running;
 
 pub use self::{
+    embedded::{cached, embedded},
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
     health::Health,
     pages::problem_pages,

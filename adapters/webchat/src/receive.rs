@@ -5,15 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use axum::{
     Router,
     extract::{FromRequestParts, Path, Request, State, ws::WebSocketUpgrade},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts, uri::Authority},
+    http::{HeaderName, HeaderValue, StatusCode, header, request::Parts, uri::Authority},
     middleware::{self, Next},
-    response::{IntoResponse, Redirect, Response},
+    response::{Redirect, Response},
     routing::get,
 };
-use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
-use rejoinder_kit::{Peer, Problem};
+use rejoinder_kit::{Peer, Problem, cached, embedded};
 use rust_embed::RustEmbed;
-use sha2::{Digest, Sha256};
 use utoipa::{OpenApi, ToSchema};
 
 use crate::{
@@ -227,28 +225,8 @@ async fn asset(
     }
     let not_found =
         || Problem::new(StatusCode::NOT_FOUND, "no-such-file", "Not found: there is no such file", file.clone());
-    let asset = Assets::get(&file).filter(|_| file != "index.html").ok_or_else(not_found)?;
-    let kind = match mime_guess::from_path(&file).first_or_octet_stream() {
-        kind if kind.type_() == "text" => format!("{kind}; charset=utf-8"),
-        kind => kind.to_string(),
-    };
-    Ok(cached(&parts.headers, &kind, asset.data.into_owned()))
-}
-
-/// `body`, or 304 if the browser has the same version.
-fn cached(request_headers: &HeaderMap, kind: &str, body: Vec<u8>) -> Response {
-    let tag = format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(&body)[..16]));
-    let is_known =
-        request_headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|tags| tags.to_str().ok()).any(|tags| {
-            tags.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)
-        });
-    // The browser revalidates its copy each time, so that a new version shows at once.
-    let headers = [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache".to_owned())];
-    if is_known {
-        (StatusCode::NOT_MODIFIED, headers).into_response()
-    } else {
-        (headers, [(header::CONTENT_TYPE, kind.to_owned())], body).into_response()
-    }
+    let file = Some(&*file).filter(|file| *file != "index.html");
+    file.and_then(|file| embedded::<Assets>(file, &parts.headers)).ok_or_else(not_found)
 }
 
 async fn with_common_headers(request: Request, next: Next) -> Response {
@@ -273,7 +251,10 @@ async fn with_common_headers(request: Request, next: Next) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::{Body, to_bytes};
+    use axum::{
+        body::{Body, to_bytes},
+        http::HeaderMap,
+    };
     use rejoinder_core::SystemClock;
     use rstest::rstest;
     use tower::ServiceExt as _;

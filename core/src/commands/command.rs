@@ -43,10 +43,17 @@ pub(super) struct Call<'a> {
     pub(super) now: Timestamp,
 }
 
+/// What a command replies with.
+pub(super) enum Words {
+    /// The template with this name.
+    Template(&'static str),
+    /// A text of its own.
+    Own(String),
+}
+
 /// The effects of a command, stored in one transaction.
 pub(super) struct Answer {
-    /// The name of the template to reply with.
-    pub(super) template: &'static str,
+    pub(super) words: Words,
     /// Events for other turns.
     pub(super) turn_events: Vec<TurnEvents>,
     /// The new current session of the conversation.
@@ -56,7 +63,7 @@ pub(super) struct Answer {
 impl Answer {
     /// A reply from `template`, with no other effect.
     pub(super) const fn of(template: &'static str) -> Self {
-        Self { template, turn_events: Vec::new(), session: None }
+        Self { words: Words::Template(template), turn_events: Vec::new(), session: None }
     }
 }
 

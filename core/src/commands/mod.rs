@@ -6,6 +6,7 @@
 pub(crate) mod command;
 mod help;
 pub(crate) mod limited;
+pub(crate) mod message;
 mod new;
 mod start;
 mod status;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use rejoinder_guard::{Event, Outcome, Reply, SignalKind};
 
 pub use self::command::CommandHelp;
-use self::command::{Answer, Call, Command};
+use self::command::{Answer, Call, Command, Words};
 use crate::{
     ledger::{
         Ledger,
@@ -31,8 +32,16 @@ use crate::{
 };
 
 /// Every command and notice.
-const ALL: [&Command; 7] =
-    [&start::START, &help::HELP, &new::NEW, &stop::STOP, &status::STATUS, &stranger::STRANGER, &limited::LIMITED];
+const ALL: [&Command; 8] = [
+    &start::START,
+    &help::HELP,
+    &new::NEW,
+    &stop::STOP,
+    &status::STATUS,
+    &stranger::STRANGER,
+    &limited::LIMITED,
+    &message::MESSAGE,
+];
 
 /// The gateway's own commands, in the order in which platforms list them.
 pub const COMMANDS: [CommandHelp; 5] =
@@ -74,7 +83,7 @@ impl Commands {
         }
         let command = ALL.into_iter().find(|command| turn.handler == command.handler());
         let call = Call { turn: &turn, store: self.store.as_ref(), now: self.clock.now() };
-        let Answer { template, mut turn_events, session } = match command {
+        let Answer { words, mut turn_events, session } = match command {
             Some(command) => (command.act)(&call).await?,
             None => Answer::of(UNKNOWN),
         };
@@ -82,7 +91,11 @@ impl Commands {
         turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }));
         let (at, number, end) = (call.now, turn.runs, SignalKind::Reply.as_str().to_owned());
         let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None, cost: None, content: None };
-        let answer = Outcome::Reply(Reply::text(self.fill_in(template, &turn)));
+        let text = match words {
+            Words::Template(name) => self.fill_in(name, &turn),
+            Words::Own(text) => text,
+        };
+        let answer = Outcome::Reply(Reply::text(text));
         turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(answer)] });
         self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, session }).await.map(drop)
     }

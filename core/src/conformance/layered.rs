@@ -23,7 +23,10 @@ use crate::{
         Housekeeping, Operator, Outbox, Store, StoreError, Turns,
         accept::{CursorMove, NewEvent, Stored},
         housekeeping::{Cutoffs, Removal, StoreStats},
-        list::{AgentFigures, AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnSummary},
+        list::{
+            AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
+            DeadLetterFilter, DeliveryFilter, ListedDelivery, SessionSummary, TurnFilter, TurnSummary,
+        },
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, RunRecord, WaitingTurn},
         transition::{Commit, IdempotentAnswer, Transition},
     },
@@ -229,6 +232,18 @@ impl<L: Layer> Operator for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.list_turns(filter)).await
     }
+    async fn list_deliveries(&self, filter: &DeliveryFilter) -> Result<Vec<ListedDelivery>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.list_deliveries(filter)).await
+    }
+    async fn conversations(&self, filter: &ConversationFilter) -> Result<Vec<ConversationSummary>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.conversations(filter)).await
+    }
+    async fn sessions(&self, conversation: ConversationId, limit: u32) -> Result<Vec<SessionSummary>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.sessions(conversation, limit)).await
+    }
     async fn log(&self, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.log(filter)).await
@@ -427,6 +442,15 @@ impl Outbox for NullStore {
 #[async_trait]
 impl Operator for NullStore {
     async fn list_turns(&self, _filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn list_deliveries(&self, _filter: &DeliveryFilter) -> Result<Vec<ListedDelivery>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn conversations(&self, _filter: &ConversationFilter) -> Result<Vec<ConversationSummary>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn sessions(&self, _conversation: ConversationId, _limit: u32) -> Result<Vec<SessionSummary>, StoreError> {
         Ok(Vec::new())
     }
     async fn log(&self, _filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {

@@ -114,6 +114,8 @@ pub enum SenderKind {
     OtherAgent,
     /// Our own account: the platform echoes our messages.
     Ourselves,
+    /// An operator of the gateway, who has it send a message.
+    Operator,
 }
 
 impl SenderKind {

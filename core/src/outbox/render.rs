@@ -11,7 +11,7 @@ use crate::{
         capabilities::{Capabilities, Receipts, Resend, Support},
         conversation::ChatKind,
         delivery::{Action, Class, Content, Delivery},
-        event::Author,
+        event::{Author, SenderKind},
         ids::DeliveryId,
         settings::{Settings, Templates},
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
@@ -316,8 +316,8 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
         person.line.author = Some(Author::from(event.sender.clone()));
     }
     person.line.forwarded.clone_from(&event.forwarded);
-    // A picture or a reaction has no text.
-    let has_text = !event.text.trim().is_empty();
+    // A picture or a reaction has no text. An operator's text is the message that is sent.
+    let has_text = !event.text.trim().is_empty() && event.sender.kind != SenderKind::Operator;
     has_text.then_some(person).into_iter().chain([ours]).collect()
 }
 

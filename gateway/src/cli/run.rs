@@ -128,7 +128,13 @@ fn banner(notes: &Notes, source: &ConfigSource, shows_tokens: bool) -> String {
         }
     }
     if let Some((url, token)) = &notes.admin {
-        line("admin", format!("{url}/admin/api/turns, with {}", describe_token(token, shows_tokens)));
+        match notes.page.as_ref().filter(|_| shows_tokens) {
+            Some(page) => line("admin", format!("{page} (opens once; then: rejoinder dashboard)")),
+            None => line(
+                "admin",
+                format!("{url}/admin, see `rejoinder dashboard`; {}", describe_token(token, shows_tokens)),
+            ),
+        }
     }
     for agent in &notes.agents {
         let role = if agent.is_default && notes.agents.len() > 1 { ", the default" } else { "" };

@@ -50,6 +50,11 @@ impl RunningGateway {
         Ok(Self { http: http.build().context("cannot create the HTTP client")?, url, token })
     }
 
+    /// Its address, without a trailing slash.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
     pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.call(Method::GET, path, None::<&()>).await
     }

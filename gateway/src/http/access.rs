@@ -93,6 +93,19 @@ impl Access {
         })
     }
 
+    /// Opens a link with `open`, unless too many wrong codes came from `peer`.
+    pub(super) async fn open_link(
+        &self,
+        peer: Peer,
+        open: impl FnOnce() -> Option<Caller>,
+    ) -> Result<Caller, ApiError> {
+        self.guesses.turn(peer, "admin").await?;
+        open().ok_or_else(|| {
+            self.guesses.wrong(peer, "admin");
+            ApiError::Unauthorized
+        })
+    }
+
     async fn check(
         &self,
         headers: &HeaderMap,

@@ -7,11 +7,16 @@ pub(super) mod agents;
 pub(super) mod audit;
 pub(super) mod caller;
 pub(super) mod channels;
+pub(super) mod conversations;
 pub(super) mod dead_letters;
+pub(super) mod deliveries;
 pub(super) mod events;
+pub(super) mod messages;
 mod operation;
 pub(super) mod overview;
+pub(super) mod page;
 pub(super) mod responses;
+pub(super) mod session;
 pub(super) mod tokens;
 pub(super) mod turns;
 
@@ -33,15 +38,21 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/turns", get(turns::list))
         .route("/turns/{id}", get(turns::show))
         .route("/turns/{id}/explain", get(turns::explain))
+        .route("/conversations", get(conversations::list))
+        .route("/conversations/{id}", get(conversations::show))
+        .route("/deliveries", get(deliveries::list))
         .route("/dead-letters", get(dead_letters::list))
         .route("/channels", get(channels::list))
         .route("/agents", get(agents::list))
-        .route("/events", get(events::follow));
+        .route("/events", get(events::follow))
+        .route("/session", get(session::show).delete(session::close))
+        .route("/links", post(session::link));
     let operator = Router::new()
         .route("/turns/{id}/cancel", post(turns::cancel))
         .route("/turns/{id}/retry", post(turns::retry))
         .route("/turns/{id}/hold", post(turns::hold))
         .route("/turns/{id}/resume", post(turns::resume))
+        .route("/messages", post(messages::send))
         .route("/dead-letters/{id}/retry", post(dead_letters::retry))
         .route("/dead-letters/{id}/redirect", post(dead_letters::redirect))
         .route("/dead-letters/{id}/discard", post(dead_letters::discard))
@@ -59,4 +70,6 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(app), caller::identify))
+        // Who opens a session has none yet.
+        .merge(Router::new().route("/session", post(session::open)))
 }

@@ -7,7 +7,10 @@ use utoipa::{
 };
 
 use super::{
-    admin::{agents, audit, channels, dead_letters, events, overview, tokens, turns},
+    admin::{
+        agents, audit, channels, conversations, dead_letters, deliveries, events, messages, overview, session, tokens,
+        turns,
+    },
     error::ProblemDocument,
     health,
 };
@@ -32,6 +35,10 @@ use crate::platforms::{self, Platform};
         turns::retry,
         turns::hold,
         turns::resume,
+        conversations::list,
+        conversations::show,
+        deliveries::list,
+        messages::send,
         dead_letters::list,
         dead_letters::retry,
         dead_letters::redirect,
@@ -45,6 +52,10 @@ use crate::platforms::{self, Platform};
         tokens::create,
         tokens::revoke,
         audit::list,
+        session::open,
+        session::show,
+        session::close,
+        session::link,
         document,
     ),
     tags(

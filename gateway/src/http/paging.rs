@@ -1,5 +1,7 @@
 //! Pages of lists.
 
+use std::str::FromStr;
+
 use super::error::ApiError;
 
 /// The number of items of a page, if the caller does not say.
@@ -15,6 +17,15 @@ pub(super) fn limit(limit: Option<u32>) -> Result<u32, ApiError> {
         return Ok(limit);
     }
     Err(ApiError::BadRequest(format!("`limit` must be from 1 to {MAX}")))
+}
+
+/// The id that the parameter `name` gives, which must be `expected`.
+pub(super) fn id<T: FromStr>(name: &str, expected: &str, text: Option<String>) -> Result<Option<T>, ApiError> {
+    text.map(|id| id.parse().map_err(|_| bad(name, expected))).transpose()
+}
+
+pub(super) fn bad(name: &str, expected: &str) -> ApiError {
+    ApiError::BadRequest(format!("`{name}` must be {expected}"))
 }
 
 /// Cuts `found` to `limit` items; returns the id after which the next page begins. One more than `limit` was asked for:

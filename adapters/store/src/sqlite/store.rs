@@ -7,10 +7,11 @@ use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Lifetimes, Obligation, OwnerId, SessionId,
     SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
-        AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, CursorMove, Cutoffs,
-        DeadLetter, DeadLetterFilter, DeliveryRecord, Dossier, Housekeeping, IdempotentAnswer, LogEntry, LogFilter,
-        LogSeq, NewEvent, NextDeliveries, Operator, Outbox, Removal, RunRecord, Store, StoreStats, Stored, TokenRecord,
-        Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
+        ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
+        Dossier, Housekeeping, IdempotentAnswer, ListedDelivery, LogEntry, LogFilter, LogSeq, NewEvent, NextDeliveries,
+        Operator, Outbox, Removal, RunRecord, SessionSummary, Store, StoreStats, Stored, TokenRecord, Transition,
+        TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -234,6 +235,18 @@ impl Operator for SqliteStore {
 
     async fn log_before(&self, at: Timestamp) -> Result<LogSeq, StoreError> {
         read::log_before(&self.operator, at).await
+    }
+
+    async fn list_deliveries(&self, filter: &DeliveryFilter) -> Result<Vec<ListedDelivery>, StoreError> {
+        read::list_deliveries(&self.operator, filter).await
+    }
+
+    async fn conversations(&self, filter: &ConversationFilter) -> Result<Vec<ConversationSummary>, StoreError> {
+        read::conversations(&self.operator, filter).await
+    }
+
+    async fn sessions(&self, conversation: ConversationId, limit: u32) -> Result<Vec<SessionSummary>, StoreError> {
+        read::sessions(&self.operator, conversation, limit).await
     }
 
     async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {

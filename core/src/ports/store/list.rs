@@ -1,4 +1,4 @@
-//! Lists of turns and of dead letters, for the operator.
+//! Lists of turns, conversations, deliveries and dead letters, for the operator.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::model::{
     agent::{AgentName, Usage},
     conversation::{ChannelId, ConversationRef},
     event::Sender,
-    ids::{ConversationId, TurnId},
+    ids::{ConversationId, DeliveryId, SessionId, TurnId},
     log::{AuditEntry, Subject},
-    stored_delivery::DeliveryRecord,
+    stored_delivery::{DeliveryRecord, DeliveryState},
     turn::Handler,
     view::{FallbackView, TurnStatus},
 };
@@ -44,6 +44,110 @@ pub struct TurnFilter {
     pub limit: u32,
     /// The time against which `overdue` is measured; `None`: the store's current time.
     pub now: Option<Timestamp>,
+}
+
+/// Which deliveries a list contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryListState {
+    /// Waiting for the next attempt, and getting somewhere.
+    Pending,
+    /// Waiting for the next attempt, and getting nowhere.
+    Parked,
+    /// Those in this state; of [`DeliveryState::Pending`], both of the above.
+    In(DeliveryState),
+}
+
+/// Whose idea a delivery was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It answers somebody.
+    Turn,
+    /// An operator had the gateway send it.
+    Operator,
+}
+
+impl Origin {
+    /// The name in interfaces.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+/// A filter for the list of deliveries, which is newest first.
+#[derive(Clone, Debug, Default)]
+pub struct DeliveryFilter {
+    /// Only deliveries in this state.
+    pub state: Option<DeliveryListState>,
+    /// Only deliveries to these channels; `None` for all.
+    pub channels: Option<Vec<ChannelId>>,
+    /// Only deliveries of the latest 1,000 turns of this conversation.
+    pub conversation: Option<ConversationId>,
+    /// Only deliveries of this turn.
+    pub turn: Option<TurnId>,
+    /// Only deliveries with this origin.
+    pub origin: Option<Origin>,
+    /// Only deliveries claimed before this one: the cursor for the next page.
+    pub before: Option<DeliveryId>,
+    /// The maximum number.
+    pub limit: u32,
+}
+
+/// A delivery in the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedDelivery {
+    /// The delivery.
+    pub delivery: DeliveryRecord,
+    /// Whose idea it was.
+    pub origin: Origin,
+}
+
+/// A filter for the list of conversations, those with the latest turn first.
+#[derive(Clone, Debug, Default)]
+pub struct ConversationFilter {
+    /// Only this one.
+    pub id: Option<ConversationId>,
+    /// Only conversations of these channels; `None` for all.
+    pub channels: Option<Vec<ChannelId>>,
+    /// Only conversations with this text in the platform's id of the chat or thread.
+    pub text: Option<String>,
+    /// Only conversations after this one in the list: the cursor for the next page.
+    pub before: Option<ConversationId>,
+    /// The maximum number.
+    pub limit: u32,
+}
+
+/// A conversation in the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversationSummary {
+    /// The conversation.
+    pub id: ConversationId,
+    /// Its current address.
+    pub conversation: ConversationRef,
+    /// The sender of its latest turn.
+    pub sender: Option<Sender>,
+    /// The text of its latest turn.
+    pub text: String,
+    /// When its latest turn was accepted.
+    pub last_at: Timestamp,
+    /// How many turns are stored.
+    pub turns: u64,
+    /// How many of them are owed an answer.
+    pub open: u64,
+}
+
+/// A session of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSummary {
+    /// The session.
+    pub id: SessionId,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// Whether new turns belong to it.
+    pub is_current: bool,
 }
 
 /// A filter for the list of dead letters, which is newest first.

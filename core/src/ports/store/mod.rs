@@ -40,7 +40,10 @@ use crate::{
     ports::store::{
         accept::{CursorMove, NewEvent, Stored},
         housekeeping::{Cutoffs, Removal, StoreStats},
-        list::{AgentFigures, AuditFilter, AuditRecord, DeadLetter, DeadLetterFilter, TurnFilter, TurnSummary},
+        list::{
+            AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
+            DeadLetterFilter, DeliveryFilter, ListedDelivery, SessionSummary, TurnFilter, TurnSummary,
+        },
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, RunRecord, WaitingTurn},
         transition::{Commit, IdempotentAnswer, Transition},
     },
@@ -244,6 +247,15 @@ pub trait Operator: Send + Sync + 'static {
 
     /// The turns that are dead letters, and the dead copies of answers, newest first.
     async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>, StoreError>;
+
+    /// The deliveries that match `filter`, newest first, except those of typing notices.
+    async fn list_deliveries(&self, filter: &DeliveryFilter) -> Result<Vec<ListedDelivery>, StoreError>;
+
+    /// The conversations that match `filter`, those with the latest turn first; none without a turn.
+    async fn conversations(&self, filter: &ConversationFilter) -> Result<Vec<ConversationSummary>, StoreError>;
+
+    /// The latest sessions of a conversation, newest first.
+    async fn sessions(&self, conversation: ConversationId, limit: u32) -> Result<Vec<SessionSummary>, StoreError>;
 
     /// Entries of the log.
     async fn log(&self, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError>;

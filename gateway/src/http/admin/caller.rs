@@ -8,10 +8,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rejoinder_core::{
-    ChannelId, SharedClock, Store, StoreError,
+    ChannelId, SharedClock, Store, StoreError, Timestamp,
     store::{Role, TokenRecord},
 };
-use rejoinder_kit::token_digest;
+use rejoinder_kit::{bearer, token_digest};
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
@@ -29,12 +29,14 @@ pub(crate) struct Caller {
     pub(crate) role: Role,
     /// The channels that the token is limited to.
     pub(crate) channels: Option<Vec<ChannelId>>,
+    /// When the session ends; `None` if the token itself was sent.
+    pub(crate) until: Option<Timestamp>,
 }
 
 impl Caller {
     /// The caller with the token of the configuration.
     pub(crate) fn configured() -> Self {
-        Self { token: None, name: CONFIGURED.to_owned(), role: Role::Admin, channels: None }
+        Self { token: None, name: CONFIGURED.to_owned(), role: Role::Admin, channels: None, until: None }
     }
 
     /// The channels to list: `asked`, as far as the caller may see them.
@@ -52,6 +54,22 @@ impl Caller {
     }
 }
 
+impl From<&TokenRecord> for Caller {
+    fn from(token: &TokenRecord) -> Self {
+        Self {
+            token: Some(token.id),
+            name: token.name.clone(),
+            role: token.role,
+            channels: token.channels.clone(),
+            until: None,
+        }
+    }
+}
+
+fn is_open(token: &TokenRecord, now: Timestamp) -> bool {
+    token.expires_at.is_none_or(|at| at > now)
+}
+
 /// The stored tokens, in memory.
 pub(crate) struct StoredTokens {
     clock: SharedClock,
@@ -63,6 +81,11 @@ impl StoredTokens {
     /// When the store cannot be read.
     pub(crate) async fn read(store: &dyn Store, clock: SharedClock) -> Result<Self, StoreError> {
         Ok(Self { clock, known: RwLock::new(store.tokens().await?) })
+    }
+
+    #[cfg(test)]
+    pub(super) fn none(clock: SharedClock) -> Self {
+        Self { clock, known: RwLock::default() }
     }
 
     /// Adds a token that was stored.
@@ -85,20 +108,20 @@ impl StoredTokens {
                 found = Some(token);
             }
         }
-        found.filter(|token| token.expires_at.is_none_or(|at| at > now)).map(|token| Caller {
-            token: Some(token.id),
-            name: token.name.clone(),
-            role: token.role,
-            channels: token.channels.clone(),
-        })
+        found.filter(|token| is_open(token, now)).map(Caller::from)
+    }
+
+    /// The caller with the token that has this id.
+    pub(super) fn caller_with(&self, id: Uuid) -> Option<Caller> {
+        let now = self.clock.now();
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|token| token.id == id && is_open(token, now)).map(Caller::from)
     }
 
     /// Whether the token with which somebody was identified still opens anything.
     pub(super) fn is_valid(&self, caller: &Caller) -> bool {
-        let Some(id) = caller.token else { return true };
-        let now = self.clock.now();
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.iter().any(|token| token.id == id && token.expires_at.is_none_or(|at| at > now))
+        let is_over = caller.until.is_some_and(|until| until <= self.clock.now());
+        !is_over && caller.token.is_none_or(|id| self.caller_with(id).is_some())
     }
 
     pub(super) fn list(&self) -> Vec<TokenRecord> {
@@ -108,7 +131,12 @@ impl StoredTokens {
 
 /// Finds out who calls; rejects requests without a token that opens anything.
 pub(super) async fn identify(State(app): Shared, mut request: Request, next: Next) -> Response {
-    match app.access.identify(request.headers(), request.extensions(), &app.tokens).await {
+    let session = bearer(request.headers()).is_none().then(|| app.sessions.caller(&request, &app.tokens)).flatten();
+    let identified = match session {
+        Some(caller) => Ok(caller),
+        None => app.access.identify(request.headers(), request.extensions(), &app.tokens).await,
+    };
+    match identified {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await

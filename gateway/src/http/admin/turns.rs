@@ -83,23 +83,20 @@ impl Filter {
     fn read(self, caller: &Caller) -> Result<TurnFilter, ApiError> {
         let limit = paging::limit(self.limit)?;
         let time = |name: &str, text: Option<String>| {
-            let read = |text: String| time::parse(&text).ok_or_else(|| bad(name, "an RFC 3339 time"));
+            let read = |text: String| time::parse(&text).ok_or_else(|| paging::bad(name, "an RFC 3339 time"));
             text.map(read).transpose()
         };
         Ok(TurnFilter {
             state: self.state.map(Into::into),
             channels: caller.channels(self.channel.as_deref()),
-            conversation: self
-                .conversation
-                .map(|id| id.parse().map_err(|_| bad("conversation", "a conversation id")))
-                .transpose()?,
+            conversation: paging::id("conversation", "a conversation id", self.conversation)?,
             agent: self.agent.map(Into::into),
             person: self.person,
             text: self.text,
             fallback: self.fallback,
             since: time("since", self.since)?,
             until: time("until", self.until)?,
-            before: self.before.map(|id| id.parse().map_err(|_| bad("before", "a turn id"))).transpose()?,
+            before: paging::id("before", "a turn id", self.before)?,
             limit,
             now: None,
         })
@@ -116,10 +113,6 @@ impl From<StateFilter> for TurnListState {
             StateFilter::Absent => Self::Absent,
         }
     }
-}
-
-fn bad(name: &str, expected: &str) -> ApiError {
-    ApiError::BadRequest(format!("`{name}` must be {expected}"))
 }
 
 /// Lists turns, newest first.

@@ -1,10 +1,16 @@
 //! Conversations and their addresses.
 
-use rejoinder_core::{ConversationId, ConversationRef, StoreError};
-use sqlx::SqlitePool;
+use rejoinder_core::{
+    ConversationId, ConversationRef, StoreError,
+    store::{ConversationFilter, ConversationSummary, SessionSummary},
+};
+use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::columns::Columns;
-use crate::sqlite::{error::store_error, stored::thread};
+use super::{columns::Columns, containing, names};
+use crate::sqlite::{
+    error::store_error,
+    stored::{Details, thread},
+};
 
 pub(in crate::sqlite) async fn conversation(
     pool: &SqlitePool,
@@ -28,4 +34,72 @@ pub(in crate::sqlite) async fn address(
     let sql = "select channel, chat, thread from conversations where id = ?";
     let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
     row.map(|row| row.conversation()).transpose()
+}
+
+pub(in crate::sqlite) async fn conversations(
+    pool: &SqlitePool,
+    filter: &ConversationFilter,
+) -> Result<Vec<ConversationSummary>, StoreError> {
+    let mut sql = QueryBuilder::<Sqlite>::new(
+        "with listed as (
+            select id, channel, chat, thread, (select max(t.seq) from turns as t where t.conversation_id = c.id) as last
+            from conversations as c where true",
+    );
+    if let Some(id) = filter.id {
+        sql.push(" and id = ").push_bind(id.as_uuid());
+    }
+    if let Some(channels) = &filter.channels {
+        sql.push(" and channel in (select value from json_each(").push_bind(names(channels)).push("))");
+    }
+    if let Some(text) = &filter.text {
+        sql.push(" and chat || '/' || thread like ").push_bind(containing(text)).push(" escape '\\'");
+    }
+    sql.push(
+        ")
+        select l.id, l.channel, l.chat, l.thread, t.accepted_at, e.text, e.details,
+            (select count(*) from turns where conversation_id = l.id) as turns,
+            (select count(*) from obligations where conversation_id = l.id and ended_at is null and owed = 1) as open
+        from listed as l cross join turns as t on t.seq = l.last cross join events as e on e.id = t.event_id
+        where true",
+    );
+    if let Some(before) = filter.before {
+        sql.push(" and l.last < (select max(seq) from turns where conversation_id = ")
+            .push_bind(before.as_uuid())
+            .push(")");
+    }
+    sql.push(" order by l.last desc limit ").push_bind(filter.limit);
+    let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(summary).collect()
+}
+
+fn summary(row: &SqliteRow) -> Result<ConversationSummary, StoreError> {
+    let count = |column| row.value::<i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
+    let details = row.json_maybe::<Details<'static>>("details").ok().flatten();
+    Ok(ConversationSummary {
+        id: row.id("id")?,
+        conversation: row.conversation()?,
+        sender: details.map(|details| details.sender.into_owned()),
+        text: row.value::<Option<String>>("text")?.unwrap_or_default(),
+        last_at: row.at("accepted_at")?,
+        turns: count("turns")?,
+        open: count("open")?,
+    })
+}
+
+pub(in crate::sqlite) async fn sessions(
+    pool: &SqlitePool,
+    conversation: ConversationId,
+    limit: u32,
+) -> Result<Vec<SessionSummary>, StoreError> {
+    let sql = "
+        select s.id, s.created_at, s.id = c.session_id as is_current
+        from sessions as s join conversations as c on c.id = s.conversation_id
+        where s.conversation_id = ? order by s.created_at desc, s.id desc limit ?";
+    let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(limit);
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let session = |row: &SqliteRow| {
+        let is_current = row.value::<Option<bool>>("is_current")?.unwrap_or(false);
+        Ok(SessionSummary { id: row.id("id")?, created_at: row.at("created_at")?, is_current })
+    };
+    rows.iter().map(session).collect()
 }

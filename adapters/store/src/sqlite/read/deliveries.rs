@@ -2,11 +2,17 @@
 
 use rejoinder_core::{
     ChannelId, ConversationId, DeliveryId, OwnerId, StoreError, Timestamp, TurnId,
-    store::{BlockedScope, DeliveryRecord, NextDeliveries},
+    store::{
+        BlockedScope, DeliveryFilter, DeliveryListState, DeliveryRecord, DeliveryState, ListedDelivery, NextDeliveries,
+        Origin,
+    },
 };
-use sqlx::{SqlitePool, sqlite::SqliteRow};
+use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::columns::{Columns, of_turn, readable};
+use super::{
+    columns::{Columns, of_turn, readable},
+    names,
+};
 use crate::sqlite::error::store_error;
 
 /// `select` of whole delivery records: `d` joined with its conversation `c`.
@@ -67,6 +73,71 @@ pub(in crate::sqlite) async fn find_delivery(
         select_deliveries!("from deliveries as d join conversations as c on c.id = d.conversation_id where d.id = ?");
     let row = sqlx::query(sql).bind(id.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
     row.as_ref().map(delivery).transpose()
+}
+
+/// The command that handles what operators have the gateway send.
+const MESSAGE: &str = "message";
+
+/// Among how many of a conversation's last turns its deliveries are listed.
+const LISTED_TURNS: u32 = 1000;
+
+pub(in crate::sqlite) async fn list_deliveries(
+    pool: &SqlitePool,
+    filter: &DeliveryFilter,
+) -> Result<Vec<ListedDelivery>, StoreError> {
+    let mut sql = QueryBuilder::<Sqlite>::new(select_deliveries!(
+        ", t.command from deliveries as d join conversations as c on c.id = d.conversation_id
+        join turns as t on t.id = d.turn_id where d.class <> 'typing'"
+    ));
+    // The states that few deliveries are in have indexes.
+    match filter.state {
+        None => {}
+        Some(DeliveryListState::Pending) => {
+            sql.push(" and d.state in ('pending', 'sending') and d.state = 'pending' and d.parked = 0");
+        }
+        Some(DeliveryListState::Parked) => {
+            sql.push(" and d.state in ('pending', 'sending') and d.state = 'pending' and d.parked = 1");
+        }
+        Some(DeliveryListState::In(state)) => {
+            let few = match state {
+                DeliveryState::Pending | DeliveryState::Sending => " and d.state in ('pending', 'sending')",
+                DeliveryState::Held | DeliveryState::Refused | DeliveryState::Dead => {
+                    " and d.state in ('held', 'refused', 'dead')"
+                }
+                DeliveryState::Delivered | DeliveryState::Withdrawn => "",
+            };
+            sql.push(few).push(" and d.state = ").push_bind(state.as_str());
+        }
+    }
+    if let Some(channels) = &filter.channels {
+        sql.push(" and d.channel in (select value from json_each(").push_bind(names(channels)).push("))");
+    }
+    if let Some(conversation) = filter.conversation {
+        sql.push(" and d.turn_id in (select id from turns where conversation_id = ").push_bind(conversation.as_uuid());
+        sql.push(" order by seq desc limit ").push_bind(LISTED_TURNS).push(")");
+    }
+    if let Some(turn) = filter.turn {
+        sql.push(" and d.turn_id = ").push_bind(turn.as_uuid());
+    }
+    match filter.origin {
+        None => {}
+        Some(Origin::Operator) => {
+            sql.push(" and t.command = ").push_bind(MESSAGE);
+        }
+        Some(Origin::Turn) => {
+            sql.push(" and t.command is not ").push_bind(MESSAGE);
+        }
+    }
+    if let Some(before) = filter.before {
+        sql.push(" and d.seq < (select seq from deliveries where id = ").push_bind(before.as_uuid()).push(")");
+    }
+    sql.push(" order by d.seq desc limit ").push_bind(filter.limit);
+    let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
+    Ok(readable(&rows, "turn_id", |row| {
+        let is_message = row.value::<Option<String>>("command")?.as_deref() == Some(MESSAGE);
+        let origin = if is_message { Origin::Operator } else { Origin::Turn };
+        Ok(ListedDelivery { delivery: delivery(row)?, origin })
+    }))
 }
 
 /// The query of [`upcoming`].

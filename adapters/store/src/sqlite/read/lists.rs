@@ -8,7 +8,7 @@ use rejoinder_core::{
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::{columns::Columns, names};
+use super::{columns::Columns, containing, names};
 use crate::sqlite::{error::store_error, stored::Details};
 
 pub(in crate::sqlite) async fn list(
@@ -217,12 +217,6 @@ fn why(obligation: &Obligation, error: Option<String>) -> Option<String> {
         ObligationState::Open => "its run has ended",
     };
     Some(what.to_owned())
-}
-
-/// A pattern of texts that contain `part`.
-fn containing(part: &str) -> String {
-    let escaped = part.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-    format!("%{escaped}%")
 }
 
 /// An id below those of all turns that were accepted at this time or later. An id holds when it was made, which is after its

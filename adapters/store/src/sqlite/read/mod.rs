@@ -16,11 +16,11 @@ use sqlx::SqlitePool;
 
 use super::error::store_error;
 
-pub(super) use conversations::{address, conversation};
+pub(super) use conversations::{address, conversation, conversations, sessions};
 pub(super) use dead_letters::dead_letters;
 pub(super) use deliveries::{
-    attempts_left, blocked, deliveries, failing_since, find_delivery, is_overtaken, last_attempt, next_deliveries,
-    upcoming,
+    attempts_left, blocked, deliveries, failing_since, find_delivery, is_overtaken, last_attempt, list_deliveries,
+    next_deliveries, upcoming,
 };
 pub(super) use housekeeping::{expired, next_expiry, stats};
 pub(super) use lists::{agent_figures, backlog, list};
@@ -31,6 +31,12 @@ pub(super) use turns::{
     waiting_of,
 };
 pub(super) use views::{view, views};
+
+/// A pattern of texts that contain `part`, for `like` with `escape '\\'`.
+fn containing(part: &str) -> String {
+    let escaped = part.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    format!("%{escaped}%")
+}
 
 /// Channels as JSON, for `json_each`.
 fn names(channels: &[ChannelId]) -> String {

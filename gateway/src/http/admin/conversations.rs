@@ -1,0 +1,299 @@
+//! The conversations: their list, and what was said in one.
+
+use std::collections::HashSet;
+
+use axum::{
+    Extension, Json,
+    extract::{
+        Path, Query, State,
+        rejection::{PathRejection, QueryRejection},
+    },
+};
+use rejoinder_core::{
+    Action, ConversationId, Handler, Rung, Sender, SenderKind, Via,
+    store::{
+        ConversationFilter, ConversationSummary, DeliveryFilter, DeliveryRecord, DeliveryState, SessionSummary,
+        TurnFilter, TurnSummary,
+    },
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    caller::Caller,
+    deliveries::DeliveryItem,
+    responses::{Reading, ReadingOne},
+};
+use crate::{
+    console::output::excerpt,
+    http::{App, Shared, error::ApiError, paging},
+    time::rfc3339,
+    view::content_of,
+};
+
+/// How many turns a page of the transcript has.
+const TURNS: u32 = 25;
+
+/// How many of the latest deliveries, and of the latest sessions, are shown.
+const LATEST: u32 = 20;
+
+/// A page of conversations, those with the latest turn first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ConversationList {
+    items: Vec<ConversationItem>,
+    /// The value of `before` for the next page; null on the last page.
+    #[schema(format = "uuid")]
+    next: Option<String>,
+}
+
+/// A conversation in the list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ConversationItem {
+    #[schema(format = "uuid")]
+    conversation_id: String,
+    /// The channel, for example `telegram.main`.
+    channel: String,
+    /// The platform's id of the chat.
+    chat: String,
+    /// The platform's id of the thread or topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<String>,
+    /// The name of who wrote last.
+    name: Option<String>,
+    /// The beginning of what they wrote, at most 200 characters.
+    last_text: String,
+    /// When that was accepted.
+    #[schema(format = DateTime)]
+    last_at: String,
+    /// How many turns are stored.
+    turns: u64,
+    /// How many of them are owed an answer.
+    open: u64,
+}
+
+impl From<ConversationSummary> for ConversationItem {
+    fn from(summary: ConversationSummary) -> Self {
+        Self {
+            conversation_id: summary.id.to_string(),
+            channel: summary.conversation.channel.to_string(),
+            chat: summary.conversation.chat.to_string(),
+            thread: summary.conversation.thread.as_deref().map(ToOwned::to_owned),
+            name: summary.sender.map(name),
+            last_text: excerpt(&summary.text, 200),
+            last_at: rfc3339(summary.last_at),
+            turns: summary.turns,
+            open: summary.open,
+        }
+    }
+}
+
+fn name(sender: Sender) -> String {
+    sender.name.or(sender.username).unwrap_or(sender.id)
+}
+
+/// The filter of the list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct Filter {
+    /// Only conversations of this channel, for example `telegram.main`.
+    #[param(max_length = 256)]
+    channel: Option<String>,
+    /// Only conversations with this text in the platform's id of the chat or thread.
+    #[param(max_length = 256)]
+    text: Option<String>,
+    /// Only conversations after the one with this id: the `next` of the previous page.
+    #[param(format = "uuid")]
+    before: Option<String>,
+    /// The largest number of conversations; 50 by default.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+/// Lists the conversations, those with the latest turn first.
+#[utoipa::path(get, path = "/admin/api/conversations", tag = "admin", operation_id = "list_conversations",
+    params(Filter),
+    responses((status = 200, description = "A page of conversations", body = ConversationList), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(
+    State(app): Shared,
+    Extension(caller): Extension<Caller>,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Result<Json<ConversationList>, ApiError> {
+    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let limit = paging::limit(filter.limit)?;
+    let filter = ConversationFilter {
+        id: None,
+        channels: caller.channels(filter.channel.as_deref()),
+        text: filter.text,
+        before: paging::id("before", "a conversation id", filter.before)?,
+        limit: limit + 1,
+    };
+    let mut found = app.store.conversations(&filter).await?;
+    let next = paging::cut(&mut found, limit, |conversation| conversation.id.to_string());
+    Ok(Json(ConversationList { items: found.into_iter().map(ConversationItem::from).collect(), next }))
+}
+
+/// A conversation.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ConversationDetail {
+    #[serde(flatten)]
+    item: ConversationItem,
+    /// The latest sessions, newest first.
+    sessions: Vec<SessionItem>,
+    /// What was said, oldest first: the lines of up to 25 turns.
+    transcript: Vec<Line>,
+    /// The value of `before` for what was said earlier; null if there is nothing.
+    #[schema(format = "uuid")]
+    next: Option<String>,
+    /// The latest deliveries, newest first.
+    deliveries: Vec<DeliveryItem>,
+}
+
+/// A session: what its agent remembers together.
+#[derive(Debug, Serialize, ToSchema)]
+struct SessionItem {
+    #[schema(format = "uuid")]
+    session_id: String,
+    #[schema(format = DateTime)]
+    started_at: String,
+    /// Whether new turns belong to it.
+    current: bool,
+}
+
+impl From<SessionSummary> for SessionItem {
+    fn from(session: SessionSummary) -> Self {
+        let SessionSummary { id, created_at, is_current } = session;
+        Self { session_id: id.to_string(), started_at: rfc3339(created_at), current: is_current }
+    }
+}
+
+/// A line of the transcript, as the person saw it.
+#[derive(Debug, Serialize, ToSchema)]
+struct Line {
+    #[schema(format = DateTime)]
+    at: String,
+    /// `person`, `agent`, `gateway` (a command's answer, or the ladder's) or `operator`.
+    from: &'static str,
+    /// The person's name, or the operator's.
+    name: Option<String>,
+    /// The text, or the emoji of a reaction.
+    text: String,
+    #[schema(format = "uuid")]
+    turn_id: String,
+    /// The delivery, of what was sent.
+    #[schema(format = "uuid")]
+    delivery_id: Option<String>,
+    /// `seen`, `waiting` (it was not acknowledged yet) or `failed`.
+    state: &'static str,
+}
+
+/// Where a page of a transcript begins.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct Before {
+    /// Only what was said before the turn with this id: the `next` of the previous page.
+    #[param(format = "uuid")]
+    before: Option<String>,
+}
+
+/// Shows a conversation: its transcript as the person saw it, its sessions and its latest deliveries.
+#[utoipa::path(get, path = "/admin/api/conversations/{id}", tag = "admin", operation_id = "show_conversation",
+    params(("id" = String, Path, description = "The conversation's id", format = "uuid"), Before),
+    responses((status = 200, description = "The conversation", body = ConversationDetail), ReadingOne),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn show(
+    State(app): Shared,
+    Extension(caller): Extension<Caller>,
+    id: Result<Path<String>, PathRejection>,
+    before: Result<Query<Before>, QueryRejection>,
+) -> Result<Json<ConversationDetail>, ApiError> {
+    let Query(Before { before }) = before.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let before = paging::id("before", "a turn id", before)?;
+    let unknown = || ApiError::NotFound("there is no conversation with this id");
+    let id: ConversationId = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)?;
+    let channels = caller.channels(None);
+    let one =
+        ConversationFilter { id: Some(id), channels: channels.clone(), limit: 1, ..ConversationFilter::default() };
+    let summary = app.store.conversations(&one).await?.pop().ok_or_else(unknown)?;
+    let filter = TurnFilter { conversation: Some(id), before, limit: TURNS + 1, ..TurnFilter::default() };
+    let mut turns = app.store.list_turns(&filter).await?;
+    let next = paging::cut(&mut turns, TURNS, |turn| turn.turn_id.to_string());
+    let latest = DeliveryFilter { conversation: Some(id), channels, limit: LATEST, ..DeliveryFilter::default() };
+    let deliveries = app.store.list_deliveries(&latest).await?;
+    Ok(Json(ConversationDetail {
+        item: summary.into(),
+        sessions: app.store.sessions(id, LATEST).await?.into_iter().map(SessionItem::from).collect(),
+        transcript: transcript(&app, turns).await?,
+        next,
+        deliveries: deliveries.into_iter().map(DeliveryItem::from).collect(),
+    }))
+}
+
+async fn transcript(app: &App, turns: Vec<TurnSummary>) -> Result<Vec<Line>, ApiError> {
+    let mut lines = Vec::new();
+    for turn in turns.into_iter().rev() {
+        let deliveries = app.store.deliveries(turn.turn_id).await?;
+        let is_operators = turn.sender.as_ref().is_some_and(|sender| sender.kind == SenderKind::Operator);
+        if !is_operators {
+            lines.push(Line {
+                at: rfc3339(turn.accepted_at),
+                from: "person",
+                name: turn.sender.clone().map(name),
+                text: turn.text.clone(),
+                turn_id: turn.turn_id.to_string(),
+                delivery_id: None,
+                state: "seen",
+            });
+        }
+        lines.extend(shown(&deliveries).map(|delivery| line(&turn, delivery, is_operators)));
+    }
+    Ok(lines)
+}
+
+/// The deliveries that are messages or reactions of their own: none that a later one edited, and no copies.
+fn shown(deliveries: &[DeliveryRecord]) -> impl Iterator<Item = &DeliveryRecord> {
+    let edited: HashSet<&str> = deliveries
+        .iter()
+        .filter(|delivery| delivery.state == DeliveryState::Delivered)
+        .filter_map(|delivery| match &delivery.action {
+            Action::Edit { message, .. } | Action::Delete { message } => Some(&**message),
+            _ => None,
+        })
+        .collect();
+    deliveries.iter().filter(move |delivery| {
+        let is_message = matches!(delivery.action, Action::Send { .. } | Action::Edit { .. } | Action::React { .. });
+        let is_replaced = matches!(delivery.action, Action::Send { .. })
+            && delivery.message_ids.iter().any(|message| edited.contains(&**message));
+        let is_draft_in_flight = delivery.is_draft() && delivery.state != DeliveryState::Delivered;
+        is_message
+            && !is_replaced
+            && !is_draft_in_flight
+            && !delivery.is_copy
+            && delivery.state != DeliveryState::Withdrawn
+    })
+}
+
+fn line(turn: &TurnSummary, delivery: &DeliveryRecord, is_operators: bool) -> Line {
+    let is_rungs = matches!(&delivery.via, Via::Fallback { rung, .. } if !matches!(rung, Rung::Handoff(_)));
+    let from = match &turn.handler {
+        _ if is_operators => "operator",
+        Handler::Gateway(_) => "gateway",
+        Handler::Agent(_) if is_rungs => "gateway",
+        Handler::Agent(_) => "agent",
+    };
+    Line {
+        at: rfc3339(delivery.delivered_at.unwrap_or(delivery.created_at)),
+        from,
+        name: turn.sender.clone().filter(|_| is_operators).map(name),
+        text: content_of(&delivery.action).0,
+        turn_id: turn.turn_id.to_string(),
+        delivery_id: Some(delivery.id.to_string()),
+        state: match delivery.state {
+            DeliveryState::Delivered => "seen",
+            DeliveryState::Pending | DeliveryState::Held | DeliveryState::Sending => "waiting",
+            DeliveryState::Withdrawn | DeliveryState::Refused | DeliveryState::Dead => "failed",
+        },
+    }
+}

@@ -1,0 +1,165 @@
+//! The deliveries of all turns.
+
+use axum::{
+    Extension, Json,
+    extract::{Query, State, rejection::QueryRejection},
+};
+use rejoinder_core::store::{DeliveryFilter, DeliveryListState, DeliveryState, ListedDelivery, Origin};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{caller::Caller, responses::Reading};
+use crate::{
+    http::{Shared, error::ApiError, paging},
+    view::DeliveryDetail,
+};
+
+/// A page of deliveries, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeliveryList {
+    items: Vec<DeliveryItem>,
+    /// The value of `before` for the next page; null on the last page.
+    #[schema(format = "uuid")]
+    next: Option<String>,
+}
+
+/// A delivery in the list. Its attempts are in the turn.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DeliveryItem {
+    /// `turn`: it answers somebody; `operator`: an operator had it sent.
+    origin: &'static str,
+    #[schema(format = "uuid")]
+    turn_id: String,
+    /// The channel, for example `telegram.main`.
+    channel: String,
+    /// The platform's id of the chat.
+    chat: String,
+    /// The platform's id of the thread or topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<String>,
+    #[schema(format = "uuid")]
+    conversation_id: String,
+    /// How many attempts counted: those that a rate limit ended do not.
+    tries: u32,
+    #[serde(flatten)]
+    delivery: DeliveryDetail,
+}
+
+impl From<ListedDelivery> for DeliveryItem {
+    fn from(ListedDelivery { delivery, origin }: ListedDelivery) -> Self {
+        Self {
+            origin: origin.as_str(),
+            turn_id: delivery.turn.to_string(),
+            channel: delivery.conversation.channel.to_string(),
+            chat: delivery.conversation.chat.to_string(),
+            thread: delivery.conversation.thread.as_deref().map(ToOwned::to_owned),
+            conversation_id: delivery.conversation_id.to_string(),
+            tries: delivery.attempts,
+            delivery: DeliveryDetail::of(&delivery, &[]),
+        }
+    }
+}
+
+/// The filter of the list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct Filter {
+    /// Only deliveries in this state.
+    #[param(inline)]
+    state: Option<StateFilter>,
+    /// Only deliveries to this channel, for example `telegram.main`.
+    #[param(max_length = 256)]
+    channel: Option<String>,
+    /// Only deliveries of the latest 1,000 turns of the conversation with this id.
+    #[param(format = "uuid")]
+    conversation: Option<String>,
+    /// Only deliveries of the turn with this id.
+    #[param(format = "uuid")]
+    turn: Option<String>,
+    /// Only deliveries with this origin.
+    #[param(inline)]
+    origin: Option<OriginFilter>,
+    /// Only deliveries older than the one with this id: the `next` of the previous page.
+    #[param(format = "uuid")]
+    before: Option<String>,
+    /// The largest number of deliveries; 50 by default.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum StateFilter {
+    Pending,
+    Parked,
+    Held,
+    Sending,
+    Delivered,
+    Withdrawn,
+    Refused,
+    Dead,
+}
+
+impl From<StateFilter> for DeliveryListState {
+    fn from(state: StateFilter) -> Self {
+        Self::In(match state {
+            StateFilter::Pending => return Self::Pending,
+            StateFilter::Parked => return Self::Parked,
+            StateFilter::Held => DeliveryState::Held,
+            StateFilter::Sending => DeliveryState::Sending,
+            StateFilter::Delivered => DeliveryState::Delivered,
+            StateFilter::Withdrawn => DeliveryState::Withdrawn,
+            StateFilter::Refused => DeliveryState::Refused,
+            StateFilter::Dead => DeliveryState::Dead,
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum OriginFilter {
+    Turn,
+    Operator,
+}
+
+impl From<OriginFilter> for Origin {
+    fn from(origin: OriginFilter) -> Self {
+        match origin {
+            OriginFilter::Turn => Self::Turn,
+            OriginFilter::Operator => Self::Operator,
+        }
+    }
+}
+
+impl Filter {
+    fn read(self, caller: &Caller) -> Result<DeliveryFilter, ApiError> {
+        Ok(DeliveryFilter {
+            state: self.state.map(Into::into),
+            channels: caller.channels(self.channel.as_deref()),
+            conversation: paging::id("conversation", "a conversation id", self.conversation)?,
+            turn: paging::id("turn", "a turn id", self.turn)?,
+            origin: self.origin.map(Into::into),
+            before: paging::id("before", "a delivery id", self.before)?,
+            limit: paging::limit(self.limit)?,
+        })
+    }
+}
+
+/// Lists deliveries, newest first. Typing notices are left out.
+#[utoipa::path(get, path = "/admin/api/deliveries", tag = "admin", operation_id = "list_deliveries",
+    params(Filter),
+    responses((status = 200, description = "A page of deliveries", body = DeliveryList), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(
+    State(app): Shared,
+    Extension(caller): Extension<Caller>,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Result<Json<DeliveryList>, ApiError> {
+    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let filter = filter.read(&caller)?;
+    let limit = filter.limit;
+    let mut found = app.store.list_deliveries(&DeliveryFilter { limit: limit + 1, ..filter }).await?;
+    let next = paging::cut(&mut found, limit, |listed| listed.delivery.id.to_string());
+    Ok(Json(DeliveryList { items: found.into_iter().map(DeliveryItem::from).collect(), next }))
+}

@@ -1,0 +1,46 @@
+//! The operator's page, at `/admin`. It holds no data: what it shows it reads from the API.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::Path,
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use rejoinder_kit::embedded;
+use rust_embed::RustEmbed;
+
+use crate::http::{App, error::ApiError};
+
+/// The page may run only its own scripts, and call only us.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      require-trusted-types-for 'script'";
+
+#[derive(RustEmbed)]
+#[folder = "assets/admin/"]
+struct Assets;
+
+/// The routes, to be merged.
+pub(in crate::http) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/admin", get(page))
+        .route("/admin/", get(page))
+        .route("/admin/assets/{file}", get(asset))
+        // The page reads its own path.
+        .route("/admin/{*path}", get(page))
+}
+
+async fn page(headers: HeaderMap) -> Result<Response, ApiError> {
+    let mut response = embedded::<Assets>("index.html", &headers).ok_or(ApiError::Internal)?;
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    Ok(response)
+}
+
+async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Response {
+    let file = Some(&*file).filter(|file| *file != "index.html");
+    let found = file.and_then(|file| embedded::<Assets>(file, &headers));
+    found.unwrap_or_else(|| ApiError::NotFound("there is no such file").into_response())
+}
