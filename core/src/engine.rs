@@ -42,7 +42,10 @@ use crate::{
         channel::{ChannelAdapter, ChannelHealth},
         clock::SharedClock,
         intake::{Inlet, Intake},
-        store::{Store, StoreError, record::AbsentChannel},
+        store::{
+            Store, StoreError,
+            record::{AbsentChannel, Pause},
+        },
     },
     retention::Retention,
     scheduler::{Scheduler, slots::Slots},
@@ -104,7 +107,7 @@ impl Engine {
         for AbsentChannel { channel, turns, deliveries } in store.set_channels(&names).await? {
             warn!(%channel, turns, deliveries, "turns and deliveries wait for a channel that is not configured");
         }
-        let blocked = store.blocked(clock.now()).await?;
+        let (blocked, paused) = (store.blocked(clock.now()).await?, store.paused().await?);
 
         let owner = OwnerId::new(clock.now());
         let lifecycle = Lifecycle::new(Arc::clone(&clock));
@@ -123,7 +126,7 @@ impl Engine {
         let caller = Arc::new(Caller {
             calls: Calls::default(),
             late_edits: LateEdits::new(Arc::clone(&clock)),
-            gate: RateGate::new(Arc::clone(&clock), blocked),
+            gate: RateGate::new(Arc::clone(&clock), blocked, paused),
             health: Arc::clone(&health),
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
@@ -222,6 +225,7 @@ impl Engine {
             ledger: Arc::clone(&ledger),
             channels: Arc::clone(&channels),
             lanes: Arc::clone(&lanes),
+            caller: Arc::clone(&caller),
             clock: Arc::clone(&clock),
             operating: Mutex::default(),
         });
@@ -406,6 +410,28 @@ impl Engine {
     #[must_use]
     pub fn agents(&self) -> Vec<(AgentName, AgentHealth)> {
         self.agents.all()
+    }
+
+    /// Pauses a channel: what comes in is stored and answered, and nothing is sent until it is resumed.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn pause_channel(&self, channel: ChannelId, by: Actor) -> Result<(), OperationError> {
+        self.operations.pause(channel, true, by).await
+    }
+
+    /// Resumes a channel that is paused.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn resume_channel(&self, channel: ChannelId, by: Actor) -> Result<(), OperationError> {
+        self.operations.pause(channel, false, by).await
+    }
+
+    /// Who paused a channel, if it is paused.
+    #[must_use]
+    pub fn paused(&self, channel: &ChannelId) -> Option<Pause> {
+        self.caller.gate.paused(channel)
     }
 
     /// When the platform's rate limit of a channel's whole account ends, if it is limited.

@@ -68,7 +68,7 @@ pub mod store {
             },
             record::{
                 AMBIENT_LAG, AbsentChannel, AttemptRecord, Backlog, BlockedScope, Dossier, NextDeliveries, PERSON_STEP,
-                Remark, RunRecord, WaitingTurn,
+                Pause, Remark, RunRecord, WaitingTurn,
             },
             transition::{
                 AttemptEnd, AttemptStart, Commit, DeliveryChange, IdempotentAnswer, NewDelivery, NewSession, Operation,

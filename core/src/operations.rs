@@ -27,13 +27,13 @@ use crate::{
         turn::TurnRecord,
         view::Shown,
     },
-    outbox::{lanes::Lanes, retry},
+    outbox::{caller::Caller, lanes::Lanes, retry},
     ports::{
         clock::SharedClock,
         intake::{Accepted, Inlet, IntakeError},
         store::{
             Store, StoreError,
-            record::Remark,
+            record::{Pause, Remark},
             transition::{DeliveryChange, IdempotentAnswer, Operation, Transition},
         },
     },
@@ -93,6 +93,7 @@ pub(crate) struct Operations {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) lanes: Arc<Lanes>,
+    pub(crate) caller: Arc<Caller>,
     pub(crate) clock: SharedClock,
     /// Held from the read to the write: of two requests for one dead letter, the second finds that it is none any more.
     pub(crate) operating: Mutex<()>,
@@ -254,6 +255,33 @@ impl Operations {
         let operation = operation(&by, action, target, Subject::default(), self.clock.now());
         let transition = Transition { token: Some(token), operation: Some(operation), ..Transition::default() };
         self.store.commit(transition).await?;
+        Ok(())
+    }
+
+    /// Pauses a channel, or resumes it.
+    pub(crate) async fn pause(&self, channel: ChannelId, pauses: bool, by: Actor) -> Result<(), OperationError> {
+        let _operating = self.operating.lock().await;
+        if self.channels.get(&channel).filter(|_| by.may(&channel)).is_none() {
+            return Err(OperationError::Unknown("there is no channel with this name"));
+        }
+        let at = self.clock.now();
+        let pause = match (self.caller.gate.paused(&channel), pauses) {
+            (Some(_), true) => return Err(OperationError::Unfit("the channel is paused already".to_owned())),
+            (None, false) => return Err(OperationError::Unfit("the channel is not paused".to_owned())),
+            (None, true) => Some(Pause { since: at, by: by.name.clone(), reason: by.reason.clone() }),
+            (Some(_), false) => None,
+        };
+        let action = if pauses { "pause" } else { "resume" };
+        let entry =
+            AuditEntry { by: by.name, action: action.to_owned(), target: channel.to_string(), reason: by.reason };
+        let operation = Operation { at, entry, subject: Subject::channel(&channel), answer: by.answer };
+        let pause = Some((channel.clone(), pause));
+        let transition = Transition { pause: pause.clone(), operation: Some(operation), ..Transition::default() };
+        self.store.commit(transition).await?;
+        self.caller.gate.pause(&channel, pause.and_then(|(_, pause)| pause));
+        if !pauses {
+            self.caller.health.hurry_soon(&channel);
+        }
         Ok(())
     }
 

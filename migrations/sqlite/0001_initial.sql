@@ -131,7 +131,7 @@ create table run_contents (
     run integer primary key,        -- the seq of the turn * 65536 + the number of the run: new rows are among the last
     at integer not null,            -- when the run ended
     settings integer,               -- of run_settings
-    messages text,                  -- JSON: array
+    messages blob,                  -- JSON: array, compressed: LZ4 block after its size as 4 bytes, little-endian
     left_out integer not null,      -- how many of the oldest messages are missing
     tools text,                     -- JSON: list of ToolUse; null without tool calls
     tools_left_out integer not null
@@ -277,6 +277,14 @@ create table blocked (
     chat text not null,             -- '' if the account is blocked
     until integer not null,
     primary key (channel, account, chat)
+) strict, without rowid;
+
+-- Channels to which nothing is sent, because an operator wants it so.
+create table paused (
+    channel text not null primary key,
+    since integer not null,
+    by text not null,               -- the name of the token
+    reason text
 ) strict, without rowid;
 
 -- One row, updated to check that writing works.

@@ -27,7 +27,7 @@ use crate::{
             AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
             DeadLetterFilter, DeliveryFilter, ListedDelivery, SessionSummary, TurnFilter, TurnSummary,
         },
-        record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, RunRecord, WaitingTurn},
+        record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, Pause, RunRecord, WaitingTurn},
         transition::{Commit, IdempotentAnswer, Transition},
     },
 };
@@ -219,6 +219,10 @@ impl<L: Layer> Outbox for Layered<L> {
     async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.blocked(now)).await
+    }
+    async fn paused(&self) -> Result<Vec<(ChannelId, Pause)>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.paused()).await
     }
     async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
         let pass = self.layer.before_write().await?;
@@ -430,6 +434,9 @@ impl Outbox for NullStore {
     }
     async fn last_attempt(&self, _delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
         Ok(None)
+    }
+    async fn paused(&self) -> Result<Vec<(ChannelId, Pause)>, StoreError> {
+        Ok(Vec::new())
     }
     async fn blocked(&self, _now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
         Ok(Vec::new())

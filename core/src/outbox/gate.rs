@@ -20,11 +20,17 @@ use crate::{
         delivery::Class,
     },
     outbox::line::Line,
-    ports::{clock::SharedClock, store::record::BlockedScope},
+    ports::{
+        clock::SharedClock,
+        store::record::{BlockedScope, Pause},
+    },
 };
 
 /// The number of sends after which the budgets of idle chats are removed.
 const FORGET_EVERY: u32 = 4096;
+
+/// How long what waits for a paused channel waits before it looks again. When the channel is resumed, it is told.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// What must refill before the next send, and how long that takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,11 +82,13 @@ pub(crate) struct RateGate {
     budgets: Mutex<Budgets>,
     lines: DashMap<ChannelId, Arc<Line>>,
     blocked: DashMap<(ChannelId, Option<String>), Timestamp>,
+    paused: DashMap<ChannelId, Pause>,
 }
 
 impl RateGate {
-    pub(crate) fn new(clock: SharedClock, blocked: Vec<BlockedScope>) -> Self {
-        let gate = Self { clock, budgets: Mutex::default(), lines: DashMap::new(), blocked: DashMap::new() };
+    pub(crate) fn new(clock: SharedClock, blocked: Vec<BlockedScope>, paused: Vec<(ChannelId, Pause)>) -> Self {
+        let paused = paused.into_iter().collect();
+        let gate = Self { clock, budgets: Mutex::default(), lines: DashMap::new(), blocked: DashMap::new(), paused };
         for scope in blocked {
             gate.block(&scope);
         }
@@ -95,8 +103,24 @@ impl RateGate {
             .or_insert(scope.until);
     }
 
-    /// When the platform's block of a conversation ends, if it is blocked.
+    /// Pauses a channel, or resumes it.
+    pub(crate) fn pause(&self, channel: &ChannelId, pause: Option<Pause>) {
+        match pause {
+            Some(pause) => drop(self.paused.insert(channel.clone(), pause)),
+            None => drop(self.paused.remove(channel)),
+        }
+    }
+
+    /// Who paused a channel, if it is paused.
+    pub(crate) fn paused(&self, channel: &ChannelId) -> Option<Pause> {
+        self.paused.get(channel).map(|pause| pause.clone())
+    }
+
+    /// When the platform's block of a conversation ends, if it is blocked. Of a paused channel, when to look again.
     pub(crate) fn blocked_until(&self, conversation: &ConversationRef) -> Option<Timestamp> {
+        if self.paused.contains_key(&conversation.channel) {
+            return Some(self.clock.now() + LOOK_AGAIN);
+        }
         [None, Some(conversation.chat.to_string())]
             .into_iter()
             .filter_map(|chat| self.block_of(&conversation.channel, chat))
@@ -177,7 +201,7 @@ mod tests {
     #[test]
     fn a_budget_allows_a_burst_and_then_its_rate() {
         let clock = TestClock::new();
-        let gate = RateGate::new(Arc::<TestClock>::clone(&clock), Vec::new());
+        let gate = RateGate::new(Arc::<TestClock>::clone(&clock), Vec::new(), Vec::new());
         let (here, limits) = (conversation("a"), limited(Some(per_second(2)), None));
         let take = || gate.take(&here, &limits, Class::Final);
 
@@ -191,7 +215,7 @@ mod tests {
 
     #[test]
     fn half_of_a_budget_is_reserved_for_final_signals() {
-        let gate = RateGate::new(TestClock::new(), Vec::new());
+        let gate = RateGate::new(TestClock::new(), Vec::new(), Vec::new());
         let (here, limits) = (conversation("a"), limited(None, Some(per_second(4))));
         let take = |class| gate.take(&here, &limits, class).is_ok();
 
@@ -203,7 +227,7 @@ mod tests {
     #[test]
     fn a_refused_send_takes_from_no_budget() {
         let clock = TestClock::new();
-        let gate = RateGate::new(Arc::<TestClock>::clone(&clock), Vec::new());
+        let gate = RateGate::new(Arc::<TestClock>::clone(&clock), Vec::new(), Vec::new());
         let slow = Rate { per: Duration::from_mins(1), burst: 1 };
         let limits = limited(Some(slow), Some(per_second(1)));
         gate.take(&conversation("a"), &limits, Class::Final).expect("it fits");

@@ -137,7 +137,8 @@ impl Health {
         self.hurry_soon(channel);
     }
 
-    fn hurry_soon(self: &Arc<Self>, channel: &ChannelId) {
+    /// Sends what waits for a channel, which works again.
+    pub(crate) fn hurry_soon(self: &Arc<Self>, channel: &ChannelId) {
         let (health, channel) = (Arc::clone(self), channel.clone());
         self.lifecycle.work.spawn(async move { health.hurry(&channel).await });
     }

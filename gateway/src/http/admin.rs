@@ -53,6 +53,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/turns/{id}/hold", post(turns::hold))
         .route("/turns/{id}/resume", post(turns::resume))
         .route("/messages", post(messages::send))
+        .route("/channels/{channel}/pause", post(channels::pause))
+        .route("/channels/{channel}/resume", post(channels::resume))
         .route("/dead-letters/{id}/retry", post(dead_letters::retry))
         .route("/dead-letters/{id}/redirect", post(dead_letters::redirect))
         .route("/dead-letters/{id}/discard", post(dead_letters::discard))

@@ -46,6 +46,8 @@ use crate::platforms::{self, Platform};
         dead_letters::retry_all,
         dead_letters::discard_all,
         channels::list,
+        channels::pause,
+        channels::resume,
         agents::list,
         events::follow,
         tokens::list,

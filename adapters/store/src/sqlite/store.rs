@@ -10,8 +10,8 @@ use rejoinder_core::{
         AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
         ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
         Dossier, Housekeeping, IdempotentAnswer, ListedDelivery, LogEntry, LogFilter, LogSeq, NewEvent, NextDeliveries,
-        Operator, Outbox, Removal, RunRecord, SessionSummary, Store, StoreStats, Stored, TokenRecord, Transition,
-        TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        Operator, Outbox, Pause, Removal, RunRecord, SessionSummary, Store, StoreStats, Stored, TokenRecord,
+        Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -211,6 +211,10 @@ impl Outbox for SqliteStore {
 
     async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
         read::blocked(&self.readers, now).await
+    }
+
+    async fn paused(&self) -> Result<Vec<(ChannelId, Pause)>, StoreError> {
+        read::paused(&self.readers).await
     }
 
     async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {

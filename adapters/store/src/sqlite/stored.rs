@@ -1,6 +1,6 @@
 //! Values of the core as columns.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use rejoinder_core::{
     Amends, Attachment, Author, ChannelId, ChatKind, ConversationRef, Directed, EventKind, Expectation, InboundEvent,
@@ -140,6 +140,25 @@ impl ObligationColumns {
         }
     }
 }
+
+/// A text as it is stored when it is long and repeats itself: compressed.
+pub(super) fn compress(text: &str) -> Vec<u8> {
+    lz4_flex::block::compress_prepend_size(text.as_bytes())
+}
+
+/// The text of the column `column`, which [`compress`] made.
+pub(super) fn decompress(column: &str, stored: &[u8]) -> Result<String, StoreError> {
+    let corrupt = |why: &dyn fmt::Display| StoreError::Corrupt(format!("{column}: {why}"));
+    let (size, rest) = lz4_flex::block::uncompressed_size(stored).map_err(|error| corrupt(&error))?;
+    if size > MAX_COMPRESSED {
+        return Err(corrupt(&"it is too large"));
+    }
+    let bytes = lz4_flex::block::decompress(rest, size).map_err(|error| corrupt(&error))?;
+    String::from_utf8(bytes).map_err(|error| corrupt(&error))
+}
+
+/// How long a text is at most that is stored compressed, in bytes. A corrupt row must not take all memory.
+const MAX_COMPRESSED: usize = 16 << 20;
 
 /// The key of the contents of a run: they are in the order in which turns were accepted. `None` if the turn has had too many
 /// runs.

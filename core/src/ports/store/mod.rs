@@ -44,7 +44,7 @@ use crate::{
             AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
             DeadLetterFilter, DeliveryFilter, ListedDelivery, SessionSummary, TurnFilter, TurnSummary,
         },
-        record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, RunRecord, WaitingTurn},
+        record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, Pause, RunRecord, WaitingTurn},
         transition::{Commit, IdempotentAnswer, Transition},
     },
 };
@@ -227,6 +227,9 @@ pub trait Outbox: Send + Sync + 'static {
 
     /// The scopes that are still blocked after `now`.
     async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError>;
+
+    /// The channels that operators have paused.
+    async fn paused(&self) -> Result<Vec<(ChannelId, Pause)>, StoreError>;
 
     /// Records that a platform blocked a scope. A later `until` of the same scope wins.
     ///

@@ -132,6 +132,17 @@ pub struct Dossier {
     pub remarks: Vec<Remark>,
 }
 
+/// A channel to which nothing is sent, because an operator wants it so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Since when.
+    pub since: Timestamp,
+    /// The name of the operator's token.
+    pub by: String,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
+}
+
 /// A scope that a platform's rate limit blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedScope {

@@ -7,6 +7,7 @@ use rejoinder_guard::{Obligation, Timestamp};
 use crate::{
     model::{
         agent::{HistoryLine, Usage},
+        conversation::ChannelId,
         delivery::Action,
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         log::{AuditEntry, NewLogEntry, Subject},
@@ -15,7 +16,7 @@ use crate::{
         tokens::TokenChange,
         turn::{Handler, TurnSeq, Version},
     },
-    ports::store::record::Remark,
+    ports::store::record::{Pause, Remark},
 };
 
 /// Changes that the store writes in one transaction, all or nothing.
@@ -49,6 +50,8 @@ pub struct Transition {
     pub operation: Option<Operation>,
     /// A change of the operators' tokens.
     pub token: Option<TokenChange>,
+    /// A channel that an operator pauses, or resumes (`None`).
+    pub pause: Option<(ChannelId, Option<Pause>)>,
 }
 
 impl Transition {

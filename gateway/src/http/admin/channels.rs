@@ -1,12 +1,21 @@
-//! The list of channels, with their health.
+//! The channels: their list with their health, pause and resume.
 
-use axum::{Extension, Json, extract::State};
+use axum::{
+    Extension, Json,
+    extract::{Path, State, rejection::PathRejection},
+    http::StatusCode,
+};
+use rejoinder_core::{ChannelId, store::Pause};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{caller::Caller, responses::Reading};
+use super::{
+    caller::Caller,
+    operation::{Accepted, IdempotencyKey, Operation, Reason},
+    responses::{Changing, Reading},
+};
 use crate::{
-    http::{App, Shared, health::problem},
+    http::{App, Shared, error::ApiError, health::problem},
     time::rfc3339,
 };
 
@@ -39,8 +48,29 @@ pub(super) struct ChannelItem {
     /// When the platform last acknowledged something, since the start of the gateway.
     #[schema(format = DateTime)]
     sent_at: Option<String>,
+    /// Who paused it, and why; null if nobody did.
+    pub(super) paused: Option<PauseItem>,
+    /// Until when the platform's rate limit holds for the whole account.
+    #[schema(format = DateTime)]
+    limited_until: Option<String>,
     /// What is wrong, if anything. A live channel has a problem with single chats only.
     pub(super) problem: Option<String>,
+}
+
+/// Since when nothing is sent, because an operator wants it so.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PauseItem {
+    #[schema(format = DateTime)]
+    since: String,
+    /// The name of the operator's token.
+    pub(super) by: String,
+    pub(super) reason: Option<String>,
+}
+
+impl From<Pause> for PauseItem {
+    fn from(Pause { since, by, reason }: Pause) -> Self {
+        Self { since: rfc3339(since), by, reason }
+    }
 }
 
 /// Lists the channels with their health.
@@ -67,7 +97,46 @@ pub(super) fn items(app: &App, caller: &Caller) -> Vec<ChannelItem> {
         stale_after_ms: health.stale_after.and_then(|after| u64::try_from(after.as_millis()).ok()),
         sends: app.engine.outbound(&channel).failing_since.is_none(),
         sent_at: app.engine.outbound(&channel).sent_at.map(rfc3339),
+        paused: app.engine.paused(&channel).map(PauseItem::from),
+        limited_until: app.engine.limited_until(&channel).map(rfc3339),
         problem: problem(&app.engine, &channel, &health, now),
     });
     items.collect()
+}
+
+/// Pauses a channel: what comes in is stored and answered, and nothing is sent until it is resumed, also over a restart.
+#[utoipa::path(post, path = "/admin/api/channels/{channel}/pause", tag = "admin", operation_id = "pause_channel",
+    params(("channel" = String, Path, description = "The channel, for example `telegram.main`"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is paused", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn pause(
+    State(app): Shared,
+    channel: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let (channel, actor, accepted) = operation.begin(named(channel)?, operation.body.reason.as_deref())?;
+    app.engine.pause_channel(channel, actor).await?;
+    Ok(accepted)
+}
+
+/// Resumes a channel that is paused: what waits is sent.
+#[utoipa::path(post, path = "/admin/api/channels/{channel}/resume", tag = "admin", operation_id = "resume_channel",
+    params(("channel" = String, Path, description = "The channel, for example `telegram.main`"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is resumed", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn resume(
+    State(app): Shared,
+    channel: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let (channel, actor, accepted) = operation.begin(named(channel)?, operation.body.reason.as_deref())?;
+    app.engine.resume_channel(channel, actor).await?;
+    Ok(accepted)
+}
+
+fn named(channel: Result<Path<String>, PathRejection>) -> Result<ChannelId, ApiError> {
+    let unknown = |_| ApiError::NotFound("there is no channel with this name");
+    channel.map(|Path(channel)| ChannelId::from_stored(&channel)).map_err(unknown)
 }

@@ -46,7 +46,7 @@ pub(crate) struct Overview {
 /// Something that is wrong.
 #[derive(Debug, Serialize, ToSchema)]
 struct ProblemItem {
-    /// `store`, `channel`, `agent`, `overdue`, `undeliverable`, `callbacks` or `absent`.
+    /// `store`, `channel`, `paused`, `agent`, `overdue`, `undeliverable`, `callbacks` or `absent`.
     kind: &'static str,
     /// What is wrong, in one sentence.
     text: String,
@@ -140,6 +140,11 @@ async fn problems(app: &App, backlog: &Backlog, channels: &[ChannelItem], agents
         let why = channel.problem.as_deref().unwrap_or("it has received nothing for too long");
         let text = format!("{} is down: {why}.", channel.channel);
         problems.push(ProblemItem { kind: "channel", text, subject: Some(channel.channel.clone()), count: None });
+    }
+    for (channel, paused) in channels.iter().filter_map(|channel| Some((channel, channel.paused.as_ref()?))) {
+        let why = paused.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let text = format!("{} is paused by {}{why}.", channel.channel, paused.by);
+        problems.push(ProblemItem { kind: "paused", text, subject: Some(channel.channel.clone()), count: None });
     }
     for agent in agents.iter().filter(|agent| !agent.up) {
         let text = format!("The agent {} fails: {}.", agent.name, agent.error.as_deref().unwrap_or("no run succeeds"));

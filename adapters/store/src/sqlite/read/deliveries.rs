@@ -4,7 +4,7 @@ use rejoinder_core::{
     ChannelId, ConversationId, DeliveryId, OwnerId, StoreError, Timestamp, TurnId,
     store::{
         BlockedScope, DeliveryFilter, DeliveryListState, DeliveryRecord, DeliveryState, ListedDelivery, NextDeliveries,
-        Origin,
+        Origin, Pause,
     },
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
@@ -233,6 +233,16 @@ pub(in crate::sqlite) async fn last_attempt(
 ) -> Result<Option<u32>, StoreError> {
     let sql = "select max(number) from attempts where delivery_id = ?";
     sqlx::query_scalar(sql).bind(delivery.as_uuid()).fetch_one(pool).await.map_err(store_error)
+}
+
+pub(in crate::sqlite) async fn paused(pool: &SqlitePool) -> Result<Vec<(ChannelId, Pause)>, StoreError> {
+    let query = sqlx::query("select channel, since, by, reason from paused");
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let paused = |row: &SqliteRow| {
+        let pause = Pause { since: row.at("since")?, by: row.value("by")?, reason: row.value("reason")? };
+        Ok((ChannelId::from_stored(&row.value::<String>("channel")?), pause))
+    };
+    rows.iter().map(paused).collect()
 }
 
 pub(in crate::sqlite) async fn blocked(pool: &SqlitePool, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {

@@ -20,7 +20,7 @@ pub(super) use conversations::{address, conversation, conversations, sessions};
 pub(super) use dead_letters::dead_letters;
 pub(super) use deliveries::{
     attempts_left, blocked, deliveries, failing_since, find_delivery, is_overtaken, last_attempt, list_deliveries,
-    next_deliveries, upcoming,
+    next_deliveries, paused, upcoming,
 };
 pub(super) use housekeeping::{expired, next_expiry, stats};
 pub(super) use lists::{agent_figures, backlog, list};

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::sqlite::{
     error::store_error,
-    stored::{StoredEvent, event_columns},
+    stored::{StoredEvent, decompress, event_columns},
 };
 
 /// `select` of whole turn records, `o` (the obligation) joined with `t` (the turn) and `e` (the event).
@@ -353,7 +353,8 @@ fn cost(row: &SqliteRow) -> Result<Option<Cost>, StoreError> {
 /// What the model of a run was shown and did, with the run's number.
 fn content(row: &SqliteRow) -> Result<(u32, RunContent), StoreError> {
     let (settings, left_out) = (row.value("settings")?, row.value("left_out")?);
-    let messages: Option<String> = row.value("messages")?;
+    let messages: Option<Vec<u8>> = row.value("messages")?;
+    let messages = messages.map(|stored| decompress("messages", &stored)).transpose()?;
     let content = RunContent {
         input: messages.map(|messages| ModelInput { settings, messages, left_out }),
         tools: row.json_maybe("tools")?.unwrap_or_default(),

@@ -1,7 +1,10 @@
 //! The configured channels. Rows of other channels are marked absent and wait.
 
-use rejoinder_core::{ChannelId, StoreError, store::AbsentChannel};
-use rusqlite::Row;
+use rejoinder_core::{
+    ChannelId, StoreError,
+    store::{AbsentChannel, Pause},
+};
+use rusqlite::{Row, params};
 
 use super::rows::{self, Transaction, json};
 
@@ -15,11 +18,30 @@ pub(super) fn set(transaction: &Transaction<'_>, channels: &[ChannelId]) -> Resu
     rows::all(transaction, COUNT, [], absent)
 }
 
+/// Marks a channel as paused, or as not.
+pub(super) fn pause(
+    transaction: &Transaction<'_>,
+    channel: &ChannelId,
+    pause: Option<&Pause>,
+) -> Result<(), StoreError> {
+    match pause {
+        Some(Pause { since, by, reason }) => {
+            let values = params![channel.as_str(), since.as_millis(), by, reason];
+            rows::change(transaction, PAUSE, values).map(drop)
+        }
+        None => rows::change(transaction, RESUME, [channel.as_str()]).map(drop),
+    }
+}
+
 fn absent(row: &Row<'_>) -> rusqlite::Result<AbsentChannel> {
     let count = |column| row.get::<_, i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
     let channel = ChannelId::from_stored(row.get_ref("channel")?.as_str()?);
     Ok(AbsentChannel { channel, turns: count("turns")?, deliveries: count("deliveries")? })
 }
+
+const PAUSE: &str = "insert or replace into paused (channel, since, by, reason) values (?, ?, ?, ?)";
+
+const RESUME: &str = "delete from paused where channel = ?";
 
 const MARK_TURNS: &str = "
     update obligations set absent = not absent

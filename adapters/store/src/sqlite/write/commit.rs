@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    lines, log,
+    channels, lines, log,
     rows::{self, Transaction, json, name},
     runs, sessions, tokens,
 };
@@ -100,6 +100,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     }
     for entry in &transition.log {
         log::add(transaction, entry)?;
+    }
+    if let Some((channel, pause)) = &transition.pause {
+        channels::pause(transaction, channel, pause.as_ref())?;
     }
     if let Some(token) = &transition.token {
         tokens::change(transaction, token)?;

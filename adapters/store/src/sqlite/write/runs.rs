@@ -10,7 +10,7 @@ use super::{
     rows::{self, Transaction, json},
     settings,
 };
-use crate::sqlite::stored::run_key;
+use crate::sqlite::stored::{compress, run_key};
 
 pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(), StoreError> {
     let (agent, command) = handler(&run.handler);
@@ -43,7 +43,7 @@ fn keep(transaction: &Transaction<'_>, end: &RunEnd, content: &RunContent) -> Re
         run,
         end.at.as_millis(),
         input.as_ref().map(|input| settings::id(transaction, &input.settings, run)).transpose()?,
-        input.as_ref().map(|input| &input.messages),
+        input.as_ref().map(|input| compress(&input.messages)),
         input.as_ref().map_or(0, |input| input.left_out),
         (!tools.is_empty()).then(|| json(tools)),
         tools_left_out,
