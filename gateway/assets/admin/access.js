@@ -26,7 +26,7 @@ export function access(view) {
       { name: "When", cell: ({ at }) => time(at) },
     ],
     key: ({ id }) => String(id),
-    none: "No operator has changed anything yet.",
+    none: () => "No operator has changed anything yet.",
   });
   show(view.main, heading("Access"), tokens.element, audit.element);
   keepFresh(() => Promise.all([tokens.refresh(), audit.refresh()]), { signal: view.signal, topics: ["operator."] });

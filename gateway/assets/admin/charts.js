@@ -41,21 +41,18 @@ function fallbacksChart({ day, at }) {
   // Bars stand on each other: each is drawn from the ground, the highest first.
   const rows = (interval) => shown.map((_, index) => shown.slice(index).reduce((sum, cause) => sum + (interval?.fallbacks?.[cause] ?? 0), 0));
   const total = causes.reduce((sum, cause) => sum + day.fallbacks[cause], 0);
-  const parts = causes.map((cause) => `${CAUSES[cause].replace(/^The /, "the ").replace(/^the message/, "the message")}: ${number(day.fallbacks[cause])}`);
-  const words = total ? `The ladder answered ${plural(total, "turn")}. ${capital(parts.join("; "))}.` : "The ladder answered no turn.";
+  const words = total ? `The ladder answered ${plural(total, "turn")}:` : "The ladder answered no turn.";
   const series = shown.map((cause) => ({ color: COLORS[cause], isBar: true }));
-  return { title: "Fallbacks", words, rows, series, read: ([sum]) => plural(sum, "fallback"), at, legend: causes.map((cause) => [CAUSES[cause], COLORS[cause]]) };
+  return { title: "Fallbacks", words, rows, series, read: ([sum]) => plural(sum, "fallback"), at, legend: causes.map((cause) => [`${CAUSES[cause]}: ${number(day.fallbacks[cause])}`, COLORS[cause]]) };
 }
-
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function chart(view, describe) {
   const title = make("h3");
   const words = make("figcaption");
   const box = make("div", { className: "plot", attributes: { "aria-hidden": "true" } });
   const value = make("span", { className: "value", attributes: { "aria-hidden": "true" } });
-  const legend = make("ul", { className: "legend", attributes: { "aria-hidden": "true" } });
-  const element = make("figure", { className: "chart" }, make("div", { className: "chart-head" }, title, value), box, legend, words);
+  const legend = make("ul", { className: "legend" });
+  const element = make("figure", { className: "chart" }, make("div", { className: "chart-head" }, title, value), box, words, legend);
   let plot = null;
   let shape = "";
   let current = null;

@@ -23,7 +23,7 @@ export function conversations(view) {
       { name: "Last", cell: ({ last_at: at }) => time(at) },
     ],
     key: ({ conversation_id: id }) => id,
-    none: view.params.size ? "No conversation matches." : "Nobody has written yet.",
+    none: () => (view.params.size ? "No conversation matches." : "Nobody has written yet."),
     what: "conversation",
   });
   const hits = make("div");
@@ -40,12 +40,12 @@ export function conversations(view) {
       params: () => ({ q: view.params.get("text"), channel: view.params.get("channel") }),
       columns: [
         { name: "Message", className: "main-cell", cell: (hit) => link(`/admin/turns/${hit.turn_id}`, make("span", { className: "words" }, hit.excerpt)) },
-        { name: "Written by", cell: ({ speaker }) => (speaker === "agent" ? "The agent" : "The person") },
+        { name: "Written by", cell: ({ speaker, name }) => name ?? WHO[speaker] ?? speaker },
         { name: "Where", cell: (hit) => link(`/admin/conversations/${hit.conversation_id}`, address(hit)) },
         { name: "When", cell: ({ at }) => time(at) },
       ],
       key: ({ turn_id: id, speaker, at }) => `${id} ${speaker} ${at}`,
-      none: "Nobody wrote this.",
+      none: () => "Nobody wrote this.",
     });
     show(hits, search.element);
   };
@@ -54,7 +54,7 @@ export function conversations(view) {
     showHits();
   };
   const send = view.mayChange && buttons(button("Send a message", () => sendTo(view, view.params.get("channel"))));
-  const fields = [{ name: "text", label: "Search", kind: "search", placeholder: "Words, or a name" }, channelField(view)];
+  const fields = [{ name: "text", label: "Search", kind: "search", placeholder: "Words, or a name", isWide: true }, channelField(view)];
   show(view.main, heading("Conversations", send), filters(view, fields, changed), found.element, hits);
   showHits();
   keepFresh(found.refresh, { signal: view.signal, topics: ["turn.accepted", "turn.settled", "delivery.delivered"], pause: 2_000 });
@@ -111,7 +111,7 @@ export function conversation(view) {
   function transcript(messages) {
     if (!messages.length) return empty("Nothing was said here yet.");
     return [
-      before && make("div", { className: "more", data: { key: "earlier" } }, button("Earlier messages", earlier)),
+      before && make("div", { className: "pager", data: { key: "earlier" } }, button("Earlier messages", earlier)),
       make("ol", { className: "transcript", data: { key: "transcript" } }, messages.map(message)),
     ];
   }

@@ -25,7 +25,7 @@ export function deadLetters(view) {
     path: "dead-letters",
     params: () => Object.fromEntries(view.params),
     render: (items) => make("div", { className: "letters" }, items.map((letter) => card(view, letter, () => found.refresh()))),
-    none: view.params.size ? "There are no dead letters on this channel." : "There are no dead letters. Everything could be delivered.",
+    none: () => (view.params.size ? "There are no dead letters on this channel." : "There are no dead letters. Everything could be delivered."),
     what: "dead letter",
   });
   const many = view.mayChange && buttons(

@@ -2,7 +2,7 @@
 
 import { tabs } from "./deadletters.js";
 import { badge, link, make, show, table, time } from "./dom.js";
-import { address, deliveryState, deliveryStates, excerpt, ORIGINS, plural, via } from "./format.js";
+import { address, capital, deliveryState, deliveryStates, excerpt, ORIGINS, plural, via } from "./format.js";
 import { keepFresh } from "./live.js";
 import { channelField, filters, heading, list } from "./parts.js";
 
@@ -14,7 +14,7 @@ export function deliveries(view) {
     params: () => Object.fromEntries(view.params),
     columns: deliveryColumns,
     key: ({ delivery_id: id }) => id,
-    none: view.params.size ? "No delivery matches." : "There are no deliveries yet.",
+    none: () => (view.params.size ? "No delivery matches." : "There are no deliveries yet."),
     what: "delivery",
   });
   const fields = [
@@ -36,14 +36,15 @@ const deliveryColumns = [
     },
   },
   { name: "State", cell: (delivery) => [badge(deliveryState(delivery)), why(delivery)] },
-  { name: "What", cell: (delivery) => (!delivery.origin || delivery.origin === "turn" ? via(delivery) : ORIGINS[delivery.origin] ?? delivery.origin) },
+  { name: "What", cell: (delivery) => (!delivery.origin || delivery.origin === "turn" ? capital(via(delivery)) : ORIGINS[delivery.origin] ?? delivery.origin) },
   { name: "Where", cell: (delivery) => (delivery.conversation_id ? link(`/admin/conversations/${delivery.conversation_id}`, address(delivery)) : address(delivery)) },
   { name: "Created", cell: ({ created_at: at }) => time(at) },
 ];
 
-function why({ error, attempts, next_attempt_at: next, state }) {
+function why({ error, attempts, next_attempt_at: next }) {
   const tried = attempts?.length > 1 ? `Tried ${plural(attempts.length, "time")}. ` : "";
-  const due = next && state !== "delivered" ? ["Next attempt ", time(next), ". "] : "";
+  const isDue = Date.parse(next) <= Date.now();
+  const due = next && (isDue ? "The next attempt is due. " : ["The next attempt is ", time(next), ". "]);
   if (!tried && !due && !error) return null;
   return make("span", { className: "why" }, tried, due, error);
 }

@@ -5,13 +5,13 @@ import { announce, make, show } from "./dom.js";
 
 let count = 0;
 
-/** `field({name, label, kind?, options?, value?, placeholder?, hint?, required?})`: a label with its control. */
-export function field({ name, label, kind = "text", options, value = "", hint, ...properties }) {
+/** `field({name, label, kind?, options?, value?, hint?, isWide?, …})`: a label with its control, which has the other properties. */
+export function field({ name, label, kind = "text", options, value = "", hint, isWide = false, ...properties }) {
   const id = `field-${(count += 1)}`;
   const hintId = hint ? `${id}-hint` : null;
   const shared = { id, name, attributes: { "aria-describedby": hintId }, ...properties };
   const control = controls[kind]?.({ value, options, shared }) ?? make("input", { type: kind, value, autocomplete: "off", ...shared });
-  return make("div", { className: "field" }, make("label", { htmlFor: id }, label), control, hint && make("p", { id: hintId, className: "hint" }, hint));
+  return make("div", { className: isWide ? "field wide" : "field" }, make("label", { htmlFor: id }, label), control, hint && make("p", { id: hintId, className: "hint" }, hint));
 }
 
 const controls = {

@@ -56,6 +56,9 @@ export function excerpt(text, length = 140) {
   return line.length > length ? `${line.slice(0, length - 1).trimEnd()}…` : line;
 }
 
+/** With a capital letter. */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** The address of a conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD. */
 export const address = ({ channel, chat, thread }) => [channel, chat, thread].filter(Boolean).join("/");
 
@@ -78,8 +81,8 @@ export const CAUSES = {
 export function rung(text) {
   const [kind, name] = text.split(":");
   if (kind === "handoff") return `the agent ${name} got it instead`;
-  if (kind === "clarify") return `the ladder asked ${name}`;
-  if (kind === "say") return `the ladder said ${name}`;
+  if (kind === "clarify") return `the ladder asked “${name}”`;
+  if (kind === "say") return `the ladder said “${name}”`;
   if (kind === "react") return `the ladder reacted with ${name}`;
   return text;
 }

@@ -15,8 +15,15 @@ export function logs(view) {
     load: () => get("errors", {}, view.signal),
     render: ({ items }) => (items.length ? errorTable(items) : empty("No error and no warning was written since the start.")),
   });
+  const fields = [
+    { name: "level", label: "Level", kind: "select", options: [["", "Everything"], ["warn", "Errors, warnings"], ["error", "Errors"]] },
+    channelField(view),
+    { name: "turn", label: "Turn", kind: "search", placeholder: "Id", spellcheck: false },
+    { name: "text", label: "Text", kind: "search", isWide: true },
+  ];
   const lines = list(view, {
     title: "Log",
+    tools: filters(view, fields, () => lines.restart()),
     path: "logs",
     params: () => Object.fromEntries(view.params),
     columns: [
@@ -27,16 +34,10 @@ export function logs(view) {
       { name: "When", cell: ({ at }) => time(at) },
     ],
     key: ({ id }) => String(id),
-    none: view.params.size ? "No line matches." : "Nothing was written yet.",
+    none: () => (view.params.size ? "No line matches." : "Nothing was written yet."),
     what: "line",
   });
-  const fields = [
-    { name: "level", label: "At least", kind: "select", options: [["", "Everything"], ...Object.entries(LEVELS).map(([name, [word]]) => [name, word])] },
-    channelField(view),
-    { name: "turn", label: "Turn", kind: "search", placeholder: "Id", spellcheck: false },
-    { name: "text", label: "Text", kind: "search" },
-  ];
-  show(view.main, heading("Errors and logs"), errors.element, filters(view, fields, lines.restart), lines.element);
+  show(view.main, heading("Errors and logs"), errors.element, lines.element);
   keepFresh(() => Promise.all([errors.refresh(), lines.refresh()]), { signal: view.signal, topics: ["channel.", "agent."], every: 15_000 });
 }
 

@@ -127,7 +127,7 @@ const agentTable = (agents) =>
       { name: "State", cell: (agent) => [badge(agentState(agent)), agent.error && make("span", { className: "why" }, agent.error)] },
       { name: "Since", cell: ({ failing_since: failing, ok_at: ok }) => (failing ? since("fails, first", failing) : since("answered", ok)) },
       { name: "Runs", cell: ({ runs, failed }) => `${number(runs)}${failed ? `, ${number(failed)} failed` : ""}` },
-      { name: "Half take at most", cell: ({ runs, p50_ms: p50 }) => (runs ? span(p50) : "–") },
+      { name: "Half within", cell: ({ runs, p50_ms: p50 }) => (runs ? span(p50) : "–") },
     ],
     agents,
     ({ name }) => name,

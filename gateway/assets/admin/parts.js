@@ -22,13 +22,13 @@ export function buttons(...children) {
 
 /**
  * A part of the page. `load()` gives what `render(data)` shows; when it fails, only this part says so. What was loaded
- * before stays.
+ * before stays. `tools` stand above it.
  */
-export function part(view, { title, load, render, className = "" }) {
+export function part(view, { title, tools, load, render, className = "" }) {
   const id = `part-${(count += 1)}`;
   const note = make("p", { className: "failure", hidden: true, attributes: { role: "alert" } });
   const body = make("div", { className: "body" }, make("p", { className: "loading" }, "Loading…"));
-  const element = make("section", { className: `part ${className}`, attributes: { "aria-labelledby": id, "aria-busy": "true" } }, make("h2", { id }, title), note, body);
+  const element = make("section", { className: `part ${className}`, attributes: { "aria-labelledby": id, "aria-busy": "true" } }, make("h2", { id }, title), tools, note, body);
   let number = 0;
   let isShown = false;
 
@@ -56,15 +56,16 @@ export function part(view, { title, load, render, className = "" }) {
 
 /**
  * A list with pages, as a part. `columns` make a table, or `render(items)` what else it is; `key(item)` recognises an item;
- * `none` says that there are none.
+ * `none()` says that there are none.
  */
-export function list(view, { title, path, params = () => ({}), columns, render, key, none, what, className }) {
+export function list(view, { title, tools, path, params = () => ({}), columns, render, key, none, what, className }) {
   let items = [];
   let next = null;
 
   const page = (more) => get(path, { ...params(), ...more }, view.signal);
   const all = part(view, {
     title,
+    tools,
     className,
     async load() {
       const found = await page({ limit: Math.min(MOST, Math.max(50, items.length)) });
@@ -83,8 +84,8 @@ export function list(view, { title, path, params = () => ({}), columns, render, 
     show(all.element.querySelector(".body"), shown());
   };
   function shown() {
-    if (!items.length) return empty(none);
-    return [render ? render(items) : table(title, columns, items, key), next && make("div", { className: "more" }, button("Show more", more))];
+    if (!items.length) return empty(none());
+    return [render ? render(items) : table(title, columns, items, key), next && make("div", { className: "pager" }, button("Show more", more))];
   }
 
   return {
@@ -105,10 +106,12 @@ export function filters(view, fields, onChange) {
   let timer = 0;
   const apply = () => {
     clearTimeout(timer);
-    const params = new URLSearchParams();
+    const params = new URLSearchParams(view.params);
     for (const control of form.elements) {
       const value = control.type === "checkbox" ? (control.checked ? control.value : "") : control.value?.trim();
-      if (control.name && value) params.set(control.name, value);
+      if (!control.name) continue;
+      if (value) params.set(control.name, value);
+      else params.delete(control.name);
     }
     if (params.toString() === view.params.toString()) return;
     view.setParams(params);

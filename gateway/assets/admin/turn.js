@@ -17,9 +17,9 @@ export function turn(view) {
     title: "What was said and done",
     load: () => get(path, {}, view.signal),
     render(found) {
-      const about = { ...found, sender_id: found.event.sender_id, sender_name: found.event.sender_name };
+      const about = { ...found, fallback: found.fallback ?? fallbackOf(found), sender_id: found.event.sender_id, sender_name: found.event.sender_name };
       view.setTitle(`Turn of ${person(about)}`);
-      show(title, make("h1", { tabIndex: -1 }, `Turn of ${person(about)}`), badge(turnState(found)));
+      show(title, make("h1", { tabIndex: -1 }, `Turn of ${person(about)}`), badge(turnState(about)));
       show(acts, view.mayChange && actions(found, refresh));
       return [said(about), runs(found), deliveries(found), notes(found), identifiers(found)];
     },
@@ -28,6 +28,9 @@ export function turn(view) {
   show(view.main, make("p", { className: "back" }, link("/admin/turns", "All turns")), title, acts, story.element, detail.element);
   keepFresh(refresh, { signal: view.signal, topics: ["turn.", "delivery."], pause: 2_000, every: 15_000 });
 }
+
+/** Whether the ladder answered: then a delivery says by which rung. */
+const fallbackOf = ({ deliveries: all }) => all.some(({ state, via: rung, is_copy: isCopy }) => state === "delivered" && !isCopy && rung.includes(":"));
 
 function storyOf({ headline, owed, timeline, next }) {
   const entry = ({ at, text }) => make("li", {}, make("time", { title: full(at), attributes: { datetime: at } }, clock(at)), make("p", {}, prose(text)));
@@ -164,7 +167,7 @@ const attemptTable = ({ delivery_id: id, attempts }) =>
       { name: "Attempt", cell: (attempt) => String(attempt.number) },
       { name: "Began", cell: (attempt) => time(attempt.started_at, { isExact: true }) },
       { name: "Took", cell: (attempt) => (attempt.ended_at ? between(attempt.started_at, attempt.ended_at) : "It is under way") },
-      { name: "What the platform said", cell: (attempt) => [attempt.result ?? "–", attempt.detail ? `: ${attempt.detail}` : ""] },
+      { name: "Result", cell: (attempt) => [attempt.result ?? "–", attempt.detail ? `: ${attempt.detail}` : ""] },
     ],
     attempts,
     (attempt) => `${id} ${attempt.number}`,

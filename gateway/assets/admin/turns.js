@@ -1,7 +1,7 @@
 // Turns: the list, with filters in the address.
 
 import { badge, link, make, show, table, time } from "./dom.js";
-import { CAUSES, excerpt, handler, person, rung, turnState } from "./format.js";
+import { capital, CAUSES, excerpt, handler, person, rung, turnState } from "./format.js";
 import { keepFresh } from "./live.js";
 import { channelField, filters, heading, list } from "./parts.js";
 
@@ -23,18 +23,19 @@ export function turns(view) {
     params: () => query(view.params),
     columns: turnColumns,
     key: ({ turn_id: id }) => id,
-    none: view.params.size ? "No turn matches." : "There are no turns yet.",
+    none: () => (view.params.size ? "No turn matches." : "There are no turns yet."),
     what: "turn",
   });
   const fields = [
-    { name: "text", label: "Text", kind: "search", placeholder: "What they wrote" },
-    { name: "person", label: "Person", kind: "search", placeholder: "Name or id" },
+    { name: "text", label: "Text", kind: "search", isWide: true },
+    { name: "person", label: "Person", kind: "search" },
     { name: "state", label: "State", kind: "select", options: [["", "All"], ["open", "Open"], ["overdue", "Late"], ["undeliverable", "Undeliverable"], ["settled", "Settled"], ["absent", "Channel not configured"]] },
     channelField(view),
     { name: "agent", label: "Agent", kind: "search" },
     { name: "age", label: "Age", kind: "select", options: [["", "Any"], ["1h", "The last hour"], ["24h", "The last 24 hours"], ["7d", "The last 7 days"]] },
     { name: "fallback", label: "Answered by", kind: "select", options: [["", "Anything"], ["true", "The ladder"]] },
   ];
+  if (view.params.has("conversation")) fields.push({ name: "conversation", label: "Conversation", kind: "search", spellcheck: false });
   show(view.main, heading("Turns"), filters(view, fields, found.restart), found.element);
   keepFresh(found.refresh, { signal: view.signal, topics: ["turn.", "operator."], pause: 2_000 });
 }
@@ -49,7 +50,7 @@ const turnColumns = [
 
 function why(turn) {
   const words = turn.why ?? (turn.fallback && `${CAUSES[turn.fallback.cause] ?? turn.fallback.cause}: ${rung(turn.fallback.rung)}`);
-  return words && make("span", { className: "why" }, words.charAt(0).toUpperCase() + words.slice(1));
+  return words && make("span", { className: "why" }, capital(words));
 }
 
 /** A short table of turns, for other sections. */
