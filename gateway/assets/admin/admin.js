@@ -8,7 +8,7 @@ import { deadLetters } from "./deadletters.js";
 import { deliveries } from "./deliveries.js";
 import { field } from "./dialog.js";
 import { $, announce, button, icon, link, make, show } from "./dom.js";
-import { feed } from "./feed.js";
+import { feed, forget } from "./feed.js";
 import { onConnection, start, stop } from "./live.js";
 import { logs } from "./logs.js";
 import { overview } from "./overview.js";
@@ -135,15 +135,16 @@ async function begin() {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (code) {
     history.replaceState(null, "", location.pathname + location.search);
-    try {
-      return welcome(await signIn({ code }));
-    } catch (problem) {
-      return showSignIn(problem.isLost ? problem.message : "This link was used already, or is too old. Make a new one.");
-    }
+  }
+  let words;
+  try {
+    if (code) return welcome(await signIn({ code }));
+  } catch (problem) {
+    words = problem.isLost ? problem.message : "This link was used already, or is too old. Make a new one.";
   }
   try {
     const known = await readSession();
-    known ? welcome(known) : showSignIn();
+    known ? welcome(known) : showSignIn(words);
   } catch (problem) {
     showSignIn(problem.message);
   }
@@ -177,7 +178,9 @@ function signedOut() {
 
 function showSignIn(words) {
   session = null;
+  channelNames = [];
   stop();
+  forget();
   leaving?.abort();
   document.querySelectorAll("dialog").forEach((dialog) => dialog.close());
   for (const id of ["who", "leave", "nav", "connection", "banner"]) $(id).hidden = true;

@@ -6,7 +6,12 @@ import { CAUSES, minute, number, plural, span } from "./format.js";
 const QUARTER = 15 * 60;
 const HEIGHT = 140;
 
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** A colour of the page as a canvas understands it. */
+function color(name) {
+  const probe = document.getElementById("announcer");
+  probe.style.outlineColor = `var(${name})`;
+  return getComputedStyle(probe).outlineColor;
+}
 
 /** The charts; `put(overview)` shows what is new in them. */
 export function charts(view) {
@@ -99,7 +104,7 @@ function options(width, { series, unit }, onCursor) {
   return {
     width,
     height: HEIGHT,
-    padding: [8, 4, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     scales: { x: { time: true }, y: { range: (_, __, max) => [0, Math.max(unit ? 0.1 : 4, max * 1.1)] } },

@@ -123,9 +123,10 @@ export function table(label, columns, items, key) {
   );
 }
 
-/** Shows the result of an action, and has it read out. */
-export function announce(words) {
+/** Shows the result of an action, and has it read out; or has it read out only. */
+export function announce(words, { isSeen = true } = {}) {
   const announcer = $("announcer");
+  announcer.classList.toggle("unseen", !isSeen);
   announcer.textContent = words;
   clearTimeout(announcer.timer);
   announcer.timer = setTimeout(() => (announcer.textContent = ""), 8_000);

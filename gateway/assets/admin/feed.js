@@ -1,12 +1,15 @@
 // Live: the log as it comes.
 
 import { button, link, make, show } from "./dom.js";
-import { clock, full, logSentence, plural } from "./format.js";
+import { clock, full, logSentence, number, plural } from "./format.js";
 import { listen } from "./live.js";
 import { buttons, channelField, empty, filters, heading } from "./parts.js";
 
 /** The most entries that are kept. */
 const KEPT = 500;
+
+/** New entries are shown together after this time (ms). */
+const PAUSE = 200;
 
 const KINDS = [["", "All"], ["turn.", "Turns"], ["delivery.", "Deliveries"], ["channel.", "Channels"], ["agent.", "Agents"], ["operator.", "Operators"]];
 
@@ -14,16 +17,21 @@ const KINDS = [["", "All"], ["turn.", "Turns"], ["delivery.", "Deliveries"], ["c
 let entries = [];
 listen((entry) => {
   entries.unshift(entry);
-  if (entries.length > 2 * KEPT) entries.length = KEPT;
+  if (entries.length > KEPT) entries.length = KEPT;
 });
+
+/** Whoever signs in next may see less. */
+export function forget() {
+  entries = [];
+}
 
 export function feed(view) {
   let paused = null;
-  let frame = 0;
+  let timer = 0;
   const state = make("p", { className: "quiet", attributes: { role: "status" } });
   const items = make("ol", { className: "feed", attributes: { "aria-label": "The log, newest first" } });
   const toggle = button("Pause", () => {
-    paused = paused ? null : entries.slice(0, KEPT);
+    paused = paused ? null : [...entries];
     toggle.textContent = paused ? "Go on" : "Pause";
     toggle.setAttribute("aria-pressed", String(Boolean(paused)));
     draw();
@@ -35,24 +43,27 @@ export function feed(view) {
   });
 
   function draw() {
-    frame = 0;
+    timer = 0;
     const [kind, channel] = [view.params.get("topic") ?? "", view.params.get("channel") ?? ""];
-    const all = (paused ?? entries).slice(0, KEPT);
-    const found = all.filter(({ topic }) => topic.startsWith(kind)).map(read).filter((entry) => !channel || entry.channel === channel);
-    const missed = paused ? entries.findIndex(({ id }) => id === paused[0]?.id) : 0;
-    state.textContent = paused ? `Paused. ${missed > 0 ? `${plural(missed, "newer entry", "newer entries")}.` : ""}` : "";
+    const found = (paused ?? entries).filter(({ topic }) => topic.startsWith(kind)).map(read).filter((entry) => !channel || entry.channel === channel);
+    state.textContent = paused ? `Paused. ${newer()}` : "";
     show(items, found.map(item));
     none.hidden = found.length > 0;
   }
+  const newer = () => {
+    const count = entries.findIndex(({ id }) => id === paused[0]?.id);
+    if (count === 0 || !entries.length) return "";
+    return count < 0 ? `${number(entries.length)} newer entries or more.` : `${plural(count, "newer entry", "newer entries")}.`;
+  };
   const soon = () => {
-    frame ||= requestAnimationFrame(draw);
+    timer ||= setTimeout(draw, PAUSE);
   };
 
   const none = empty("Nothing has happened since you opened this page. New entries appear here by themselves.");
   const fields = [{ name: "topic", label: "About", kind: "select", options: KINDS }, channelField(view)];
   show(view.main, heading("Live", buttons(toggle, clear)), filters(view, fields, draw), state, none, items);
   listen(soon, view.signal);
-  view.signal.addEventListener("abort", () => cancelAnimationFrame(frame));
+  view.signal.addEventListener("abort", () => clearTimeout(timer));
   draw();
 }
 

@@ -141,7 +141,8 @@ export function via(delivery) {
 export const ORIGINS = { turn: "A turn", operator: "An operator", schedule: "A schedule", alert: "An alert" };
 
 /** An entry of the log as a sentence. */
-export function logSentence({ topic, data = {} }) {
+export function logSentence({ topic, data: known }) {
+  const data = known ?? {};
   const fallback = data.fallback ? ` ${CAUSES[data.fallback.cause] ?? data.fallback.cause}: ${rung(data.fallback.rung)}.` : "";
   const sentences = {
     "turn.accepted": () => `A message opened a turn for ${handler(data)}${data.owed === false ? "; nothing is owed" : ""}.`,

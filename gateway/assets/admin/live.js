@@ -77,14 +77,16 @@ function wait(ms, signal) {
 
 async function read(signal, onOpen) {
   const broken = new AbortController();
+  const connected = AbortSignal.any([signal, broken.signal]);
   const isKnown = last !== null && Date.now() - heardAt < GAP;
   const response = await fetch("/admin/api/events", {
     headers: { Accept: "text/event-stream", ...(isKnown && { "Last-Event-ID": last }) },
-    signal: AbortSignal.any([signal, broken.signal]),
+    signal: connected,
     cache: "no-store",
   });
   if (!response.ok) throw new Problem(response.status);
   onOpen();
+  addEventListener("offline", () => broken.abort(), { signal: connected });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
@@ -131,7 +133,7 @@ export function keepFresh(load, { signal, topics = [], pause = 1_000, every = 0 
     wasOnline = isOnline;
   }, signal);
   document.addEventListener("visibilitychange", () => !document.hidden && isStale && run(), { signal });
-  const interval = every ? setInterval(() => Date.now() - loadedAt >= every - 100 && run(), every) : 0;
+  const interval = every ? setInterval(() => Date.now() - loadedAt >= every && run(), 1_000) : 0;
   signal.addEventListener("abort", () => {
     clearTimeout(timer);
     clearInterval(interval);

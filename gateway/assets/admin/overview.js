@@ -10,14 +10,14 @@ import { empty, heading, part } from "./parts.js";
 
 export function overview(view) {
   const graphs = charts(view);
+  const day = make("section", { className: "part", attributes: { "aria-labelledby": "day" } }, make("h2", { id: "day" }, "The last 24 hours"), graphs.element);
   const now = part(view, {
     title: "Now",
     className: "now",
     load: () => get("overview", {}, view.signal),
     render(found) {
-      queueMicrotask(() => view.signal.aborted || show(rest, ...details(found)));
-      queueMicrotask(() => view.signal.aborted || drawn(found));
-      return [headline(found), problems(view, found, () => refresh())];
+      graphs.put(found);
+      return [headline(found), problems(view, found, () => refresh()), day, details(found)];
     },
   });
   const debts = part(view, {
@@ -25,15 +25,9 @@ export function overview(view) {
     load: () => get("turns", { state: "open", limit: 200 }, view.signal),
     render: ({ items }) => debtTable(items.filter(({ state }) => state === "deferred")),
   });
-  const rest = make("div", { className: "parts" });
-  const day = make("section", { className: "part", hidden: true, attributes: { "aria-labelledby": "day" } }, make("h2", { id: "day" }, "The last 24 hours"), graphs.element);
-  const drawn = (found) => {
-    day.hidden = false;
-    graphs.put(found);
-  };
   const refresh = () => Promise.all([now.refresh(), debts.refresh()]);
 
-  show(view.main, heading("Overview"), now.element, day, rest, debts.element);
+  show(view.main, heading("Overview"), now.element, debts.element);
   keepFresh(refresh, { signal: view.signal, topics: ["turn.", "delivery.dead", "delivery.parked", "delivery.discarded", "channel.", "agent.", "operator."], pause: 2_000, every: 15_000 });
 }
 

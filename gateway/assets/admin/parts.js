@@ -96,7 +96,7 @@ export function list(view, { title, tools, path, params = () => ({}), columns, r
     async restart() {
       items = [];
       await all.refresh();
-      if (what && !view.signal.aborted) announce(`${plural(items.length, what)}${next ? " and more" : ""}`);
+      if (what && !view.signal.aborted) announce(`${plural(items.length, what)}${next ? " and more" : ""}`, { isSeen: false });
     },
   };
 }

@@ -71,12 +71,11 @@ function actions(turn, refresh) {
 const card = (title, ...content) => make("article", { className: "card" }, make("h3", {}, title), ...content);
 
 function said({ event, ...turn }) {
-  const files = event.attachments?.map(({ name }) => name ?? "a file").join(", ");
   return card(
     `${person(turn)} wrote`,
     make("blockquote", { className: "words" }, event.text || "(no text)"),
     facts([
-      ["Files", files],
+      ["Files", fileNames(event.attachments)],
       ["Replies to", event.quoted && excerpt(event.quoted.text ?? "another message")],
       ["Forwarded from", event.forwarded && (event.forwarded.name ?? "somebody")],
       ["Received", time(event.received_at, { isExact: true })],
@@ -86,6 +85,10 @@ function said({ event, ...turn }) {
   );
 }
 
+const ENDS = { reply: "It answered", reaction: "It reacted", deferral: "It deferred the answer", silent: "It said nothing", failed: "It failed", stopped: "It was stopped", crashed: "The gateway ended while it ran", unreadable: "The message could not be read" };
+
+const fileNames = (attachments) => attachments?.map(({ name }) => name ?? "a file").join(", ");
+
 function runs({ runs: all }) {
   if (!all.length) return card("Runs", empty("No run has begun."));
   return all.map((run) =>
@@ -94,7 +97,7 @@ function runs({ runs: all }) {
       facts([
         ["Began", time(run.started_at, { isExact: true })],
         ["Took", run.ended_at ? between(run.started_at, run.ended_at) : "It is running"],
-        ["End", run.end && `${run.end}${run.detail ? `: ${run.detail}` : ""}`],
+        ["End", run.end && `${ENDS[run.end] ?? run.end}${run.detail ? `: ${run.detail}` : ""}`],
         ["Tokens", run.input_tokens !== undefined && `${number(run.input_tokens)} read, ${number(run.output_tokens ?? 0)} written`],
         ["Cost", run.cost && `${run.cost.amount} ${run.cost.currency}`],
       ]),
@@ -113,9 +116,10 @@ function textOf(content) {
 
 function shown({ number: run, shown: { settings, messages, messages_left_out: missing } }) {
   const all = Array.isArray(messages) ? messages : [messages];
-  const message = ({ role = "message", content, ...rest }) => {
+  const block = (label, text) => make("pre", { tabIndex: 0, attributes: { role: "region", "aria-label": `${label} of run ${run}` } }, text);
+  const message = ({ role = "message", content, ...rest }, index) => {
     const more = Object.keys(rest).length ? JSON.stringify(rest, null, 2) : "";
-    return make("li", {}, make("strong", {}, role), make("pre", { tabIndex: 0, attributes: { role: "region", "aria-label": role } }, [textOf(content), more].filter(Boolean).join("\n")));
+    return make("li", {}, make("strong", {}, role), block(`Message ${index + 1}`, [textOf(content), more].filter(Boolean).join("\n")));
   };
   return make(
     "details",
@@ -124,7 +128,7 @@ function shown({ number: run, shown: { settings, messages, messages_left_out: mi
     missing > 0 && make("p", {}, `The ${missing} oldest messages are not kept here.`),
     make("ol", { className: "messages" }, all.map(message)),
     make("h4", {}, "Settings"),
-    make("pre", { tabIndex: 0, attributes: { role: "region", "aria-label": "Settings" } }, JSON.stringify(settings, null, 2)),
+    block("Settings", JSON.stringify(settings, null, 2)),
   );
 }
 
@@ -148,6 +152,7 @@ function deliveries({ deliveries: all }) {
       make("blockquote", { className: "words" }, delivery.text || "(no text)"),
       facts([
         ["Choices", delivery.choices?.join(", ")],
+        ["Files", fileNames(delivery.attachments)],
         ["Problem", delivery.error],
         ["Next attempt", time(delivery.next_attempt_at)],
         ["Acknowledged", time(delivery.delivered_at, { isExact: true })],

@@ -10,9 +10,8 @@ const AGES = { "1h": HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR };
 
 /** What the list asks the gateway for, from the address. */
 function query(params) {
-  const { age, older, ...rest } = Object.fromEntries(params);
-  const before = (ms) => ms && new Date(Date.now() - ms).toISOString();
-  return { ...rest, since: before(AGES[age]), until: before(AGES[older]) };
+  const { age, ...rest } = Object.fromEntries(params);
+  return { ...rest, since: AGES[age] && new Date(Date.now() - AGES[age]).toISOString() };
 }
 
 export function turns(view) {
