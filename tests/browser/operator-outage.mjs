@@ -29,7 +29,7 @@ await visit(async (browser) => {
   await page.goto(`${url}/admin/dead-letters`);
   await page.getByText("There are no dead letters.").waitFor();
   await page.goto(`${url}/admin/access`);
-  await page.getByText("admin sent a dead letter again.").waitFor();
+  await page.getByText("admin sent a dead letter again.").first().waitFor();
   await meet("answered");
 
   // Without a network the page says that what it shows is old, and recovers by itself.

@@ -1,7 +1,7 @@
 // Every section of the operator's page, on a phone and a desktop, by day and by night, and for who does not look. There is at
 // least one turn that an agent answered.
 
-import { assert, eventually, screenshot, url, visit } from "./browser.mjs";
+import { assert, eventually, meet, screenshot, url, visit } from "./browser.mjs";
 import { isAccessible, isLoaded, operator } from "./operator.mjs";
 
 const DESKTOP = { viewport: { width: 1280, height: 900 } };
@@ -21,8 +21,11 @@ const SECTIONS = {
 
 await visit(async (browser) => {
   await signsInAndOut(browser);
-  for (const device of [DESKTOP, PHONE]) await walks(browser, device);
   await worksWithKeysAlone(browser);
+  await meet("signed in and out");
+  await walks(browser, DESKTOP);
+  await meet("looked at on a desktop");
+  await walks(browser, PHONE);
 });
 
 /** The address stays, the token goes: it is in no storage, and a wrong one opens nothing. */
@@ -53,7 +56,7 @@ async function walks(browser, device) {
     for (const theme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme: theme });
       await isAccessible(page, about(what, theme));
-      await screenshot(page, about(what, theme), { fullPage: true });
+      await screenshot(page, about(what, theme));
     }
   };
   for (const [name, path] of Object.entries(SECTIONS)) {
@@ -92,7 +95,8 @@ async function worksWithKeysAlone(browser) {
   const { page } = ada;
   await isLoaded(page);
   const focused = () => page.evaluate(() => document.activeElement.textContent || document.activeElement.name || document.activeElement.id);
-  await page.evaluate(() => document.activeElement.blur());
+  await page.reload();
+  await isLoaded(page);
   await page.keyboard.press("Tab");
   assert.equal(await focused(), "Skip to the content");
   await page.keyboard.press("Enter");
