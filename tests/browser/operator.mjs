@@ -38,7 +38,7 @@ export async function headline(page, words) {
 export async function isAccessible(page, about) {
   const found = await page.evaluate(async (rules) => {
     const { violations } = await globalThis.axe.run(document, { runOnly: rules });
-    const pressed = [...document.querySelectorAll("button, select, nav a, .button, input:not([type=checkbox])")];
+    const pressed = [...document.querySelectorAll("button, select, summary, nav a, .button, input:not([type=checkbox])")];
     return {
       violations: violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(" ")).join(", ")}`),
       sideways: Math.max(0, document.documentElement.scrollWidth - innerWidth),

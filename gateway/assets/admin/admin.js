@@ -42,7 +42,7 @@ let leaving = null;
 // --- The address ---
 
 function route() {
-  const [name = "", id] = location.pathname.replace(/^\/admin\/?/, "").split("/").map(decodeURIComponent);
+  const [name = "", id] = location.pathname.replace(/^\/admin\/?/, "").split("/");
   return { name, id: id || null, section: SECTIONS[name] };
 }
 
@@ -101,9 +101,11 @@ document.addEventListener("click", (event) => {
   const anchor = event.target.closest?.("a[href]");
   const isOurs = anchor && anchor.origin === location.origin && /^\/admin(\/|$)/.test(anchor.pathname) && !anchor.target;
   if (!isOurs || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-  if (/^\/admin\/(assets|api|docs)(\/|$)/.test(anchor.pathname) || anchor.getAttribute("href").startsWith("#") || !session) return;
+  if (/^\/admin\/(assets|api|docs)(\/|$)/.test(anchor.pathname)) return;
   event.preventDefault();
-  go(anchor.href);
+  // Such a link leads to another place of what is shown.
+  if (anchor.getAttribute("href").startsWith("#")) return document.querySelector(anchor.hash)?.focus();
+  if (session) go(anchor.href);
 });
 
 // --- The menu ---

@@ -28,7 +28,7 @@ function card(view, channel, refresh) {
   const name = channel.channel;
   const query = `channel=${encodeURIComponent(name)}`;
   const path = `channels/${encodeURIComponent(name)}`;
-  const pause = () => operate({ title: `Pause ${name}?`, text: "Nothing is sent there, and its turns wait, until you resume it.", action: "Pause", path: `${path}/pause`, done: `${name} is paused.` });
+  const pause = () => operate({ title: `Pause ${name}?`, text: "Nothing is sent there until you resume it.", action: "Pause", path: `${path}/pause`, done: `${name} is paused.` });
   const resume = () => operate({ title: `Resume ${name}?`, text: "What waits is sent now.", action: "Resume", path: `${path}/resume`, done: `${name} goes on.` });
   const act = (words, perform) => button(words, async () => (await perform()) && refresh());
   const isLimited = channel.limited_until && Date.parse(channel.limited_until) > Date.now();

@@ -20,27 +20,32 @@ export function charts(view) {
   return { element, put: (overview) => all.forEach(({ put }) => put(overview)) };
 }
 
-function turnsChart({ day, at }) {
+function turnsChart({ day, intervals }) {
   const rows = (interval) => [interval?.turns ?? 0];
-  const words = day.turns ? `${plural(day.turns, "turn")} in 24 hours.` : "There were no turns.";
-  return { title: "Turns", words, rows, series: [{ color: "--accent", isBar: true }], read: ([turns]) => plural(turns, "turn"), at };
+  const top = highest(intervals, ({ turns }) => turns);
+  const words = day.turns ? `${plural(day.turns, "turn")} in 24 hours. The busiest quarter of an hour began at ${minute(top.at)}, with ${plural(top.turns, "turn")}.` : "There were no turns.";
+  return { title: "Turns", words, rows, series: [{ color: "--accent", isBar: true }], read: ([turns]) => plural(turns, "turn") };
 }
 
-function waitsChart({ day, at }) {
+/** The interval with the largest value. */
+const highest = (intervals, value) => intervals.reduce((top, one) => (!top || (value(one) ?? 0) > (value(top) ?? 0) ? one : top), null);
+
+function waitsChart({ day, intervals }) {
   const rows = (interval) => [seconds(interval?.p50_ms), seconds(interval?.p95_ms)];
+  const top = highest(intervals, ({ p95_ms: p95 }) => p95);
   const words = day.signals
-    ? `Half of the people waited ${span(day.p50_ms)} at most, 95 in 100 waited ${span(day.p95_ms)} at most.`
+    ? `Half of the people waited ${span(day.p50_ms)} at most, 95 in 100 waited ${span(day.p95_ms)} at most. It took longest after ${minute(top.at)}: ${span(top.p95_ms)}.`
     : "Nobody waited for a signal.";
   const read = ([p50, p95]) => (p50 === null ? "no signals" : `half ${span(p50 * 1000)}, 95 % ${span(p95 * 1000)}`);
   const unit = (value) => (value >= 60 ? `${value / 60} min` : `${value} s`);
-  return { title: "Time to the first signal", words, rows, series: [{ color: "--accent" }, { color: "--second" }], read, unit, at };
+  return { title: "Time to the first signal", words, rows, series: [{ color: "--accent" }, { color: "--second" }], read, unit };
 }
 
 const seconds = (ms) => (ms === null || ms === undefined ? null : ms / 1000);
 
 const COLORS = { silent: "--accent", error: "--danger", timeout: "--warning", refused: "--second", unreadable: "--muted" };
 
-function fallbacksChart({ day, at }) {
+function fallbacksChart({ day }) {
   const causes = Object.keys(COLORS).filter((cause) => day.fallbacks[cause]);
   const shown = causes.length ? causes : ["silent"];
   // Bars stand on each other: each is drawn from the ground, the highest first.
@@ -48,7 +53,7 @@ function fallbacksChart({ day, at }) {
   const total = causes.reduce((sum, cause) => sum + day.fallbacks[cause], 0);
   const words = total ? `The ladder answered ${plural(total, "turn")}:` : "The ladder answered no turn.";
   const series = shown.map((cause) => ({ color: COLORS[cause], isBar: true }));
-  return { title: "Fallbacks", words, rows, series, read: ([sum]) => plural(sum, "fallback"), at, legend: causes.map((cause) => [`${CAUSES[cause]}: ${number(day.fallbacks[cause])}`, COLORS[cause]]) };
+  return { title: "Fallbacks", words, rows, series, read: ([sum]) => plural(sum, "fallback"), legend: causes.map((cause) => [`${CAUSES[cause]}: ${number(day.fallbacks[cause])}`, COLORS[cause]]) };
 }
 
 function chart(view, describe) {

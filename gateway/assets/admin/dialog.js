@@ -10,8 +10,8 @@ export function field({ name, label, kind = "text", options, value = "", hint, i
   const id = `field-${(count += 1)}`;
   const hintId = hint ? `${id}-hint` : null;
   const shared = { id, name, attributes: { "aria-describedby": hintId }, ...properties };
-  const control = controls[kind]?.({ value, options, shared }) ?? make("input", { type: kind, value, autocomplete: "off", ...shared });
-  return make("div", { className: isWide ? "field wide" : "field" }, make("label", { htmlFor: id }, label), control, hint && make("p", { id: hintId, className: "hint" }, hint));
+  const control = controls[kind]?.({ label, value, options, shared }) ?? make("input", { type: kind, value, autocomplete: "off", ...shared });
+  return make("div", { className: isWide ? "field wide" : "field" }, kind === "choices" ? make("p", {}, label) : make("label", { htmlFor: id }, label), control, hint && make("p", { id: hintId, className: "hint" }, hint));
 }
 
 const controls = {
@@ -19,8 +19,8 @@ const controls = {
   select: ({ value, options, shared }) =>
     make("select", shared, options.map(([key, word]) => make("option", { value: key, defaultSelected: key === value }, word))),
   /** Several of `options`; none means all. */
-  choices: ({ options, shared: { name, id } }) =>
-    make("div", { id, className: "choices", attributes: { role: "group" } }, options.map(([value, word]) => make("label", { className: "check" }, make("input", { type: "checkbox", name, value }), word))),
+  choices: ({ label, options, shared: { name } }) =>
+    make("div", { className: "choices", attributes: { role: "group", "aria-label": label } }, options.map(([value, word]) => make("label", { className: "check" }, make("input", { type: "checkbox", name, value }), word))),
 };
 
 /** The values of a form: text is trimmed, and empty text is left out; checkboxes are a list. */

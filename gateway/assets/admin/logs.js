@@ -41,10 +41,11 @@ export function logs(view) {
   keepFresh(() => Promise.all([errors.refresh(), lines.refresh()]), { signal: view.signal, topics: ["channel.", "agent."], every: 15_000 });
 }
 
-/** A message, with its fields to open. */
+/** A message with its error, and its fields to open. */
 function message({ id, message: words, fields }) {
   const there = Object.entries(fields ?? {});
-  const text = make("span", { className: "words" }, words);
+  const why = fields?.error ?? fields?.reason;
+  const text = make("span", { className: "words" }, why ? `${words}: ${why}` : words);
   if (!there.length) return text;
   const value = (one) => make("code", {}, typeof one === "string" ? one : JSON.stringify(one));
   return make("details", { data: { key: `fields-${id}` } }, make("summary", {}, text), facts(there.map(([name, one]) => [name, value(one)])));

@@ -42,7 +42,7 @@ export function part(view, { title, tools, load, render, className = "" }) {
       isShown = true;
     } catch (problem) {
       if (mine !== number || view.signal.aborted || problem.isSignedOut || problem.name === "AbortError") return;
-      if (!problem.message || !("status" in problem)) console.error(problem);
+      if (!("status" in problem)) console.error(problem);
       show(note, `${isShown ? "This is not up to date. " : ""}${problem.message} `, button("Try again", refresh, "quiet-button"));
       note.hidden = false;
       if (!isShown) show(body);
