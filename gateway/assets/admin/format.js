@@ -96,6 +96,7 @@ export function turnState(turn) {
   if (turn.state === "settled" && turn.fallback) return ["Answered by the ladder", "warn"];
   if (turn.state === "settled" && turn.status === "answered") return [turn.signal === "reaction" ? "Answered with a reaction" : "Answered", "good"];
   if (!turn.owed || turn.status === "silent") return ["Nothing owed", "quiet"];
+  if (turn.held) return ["Held", "warn"];
   if (turn.state === "deferred") return ["Deferred", "wait"];
   if (turn.state === "claimed") return ["Being sent", "wait"];
   return ["Open", "wait"];

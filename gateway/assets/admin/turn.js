@@ -17,10 +17,10 @@ export function turn(view) {
     title: "What was said and done",
     load: () => get(path, {}, view.signal),
     render(found) {
-      const about = { ...found, fallback: found.fallback ?? fallbackOf(found), sender_id: found.event.sender_id, sender_name: found.event.sender_name };
+      const about = { ...found, held: isHeld(found), fallback: found.fallback ?? fallbackOf(found), sender_id: found.event.sender_id, sender_name: found.event.sender_name };
       view.setTitle(`Turn of ${person(about)}`);
       show(title, make("h1", { tabIndex: -1 }, `Turn of ${person(about)}`), badge(turnState(about)));
-      show(acts, view.mayChange && actions(found, refresh));
+      show(acts, view.mayChange && actions(about, refresh));
       return [said(about), runs(found), deliveries(found), notes(found), identifiers(found)];
     },
   });
@@ -61,7 +61,7 @@ function actions(turn, refresh) {
   }
   if (turn.ended_at || turn.state === "merged") return null;
   return buttons(
-    isHeld(turn)
+    turn.held
       ? act("Resume", "Runs and attempts begin again.", "Resume", "resume", "The turn goes on.")
       : act("Hold", "No run and no attempt begins until you resume it. Other turns of the conversation go on.", "Hold", "hold", "The turn is held."),
     act("Cancel", "The turn is given up: its run is stopped, and what waits to be sent is withdrawn. The person gets no answer.", "Give it up", "cancel", "The turn is given up.", { isDanger: true }),
