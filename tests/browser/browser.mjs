@@ -52,11 +52,12 @@ export async function visit(visit) {
 
 /**
  * A person with a device of their own at the chat page. `options` are those of a browser context, and
- * `tolerates`: what the browser may complain about.
+ * `tolerates`: what the browser may complain about; `scripts`: what is run in each page before its own scripts.
  */
-export async function visitor(browser, { tolerates, path = "/chat", ...options } = {}) {
+export async function visitor(browser, { tolerates, path = "/chat", scripts = [], ...options } = {}) {
   const context = await browser.newContext({ locale: "en-GB", ...options });
   context.setDefaultTimeout(PATIENCE);
+  for (const content of scripts) await context.addInitScript(content);
   const page = await context.newPage();
   const complaints = [];
   const complain = (words) => tolerates?.test(words) || complaints.push(words);

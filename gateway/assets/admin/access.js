@@ -1,0 +1,94 @@
+// Access: the tokens of operators, and what operators did.
+
+import { change, get, post } from "./api.js";
+import { ask, REASON } from "./dialog.js";
+import { announce, badge, button, link, make, show, table, time } from "./dom.js";
+import { operation } from "./format.js";
+import { keepFresh } from "./live.js";
+import { buttons, empty, heading, list, part } from "./parts.js";
+
+export function access(view) {
+  const tokens = part(view, {
+    title: "Tokens",
+    load: () => get("tokens", {}, view.signal),
+    render: ({ items }) => [
+      make("p", { className: "quiet" }, "The token of the configuration may do everything. It is not in this list."),
+      items.length ? tokenTable(items, () => tokens.refresh()) : empty("There are no other tokens."),
+      buttons(button("Make a token", async () => (await create(view)) && tokens.refresh(), "button primary")),
+    ],
+  });
+  const audit = list(view, {
+    title: "Audit",
+    path: "audit",
+    columns: [
+      { name: "What", className: "main-cell", cell: (entry) => make("span", { className: "words" }, operation(entry)) },
+      { name: "About", cell: ({ turn_id: turn, channel, target }) => (turn ? [link(`/admin/turns/${turn}`, "Turn"), channel ? ` on ${channel}` : ""] : (channel ?? make("code", {}, target))) },
+      { name: "When", cell: ({ at }) => time(at) },
+    ],
+    key: ({ id }) => String(id),
+    none: () => "No operator has changed anything yet.",
+  });
+  show(view.main, heading("Access"), tokens.element, audit.element);
+  keepFresh(() => Promise.all([tokens.refresh(), audit.refresh()]), { signal: view.signal, topics: ["operator."] });
+}
+
+const ROLES = { viewer: "Viewer: reads", operator: "Operator: also mends", admin: "Admin: also manages tokens" };
+
+const tokenTable = (items, refresh) =>
+  table(
+    "Tokens",
+    [
+      { name: "Name", cell: ({ name }) => make("strong", {}, name) },
+      { name: "Role", cell: ({ role }) => ROLES[role] ?? role },
+      { name: "Channels", cell: ({ channels }) => channels?.join(", ") ?? "All" },
+      { name: "Expires", cell: ({ expires_at: at }) => (at ? (Date.parse(at) > Date.now() ? time(at) : badge(["Expired", "quiet"])) : "Never") },
+      { name: "Made", cell: ({ created_at: at, created_by: by }) => [time(at), ` by ${by}`] },
+      { name: "Change", cell: (token) => button("Revoke", async () => (await revoke(token)) && refresh(), "button small") },
+    ],
+    items,
+    ({ id }) => id,
+  );
+
+async function create(view) {
+  const made = await ask({
+    title: "Make a token",
+    fields: [
+      { name: "name", label: "Name", hint: "The audit shows it.", required: true, maxLength: 100 },
+      { name: "role", label: "Role", kind: "select", options: Object.entries(ROLES) },
+      ...(view.channels().length ? [{ name: "channels", label: "Only these channels", kind: "choices", options: view.channels().map((name) => [name, name]), hint: "All, if you choose none. An admin cannot be limited." }] : []),
+      { name: "expires_at", label: "Expires", kind: "datetime-local", hint: "Never, if it is empty." },
+      REASON,
+    ],
+    action: "Make it",
+    perform: ({ expires_at: at, ...values }) => post("tokens", { ...values, ...(at && { expires_at: new Date(at).toISOString() }) }),
+  });
+  if (!made) return null;
+  const secret = make("input", { id: "secret", type: "text", readOnly: true, value: made.token, onfocus: (event) => event.target.select() });
+  const copy = button("Copy", async () => {
+    try {
+      await navigator.clipboard.writeText(made.token);
+      announce("The token is copied.");
+    } catch {
+      secret.focus();
+    }
+  });
+  await ask({
+    title: `The token of ${made.name}`,
+    text: "Copy it now: it is shown only once.",
+    content: make("div", { className: "secret" }, make("label", { htmlFor: "secret" }, "Token"), make("div", {}, secret, copy)),
+  });
+  return made;
+}
+
+async function revoke({ id, name }) {
+  const done = await ask({
+    title: `Revoke the token ${name}?`,
+    text: "It opens nothing any more, from now on.",
+    action: "Revoke",
+    isDanger: true,
+    fields: [REASON],
+    perform: (values) => change("DELETE", `tokens/${id}`, values),
+  });
+  if (done) announce(`The token ${name} is revoked.`);
+  return done;
+}

@@ -1,0 +1,71 @@
+// Channels and agents: their health, and the switches of channels.
+
+import { get } from "./api.js";
+import { operate } from "./dialog.js";
+import { badge, button, facts, link, make, show, table, time } from "./dom.js";
+import { agentState, channelState, number, span } from "./format.js";
+import { keepFresh } from "./live.js";
+import { buttons, empty, heading, part } from "./parts.js";
+
+export function channels(view) {
+  const all = part(view, {
+    title: "Channels",
+    load: () => get("channels", {}, view.signal),
+    render: ({ items }) => (items.length ? make("div", { className: "cards" }, items.map((channel) => card(view, channel, () => all.refresh()))) : empty("No channel is configured.")),
+  });
+  const agents = part(view, {
+    title: "Agents",
+    load: () => get("agents", {}, view.signal),
+    render: ({ items }) => (items.length ? [make("p", { className: "quiet" }, "The figures are those of the last 24 hours."), agentTable(items)] : empty("No agent is configured.")),
+  });
+  agents.element.id = "agents";
+  show(view.main, heading("Channels and agents"), all.element, agents.element);
+  if (location.hash === "#agents") agents.element.scrollIntoView();
+  keepFresh(() => Promise.all([all.refresh(), agents.refresh()]), { signal: view.signal, topics: ["channel.", "agent.", "operator.", "turn.settled"], pause: 3_000, every: 15_000 });
+}
+
+function card(view, channel, refresh) {
+  const name = channel.channel;
+  const query = `channel=${encodeURIComponent(name)}`;
+  const path = `channels/${encodeURIComponent(name)}`;
+  const pause = () => operate({ title: `Pause ${name}?`, text: "Nothing is sent there until you resume it.", action: "Pause", path: `${path}/pause`, done: `${name} is paused.` });
+  const resume = () => operate({ title: `Resume ${name}?`, text: "What waits is sent now.", action: "Resume", path: `${path}/resume`, done: `${name} goes on.` });
+  const act = (words, perform) => button(words, async () => (await perform()) && refresh());
+  const isLimited = channel.limited_until && Date.parse(channel.limited_until) > Date.now();
+  const isChosen = view.params.get("channel") === name;
+  return make(
+    "article",
+    { className: isChosen ? "card chosen" : "card", data: { key: name } },
+    make("h3", {}, name, " ", badge(channelState(channel))),
+    channel.problem && make("p", { className: "problem" }, channel.problem),
+    facts([
+      ["Platform", channel.platform],
+      ["Heard from it", channel.inbound_at ? time(channel.inbound_at) : "not since the start"],
+      ["Counts as dead", channel.stale_after_ms && `after ${span(channel.stale_after_ms)} without a sign`],
+      ["Last sent", channel.sent_at ? time(channel.sent_at) : "not since the start"],
+      ["Limited by the platform", isLimited && ["ends ", time(channel.limited_until)]],
+      ["First signal", channel.p50_ms !== undefined && `half after ${span(channel.p50_ms)}, 95 % after ${span(channel.p95_ms)}`],
+    ]),
+    make("p", { className: "links" }, link(`/admin/turns?${query}`, "Turns"), link(`/admin/deliveries?${query}`, "Deliveries"), link(`/admin/live?${query}`, "Live")),
+    view.mayChange && channel.paused !== undefined && buttons(channel.paused ? act("Resume", resume) : act("Pause", pause)),
+  );
+}
+
+const share = ({ runs, failed }) => (runs ? `${number(failed)} of ${number(runs)} (${((100 * failed) / runs).toFixed(1)} %)` : "–");
+
+const agentTable = (agents) =>
+  table(
+    "Agents",
+    [
+      { name: "Agent", className: "main-cell", cell: ({ name, is_default: isDefault, description }) => [link(`/admin/turns?agent=${encodeURIComponent(name)}`, make("strong", {}, name)), make("span", { className: "words" }, `${description}${isDefault ? ". The default" : ""}`)] },
+      { name: "State", cell: (agent) => [badge(agentState(agent)), make("span", { className: "why" }, agent.error, agent.failing_since && [" First ", time(agent.failing_since)])] },
+      { name: "Runs that failed", cell: share },
+      { name: "Half within", cell: ({ runs, p50_ms: p50 }) => (runs ? span(p50) : "–") },
+      { name: "95 % within", cell: ({ runs, p95_ms: p95 }) => (runs ? span(p95) : "–") },
+      { name: "Tokens read", cell: ({ input_tokens: tokens }) => number(tokens) },
+      { name: "Tokens written", cell: ({ output_tokens: tokens }) => number(tokens) },
+      ...(agents.some(({ cost }) => cost) ? [{ name: "Cost", cell: ({ cost }) => (cost ? `${cost.amount.toFixed(2)} ${cost.currency}` : "–") }] : []),
+    ],
+    agents,
+    ({ name }) => name,
+  );

@@ -1,0 +1,53 @@
+// Deliveries: what was sent, and what waits to be sent.
+
+import { tabs } from "./deadletters.js";
+import { badge, link, make, show, table, time } from "./dom.js";
+import { address, capital, deliveryState, deliveryStates, excerpt, ORIGINS, plural, via } from "./format.js";
+import { keepFresh } from "./live.js";
+import { channelField, filters, heading, list } from "./parts.js";
+
+export function deliveries(view) {
+  const found = list(view, {
+    title: "Deliveries",
+    className: "bare",
+    path: "deliveries",
+    params: () => Object.fromEntries(view.params),
+    columns: deliveryColumns,
+    key: ({ delivery_id: id }) => id,
+    none: () => (view.params.size ? "No delivery matches." : "There are no deliveries yet."),
+    what: "delivery",
+  });
+  const fields = [
+    { name: "state", label: "State", kind: "select", options: [["", "All"], ...deliveryStates] },
+    channelField(view),
+    { name: "origin", label: "From", kind: "select", options: [["", "Anything"], ...Object.entries(ORIGINS)] },
+  ];
+  show(view.main, heading("Deliveries"), tabs("deliveries"), filters(view, fields, found.restart), found.element);
+  keepFresh(found.refresh, { signal: view.signal, topics: ["delivery.", "turn.claimed", "turn.settled", "operator."], pause: 2_000 });
+}
+
+const deliveryColumns = [
+  {
+    name: "Delivery",
+    className: "main-cell",
+    cell: (delivery) => {
+      const words = [make("span", { className: "words" }, excerpt(delivery.text) || "(no text)")];
+      return delivery.turn_id ? link(`/admin/turns/${delivery.turn_id}`, words) : words;
+    },
+  },
+  { name: "State", cell: (delivery) => [badge(deliveryState(delivery)), why(delivery)] },
+  { name: "What", cell: (delivery) => (!delivery.origin || delivery.origin === "turn" ? capital(via(delivery)) : ORIGINS[delivery.origin] ?? delivery.origin) },
+  { name: "Where", cell: (delivery) => (delivery.conversation_id ? link(`/admin/conversations/${delivery.conversation_id}`, address(delivery)) : address(delivery)) },
+  { name: "Created", cell: ({ created_at: at }) => time(at) },
+];
+
+function why({ error, attempts, next_attempt_at: next }) {
+  const tried = attempts?.length > 1 ? `Tried ${plural(attempts.length, "time")}. ` : "";
+  const isDue = Date.parse(next) <= Date.now();
+  const due = next && (isDue ? "The next attempt is due. " : ["The next attempt is ", time(next), ". "]);
+  if (!tried && !due && !error) return null;
+  return make("span", { className: "why" }, tried, due, error);
+}
+
+/** A short table of deliveries, for other sections. */
+export const deliveryTable = (label, items) => table(label, deliveryColumns, items, ({ delivery_id: id }) => id);

@@ -1,0 +1,197 @@
+// Times, numbers and names, in words.
+
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const SHORT = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
+const NUMBER = new Intl.NumberFormat("en");
+
+/** A number with commas between its thousands. */
+export const number = (value) => NUMBER.format(value);
+
+/** `plural(2, "turn")` is "2 turns". */
+export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
+
+/** The time of day, to the second. */
+export const clock = (at) => CLOCK.format(new Date(at));
+
+/** The time of day, to the minute. */
+export const minute = (at) => SHORT.format(new Date(at));
+
+/** The day, and the time of day. */
+export const moment = (at) => `${DAY.format(new Date(at))}, ${clock(at)}`;
+
+/** The full local time. */
+export const full = (at) => FULL.format(new Date(at));
+
+/** How long ago a time is, or how far ahead: "4 min ago", "in 2 h". */
+export function ago(at, now = Date.now()) {
+  const past = (now - Date.parse(at)) / 1000;
+  const seconds = Math.abs(past);
+  const words = (text) => (past < 0 ? `in ${text}` : `${text} ago`);
+  if (seconds < 10) return past < 0 ? "in a moment" : "just now";
+  if (seconds < 60) return words(`${Math.round(seconds)} s`);
+  if (seconds < 3_600) return words(`${Math.round(seconds / 60)} min`);
+  if (seconds < 86_400) return words(`${Math.round(seconds / 3_600)} h`);
+  if (seconds < 30 * 86_400) return words(plural(Math.round(seconds / 86_400), "day"));
+  return new Intl.DateTimeFormat(undefined, { dateStyle: "medium" }).format(new Date(at));
+}
+
+/** A length of time in milliseconds: "812 ms", "1.2 s", "4 min 10 s". */
+export function span(ms) {
+  if (ms === null || ms === undefined) return "–";
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
+}
+
+/** The time between two times. */
+export const between = (from, to) => span(Date.parse(to) - Date.parse(from));
+
+/** The beginning of a text, in one line. */
+export function excerpt(text, length = 140) {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > length ? `${line.slice(0, length - 1).trimEnd()}…` : line;
+}
+
+/** With a capital letter. */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** The address of a conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD. */
+export const address = ({ channel, chat, thread }) => [channel, chat, thread].filter(Boolean).join("/");
+
+/** Whose turn it is. */
+export const person = ({ sender_name, sender_id }) => sender_name || sender_id || "Somebody";
+
+/** Who answers a turn: an agent, or the gateway's own command. */
+export const handler = ({ agent, command }) => agent ?? (command ? `/${command}` : "the gateway");
+
+/** Why there was no answer, as a sentence without its full stop. */
+export const CAUSES = {
+  silent: "The agent said nothing",
+  error: "The agent failed",
+  timeout: "The agent took too long",
+  refused: "The platform refused the answer",
+  unreadable: "The message could not be read",
+};
+
+/** What a rung of the ladder did. */
+export function rung(text) {
+  const [kind, name] = text.split(":");
+  if (kind === "handoff") return `the agent ${name} got it instead`;
+  if (kind === "clarify") return `the ladder asked “${name}”`;
+  if (kind === "say") return `the ladder said “${name}”`;
+  if (kind === "react") return `the ladder reacted with ${name}`;
+  return text;
+}
+
+/** The state of a turn: `[word, tone]`. Tones: `good`, `wait`, `warn`, `bad`, `quiet`. */
+export function turnState(turn) {
+  if (turn.unreadable) return ["Unreadable", "bad"];
+  if (turn.status === "undeliverable" || turn.state === "undeliverable") return ["Undeliverable", "bad"];
+  if (turn.status === "cancelled") return ["Given up", "quiet"];
+  if (turn.state === "merged") return ["Merged", "quiet"];
+  if (turn.state === "settled" && turn.fallback) return ["Answered by the ladder", "warn"];
+  if (turn.state === "settled" && turn.status === "answered") return [turn.signal === "reaction" ? "Answered with a reaction" : "Answered", "good"];
+  if (!turn.owed || turn.status === "silent") return ["Nothing owed", "quiet"];
+  if (turn.held) return ["Held", "warn"];
+  if (turn.state === "deferred") return ["Deferred", "wait"];
+  if (turn.state === "claimed") return ["Being sent", "wait"];
+  return ["Open", "wait"];
+}
+
+const DELIVERY_STATES = {
+  pending: ["Waiting", "wait"],
+  parked: ["Parked", "warn"],
+  held: ["Held", "warn"],
+  sending: ["Being sent", "wait"],
+  delivered: ["Delivered", "good"],
+  withdrawn: ["Withdrawn", "quiet"],
+  refused: ["Refused", "bad"],
+  dead: ["Dead letter", "bad"],
+};
+
+/** The state of a delivery: `[word, tone]`. */
+export const deliveryState = ({ state }) => DELIVERY_STATES[state] ?? [state, "quiet"];
+
+/** The names of the states of deliveries, for a filter. */
+export const deliveryStates = Object.entries(DELIVERY_STATES).map(([state, [word]]) => [state, word]);
+
+/** The state of a channel: `[word, tone]`. */
+export function channelState(channel) {
+  if (channel.paused) return ["Paused", "warn"];
+  if (!channel.live) return ["Down", "bad"];
+  if (!channel.sends) return ["Cannot send", "bad"];
+  if (channel.limited_until && Date.parse(channel.limited_until) > Date.now()) return ["Limited", "warn"];
+  return ["Up", "good"];
+}
+
+/** The state of an agent: `[word, tone]`. */
+export const agentState = ({ up, failing_since }) => (!up ? ["Fails", "bad"] : failing_since ? ["Its last run failed", "warn"] : ["Up", "good"]);
+
+/** Why a delivery exists. */
+export function via(delivery) {
+  const known = { answer: "the answer", agent_send: "a message of the agent", late_answer: "a late answer", deferral: "a deferral", draft: "a draft" };
+  const what = known[delivery.via] ?? (delivery.via?.includes(":") ? `the ladder (${delivery.via})` : delivery.via ?? "a message");
+  return delivery.is_copy ? `${what}, as a copy` : what;
+}
+
+/** Where a delivery comes from. */
+export const ORIGINS = { turn: "A turn", operator: "An operator", schedule: "A schedule", alert: "An alert" };
+
+/** An entry of the log as a sentence. */
+export function logSentence({ topic, data: known }) {
+  const data = known ?? {};
+  const fallback = data.fallback ? ` ${CAUSES[data.fallback.cause] ?? data.fallback.cause}: ${rung(data.fallback.rung)}.` : "";
+  const sentences = {
+    "turn.accepted": () => `A message opened a turn for ${handler(data)}${data.owed === false ? "; nothing is owed" : ""}.`,
+    "turn.started": () => `Run ${data.run} of ${handler(data)} began.`,
+    "turn.claimed": () => `The guard cleared a ${data.signal}.${fallback}`,
+    "turn.deferred": () => `The platform acknowledged a deferral after ${span(data.waited_ms)}. The answer is due ${ago(data.due)}.`,
+    "turn.settled": () => settled(data) + fallback,
+    "turn.undeliverable": () => `The turn could not be answered.${data.cause ? ` ${CAUSES[data.cause] ?? data.cause}.` : ""}`,
+    "turn.held": () => "An operator holds the turn.",
+    "turn.resumed": () => "An operator resumed the turn.",
+    "delivery.attempted": () => `Attempt ${data.attempt} began.`,
+    "delivery.delivered": () => "The platform acknowledged the delivery.",
+    "delivery.failed": () => `An attempt failed: ${data.error ?? data.result}.`,
+    "delivery.parked": () => "The delivery gets nowhere. Later messages do not wait for it.",
+    "delivery.dead": () => "The delivery is a dead letter now.",
+    "delivery.retried": () => "An operator has the delivery sent again.",
+    "delivery.discarded": () => "An operator gave the delivery up.",
+    "channel.up": () => "The channel receives and sends again.",
+    "channel.down": () => `The channel is down: ${data.problem}.`,
+    "agent.up": () => `The agent ${data.agent} answers again.`,
+    "agent.down": () => `The agent ${data.agent} fails: ${data.error}.`,
+  };
+  if (topic.startsWith("operator.") && data.by) return operation(data);
+  return sentences[topic]?.() ?? topic;
+}
+
+function settled({ signal, waited_ms: waited }) {
+  if (signal === "silence") return "Nothing is owed, and nothing was sent.";
+  if (signal === "cancelled") return "The turn was given up.";
+  if (signal === "merged") return "The turn was answered together with another one.";
+  return `The person saw a ${signal} after ${span(waited)}.`;
+}
+
+const OPERATIONS = {
+  retry: "sent a dead letter again",
+  redirect: "sent a dead letter to another conversation",
+  discard: "gave a dead letter up",
+  cancel: "gave a turn up",
+  hold: "holds a turn",
+  resume: "resumed a turn",
+  send: "sent a message",
+  pause_channel: "paused a channel",
+  resume_channel: "resumed a channel",
+  create_token: "made a token",
+  revoke_token: "revoked a token",
+};
+
+/** What an operator did, as a sentence. */
+export function operation({ by, action, reason }) {
+  return `${by} ${OPERATIONS[action] ?? action.replaceAll("_", " ")}${reason ? `: ${reason.replace(/\.$/, "")}` : ""}.`;
+}

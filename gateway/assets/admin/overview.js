@@ -1,0 +1,156 @@
+// Overview: whether everything is answered, and what is wrong.
+
+import { get } from "./api.js";
+import { charts } from "./charts.js";
+import { retryMany } from "./deadletters.js";
+import { badge, button, link, make, show, table, time } from "./dom.js";
+import { agentState, channelState, excerpt, number, person, plural, span } from "./format.js";
+import { keepFresh } from "./live.js";
+import { empty, heading, part } from "./parts.js";
+
+export function overview(view) {
+  const graphs = charts(view);
+  const day = make("section", { className: "part", attributes: { "aria-labelledby": "day" } }, make("h2", { id: "day" }, "The last 24 hours"), graphs.element);
+  const now = part(view, {
+    title: "Now",
+    className: "now",
+    load: () => get("overview", {}, view.signal),
+    render(found) {
+      graphs.put(found);
+      return [headline(found), problems(view, found, () => refresh()), day, details(found)];
+    },
+  });
+  const debts = part(view, {
+    title: "Debts",
+    load: () => get("turns", { state: "open", limit: 200 }, view.signal),
+    render: ({ items }) => debtTable(items.filter(({ state }) => state === "deferred")),
+  });
+  const refresh = () => Promise.all([now.refresh(), debts.refresh()]);
+
+  show(view.main, heading("Overview"), now.element, debts.element);
+  keepFresh(refresh, { signal: view.signal, topics: ["turn.", "delivery.dead", "delivery.parked", "delivery.discarded", "channel.", "agent.", "operator."], pause: 2_000, every: 15_000 });
+}
+
+function headline({ ok, headline: words, problems: all, at }) {
+  // With several problems, the first is the headline; the list has all of them.
+  const text = all.length > 1 ? `${plural(all.length, "thing is", "things are")} wrong.` : words;
+  return make("div", { className: "headline", data: { tone: ok ? "good" : "bad", key: "headline" } }, make("p", { attributes: { role: "status" } }, text), make("p", { className: "quiet" }, "As of ", time(at)));
+}
+
+function problems(view, { problems: all }, refresh) {
+  if (!all.length) return null;
+  const item = (problem) =>
+    make("li", { data: { key: `${problem.kind} ${problem.subject ?? ""}` } }, make("p", {}, all.length > 1 ? problem.text : detail(problem)), make("div", { className: "buttons" }, mend(view, problem, refresh)));
+  return make("ul", { className: "problems", data: { key: "problems" }, attributes: { "aria-label": "What is wrong" } }, all.map(item));
+}
+
+/** A single problem is the headline already: beside its buttons stands what to do. */
+function detail({ kind }) {
+  const words = {
+    store: "Nothing is accepted until the disk or the database is well again.",
+    channel: "Its deliveries wait, and go out when it is back.",
+    agent: "Its turns get what the ladder says.",
+    overdue: "Look at what each of them waits for.",
+    undeliverable: "Send again what could not be sent, or look first.",
+    callbacks: "Send them again, or look first.",
+    absent: "Configure the channel again, or give these turns up.",
+  };
+  return words[kind] ?? "";
+}
+
+function mend(view, { kind, subject }, refresh) {
+  const look = (href, words) => make("a", { className: "button", attributes: { href } }, words);
+  const retry = view.mayChange && button("Retry all", async () => (await retryMany({})) && refresh(), "button primary");
+  const acts = {
+    store: () => [look("/admin/logs", "Look at the errors")],
+    channel: () => [look(`/admin/channels?channel=${encodeURIComponent(subject)}`, `Look at ${subject}`)],
+    agent: () => [look("/admin/channels#agents", "Look at the agents"), look(`/admin/turns?agent=${encodeURIComponent(subject)}`, "Its turns")],
+    overdue: () => [look("/admin/turns?state=overdue", "Look at these turns")],
+    undeliverable: () => [retry, look("/admin/dead-letters", "Look at them")],
+    callbacks: () => [retry, look("/admin/dead-letters", "Look at them")],
+    absent: () => [look("/admin/turns?state=absent", "Look at these turns")],
+  };
+  return acts[kind]?.().filter(Boolean) ?? [];
+}
+
+function details({ backlog, channels, agents, overdue }) {
+  const section = (id, title, ...content) => make("section", { className: "part", data: { key: id }, attributes: { "aria-labelledby": `${id}-title` } }, make("h2", { id: `${id}-title` }, title), ...content);
+  return [
+    section("waiting", "What waits", tiles(backlog)),
+    overdue.length > 0 && section("late", "Late turns", turnTable("Late turns", overdue)),
+    section("channels", "Channels", channels.length ? channelTable(channels) : empty("No channel is configured.")),
+    section("agents", "Agents", agents.length ? agentTable(agents) : empty("No agent is configured.")),
+  ];
+}
+
+function tiles(backlog) {
+  const tile = (count, words, href, tone) =>
+    make("li", { data: { key: words } }, make("a", { data: { tone: count > 0 && tone ? tone : "" }, attributes: { href } }, make("strong", {}, number(count)), make("span", {}, words)));
+  return make(
+    "ul",
+    { className: "tiles" },
+    tile(backlog.open, "turns owed an answer", "/admin/turns?state=open"),
+    tile(backlog.overdue, "of them late", "/admin/turns?state=overdue", "bad"),
+    tile(backlog.waiting, "wait for a run", "/admin/turns?state=open"),
+    tile(backlog.pending_deliveries, "deliveries to send", "/admin/deliveries?state=pending"),
+    tile(backlog.parked_deliveries, "of them parked", "/admin/deliveries?state=parked", "warn"),
+    tile(backlog.undeliverable + backlog.dead_callbacks, "dead letters", "/admin/dead-letters", "bad"),
+  );
+}
+
+const since = (words, at) => (at ? [words, " ", time(at)] : "–");
+
+const channelTable = (channels) =>
+  table(
+    "Channels",
+    [
+      { name: "Channel", cell: ({ channel }) => link(`/admin/channels?channel=${encodeURIComponent(channel)}`, channel) },
+      { name: "State", cell: (channel) => [badge(channelState(channel)), channel.problem && make("span", { className: "why" }, channel.problem)] },
+      { name: "Receives", cell: ({ inbound_at: at }) => since("heard", at) },
+      { name: "Sends", cell: ({ sent_at: at }) => since("sent", at) },
+    ],
+    channels,
+    ({ channel }) => channel,
+  );
+
+const agentTable = (agents) =>
+  table(
+    "Agents",
+    [
+      { name: "Agent", cell: ({ name }) => link("/admin/channels#agents", name) },
+      { name: "State", cell: (agent) => [badge(agentState(agent)), agent.error && make("span", { className: "why" }, agent.error)] },
+      { name: "Since", cell: ({ failing_since: failing, ok_at: ok }) => (failing ? since("fails, first", failing) : since("answered", ok)) },
+      { name: "Runs", cell: ({ runs, failed }) => `${number(runs)}${failed ? `, ${number(failed)} failed` : ""}` },
+      { name: "Half within", cell: ({ runs, p50_ms: p50 }) => (runs ? span(p50) : "–") },
+    ],
+    agents,
+    ({ name }) => name,
+  );
+
+const turnTable = (label, turns) =>
+  table(
+    label,
+    [
+      { name: "Person", cell: (turn) => link(`/admin/turns/${turn.turn_id}`, `${person(turn)}: ${excerpt(turn.text, 80)}`) },
+      { name: "Why", cell: ({ why }) => why ?? "–" },
+      { name: "Channel", cell: ({ channel }) => channel },
+      { name: "Accepted", cell: ({ accepted_at: at }) => time(at) },
+    ],
+    turns,
+    ({ turn_id: id }) => id,
+  );
+
+function debtTable(turns) {
+  if (!turns.length) return empty("Nobody was promised a later answer that is still to come.");
+  return table(
+    "Debts",
+    [
+      { name: "Person", cell: (turn) => link(`/admin/turns/${turn.turn_id}`, `${person(turn)}: ${excerpt(turn.text, 80)}`) },
+      { name: "Due", cell: ({ wake_at: at }) => time(at) ?? "–" },
+      { name: "Channel", cell: ({ channel }) => channel },
+      { name: "Accepted", cell: ({ accepted_at: at }) => time(at) },
+    ],
+    turns.sort((a, b) => Date.parse(a.wake_at ?? a.accepted_at) - Date.parse(b.wake_at ?? b.accepted_at)),
+    ({ turn_id: id }) => id,
+  );
+}
