@@ -38,6 +38,8 @@ use crate::{
     wiring::{AgentInfo, Parts},
 };
 
+#[cfg(test)]
+pub(crate) use self::openapi::description;
 pub(crate) use self::{
     admin::{
         caller::{Caller, StoredTokens},

@@ -37,6 +37,8 @@ mod materials;
 mod metrics;
 mod open_files;
 mod platforms;
+#[cfg(test)]
+mod reference;
 mod secrets;
 mod time;
 mod view;

@@ -12,6 +12,7 @@ mod bench;
 mod counterparts;
 mod deny;
 mod dist;
+mod docs;
 mod document;
 mod homeserver;
 mod layers;
@@ -42,6 +43,7 @@ enum Command {
     Test(test::Arguments),
     CheckLayers(layers::Arguments),
     Deny(deny::Arguments),
+    Docs(docs::Arguments),
     Bench(bench::Arguments),
     Soak(soak::Arguments),
     Report(report::Arguments),
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
     let done = Workspace::find().and_then(|workspace| match &arguments.command {
         Command::Test(arguments) => test::run(&workspace, arguments),
         Command::CheckLayers(arguments) => layers::run(&workspace, arguments),
+        Command::Docs(docs::Arguments {}) => docs::run(&workspace),
         Command::Deny(arguments) => deny::run(&workspace, arguments),
         Command::Bench(arguments) => bench::run(&workspace, arguments),
         Command::Soak(arguments) => soak::run(&workspace, arguments),

@@ -156,6 +156,9 @@ macro_rules! store_conformance {
             tokens_are_kept_until_they_are_revoked
             a_turn_that_is_undeliverable_is_a_dead_letter
             what_is_held_is_not_upcoming
+            deliveries_are_listed
+            conversations_are_listed_with_their_sessions
+            a_channel_is_paused_until_it_is_resumed
             the_log_of_a_time_is_found
             the_file_shrinks_after_many_rows_were_removed
             a_restart_keeps_everything

@@ -1,4 +1,4 @@
-//! What operators do: retry, redirect, discard, cancel, hold, resume.
+//! What operators do: retry, redirect, discard, cancel, hold, resume; messages of theirs; channels that they pause.
 
 use std::sync::{
     Arc,
@@ -6,10 +6,10 @@ use std::sync::{
 };
 
 use rejoinder_core::{
-    AgentTurn, Capabilities, ChannelId, ConversationRef, Ladder, OperationError, Policy, Receipts, Resend, Support,
-    TurnId,
+    Actor, AgentTurn, Capabilities, ChannelId, Clock as _, ConversationRef, Ladder, OperationError, Policy, Receipts,
+    Resend, Speaker, Support, TurnId,
     conformance::scripted::{Fault, Script, capabilities},
-    store::{AuditFilter, DeliveryState, TurnStatus},
+    store::{AuditFilter, DeliveryFilter, DeliveryState, Origin, TurnStatus},
 };
 use uuid::Uuid;
 
@@ -287,5 +287,92 @@ async fn what_is_not_there_is_not_found() {
     let unknown = gateway.engine().discard(Uuid::nil(), operator("why not")).await;
 
     assert!(matches!(unknown, Err(OperationError::Unknown(_))), "{unknown:?}");
+    gateway.at_rest().await;
+}
+
+async fn sends(gateway: &TestGateway, text: &str, by: Actor) -> Result<TurnId, OperationError> {
+    let id = TurnId::new(gateway.clock.now());
+    gateway.engine().send_message(id, chat("ada"), text.to_owned(), by).await
+}
+
+/// The agent is not asked, and knows it as a line of the gateway's at the next turn.
+#[tokio::test]
+async fn an_operators_message_is_sent_once_and_answered_by_nobody() {
+    let gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    let turn = sends(&gateway, "We are back.", operator("an outage")).await.expect("it is sent");
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "We are back."]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
+    assert_eq!(gateway.agent("main").turns().len(), 1);
+    assert_eq!(audited(&gateway).await, [done("grace", "message", "an outage")]);
+    let origins = DeliveryFilter { origin: Some(Origin::Operator), limit: 10, ..DeliveryFilter::default() };
+    let listed = gateway.store.list_deliveries(&origins).await.expect("readable");
+    assert_eq!(listed.iter().map(|one| one.delivery.turn).collect::<Vec<_>>(), [turn]);
+    gateway.receives(said(&chat("ada"), "thanks")).await;
+    let history: Vec<_> =
+        gateway.agent("main").runs()[1].turn.history.iter().map(|line| (line.speaker, line.text.clone())).collect();
+    assert_eq!(history.last(), Some(&(Speaker::Gateway, "We are back.".to_owned())), "{history:?}");
+    gateway.at_rest().await;
+}
+
+/// The person does not get the ladder's words for a message that they did not ask for.
+#[tokio::test]
+async fn an_operators_message_that_is_refused_is_a_dead_letter() {
+    let gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.platform.queue_fault(Fault::Refuse);
+
+    let turn = sends(&gateway, "We are back.", operator("an outage")).await.expect("it is accepted");
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    let [letter] = &gateway.dead_letters().await[..] else { panic!("there is one") };
+    assert_eq!(letter.turn, turn);
+    gateway.retry(letter.id).await.expect("it is sent again");
+    gateway.settle().await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "We are back."]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_message_goes_only_to_a_conversation_that_there_is() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+
+    let nobody = sends(&gateway, "hello?", operator("a try")).await;
+
+    assert!(
+        matches!(&nobody, Err(OperationError::Unfit(why)) if why.contains("nobody has written there")),
+        "{nobody:?}"
+    );
+    gateway.at_rest().await;
+}
+
+/// The agent answers meanwhile. A restart keeps the pause.
+#[tokio::test]
+async fn a_paused_channel_sends_nothing_until_it_is_resumed() {
+    let mut gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
+    let channel = chat("ada").channel;
+    gateway.engine().pause_channel(channel.clone(), operator("the bot misbehaves")).await.expect("it is paused");
+    let twice = gateway.engine().pause_channel(channel.clone(), operator("again")).await;
+    assert!(matches!(twice, Err(OperationError::Unfit(_))), "{twice:?}");
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(300)).await;
+    gateway.restart().await;
+    gateway.advance(secs(300)).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    assert_eq!(gateway.agent("main").turns().len(), 1);
+    assert_eq!(gateway.engine().paused(&channel).and_then(|pause| pause.reason), Some("the bot misbehaves".to_owned()));
+
+    gateway.engine().resume_channel(channel.clone(), operator("it is mended")).await.expect("it is resumed");
+    gateway.advance(secs(1)).await;
+
+    let visible = gateway.visible(&chat("ada"));
+    assert_eq!(visible.last().map(String::as_str), Some("done"), "{visible:?}");
+    assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
+    assert_eq!(gateway.engine().paused(&channel), None);
     gateway.at_rest().await;
 }

@@ -45,6 +45,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/channels", get(channels::list))
         .route("/agents", get(agents::list))
         .route("/events", get(events::follow))
+        .route("/openapi.json", get(super::openapi::document))
         .route("/session", get(session::show).delete(session::close))
         .route("/links", post(session::link));
     let operator = Router::new()

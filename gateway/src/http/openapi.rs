@@ -90,7 +90,7 @@ pub(super) async fn document() -> Json<utoipa::openapi::OpenApi> {
     Json(description())
 }
 
-fn description() -> utoipa::openapi::OpenApi {
+pub(crate) fn description() -> utoipa::openapi::OpenApi {
     let of_platforms = platforms::all().filter_map(Platform::openapi);
     of_platforms.fold(Description::openapi(), utoipa::openapi::OpenApi::merge_from)
 }

@@ -1,7 +1,7 @@
 //! What operators do over the admin API: tokens with roles, operations, the events as they happen.
 
 use futures_util::StreamExt;
-use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+use rejoinder_tests::{Browser, Gateway, ScriptedAgent, eventually};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -255,4 +255,85 @@ async fn the_status_names_what_is_wrong_first() {
     assert!(shown.contains("410") && shown.contains("posted"), "{shown}");
     assert!(gateway.output_of(&["dead-letters", "discard", id, "--reason", "a test"]).contains("given up"));
     assert_eq!(gateway.run(&["status"]).status.code(), Some(0));
+}
+
+/// What a response sets as a cookie, without its attributes.
+fn cookie_of(response: &reqwest::Response) -> String {
+    let set = response.headers()["set-cookie"].to_str().expect("it is text");
+    for attribute in ["HttpOnly", "SameSite=Strict", "Path=/admin", "Max-Age=43200"] {
+        assert!(set.contains(attribute), "{set}");
+    }
+    set.split(';').next().expect("a value").to_owned()
+}
+
+/// The link opens a session once. The session survives `kill -9`, and a page of another origin cannot use it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_link_opens_the_page_once() {
+    let (mut gateway, _agent) = gateway().await;
+    let link = gateway.output_of(&["dashboard"]);
+    let (page, code) = link.trim().split_once("#code=").expect("a link with a code");
+    let opened = gateway.http().get(page).send().await.expect("it answers");
+    assert!(opened.headers()["content-security-policy"].to_str().expect("text").contains("script-src 'self'"));
+    assert!(opened.text().await.expect("text").contains("<html"));
+
+    let open = async |gateway: &Gateway| {
+        let request = gateway.http().post(format!("{}/admin/api/session", gateway.url()));
+        request.json(&json!({ "code": code })).send().await.expect("it answers")
+    };
+    let first = open(&gateway).await;
+    assert_eq!(first.status(), StatusCode::OK);
+    let cookie = cookie_of(&first);
+    assert_eq!(open(&gateway).await.status(), StatusCode::UNAUTHORIZED);
+
+    gateway.kill();
+    gateway.restart().await;
+    let url = |path: &str| format!("{}/admin/api/{path}", gateway.url());
+    let with = |request: reqwest::RequestBuilder| request.header("cookie", &cookie);
+    let session = with(gateway.http().get(url("session"))).send().await.expect("it answers");
+    assert_eq!(session.json::<Value>().await.expect("JSON")["role"], "admin");
+    let token = json!({ "name": "ada", "role": "viewer" });
+    let make = |origin: String| with(gateway.http().post(url("tokens"))).header("origin", origin).json(&token).send();
+    let elsewhere = make("http://127.0.0.1:1".to_owned()).await.expect("it answers");
+    assert_eq!(elsewhere.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(make(gateway.url()).await.expect("it answers").status(), StatusCode::CREATED);
+    let changed = format!("{cookie}x");
+    let refused = gateway.http().get(url("turns")).header("cookie", changed).send().await.expect("it answers");
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    let unknown = gateway.admin_request(Method::GET, "no-such-thing", None).send().await.expect("it answers");
+    assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+}
+
+/// In a browser: every section, at the widths of a phone and of a desktop, dark and light. axe finds nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn everybody_can_use_every_section_of_the_page() {
+    let (gateway, _agent) = gateway().await;
+    gateway.hook("test", TOKEN).ask("hello").await.turn();
+
+    let mut browser = Browser::start("operator-sections", &gateway.url());
+    browser.reaches("signed in and out").await;
+    browser.resume().await;
+    browser.reaches("looked at on a desktop").await;
+    browser.resume().await;
+    browser.succeeds().await;
+}
+
+/// What was said in a conversation, and what was sent to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_conversation_shows_what_was_said() {
+    let (gateway, _agent) = gateway().await;
+    let turn = gateway.hook("test", TOKEN).ask("hello").await.turn();
+
+    let listed = gateway.admin("conversations").await;
+    let id = listed["items"][0]["conversation_id"].as_str().expect("an id").to_owned();
+    let shown = gateway.admin(&format!("conversations/{id}")).await;
+    let said: Vec<_> =
+        shown["transcript"].as_array().expect("lines").iter().map(|line| (&line["from"], &line["text"])).collect();
+    assert_eq!(said, [(&json!("person"), &json!("hello")), (&json!("agent"), &json!("done"))]);
+    assert_eq!(shown["sessions"][0]["current"], true);
+    let deliveries = gateway.admin(&format!("deliveries?turn={turn}&state=delivered")).await;
+    assert_eq!((&deliveries["items"][0]["text"], &deliveries["items"][0]["origin"]), (&json!("done"), &json!("turn")));
+    let message = json!({ "conversation_id": id, "text": "hello?" });
+    let refused =
+        gateway.admin_request(Method::POST, "messages", None).json(&message).send().await.expect("it answers");
+    assert_eq!(refused.status(), StatusCode::CONFLICT, "a hook's callers fetch their answers");
 }

@@ -10,6 +10,7 @@ mod failures;
 mod files;
 mod groups;
 mod limits;
+mod operator;
 mod outages;
 mod promise;
 mod streaming;

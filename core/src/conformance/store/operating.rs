@@ -13,7 +13,11 @@ use crate::{
     },
     ports::store::{
         Store,
-        list::{AuditFilter, DeadLetterFilter},
+        list::{
+            AuditFilter, ConversationFilter, ConversationSummary, DeadLetterFilter, DeliveryFilter, DeliveryListState,
+            Origin,
+        },
+        record::Pause,
         transition::{DeliveryChange, IdempotentAnswer, Operation, Transition},
     },
 };
@@ -157,4 +161,84 @@ pub async fn the_log_of_a_time_is_found(subject: &mut impl Subject) {
         store.log(&LogFilter { after, limit: 10, ..LogFilter::default() }).await.expect("the log is read").len()
     };
     assert_eq!([after(0).await, after(2).await, after(3).await, after(5).await, after(6).await], [4, 3, 1, 1, 0]);
+}
+
+/// Newest first, by state, conversation and turn.
+pub async fn deliveries_are_listed(subject: &mut impl Subject) {
+    let store = subject.store();
+    let (mut first, mut second) =
+        (Turn::accept(&*store, said(&chat("a"), "1")).await, Turn::accept(&*store, said(&chat("b"), "2")).await);
+    let (one, two) = (first.answer(&*store, "yes").await, second.answer(&*store, "no").await);
+    let record = store.delivery(one).await.expect("deliveries are read").expect("it is there");
+    let parked = DeliveryChange { parked: true, ..DeliveryChange::of(&record) };
+    done(&*store, Transition { delivery_changes: vec![parked], ..Transition::default() }).await;
+
+    let all = DeliveryFilter { limit: 10, ..DeliveryFilter::default() };
+    let found = async |filter: DeliveryFilter| {
+        let found = store.list_deliveries(&filter).await.expect("deliveries are read");
+        found.into_iter().map(|listed| listed.delivery.id).collect::<Vec<_>>()
+    };
+    let by_state = |state| DeliveryFilter { state: Some(state), ..all.clone() };
+    assert_eq!(found(all.clone()).await, [two, one]);
+    assert_eq!(found(DeliveryFilter { limit: 1, ..all.clone() }).await, [two]);
+    assert_eq!(found(DeliveryFilter { before: Some(two), ..all.clone() }).await, [one]);
+    assert_eq!(found(by_state(DeliveryListState::Pending)).await, [two]);
+    assert_eq!(found(by_state(DeliveryListState::Parked)).await, [one]);
+    assert_eq!(found(by_state(DeliveryListState::In(DeliveryState::Pending))).await, [two, one]);
+    assert!(found(by_state(DeliveryListState::In(DeliveryState::Dead))).await.is_empty());
+    assert_eq!(found(DeliveryFilter { turn: Some(second.id), ..all.clone() }).await, [two]);
+    assert_eq!(found(DeliveryFilter { conversation: Some(first.conversation), ..all.clone() }).await, [one]);
+    assert_eq!(found(DeliveryFilter { origin: Some(Origin::Turn), ..all.clone() }).await, [two, one]);
+    assert!(found(DeliveryFilter { origin: Some(Origin::Operator), ..all.clone() }).await.is_empty());
+    let elsewhere = Some(vec![ChannelId::new("other", "main")]);
+    assert!(found(DeliveryFilter { channels: elsewhere, ..all }).await.is_empty());
+}
+
+/// Those with the latest turn first.
+pub async fn conversations_are_listed_with_their_sessions(subject: &mut impl Subject) {
+    let store = subject.store();
+    let first = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let second = Turn::accept(&*store, said(&chat("b"), "2")).await;
+    Turn::accept(&*store, said(&chat("a"), "3")).await;
+
+    let all = ConversationFilter { limit: 10, ..ConversationFilter::default() };
+    let found = async |filter: ConversationFilter| store.conversations(&filter).await.expect("conversations are read");
+    let ids = |list: Vec<ConversationSummary>| list.into_iter().map(|one| one.id).collect::<Vec<_>>();
+    let listed = found(all.clone()).await;
+    let latest = &listed[0];
+    assert_eq!((latest.id, &latest.conversation, latest.turns, latest.open), (first.conversation, &chat("a"), 2, 2));
+    assert_eq!((&*latest.text, latest.sender.as_ref().map(|sender| &*sender.id)), ("text of 3", Some("ann")));
+    assert_eq!(ids(listed), [first.conversation, second.conversation]);
+    assert_eq!(ids(found(ConversationFilter { limit: 1, ..all.clone() }).await), [first.conversation]);
+    let after = ConversationFilter { before: Some(first.conversation), ..all.clone() };
+    assert_eq!(ids(found(after).await), [second.conversation]);
+    let with_text = ConversationFilter { text: Some("b".to_owned()), ..all.clone() };
+    assert_eq!(ids(found(with_text).await), [second.conversation]);
+    assert_eq!(
+        ids(found(ConversationFilter { id: Some(second.conversation), ..all.clone() }).await),
+        [second.conversation]
+    );
+    let elsewhere = Some(vec![ChannelId::new("other", "main")]);
+    assert!(found(ConversationFilter { channels: elsewhere, ..all }).await.is_empty());
+
+    let [session] = &store.sessions(first.conversation, 10).await.expect("sessions are read")[..] else {
+        panic!("there is one")
+    };
+    assert_eq!((session.id, session.is_current), (first.session, true));
+}
+
+/// Also over a restart.
+pub async fn a_channel_is_paused_until_it_is_resumed(subject: &mut impl Subject) {
+    let store = subject.store();
+    let channel = ChannelId::new("test", "main");
+    let pause = Pause { since: at(1), by: "grace".to_owned(), reason: Some("a test".to_owned()) };
+    let paused = |pause| Transition { pause: Some((channel.clone(), pause)), ..Transition::default() };
+    done(&*store, paused(Some(pause.clone()))).await;
+    drop(store);
+
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(store.paused().await.expect("pauses are read"), [(channel.clone(), pause)]);
+    done(&*store, paused(None)).await;
+    assert!(store.paused().await.expect("pauses are read").is_empty());
 }

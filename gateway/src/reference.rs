@@ -1,0 +1,222 @@
+//! The reference documents that are made from the code, and the test that they are current.
+
+use std::{env, fmt::Write as _, fs, path::Path};
+
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
+use rejoinder_config::Build;
+use serde_json::Value;
+
+use crate::{cli::Cli, http};
+
+/// Set by `cargo xtask docs`: write the documents instead of comparing them.
+const WRITE: &str = "REJOINDER_WRITE_DOCS";
+
+/// What every document says about its origin.
+const ORIGIN: &str = "<!-- Made from the code by `cargo xtask docs`. Change the code, not this file. -->\n\n";
+
+/// The platform that only the adapter's tutorial uses.
+const EXAMPLE: &str = "example";
+
+fn configuration() -> String {
+    let build = crate::build();
+    let platforms: Vec<_> = build.platforms.iter().filter(|platform| platform.name != EXAMPLE).copied().collect();
+    let manual = Build { platforms: platforms.leak(), agents: build.agents }.manual();
+    format!(
+        "# Configuration\n\n{ORIGIN}Every key of `rejoinder.toml`, with its default. `rejoinder config default` prints the \
+         same, `rejoinder config check`\nfinds what is wrong in yours, and `REJOINDER__SERVER__LISTEN` and the like set any key \
+         from the environment.\n\n```toml\n{}\n```\n",
+        manual.trim_end()
+    )
+}
+
+fn commands() -> String {
+    let mut cli = Cli::command();
+    cli.build();
+    let mut text = format!(
+        "# The command line\n\n{ORIGIN}Results go to standard output, errors to standard error. The exit code is 0, 1 (the \
+         command failed) or 2 (wrong arguments, or\nan invalid configuration). Without a command, `rejoinder` runs the gateway.\n"
+    );
+    text.push_str("\n## Options of every command\n\n");
+    add_arguments(&mut text, cli.get_arguments().filter(|argument| argument.is_global_set()));
+    for command in cli.get_subcommands() {
+        add_command(&mut text, command, "rejoinder");
+    }
+    text
+}
+
+fn add_command(text: &mut String, command: &Command, parent: &str) {
+    if command.get_name() == "help" || command.is_hide_set() {
+        return;
+    }
+    let name = format!("{parent} {}", command.get_name());
+    let positional = command.get_positionals().fold(String::new(), |text, argument| format!("{text} {argument}"));
+    let _ = write!(text, "\n## `{name}{positional}`\n\n");
+    let about = command.get_long_about().or(command.get_about());
+    let _ = writeln!(text, "{}.", about.map(ToString::to_string).unwrap_or_default().trim_end_matches('.'));
+    let own: Vec<_> = command.get_arguments().filter(|argument| is_own(argument)).collect();
+    if !own.is_empty() {
+        text.push('\n');
+        add_arguments(text, own.into_iter());
+    }
+    if let Some(after) = command.get_after_help() {
+        let _ = write!(text, "\n```text\n{}\n```\n", after.to_string().trim_end());
+    }
+    for child in command.get_subcommands() {
+        add_command(text, child, &name);
+    }
+}
+
+fn is_own(argument: &Arg) -> bool {
+    !argument.is_global_set() && !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version")
+}
+
+fn add_arguments<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
+    text.push_str("| Argument | Meaning |\n| --- | --- |\n");
+    for argument in arguments {
+        let takes_value = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
+        let value = argument.get_value_names().and_then(|names| names.first()).filter(|_| takes_value);
+        let name = match argument.get_long() {
+            Some(long) => value.map_or_else(|| format!("--{long}"), |value| format!("--{long} {value}")),
+            None => argument.to_string(),
+        };
+        let possible: Vec<_> = argument.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+        let possible =
+            if possible.is_empty() || !takes_value { String::new() } else { format!(": {}", possible.join(", ")) };
+        let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        let _ = writeln!(text, "| `{name}` | {}{possible} |", cell(&help));
+    }
+}
+
+fn http_api() -> String {
+    let api = serde_json::to_value(http::description()).expect("it is JSON");
+    let mut text = format!(
+        "# The HTTP API\n\n{ORIGIN}`GET /openapi.json` describes the same for programs, `/admin/docs` shows it in a browser. \
+         Errors are RFC 9457 problems, times\nare RFC 3339, and lists come in pages: `next` of one is `before` of the next.\n"
+    );
+    let paths = api["paths"].as_object().into_iter().flatten();
+    for (path, methods) in paths {
+        for method in ["get", "post", "put", "delete"] {
+            if let Some(operation) = methods.get(method) {
+                add_operation(&mut text, &api, &format!("{} {path}", method.to_uppercase()), operation);
+            }
+        }
+    }
+    text.push_str("\n# Shapes\n");
+    for (name, schema) in api["components"]["schemas"].as_object().into_iter().flatten() {
+        let _ = write!(text, "\n## {name}\n\n{}", described(schema));
+        add_fields(&mut text, &api, schema);
+    }
+    text
+}
+
+fn add_operation(text: &mut String, api: &Value, title: &str, operation: &Value) {
+    let prose = ["summary", "description"].map(|part| operation[part].as_str().unwrap_or_default().trim());
+    let _ = write!(text, "\n## `{title}`\n\n{}\n", prose.join("\n\n").trim());
+    let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if !parameters.is_empty() {
+        text.push_str("\n| Parameter | Type | Meaning |\n| --- | --- | --- |\n");
+        for parameter in parameters {
+            let name = parameter["name"].as_str().unwrap_or_default();
+            let place = match parameter["in"].as_str() {
+                Some("header") => " (header)",
+                Some("path") => " (path)",
+                _ => "",
+            };
+            let meaning = cell(parameter["description"].as_str().unwrap_or_default());
+            let _ = writeln!(text, "| `{name}`{place} | {} | {meaning} |", kind(&parameter["schema"]));
+        }
+    }
+    if let Some(body) = content(&operation["requestBody"]) {
+        let _ = writeln!(text, "\nBody: {}.", kind(body));
+    }
+    text.push_str("\n| Answer | Meaning |\n| --- | --- |\n");
+    for (status, response) in operation["responses"].as_object().into_iter().flatten() {
+        let response = resolved(api, response);
+        let shape = content(response).map(|schema| format!(": {}", kind(schema))).unwrap_or_default();
+        let _ = writeln!(text, "| {status} | {}{shape} |", cell(response["description"].as_str().unwrap_or_default()));
+    }
+}
+
+fn add_fields(text: &mut String, api: &Value, schema: &Value) {
+    let mut parts = vec![schema];
+    parts.extend(schema["allOf"].as_array().into_iter().flatten());
+    let rows: Vec<_> = parts
+        .into_iter()
+        .map(|part| resolved(api, part))
+        .flat_map(|part| {
+            let required = &part["required"];
+            let fields = part["properties"].as_object().into_iter().flatten();
+            fields.map(move |(name, field)| {
+                let is_required = required.as_array().is_some_and(|all| all.iter().any(|one| one == name.as_str()));
+                let may_miss = if is_required { "" } else { ", may be missing" };
+                let meaning = cell(field["description"].as_str().unwrap_or_default());
+                format!("| `{name}` | {}{may_miss} | {meaning} |\n", kind(field))
+            })
+        })
+        .collect();
+    if !rows.is_empty() {
+        let _ = write!(text, "\n| Field | Type | Meaning |\n| --- | --- | --- |\n{}", rows.concat());
+    }
+}
+
+fn described(schema: &Value) -> String {
+    schema["description"].as_str().map(|text| format!("{}\n", text.trim())).unwrap_or_default()
+}
+
+/// What a reference leads to, or the value itself.
+fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
+    let target = value["$ref"].as_str().and_then(|reference| api.pointer(reference.trim_start_matches('#')));
+    target.unwrap_or(value)
+}
+
+/// The schema of a body.
+fn content(body: &Value) -> Option<&Value> {
+    let kinds = body["content"].as_object()?;
+    kinds.values().next().map(|kind| &kind["schema"]).filter(|schema| !schema.is_null())
+}
+
+/// A type, in a few words.
+fn kind(schema: &Value) -> String {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return reference.rsplit('/').next().unwrap_or_default().to_owned();
+    }
+    if let Some(names) = schema["enum"].as_array() {
+        return names.iter().map(|name| format!("`{}`", name.as_str().unwrap_or_default())).collect::<Vec<_>>().join(", ");
+    }
+    for either in ["oneOf", "anyOf"] {
+        if let Some(kinds) = schema[either].as_array() {
+            return kinds.iter().map(kind).collect::<Vec<_>>().join(" or ");
+        }
+    }
+    let format = schema["format"].as_str().map(|format| format!(" ({format})")).unwrap_or_default();
+    let name = |name: &str| match name {
+        "array" => format!("list of {}", kind(&schema["items"])),
+        name => format!("{name}{format}"),
+    };
+    match &schema["type"] {
+        Value::String(one) => name(one),
+        Value::Array(several) => several.iter().filter_map(Value::as_str).map(name).collect::<Vec<_>>().join(" or "),
+        _ => "anything".to_owned(),
+    }
+}
+
+/// A text in a cell of a table.
+fn cell(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+#[test]
+fn the_reference_documents_are_current() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    for (name, text) in
+        [("configuration.md", configuration()), ("commands.md", commands()), ("http-api.md", http_api())]
+    {
+        let path = docs.join(name);
+        if env::var_os(WRITE).is_some() {
+            fs::write(&path, text).unwrap();
+        } else {
+            let written = fs::read_to_string(&path).unwrap_or_default();
+            assert!(written == text, "docs/{name} is stale: run `cargo xtask docs`");
+        }
+    }
+}

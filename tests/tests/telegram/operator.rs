@@ -1,0 +1,96 @@
+//! What the operator does while people write on Telegram: the page in a browser, messages, pauses.
+
+use rejoinder_telegram_double::{Fault, TelegramDouble};
+use rejoinder_tests::{Browser, Gateway, ScriptedAgent, eventually};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{between, telegram};
+
+async fn posted(gateway: &Gateway, path: &str, body: Value, key: &str) -> Value {
+    let request = gateway.admin_request(Method::POST, path, None).header("Idempotency-Key", key).json(&body);
+    let response = request.send().await.expect("it answers");
+    let status = response.status();
+    let answer = response.json().await.expect("JSON");
+    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+    answer
+}
+
+/// The person sees the answer once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_page_says_what_could_not_be_answered_and_mends_it() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let channel = telegram(&double, "streaming = \"off\"");
+    let gateway = Gateway::builder().config(&channel).config(&agent.section()).start().await;
+    let ada = double.person("Ada");
+    ada.says("hello");
+    ada.hears("Hello.").await;
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
+
+    let mut browser = Browser::start("operator-outage", &gateway.url());
+    browser.reaches("all is answered").await;
+    ada.says("are you there?");
+    ada.blocks();
+    browser.resume().await;
+    browser.reaches("could not be answered").await;
+    ada.unblocks();
+    browser.resume().await;
+    browser.reaches("answered").await;
+    eventually("it is said", async || (double.bot_texts(ada.chat()).len() == 2).then_some(())).await;
+    browser.resume().await;
+    browser.succeeds().await;
+
+    assert_eq!(double.bot_texts(ada.chat()), ["Hello.", "Hello."]);
+}
+
+/// A request that is repeated sends nothing again, also over `kill -9`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_operator_sends_a_message() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let mut gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+    ada.says("hello");
+    ada.hears("Hello.").await;
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
+
+    let message =
+        json!({ "to": format!("telegram.test/{}", ada.chat()), "text": "We are **back**.", "reason": "an outage" });
+    let sent = posted(&gateway, "messages", message.clone(), "k1").await;
+    ada.hears("We are back.").await;
+    assert_eq!(posted(&gateway, "messages", message.clone(), "k1").await, sent);
+    gateway.kill();
+    gateway.restart().await;
+    assert_eq!(posted(&gateway, "messages", message, "k1").await, sent);
+    double.all_confirmed().await;
+
+    assert_eq!(double.bot_texts(ada.chat()), ["Hello.", "We are back."]);
+    let turn = sent["id"].as_str().expect("the turn");
+    eventually("it is explained", async || gateway.explain(turn).contains("after the operator sent it").then_some(()))
+        .await;
+}
+
+/// 20 people write meanwhile. The first answer meets an error, and is sent again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_was_asked_while_a_channel_was_paused_is_answered_when_it_is_resumed() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let channel = telegram(&double, "streaming = \"off\"");
+    let config = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"5m\"\n";
+    let gateway = Gateway::builder().config(&channel).config(&agent.section()).config(config).start().await;
+    posted(&gateway, "channels/telegram.test/pause", json!({ "reason": "it misbehaves" }), "k1").await;
+    double.fault(Fault::error_before(502).on("sendMessage"));
+    let people: Vec<_> = (0..20).map(|n| double.person(&format!("Person {n}"))).collect();
+    for person in &people {
+        person.says("hello");
+    }
+    let waiting = async || gateway.admin("deliveries?state=pending").await["items"].as_array().expect("a list").len();
+    eventually("all wait", async || (waiting().await == people.len()).then_some(())).await;
+    let overview = gateway.admin("overview").await;
+    assert_eq!(overview["problems"][0]["kind"], "paused", "{overview}");
+    assert!(people.iter().all(|person| double.bot_texts(person.chat()).is_empty()));
+
+    posted(&gateway, "channels/telegram.test/resume", json!({}), "k2").await;
+    for person in &people {
+        person.hears("Hello.").await;
+    }
+    assert!(people.iter().all(|person| double.bot_texts(person.chat()) == ["Hello."]));
+}

@@ -1,0 +1,19 @@
+//! `cargo xtask docs`: writes the documents that are made from the code.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::{process, workspace::Workspace};
+
+/// The gateway with the features that tests have.
+const TESTED_GATEWAY: [&str; 5] = ["--package", "rejoinder", "--features", "crash-points,example", "--locked"];
+
+/// Write docs/configuration.md, docs/commands.md and docs/http-api.md from the code. A test fails when they are stale.
+#[derive(Args)]
+pub(crate) struct Arguments {}
+
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let mut test = workspace.cargo();
+    test.arg("test").args(TESTED_GATEWAY).args(["--lib", "--", "reference::"]);
+    process::show(test.env("REJOINDER_WRITE_DOCS", "1"))
+}
