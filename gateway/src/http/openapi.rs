@@ -86,7 +86,7 @@ impl Modify for Security {
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security((), ("admin_token" = [])))]
-pub(super) async fn document() -> Json<utoipa::openapi::OpenApi> {
+pub(in crate::http) async fn document() -> Json<utoipa::openapi::OpenApi> {
     Json(description())
 }
 

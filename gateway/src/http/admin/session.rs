@@ -255,7 +255,7 @@ mod tests {
     use std::sync::Arc;
 
     use axum::{body::Body, http::Method};
-    use rejoinder_core::conformance::clock::TestClock;
+    use rejoinder_core::{Clock as _, conformance::clock::TestClock};
     use rstest::rstest;
 
     use super::*;
