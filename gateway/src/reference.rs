@@ -14,6 +14,22 @@ const WRITE: &str = "REJOINDER_WRITE_DOCS";
 /// What every document says about its origin.
 const ORIGIN: &str = "<!-- Made from the code by `cargo xtask docs`. Change the code, not this file. -->\n\n";
 
+/// What errors mean, wherever they come from.
+const PROBLEMS: &str = "\
+A problem is an RFC 9457 document, whose `detail` says what to change:
+
+| Status | Meaning |
+| --- | --- |
+| 400 | A parameter or the body is invalid |
+| 401 | The token is missing or wrong |
+| 403 | The token's role does not allow this |
+| 404 | There is no such thing, or the token may not see it |
+| 409 | Its state does not allow this, or the Idempotency-Key was used for another request |
+| 413, 415 | The body is too large, or of another type |
+| 429 | Too many wrong tokens came from this address, or too many turns; `Retry-After` says for how many seconds |
+| 503 | The store cannot be read or written now, or the gateway stops; `Retry-After` says for how many seconds |
+";
+
 /// The platform that only the adapter's tutorial uses.
 const EXAMPLE: &str = "example";
 
@@ -91,7 +107,7 @@ fn http_api() -> String {
     let api = serde_json::to_value(http::description()).expect("it is JSON");
     let mut text = format!(
         "# The HTTP API\n\n{ORIGIN}`GET /openapi.json` describes the same for programs, `/admin/docs` shows it in a browser. \
-         Errors are RFC 9457 problems, times\nare RFC 3339, and lists come in pages: `next` of one is `before` of the next.\n"
+         Times are RFC\n3339, and lists come in pages: `next` of one is `before` of the next.\n\n{PROBLEMS}"
     );
     let paths = api["paths"].as_object().into_iter().flatten();
     for (path, methods) in paths {
@@ -102,7 +118,8 @@ fn http_api() -> String {
         }
     }
     text.push_str("\n# Shapes\n");
-    for (name, schema) in api["components"]["schemas"].as_object().into_iter().flatten() {
+    let schemas = api["components"]["schemas"].as_object().into_iter().flatten();
+    for (name, schema) in schemas.filter(|(_, schema)| schema["description"].is_string()) {
         let _ = write!(text, "\n## {name}\n\n{}", described(schema));
         add_fields(&mut text, &api, schema);
     }
@@ -130,10 +147,18 @@ fn add_operation(text: &mut String, api: &Value, title: &str, operation: &Value)
         let _ = writeln!(text, "\nBody: {}.", kind(body));
     }
     text.push_str("\n| Answer | Meaning |\n| --- | --- |\n");
+    let mut problems = Vec::new();
     for (status, response) in operation["responses"].as_object().into_iter().flatten() {
         let response = resolved(api, response);
+        if response["content"]["application/problem+json"].is_object() {
+            problems.push(status.as_str());
+            continue;
+        }
         let shape = content(response).map(|schema| format!(": {}", kind(schema))).unwrap_or_default();
         let _ = writeln!(text, "| {status} | {}{shape} |", cell(response["description"].as_str().unwrap_or_default()));
+    }
+    if !problems.is_empty() {
+        let _ = writeln!(text, "| {} | a problem |", problems.join(", "));
     }
 }
 
@@ -191,6 +216,7 @@ fn kind(schema: &Value) -> String {
     let format = schema["format"].as_str().map(|format| format!(" ({format})")).unwrap_or_default();
     let name = |name: &str| match name {
         "array" => format!("list of {}", kind(&schema["items"])),
+        "null" => "null".to_owned(),
         name => format!("{name}{format}"),
     };
     match &schema["type"] {
