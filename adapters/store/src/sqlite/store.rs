@@ -8,9 +8,9 @@ use rejoinder_core::{
     SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
         AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, CursorMove, Cutoffs,
-        DeadLetter, DeadLetterFilter, DeliveryRecord, Dossier, Housekeeping, IdempotentAnswer, LogEntry, LogFilter,
-        LogSeq, NewEvent, NextDeliveries, Operator, Outbox, Removal, RunRecord, Store, StoreStats, Stored, TokenRecord,
-        Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        DeadLetter, DeadLetterFilter, DeliveryRecord, Dossier, FoundLine, Housekeeping, IdempotentAnswer, LogEntry,
+        LogFilter, LogSeq, NewEvent, NextDeliveries, Operator, Outbox, Removal, RunRecord, SearchFilter, Store,
+        StoreStats, Stored, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -228,6 +228,10 @@ impl Operator for SqliteStore {
         read::dead_letters(&self.operator, filter).await
     }
 
+    async fn search(&self, filter: &SearchFilter) -> Result<Vec<FoundLine>, StoreError> {
+        read::search(&self.operator, filter).await
+    }
+
     async fn log(&self, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
         read::log(&self.operator, filter).await
     }
@@ -280,6 +284,13 @@ impl Housekeeping for SqliteStore {
                 Ok(())
             }
             other => unreachable!("`Remove` ended with {other:?}"),
+        }
+    }
+
+    async fn index(&self, limit: u32) -> Result<LogSeq, StoreError> {
+        match self.write(WriteRequest::Index { limit }).await? {
+            WriteResult::Indexed(through) => Ok(through),
+            other => unreachable!("`Index` ended with {other:?}"),
         }
     }
 
