@@ -12,6 +12,7 @@ pub(super) mod events;
 mod operation;
 pub(super) mod overview;
 pub(super) mod responses;
+pub(super) mod search;
 pub(super) mod tokens;
 pub(super) mod turns;
 
@@ -34,6 +35,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/turns/{id}", get(turns::show))
         .route("/turns/{id}/explain", get(turns::explain))
         .route("/dead-letters", get(dead_letters::list))
+        .route("/search", get(search::list))
         .route("/channels", get(channels::list))
         .route("/agents", get(agents::list))
         .route("/events", get(events::follow));

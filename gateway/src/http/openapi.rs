@@ -7,7 +7,7 @@ use utoipa::{
 };
 
 use super::{
-    admin::{agents, audit, channels, dead_letters, events, overview, tokens, turns},
+    admin::{agents, audit, channels, dead_letters, events, overview, search, tokens, turns},
     error::ProblemDocument,
     health,
 };
@@ -38,6 +38,7 @@ use crate::platforms::{self, Platform};
         dead_letters::discard,
         dead_letters::retry_all,
         dead_letters::discard_all,
+        search::list,
         channels::list,
         agents::list,
         events::follow,
