@@ -13,6 +13,7 @@ use crate::{
     channels::{self, Channels},
     commands::Commands,
     hub::Hub,
+    indexer::Indexer,
     intake::{accept::Acceptor, event_router::EventRouter, limits::Limits},
     lately::Lately,
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
@@ -249,6 +250,8 @@ impl Engine {
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
         });
+        let indexer =
+            Arc::new(Indexer { store: Arc::clone(&store), clock: Arc::clone(&clock), lifecycle: lifecycle.clone() });
         let router = EventRouter {
             limits: Limits::new(Arc::clone(&store), Arc::clone(&settings), Arc::clone(&clock)),
             settings,
@@ -290,6 +293,7 @@ impl Engine {
         engine.keep("sweep", move || Arc::clone(&sweep).run());
         engine.keep("scheduler", move || Arc::clone(&scheduler).run());
         engine.keep("retention", move || Arc::clone(&retention).run());
+        engine.keep("indexer", move || Arc::clone(&indexer).run());
         for adapter in adapters {
             let (intake, clock, lifecycle) =
                 (engine.intake(adapter.channel()), Arc::clone(&engine.clock), engine.lifecycle.clone());

@@ -26,6 +26,7 @@ mod crash;
 mod engine;
 pub mod explain;
 mod hub;
+mod indexer;
 mod intake;
 mod json;
 mod lately;
@@ -52,6 +53,7 @@ pub mod store {
         model::{
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
             run::RunContent,
+            search::{SearchQuery, SearchTerm, is_word_alone},
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
             tokens::{Role, TokenChange, TokenRecord},
             turn::{Handler, TurnRecord, TurnSeq, Version},
@@ -63,8 +65,8 @@ pub mod store {
             housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
             list::{
                 AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
-                DeadLetterFilter, DeliveryFilter, DeliveryListState, ListedDelivery, Origin, SessionSummary,
-                TurnFilter, TurnListState, TurnSummary,
+                DeadLetterFilter, DeliveryFilter, DeliveryListState, FoundLine, ListedDelivery, Origin, SearchFilter,
+                SessionSummary, TurnFilter, TurnListState, TurnSummary,
             },
             record::{
                 AMBIENT_LAG, AbsentChannel, AttemptRecord, Backlog, BlockedScope, Dossier, NextDeliveries, PERSON_STEP,

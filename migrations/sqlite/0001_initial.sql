@@ -210,6 +210,26 @@ create table transcript (
     primary key (session_id, seq, speaker)
 ) strict, without rowid;
 
+-- The index of the lines of ended turns, for the search: of what a person wrote, and of what was answered. It has no copy of
+-- the texts. The rowid is seq * 4 + the speaker (0 person, 1 agent, 2 gateway), so that the newest lines have the largest.
+create virtual table search using fts5 (
+    text,
+    place,                          -- two words: one stands for the channel, one for the conversation
+    content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+
+-- The words in the index.
+create virtual table search_words using fts5vocab (search, instance);
+
+-- One row: how far the index has followed the log.
+create table search_progress (
+    id integer primary key check (id = 1),
+    logged integer not null,        -- the seq of the last entry of the log that was read
+    turn integer                    -- while all turns are indexed anew: the seq of the last one
+) strict;
+
+insert into search_progress (id, logged) values (1, 0);
+
 create table remarks (
     id integer primary key,
     turn_id blob not null references turns (id),

@@ -25,7 +25,8 @@ use crate::{
         housekeeping::{Cutoffs, Removal, StoreStats},
         list::{
             AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
-            DeadLetterFilter, DeliveryFilter, ListedDelivery, SessionSummary, TurnFilter, TurnSummary,
+            DeadLetterFilter, DeliveryFilter, FoundLine, ListedDelivery, SearchFilter, SessionSummary, TurnFilter,
+            TurnSummary,
         },
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, Pause, RunRecord, WaitingTurn},
         transition::{Commit, IdempotentAnswer, Transition},
@@ -61,6 +62,14 @@ pub trait Layer: Send + Sync + 'static {
     /// If the layer rejects the events.
     async fn before_accept(&self, events: &[NewEvent]) -> Result<Self::Pass, StoreError> {
         let _ = events;
+        self.before_write().await
+    }
+
+    /// Called before [`Housekeeping::index`]. By default like any write.
+    ///
+    /// # Errors
+    /// If the layer rejects the indexing.
+    async fn before_index(&self) -> Result<Self::Pass, StoreError> {
         self.before_write().await
     }
 
@@ -248,6 +257,10 @@ impl<L: Layer> Operator for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.sessions(conversation, limit)).await
     }
+    async fn search(&self, filter: &SearchFilter) -> Result<Vec<FoundLine>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.search(filter)).await
+    }
     async fn log(&self, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.log(filter)).await
@@ -299,6 +312,10 @@ impl<L: Layer> Housekeeping for Layered<L> {
     async fn remove(&self, removal: Removal) -> Result<(), StoreError> {
         let pass = self.layer.before_write().await?;
         self.layer.finish(pass, self.store.remove(removal)).await
+    }
+    async fn index(&self, limit: u32) -> Result<LogSeq, StoreError> {
+        let pass = self.layer.before_index().await?;
+        self.layer.finish(pass, self.store.index(limit)).await
     }
     async fn stats(&self, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
         let pass = self.layer.before_read().await;
@@ -460,6 +477,9 @@ impl Operator for NullStore {
     async fn sessions(&self, _conversation: ConversationId, _limit: u32) -> Result<Vec<SessionSummary>, StoreError> {
         Ok(Vec::new())
     }
+    async fn search(&self, _filter: &SearchFilter) -> Result<Vec<FoundLine>, StoreError> {
+        Ok(Vec::new())
+    }
     async fn log(&self, _filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
         Ok(Vec::new())
     }
@@ -499,6 +519,9 @@ impl Housekeeping for NullStore {
     }
     async fn remove(&self, _removal: Removal) -> Result<(), StoreError> {
         Ok(())
+    }
+    async fn index(&self, _limit: u32) -> Result<LogSeq, StoreError> {
+        Ok(0)
     }
     async fn stats(&self, _cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
         Ok(StoreStats::default())

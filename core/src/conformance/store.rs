@@ -13,6 +13,7 @@ mod housekeeping;
 mod lasting;
 mod operating;
 mod reading;
+mod searching;
 mod transitions;
 
 use std::{sync::Arc, time::Duration};
@@ -22,7 +23,7 @@ use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Ti
 
 pub use self::{
     accepting::*, amending::*, contents::*, delivering::*, housekeeping::*, lasting::*, operating::*, reading::*,
-    transitions::*,
+    searching::*, transitions::*,
 };
 use super::{answer, new_delivery};
 use crate::{
@@ -160,6 +161,14 @@ macro_rules! store_conformance {
             conversations_are_listed_with_their_sessions
             a_channel_is_paused_until_it_is_resumed
             the_log_of_a_time_is_found
+            what_was_said_is_found_newest_first
+            a_search_can_be_narrowed
+            a_search_goes_on_at_its_cursor
+            a_search_finds_lines_as_they_are
+            a_search_finds_parts_of_a_sentence_without_spaces
+            whatever_is_typed_is_searched_for
+            indexing_goes_on_where_it_was
+            turns_without_a_log_are_indexed
             the_file_shrinks_after_many_rows_were_removed
             a_restart_keeps_everything
         }

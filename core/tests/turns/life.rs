@@ -28,6 +28,7 @@ pub(crate) struct Life {
     in_flight: AtomicI64,
     done: AtomicU64,
     writes: AtomicU64,
+    indexings: AtomicU64,
     crash_at: Mutex<Option<(u64, Crash)>>,
     store_is_down: AtomicBool,
 }
@@ -75,9 +76,14 @@ impl Life {
         self.in_flight.load(Ordering::SeqCst)
     }
 
-    /// The number of writes so far.
+    /// The number of writes so far, without those for the search.
     pub(crate) fn writes(&self) -> u64 {
-        self.writes.load(Ordering::SeqCst)
+        self.writes.load(Ordering::SeqCst) - self.indexings()
+    }
+
+    /// The number of writes for the search so far.
+    pub(crate) fn indexings(&self) -> u64 {
+        self.indexings.load(Ordering::SeqCst)
     }
 
     /// The number of calls that have ended so far.
@@ -130,6 +136,12 @@ impl Layer for LifeStore {
             self.0.wait_if_over().await;
         }
         Ok(Pass { _in_flight: self.0.begin(), is_last: crash == Some(Crash::After) })
+    }
+
+    async fn before_index(&self) -> Result<Pass, StoreError> {
+        let pass = self.before_write().await?;
+        self.0.indexings.fetch_add(1, Ordering::SeqCst);
+        Ok(pass)
     }
 
     async fn finish<T: Send>(&self, pass: Pass, call: impl Future<Output = T> + Send) -> T {

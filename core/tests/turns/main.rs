@@ -32,6 +32,7 @@ mod records;
 mod restarts;
 mod retention;
 mod rows;
+mod searching;
 mod shares;
 mod store;
 mod typing;

@@ -16,6 +16,7 @@ mod operation;
 pub(super) mod overview;
 pub(super) mod page;
 pub(super) mod responses;
+pub(super) mod search;
 pub(super) mod session;
 pub(super) mod tokens;
 pub(super) mod turns;
@@ -42,6 +43,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/conversations/{id}", get(conversations::show))
         .route("/deliveries", get(deliveries::list))
         .route("/dead-letters", get(dead_letters::list))
+        .route("/search", get(search::list))
         .route("/channels", get(channels::list))
         .route("/agents", get(agents::list))
         .route("/events", get(events::follow))

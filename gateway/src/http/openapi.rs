@@ -8,8 +8,8 @@ use utoipa::{
 
 use super::{
     admin::{
-        agents, audit, channels, conversations, dead_letters, deliveries, events, messages, overview, session, tokens,
-        turns,
+        agents, audit, channels, conversations, dead_letters, deliveries, events, messages, overview, search, session,
+        tokens, turns,
     },
     error::ProblemDocument,
     health,
@@ -45,6 +45,7 @@ use crate::platforms::{self, Platform};
         dead_letters::discard,
         dead_letters::retry_all,
         dead_letters::discard_all,
+        search::list,
         channels::list,
         channels::pause,
         channels::resume,

@@ -14,6 +14,7 @@ mod hooks;
 mod operate;
 mod process;
 mod retention;
+mod search;
 mod time;
 mod waiting;
 

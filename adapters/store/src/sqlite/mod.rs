@@ -7,6 +7,7 @@ mod open;
 mod read;
 mod request;
 mod schema;
+mod search;
 mod store;
 mod stored;
 mod transcripts;

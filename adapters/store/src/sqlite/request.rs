@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     ChannelId, Obligation, SessionId, Timestamp, TurnId,
-    store::{AbsentChannel, BlockedScope, Commit, CursorMove, NewEvent, Removal, Stored, Transition},
+    store::{AbsentChannel, BlockedScope, Commit, CursorMove, LogSeq, NewEvent, Removal, Stored, Transition},
 };
 
 /// A request to the writer.
@@ -22,6 +22,10 @@ pub(super) enum WriteRequest {
     Channels(Vec<ChannelId>),
     Block(BlockedScope),
     Remove(Removal),
+    /// Indexes lines, as at most so many further entries of the log tell.
+    Index {
+        limit: u32,
+    },
     Fetched {
         turn: TurnId,
         at: Timestamp,
@@ -40,5 +44,7 @@ pub(super) enum WriteResult {
     Absent(Vec<AbsentChannel>),
     /// The sessions of the removed turns.
     Removed(Vec<SessionId>),
+    /// The place in the log up to which lines are indexed; 0 while all are indexed anew.
+    Indexed(LogSeq),
     Done,
 }

@@ -9,9 +9,9 @@ use rejoinder_core::{
     store::{
         AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
         ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
-        Dossier, Housekeeping, IdempotentAnswer, ListedDelivery, LogEntry, LogFilter, LogSeq, NewEvent, NextDeliveries,
-        Operator, Outbox, Pause, Removal, RunRecord, SessionSummary, Store, StoreStats, Stored, TokenRecord,
-        Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        Dossier, FoundLine, Housekeeping, IdempotentAnswer, ListedDelivery, LogEntry, LogFilter, LogSeq, NewEvent,
+        NextDeliveries, Operator, Outbox, Pause, Removal, RunRecord, SearchFilter, SessionSummary, Store, StoreStats,
+        Stored, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -233,6 +233,10 @@ impl Operator for SqliteStore {
         read::dead_letters(&self.operator, filter).await
     }
 
+    async fn search(&self, filter: &SearchFilter) -> Result<Vec<FoundLine>, StoreError> {
+        read::search(&self.operator, filter).await
+    }
+
     async fn log(&self, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
         read::log(&self.operator, filter).await
     }
@@ -297,6 +301,13 @@ impl Housekeeping for SqliteStore {
                 Ok(())
             }
             other => unreachable!("`Remove` ended with {other:?}"),
+        }
+    }
+
+    async fn index(&self, limit: u32) -> Result<LogSeq, StoreError> {
+        match self.write(WriteRequest::Index { limit }).await? {
+            WriteResult::Indexed(through) => Ok(through),
+            other => unreachable!("`Index` ended with {other:?}"),
         }
     }
 

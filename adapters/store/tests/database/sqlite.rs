@@ -16,8 +16,9 @@ use rejoinder_core::{
     SystemClock, TurnId,
     conformance::{answer, new_delivery},
     store::{
-        AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, Housekeeping, NewEvent, NewTurn, Operator,
-        Outbox, Removal, RunStart, Stored, TranscriptLine, Transition, TurnChange, TurnFilter, Turns,
+        AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, Housekeeping, LogEvent, NewEvent, NewLogEntry,
+        NewTurn, Operator, Outbox, Removal, RunStart, Stored, Subject, TranscriptLine, Transition, TurnChange,
+        TurnFilter, Turns,
     },
 };
 use rejoinder_guard::Event;
@@ -679,14 +680,18 @@ async fn a_removed_turn_leaves_no_reference_to_it_behind() {
         let _ = obligation.on(Event::Cancelled { by: CancelledBy::Deletion }, &Policy::default(), now);
         let line =
             HistoryLine { speaker: Speaker::Person, author: None, forwarded: None, text: "words".to_owned(), at: now };
+        let subject = Subject { turn_id: Some(id), ..Subject::default() };
+        let event = LogEvent::TurnUndeliverable { cause: None };
         let transition = Transition {
             turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],
             transcript: vec![TranscriptLine { session, turn: id, seq, line }],
+            log: vec![NewLogEntry { at: now, subject, event }],
             ..Transition::default()
         };
         assert_eq!(store.commit(transition).await.expect("it is written"), Commit::Done);
         ids.push(id);
     }
+    store.index(100).await.expect("they are indexed");
 
     store.remove(Removal::Turns(ids[..2].to_vec())).await.expect("they are removed");
 
@@ -697,6 +702,7 @@ async fn a_removed_turn_leaves_no_reference_to_it_behind() {
         "select count(*) from turns where event_id not in (select id from events where details is not null)",
         "select count(*) from events where details is not null and id not in (select event_id from turns)",
         "select count(*) - 1 from turns",
+        "select count(*) - 1 from search where search match 'words'",
     ] {
         let dangling: i64 = sqlx::query_scalar(sql).fetch_one(&mut other).await.expect("they are counted");
         assert_eq!(dangling, 0, "{sql}");

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::model::{
-    agent::{AgentName, Usage},
+    agent::{AgentName, Speaker, Usage},
     conversation::{ChannelId, ConversationRef},
     event::Sender,
     ids::{ConversationId, DeliveryId, SessionId, TurnId},
     log::{AuditEntry, Subject},
+    search::SearchQuery,
     stored_delivery::{DeliveryRecord, DeliveryState},
     turn::Handler,
     view::{FallbackView, TurnStatus},
@@ -203,6 +204,42 @@ pub struct AgentFigures {
     pub p95: Duration,
     /// The tokens that they consumed.
     pub usage: Usage,
+}
+
+/// What is searched for in the lines of turns, newest first.
+#[derive(Clone, Debug)]
+pub struct SearchFilter {
+    /// What the lines contain.
+    pub query: SearchQuery,
+    /// Only lines of these channels; `None` for all.
+    pub channels: Option<Vec<ChannelId>>,
+    /// Only lines of this conversation.
+    pub conversation: Option<ConversationId>,
+    /// Only lines before this one: the cursor for the next page.
+    pub before: Option<i64>,
+    /// The maximum number.
+    pub limit: u32,
+}
+
+/// A line that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundLine {
+    /// Its place among all lines: in the order of the turns, the person's line first.
+    pub place: i64,
+    /// The turn.
+    pub turn: TurnId,
+    /// The id of the turn's conversation.
+    pub conversation_id: ConversationId,
+    /// The current address of that conversation.
+    pub conversation: ConversationRef,
+    /// When the message was received, or the answer was claimed.
+    pub at: Timestamp,
+    /// Who wrote it.
+    pub speaker: Speaker,
+    /// The person's name or the agent's, if it is known.
+    pub name: Option<String>,
+    /// The part of it that [`SearchQuery::excerpt`] shows.
+    pub excerpt: String,
 }
 
 /// Which entries of the audit are listed, newest first.

@@ -9,7 +9,7 @@
 //! every earlier owner is gone.
 //!
 //! The port has four parts, by user: [`Turns`] (intake, ledger, scheduler, worker), [`Outbox`] (dispatcher, sweep),
-//! [`Operator`] (HTTP surface, commands, metrics) and [`Housekeeping`] (retention, commands). To add a database: implement them in `adapters/store` and run the
+//! [`Operator`] (HTTP surface, commands, metrics) and [`Housekeeping`] (retention, indexer, commands). To add a database: implement them in `adapters/store` and run the
 //! suite `rejoinder_core::conformance::store` on it.
 
 pub(crate) mod accept;
@@ -42,7 +42,8 @@ use crate::{
         housekeeping::{Cutoffs, Removal, StoreStats},
         list::{
             AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
-            DeadLetterFilter, DeliveryFilter, ListedDelivery, SessionSummary, TurnFilter, TurnSummary,
+            DeadLetterFilter, DeliveryFilter, FoundLine, ListedDelivery, SearchFilter, SessionSummary, TurnFilter,
+            TurnSummary,
         },
         record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, Pause, RunRecord, WaitingTurn},
         transition::{Commit, IdempotentAnswer, Transition},
@@ -260,6 +261,9 @@ pub trait Operator: Send + Sync + 'static {
     /// The latest sessions of a conversation, newest first.
     async fn sessions(&self, conversation: ConversationId, limit: u32) -> Result<Vec<SessionSummary>, StoreError>;
 
+    /// The lines that were [indexed](Housekeeping::index) and match `filter`, newest first.
+    async fn search(&self, filter: &SearchFilter) -> Result<Vec<FoundLine>, StoreError>;
+
     /// Entries of the log.
     async fn log(&self, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError>;
 
@@ -285,7 +289,7 @@ pub trait Operator: Send + Sync + 'static {
     async fn backlog(&self) -> Result<Backlog, StoreError>;
 }
 
-/// Removing what is past its time.
+/// Removing what is past its time, and indexing what ended.
 #[async_trait]
 pub trait Housekeeping: Send + Sync + 'static {
     /// What to remove next: at most `limit` rows or pages. `None` if nothing is past its time. A turn that has not ended,
@@ -306,6 +310,14 @@ pub trait Housekeeping: Send + Sync + 'static {
     /// # Errors
     /// If so, nothing was removed.
     async fn remove(&self, removal: Removal) -> Result<(), StoreError>;
+
+    /// Reads at most `limit` further entries of the log, and indexes the lines of the turns that ended, for
+    /// [`search`](Operator::search), in one transaction. Returns the place in the log up to which this was done. It is 0 while
+    /// all turns are indexed, at most `limit` at a time, because entries were removed before they were read.
+    ///
+    /// # Errors
+    /// If so, nothing was indexed.
+    async fn index(&self, limit: u32) -> Result<LogSeq, StoreError>;
 
     /// The size of the store, and how many rows are past their time. The duration grows with the number of rows.
     ///

@@ -5,6 +5,7 @@ mod amend;
 mod aside;
 mod channels;
 mod commit;
+mod index;
 mod insert;
 mod known;
 mod lines;
@@ -45,6 +46,7 @@ pub(super) fn request(transaction: &Transaction<'_>, request: &WriteRequest) -> 
             rows::change(transaction, FETCHED, params![turn.as_uuid(), at.as_millis()]).map(|_| WriteResult::Done)
         }
         WriteRequest::Remove(removal) => remove::rows(transaction, removal).map(WriteResult::Removed),
+        WriteRequest::Index { limit } => index::step(transaction, *limit).map(WriteResult::Indexed),
         WriteRequest::Probe { room } => rows::change(transaction, PROBE, [room]).map(|_| WriteResult::Done),
     }
 }

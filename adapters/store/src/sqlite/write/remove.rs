@@ -99,7 +99,9 @@ const DELETE_CONTENTS: &str = "
         where t.id = ?)";
 
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 9] = [
+const DELETE_TURN: [&str; 10] = [
+    "delete from search where rowid between (select seq << 2 from turns where id = ?1)
+        and (select seq << 2 | 3 from turns where id = ?1)",
     DELETE_CONTENTS,
     "delete from attempts where delivery_id in (select id from deliveries where turn_id = ?)",
     "delete from deliveries where turn_id = ?",

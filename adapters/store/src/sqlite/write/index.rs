@@ -1,0 +1,110 @@
+//! The index of the lines of ended turns.
+
+use std::collections::BTreeSet;
+
+use rejoinder_core::{
+    ChannelId, Speaker, StoreError,
+    store::{LogSeq, TurnSeq},
+};
+use rusqlite::{Row, params};
+use uuid::Uuid;
+
+use super::rows::{self, Transaction};
+use crate::sqlite::search::{self, LONGEST};
+
+/// Indexes the turns that ended, or were answered after that, as at most `limit` further entries of the log tell. Returns the
+/// place in the log up to which lines are indexed; 0 while all turns are indexed anew.
+pub(super) fn step(transaction: &Transaction<'_>, limit: u32) -> Result<LogSeq, StoreError> {
+    let progress = |row: &Row<'_>| Ok((row.get::<_, LogSeq>(0)?, row.get::<_, Option<TurnSeq>>(1)?));
+    let (logged, turn) = rows::one(transaction, SELECT_PROGRESS, [], progress)?
+        .ok_or_else(|| StoreError::Corrupt("the index of lines does not tell how far it is".to_owned()))?;
+    if let Some(turn) = turn {
+        return turns(transaction, logged, turn, limit);
+    }
+    let entry = |row: &Row<'_>| Ok((row.get::<_, LogSeq>(0)?, row.get::<_, Option<Uuid>>(1)?));
+    let entries = rows::all(transaction, SELECT_ENTRIES, params![logged, limit], entry)?;
+    let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else { return Ok(logged) };
+    if *first > logged + 1 {
+        // Entries were removed before they were read.
+        let through = rows::one(transaction, SELECT_LAST, [], |row| row.get::<_, LogSeq>(0))?.unwrap_or(*last);
+        return turns(transaction, through, 0, limit);
+    }
+    let turns: BTreeSet<Uuid> = entries.iter().filter_map(|(_, turn)| *turn).collect();
+    for turn in turns {
+        lines(transaction, turn)?;
+    }
+    progress_to(transaction, *last, None)?;
+    Ok(*last)
+}
+
+/// Indexes at most `limit` turns after the one with the number `after`. What they do from now on is in the log after `logged`.
+fn turns(transaction: &Transaction<'_>, logged: LogSeq, after: TurnSeq, limit: u32) -> Result<LogSeq, StoreError> {
+    let turn = |row: &Row<'_>| Ok((row.get::<_, TurnSeq>(0)?, row.get::<_, Uuid>(1)?));
+    let turns = rows::all(transaction, SELECT_TURNS, params![after, limit], turn)?;
+    for (_, turn) in &turns {
+        lines(transaction, *turn)?;
+    }
+    match turns.last() {
+        Some((last, _)) => progress_to(transaction, logged, Some(*last)).map(|()| 0),
+        None => progress_to(transaction, logged, None).map(|()| logged),
+    }
+}
+
+fn progress_to(transaction: &Transaction<'_>, logged: LogSeq, turn: Option<TurnSeq>) -> Result<(), StoreError> {
+    rows::change_one(transaction, "the progress of the index", UPDATE_PROGRESS, params![logged, turn])
+}
+
+/// Indexes the lines of a turn as they are now, unless it has not ended. What was never put into a transcript is found, too: a
+/// message to which the agent said nothing.
+fn lines(transaction: &Transaction<'_>, turn: Uuid) -> Result<(), StoreError> {
+    let ended = |row: &Row<'_>| {
+        let (seq, session): (TurnSeq, Uuid) = (row.get(0)?, row.get(1)?);
+        let (channel, conversation): (String, Uuid) = (row.get(2)?, row.get(3)?);
+        Ok((seq, session, channel, conversation, row.get::<_, Option<String>>(4)?))
+    };
+    let Some((seq, session, channel, conversation, message)) =
+        rows::one(transaction, SELECT_ENDED, params![turn, LONGEST], ended)?
+    else {
+        return Ok(());
+    };
+    let mut texts = [message, None, None];
+    let line = |row: &Row<'_>| Ok((row.get::<_, usize>(0)?, row.get::<_, String>(1)?));
+    for (speaker, text) in rows::all(transaction, SELECT_LINES, params![session, seq, LONGEST], line)? {
+        texts[speaker] = Some(text);
+    }
+    let place = search::where_it_is(&ChannelId::from_stored(&channel), conversation.into());
+    for (speaker, text) in [Speaker::Person, Speaker::Agent, Speaker::Gateway].into_iter().zip(texts) {
+        let row = search::place(seq, speaker);
+        match text.filter(|text| !text.trim().is_empty()) {
+            Some(text) => rows::change(transaction, INDEX, params![row, search::indexed(&text), place])?,
+            None => rows::change(transaction, FORGET, [row])?,
+        };
+    }
+    Ok(())
+}
+
+const SELECT_PROGRESS: &str = "select logged, turn from search_progress";
+
+const UPDATE_PROGRESS: &str = "update search_progress set logged = ?, turn = ?";
+
+/// A signal that is claimed after its turn ended is a late answer.
+const SELECT_ENTRIES: &str = "
+    select seq, iif(topic in ('turn.claimed', 'turn.settled', 'turn.undeliverable'), turn_id, null)
+    from log where seq > ? order by seq limit ?";
+
+const SELECT_LAST: &str = "select max(seq) from log";
+
+const SELECT_TURNS: &str = "select seq, id from turns where seq > ? order by seq limit ?";
+
+const SELECT_ENDED: &str = "
+    select t.seq, t.session_id, t.channel, t.conversation_id, substr(e.text, 1, ?2)
+    from turns as t cross join obligations as o on o.turn_id = t.id left join events as e on e.id = t.event_id
+    where t.id = ?1 and o.ended_at is not null";
+
+const SELECT_LINES: &str = "
+    select case speaker when 'person' then 0 when 'agent' then 1 else 2 end, substr(text, 1, ?3)
+    from transcript where session_id = ?1 and seq = ?2 and text is not null";
+
+const INDEX: &str = "insert or replace into search (rowid, text, place) values (?, ?, ?)";
+
+const FORGET: &str = "delete from search where rowid = ?";

@@ -1,0 +1,288 @@
+//! Checks of the search in what was said.
+
+use super::{Subject, Turn, at, chat, done, said};
+use crate::{
+    model::{
+        agent::{HistoryLine, Speaker},
+        conversation::{ChannelId, ConversationRef},
+        event::{Amends, InboundEvent, Sender},
+        log::{LogEvent, LogSeq, NewLogEntry},
+        search::SearchQuery,
+    },
+    ports::store::{
+        Store,
+        accept::{NewEvent, Stored},
+        housekeeping::Removal,
+        list::{FoundLine, SearchFilter},
+        transition::{TranscriptLine, Transition},
+    },
+};
+
+fn query(typed: &str) -> SearchFilter {
+    let query = SearchQuery::parse(typed).expect("it has a word");
+    SearchFilter { query, channels: None, conversation: None, before: None, limit: 100 }
+}
+
+async fn search(store: &dyn Store, filter: &SearchFilter) -> Vec<FoundLine> {
+    store.search(filter).await.expect("lines are searched")
+}
+
+/// The lines that are found, by the beginnings of their texts.
+async fn found(store: &dyn Store, typed: &str) -> Vec<String> {
+    search(store, &query(typed)).await.into_iter().map(|line| line.excerpt).collect()
+}
+
+/// Indexes everything, in steps.
+async fn index(store: &dyn Store, limit: u32) {
+    let last: LogSeq = *store.logged().borrow();
+    for _ in 0..100 {
+        if store.index(limit).await.expect("lines are indexed") == last {
+            return;
+        }
+    }
+    panic!("indexing never ends");
+}
+
+fn message(place: &ConversationRef, key: &str, text: &str) -> InboundEvent {
+    InboundEvent { text: text.to_owned(), ..said(place, key) }
+}
+
+fn entry(turn: &Turn, event: LogEvent) -> NewLogEntry {
+    let subject = crate::model::log::Subject {
+        turn_id: Some(turn.id),
+        conversation_id: Some(turn.conversation),
+        channel: Some(turn.place.channel.clone()),
+    };
+    NewLogEntry { at: at(3), subject, event }
+}
+
+fn settled() -> LogEvent {
+    LogEvent::TurnSettled { signal: "reply", fallback: None, waited_ms: 1, deferred: false }
+}
+
+/// Stores a line of ours, and that something happened.
+async fn says(store: &dyn Store, turn: &Turn, speaker: Speaker, text: &str, event: LogEvent) {
+    let line = HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at: at(2) };
+    let transcript = vec![TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }];
+    done(store, Transition { transcript, log: vec![entry(turn, event)], ..Transition::default() }).await;
+}
+
+/// A turn that ended with an answer.
+async fn answered(store: &dyn Store, event: InboundEvent, answer: &str) -> Turn {
+    let mut turn = Turn::accept(store, event).await;
+    let delivery = turn.answer(store, answer).await;
+    turn.settle(store, delivery).await;
+    says(store, &turn, Speaker::Agent, answer, settled()).await;
+    turn
+}
+
+/// Lines are found by all of their words, newest first, once they are indexed.
+pub async fn what_was_said_is_found_newest_first(subject: &mut impl Subject) {
+    let store = subject.store();
+    let sender = Sender { name: Some("Ann".to_owned()), ..said(&chat("a"), "1").sender };
+    let asked = InboundEvent { sender, ..message(&chat("a"), "1", "When does the night train to Zürich leave?") };
+    let first = answered(&*store, asked, "The train leaves at 22:05, before midnight.").await;
+    let second = answered(&*store, message(&chat("b"), "2", "A train at night!"), "Which one?").await;
+    let gateway = Turn::accept(&*store, message(&chat("b"), "3", "/help")).await;
+    assert_eq!(found(&*store, "train").await, [""; 0]);
+
+    index(&*store, 100).await;
+
+    let all = search(&*store, &query("train")).await;
+    let seen: Vec<_> = all.iter().map(|line| (line.turn, line.speaker)).collect();
+    assert_eq!(seen, [(second.id, Speaker::Person), (first.id, Speaker::Agent), (first.id, Speaker::Person)]);
+    assert!(all.is_sorted_by_key(|line| -line.place), "{all:?}");
+    let expected = FoundLine {
+        place: all[2].place,
+        turn: first.id,
+        conversation_id: first.conversation,
+        conversation: chat("a"),
+        at: said(&chat("a"), "1").received_at,
+        speaker: Speaker::Person,
+        name: Some("Ann".to_owned()),
+        excerpt: "When does the night train to Zürich leave?".to_owned(),
+    };
+    assert_eq!(all[2], expected);
+    assert_eq!((all[1].name.as_deref(), all[1].at), (Some("main"), at(2)));
+    for (typed, lines) in [
+        ("trai", 3),
+        ("trai night", 0),
+        ("night trai", 2),
+        ("LEAVE zurich", 1),
+        ("\"night train\"", 1),
+        ("\"train night\"", 0),
+        ("\"nigh\"", 0),
+        ("mid", 1),
+        ("22:05", 1),
+        ("bicycle", 0),
+        ("train bicycle", 0),
+        // It has not ended.
+        ("help", 0),
+    ] {
+        assert_eq!(found(&*store, typed).await.len(), lines, "{typed}");
+    }
+    says(&*store, &gateway, Speaker::Gateway, "Say what you like.", settled()).await;
+    index(&*store, 100).await;
+    assert_eq!(found(&*store, "like").await, [""; 0], "it still has not ended");
+}
+
+/// Only lines of these channels, or of this conversation.
+pub async fn a_search_can_be_narrowed(subject: &mut impl Subject) {
+    let store = subject.store();
+    let other = ConversationRef::new(ChannelId::new("test", "other"), "a");
+    let here = answered(&*store, message(&chat("a"), "1", "a train"), "yes").await;
+    let next = answered(&*store, message(&chat("b"), "2", "a train"), "yes").await;
+    let there = answered(&*store, message(&other, "3", "a train"), "yes").await;
+    index(&*store, 100).await;
+    let turns =
+        async |filter: SearchFilter| search(&*store, &filter).await.iter().map(|line| line.turn).collect::<Vec<_>>();
+    let all = || query("train");
+
+    assert_eq!(turns(all()).await, [there.id, next.id, here.id]);
+    let of = |channels: &[&ConversationRef]| Some(channels.iter().map(|place| place.channel.clone()).collect());
+    assert_eq!(turns(SearchFilter { channels: of(&[&other]), ..all() }).await, [there.id]);
+    assert_eq!(turns(SearchFilter { channels: of(&[&other, &chat("a")]), ..all() }).await.len(), 3);
+    assert_eq!(turns(SearchFilter { channels: of(&[]), ..all() }).await, []);
+    let conversation = Some(next.conversation);
+    assert_eq!(turns(SearchFilter { conversation, ..all() }).await, [next.id]);
+    assert_eq!(turns(SearchFilter { conversation, channels: of(&[&other]), ..all() }).await, []);
+}
+
+/// A page begins after the last line of the one before.
+pub async fn a_search_goes_on_at_its_cursor(subject: &mut impl Subject) {
+    let store = subject.store();
+    for number in 0..4 {
+        let asked = message(&chat("a"), &number.to_string(), &format!("train {number}?"));
+        answered(&*store, asked, &format!("train {number}!")).await;
+    }
+    index(&*store, 3).await;
+
+    let (mut before, mut pages) = (None, Vec::new());
+    loop {
+        let page = search(&*store, &SearchFilter { before, limit: 3, ..query("train") }).await;
+        before = page.last().map(|line| line.place);
+        if page.is_empty() {
+            break;
+        }
+        pages.push(page.into_iter().map(|line| line.excerpt).collect::<Vec<_>>());
+    }
+
+    assert_eq!(
+        pages,
+        [
+            vec!["train 3!", "train 3?", "train 2!"],
+            vec!["train 2?", "train 1!", "train 1?"],
+            vec!["train 0!", "train 0?"]
+        ]
+    );
+}
+
+/// What was removed, edited or replaced is not found any more.
+pub async fn a_search_finds_lines_as_they_are(subject: &mut impl Subject) {
+    let store = subject.store();
+    let removed = answered(&*store, message(&chat("a"), "1", "a train"), "which train?").await;
+    let mut edited = Turn::accept(&*store, message(&chat("b"), "2", "a bicicle")).await;
+    let edit = InboundEvent { revision: 1, amends: Some(Amends::Replaces), ..message(&chat("b"), "2", "a bicycle") };
+    let edit = NewEvent { turn: None, ..super::new_turn(edit) };
+    assert_eq!(super::accept_one(&*store, edit).await, Stored::Amended { turn: edited.id });
+    edited.version += 1;
+    let delivery = edited.answer(&*store, "Sorry.").await;
+    edited.settle(&*store, delivery).await;
+    says(&*store, &edited, Speaker::Agent, "one moment", settled()).await;
+    index(&*store, 100).await;
+    assert_eq!(found(&*store, "train").await, ["which train?", "a train"]);
+    assert_eq!(
+        (found(&*store, "bicycle").await, found(&*store, "bicicle").await),
+        (vec!["a bicycle".to_owned()], vec![])
+    );
+
+    store.remove(Removal::Turns(vec![removed.id])).await.expect("rows are removed");
+    let claimed = LogEvent::TurnClaimed { claim: 2, signal: crate::SignalKind::Reply, fallback: None };
+    says(&*store, &edited, Speaker::Agent, "It is blue.", claimed).await;
+    index(&*store, 100).await;
+
+    assert_eq!(found(&*store, "train").await, [""; 0]);
+    assert_eq!(found(&*store, "moment").await, [""; 0]);
+    assert_eq!(found(&*store, "blue").await, ["It is blue."]);
+    assert_eq!(found(&*store, "bicycle").await, ["a bicycle"]);
+}
+
+/// In scripts without spaces, any part of a sentence is found.
+pub async fn a_search_finds_parts_of_a_sentence_without_spaces(subject: &mut impl Subject) {
+    let store = subject.store();
+    let texts = [("1", "昨日は東京タワーへ行きました"), ("2", "วันนี้อากาศดีมาก"), ("3", "iPhoneを買った")];
+    for (key, text) in texts {
+        answered(&*store, message(&chat("a"), key, text), "👍").await;
+    }
+    index(&*store, 100).await;
+
+    for (typed, text) in
+        [("東京", 0), ("タワー", 0), ("東京 行き", 0), ("อากาศ", 1), ("iphone", 2), ("買っ", 2), ("iph", 2)]
+    {
+        assert_eq!(found(&*store, typed).await, [texts[text].1], "{typed}");
+    }
+    for typed in ["京東", "明日", "\"iph\""] {
+        assert_eq!(found(&*store, typed).await, [""; 0], "{typed}");
+    }
+}
+
+/// Whatever is typed is words, and no syntax.
+pub async fn whatever_is_typed_is_searched_for(subject: &mut impl Subject) {
+    let store = subject.store();
+    answered(&*store, message(&chat("a"), "1", "a AND (b) OR NOT place: x* ^y NEAR(z)"), "ok").await;
+    index(&*store, 100).await;
+
+    for typed in ["AND", "(b", "OR NOT", "place:", "x*", "^y", "NEAR(z)", "a:b -", "\"x* ^y", "{y} +z"] {
+        let lines = usize::from(typed != "a:b -");
+        assert_eq!(found(&*store, typed).await.len(), lines, "{typed}");
+    }
+    for typed in ["ั", "Ⓐ", "① ั x", "a\u{0}", "'", "a ั", "\u{E000}a", "ß\u{301}"] {
+        if let Some(query) = SearchQuery::parse(typed) {
+            search(&*store, &SearchFilter { query, ..self::query("a") }).await;
+        }
+    }
+}
+
+/// Indexing goes on where it was, also after a restart.
+pub async fn indexing_goes_on_where_it_was(subject: &mut impl Subject) {
+    let store = subject.store();
+    for number in 0..4 {
+        answered(&*store, message(&chat("a"), &number.to_string(), &format!("train {number}")), "yes").await;
+    }
+    let reached = store.index(3).await.expect("lines are indexed");
+    assert_eq!(reached, 3);
+    assert!(found(&*store, "train").await.len() < 4);
+    drop(store);
+
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(store.index(2).await.expect("lines are indexed"), 5);
+    index(&*store, 2).await;
+
+    assert_eq!(found(&*store, "train").await, ["train 3", "train 2", "train 1", "train 0"]);
+    let last = *store.logged().borrow();
+    assert_eq!(store.index(10).await.expect("lines are indexed"), last, "there is nothing left");
+    assert_eq!(*store.logged().borrow(), last);
+}
+
+/// If entries of the log were removed before they were read, all turns are indexed.
+pub async fn turns_without_a_log_are_indexed(subject: &mut impl Subject) {
+    let store = subject.store();
+    for number in 0..5 {
+        answered(&*store, message(&chat("a"), &number.to_string(), &format!("train {number}")), "yes").await;
+    }
+    let open = Turn::accept(&*store, message(&chat("a"), "open", "train open")).await;
+    let last = *store.logged().borrow();
+    store.remove(Removal::Log { through: last, entries: 1 }).await.expect("entries are removed");
+
+    assert_eq!(store.index(2).await.expect("lines are indexed"), 0);
+    assert_eq!(found(&*store, "train").await, ["train 1", "train 0"]);
+    let late = answered(&*store, message(&chat("a"), "late", "train late"), "yes").await;
+    index(&*store, 2).await;
+
+    assert_eq!(
+        found(&*store, "train").await,
+        ["train late", "train 4", "train 3", "train 2", "train 1", "train 0"],
+        "{late:?} {open:?}"
+    );
+}

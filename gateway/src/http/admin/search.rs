@@ -1,0 +1,134 @@
+//! The search in what was said.
+
+use axum::{
+    Extension, Json,
+    extract::{Query, State, rejection::QueryRejection},
+};
+use rejoinder_core::{
+    Speaker,
+    store::{FoundLine, SearchFilter, SearchQuery},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{caller::Caller, responses::Reading};
+use crate::{
+    http::{Shared, error::ApiError, paging},
+    time::rfc3339,
+};
+
+/// The largest number of characters of a query.
+const LONGEST: usize = 256;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct Filter {
+    /// The words that a line contains, all of them. The last one may be the beginning of a word. Words in quotation marks
+    /// follow each other.
+    #[param(min_length = 1, max_length = 256)]
+    q: String,
+    /// Only lines of this channel, for example `telegram.main`.
+    #[param(max_length = 256)]
+    channel: Option<String>,
+    /// Only lines of the conversation with this id.
+    #[param(format = "uuid")]
+    conversation: Option<String>,
+    /// Only lines before this one: the `next` of the previous page.
+    #[param(minimum = 1)]
+    before: Option<i64>,
+    /// The largest number of lines; 50 by default.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+impl Filter {
+    fn read(self, caller: &Caller) -> Result<SearchFilter, ApiError> {
+        let bad = |what: &str| ApiError::BadRequest(what.to_owned());
+        if self.q.chars().count() > LONGEST {
+            return Err(ApiError::BadRequest(format!("`q` must have at most {LONGEST} characters")));
+        }
+        Ok(SearchFilter {
+            query: SearchQuery::parse(&self.q)
+                .ok_or_else(|| bad("`q` must have a word of letters or digits to search for"))?,
+            channels: caller.channels(self.channel.as_deref()),
+            conversation: self
+                .conversation
+                .map(|id| id.parse().map_err(|_| bad("`conversation` must be a conversation id")))
+                .transpose()?,
+            before: self.before,
+            limit: paging::limit(self.limit)?,
+        })
+    }
+}
+
+/// A page of lines, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SearchResult {
+    items: Vec<FoundItem>,
+    /// The value of `before` for the next page; null on the last page.
+    next: Option<String>,
+}
+
+/// A line that was found.
+#[derive(Debug, Serialize, ToSchema)]
+struct FoundItem {
+    #[schema(format = "uuid")]
+    turn_id: String,
+    #[schema(format = "uuid")]
+    conversation_id: String,
+    /// The channel, for example `telegram.main`.
+    channel: String,
+    /// The platform's id of the chat.
+    chat: String,
+    /// The platform's id of the thread or topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<String>,
+    /// When the message was received, or the answer was claimed.
+    #[schema(format = DateTime)]
+    at: String,
+    /// Who said it: `person`, `agent`, or `gateway` (a fallback, or the answer to a command).
+    speaker: &'static str,
+    /// The person's name or the agent's, if it is known.
+    name: Option<String>,
+    /// About 200 characters around the first word that was found.
+    excerpt: String,
+}
+
+impl From<FoundLine> for FoundItem {
+    fn from(line: FoundLine) -> Self {
+        Self {
+            turn_id: line.turn.to_string(),
+            conversation_id: line.conversation_id.to_string(),
+            channel: line.conversation.channel.to_string(),
+            chat: line.conversation.chat.to_string(),
+            thread: line.conversation.thread.as_deref().map(ToOwned::to_owned),
+            at: rfc3339(line.at),
+            speaker: match line.speaker {
+                Speaker::Person => "person",
+                Speaker::Agent => "agent",
+                Speaker::Gateway => "gateway",
+            },
+            name: line.name,
+            excerpt: line.excerpt,
+        }
+    }
+}
+
+/// Searches what people wrote and what was answered, newest first: the lines of turns that ended at least a moment ago.
+#[utoipa::path(get, path = "/admin/api/search", tag = "admin", operation_id = "search",
+    params(Filter),
+    responses((status = 200, description = "A page of lines", body = SearchResult), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(
+    State(app): Shared,
+    Extension(caller): Extension<Caller>,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Result<Json<SearchResult>, ApiError> {
+    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let filter = filter.read(&caller)?;
+    let limit = filter.limit;
+    let mut found = app.store.search(&SearchFilter { limit: limit + 1, ..filter }).await?;
+    let next = paging::cut(&mut found, limit, |line| line.place.to_string());
+    Ok(Json(SearchResult { items: found.into_iter().map(FoundItem::from).collect(), next }))
+}
