@@ -50,6 +50,7 @@ mod worker;
 pub mod store {
     pub use crate::{
         model::{
+            line::{ErrorFilter, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
             run::RunContent,
             stored_delivery::{DeliveryRecord, DeliveryState, Label},

@@ -79,7 +79,8 @@ fn add_arguments<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>
             Some(long) => value.map_or_else(|| format!("--{long}"), |value| format!("--{long} {value}")),
             None => argument.to_string(),
         };
-        let possible: Vec<_> = argument.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+        let possible: Vec<_> =
+            argument.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
         let possible =
             if possible.is_empty() || !takes_value { String::new() } else { format!(": {}", possible.join(", ")) };
         let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
@@ -181,7 +182,11 @@ fn kind(schema: &Value) -> String {
         return reference.rsplit('/').next().unwrap_or_default().to_owned();
     }
     if let Some(names) = schema["enum"].as_array() {
-        return names.iter().map(|name| format!("`{}`", name.as_str().unwrap_or_default())).collect::<Vec<_>>().join(", ");
+        return names
+            .iter()
+            .map(|name| format!("`{}`", name.as_str().unwrap_or_default()))
+            .collect::<Vec<_>>()
+            .join(", ");
     }
     for either in ["oneOf", "anyOf"] {
         if let Some(kinds) = schema[either].as_array() {

@@ -11,6 +11,7 @@ mod contents;
 mod delivering;
 mod housekeeping;
 mod lasting;
+mod lines;
 mod operating;
 mod reading;
 mod transitions;
@@ -21,8 +22,8 @@ use async_trait::async_trait;
 use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Timestamp};
 
 pub use self::{
-    accepting::*, amending::*, contents::*, delivering::*, housekeeping::*, lasting::*, operating::*, reading::*,
-    transitions::*,
+    accepting::*, amending::*, contents::*, delivering::*, housekeeping::*, lasting::*, lines::*, operating::*,
+    reading::*, transitions::*,
 };
 use super::{answer, new_delivery};
 use crate::{
@@ -160,6 +161,11 @@ macro_rules! store_conformance {
             conversations_are_listed_with_their_sessions
             a_channel_is_paused_until_it_is_resumed
             the_log_of_a_time_is_found
+            lines_are_read_back_newest_first
+            lines_can_be_narrowed
+            a_line_about_a_turn_has_its_channel
+            equal_errors_are_counted
+            lines_are_removed_by_their_age
             the_file_shrinks_after_many_rows_were_removed
             a_restart_keeps_everything
         }

@@ -7,6 +7,7 @@ mod deliveries;
 mod housekeeping;
 mod lists;
 mod log;
+mod log_lines;
 mod tokens;
 mod turns;
 mod views;
@@ -25,6 +26,7 @@ pub(super) use deliveries::{
 pub(super) use housekeeping::{expired, next_expiry, stats};
 pub(super) use lists::{agent_figures, backlog, list};
 pub(super) use log::{answer, audit, log, log_before};
+pub(super) use log_lines::{errors, log_lines};
 pub(super) use tokens::tokens;
 pub(super) use turns::{
     dossier, due, ended_last, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting,
