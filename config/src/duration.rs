@@ -45,6 +45,12 @@ pub(crate) fn kept_or_forever<'de, D: Deserializer<'de>>(deserializer: D) -> Res
     written.map(|written| within::<D::Error, SECOND, { 3650 * DAY }>(written, print_days)).transpose()
 }
 
+/// Reads how long something is kept: up to ten years, `"0s"` for not at all.
+pub(crate) fn kept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let written = text::parsed(deserializer, "a duration such as \"7d\" or \"12h\"", parse_with_days)?;
+    within::<D::Error, 0, { 3650 * DAY }>(written, print_days)
+}
+
 /// A day has 24 hours.
 fn parse_with_days(text: &str) -> Option<SignedDuration> {
     let span: Span = text.parse().ok()?;
@@ -95,6 +101,11 @@ pub(crate) fn write_or_off<S: Serializer>(duration: &Option<Duration>, serialize
         Some(duration) => write(duration, serializer),
         None => serializer.serialize_str("off"),
     }
+}
+
+/// As [`write`], whole days as days.
+pub(crate) fn write_days<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&print_days(*duration))
 }
 
 /// As [`write`], whole days as days; `None` is `"forever"`.

@@ -1,14 +1,20 @@
-//! `[log]`: what the gateway writes to standard error.
+//! `[log]`: what the gateway writes to standard error, and what it keeps of that.
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::Section;
+use crate::{check::Section, duration};
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
     pub format: LogFormat,
     pub level: LogLevel,
+    /// How long lines are kept in the store; zero: not at all.
+    #[serde(serialize_with = "duration::write_days", deserialize_with = "duration::kept")]
+    pub keep: Duration,
+    pub keep_level: KeepLevel,
 }
 
 impl Section for Log {}
@@ -37,6 +43,27 @@ pub enum LogLevel {
     Debug,
     /// Everything, message text included.
     Trace,
+}
+
+/// The least important lines that are kept in the store. There is no `trace`: those lines have message text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeepLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+impl From<KeepLevel> for LogLevel {
+    fn from(level: KeepLevel) -> Self {
+        match level {
+            KeepLevel::Error => Self::Error,
+            KeepLevel::Warn => Self::Warn,
+            KeepLevel::Info => Self::Info,
+            KeepLevel::Debug => Self::Debug,
+        }
+    }
 }
 
 impl LogLevel {

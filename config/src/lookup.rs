@@ -10,7 +10,7 @@ use std::{
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Build, Config, Retention, Store,
+    Build, Config, Log, Retention, Store,
     check::Section,
     environment::{Environment, FILE_NAME, ResolveContext},
     node::{Node, Value, parse_default, parse_file, parse_variable},
@@ -119,6 +119,14 @@ pub fn load_store(options: &Options) -> Result<Store, ConfigErrors> {
 /// As [`load_store`].
 pub fn load_retention(options: &Options) -> Result<Retention, ConfigErrors> {
     load_section(options, "retention")
+}
+
+/// Loads only `[log]`, as [`load_store`] does.
+///
+/// # Errors
+/// As [`load_store`].
+pub fn load_log(options: &Options) -> Result<Log, ConfigErrors> {
+    load_section(options, "log")
 }
 
 fn load_section<T: Section + DeserializeOwned>(options: &Options, name: &str) -> Result<T, ConfigErrors> {

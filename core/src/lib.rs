@@ -51,6 +51,7 @@ mod worker;
 pub mod store {
     pub use crate::{
         model::{
+            line::{ErrorFilter, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
             run::RunContent,
             search::{SearchQuery, SearchTerm, is_word_alone},

@@ -45,7 +45,9 @@ impl Retention {
     /// Removes what is past its time, again and again, until the gateway stops.
     pub(crate) async fn run(self: Arc<Self>) {
         let lifetimes = &self.settings.lifetimes;
-        let shortest = [lifetimes.turns, lifetimes.payloads].into_iter().flatten().min().unwrap_or(Duration::MAX);
+        let all = [lifetimes.turns, lifetimes.payloads, lifetimes.lines].into_iter().flatten();
+        // What is not kept at all is not stored.
+        let shortest = all.filter(|lifetime| !lifetime.is_zero()).min().unwrap_or(Duration::MAX);
         let (least, most) = (shortest.min(INTERVAL.0), shortest.min(INTERVAL.1));
         loop {
             let pause = match self.remove_expired().await {
@@ -66,7 +68,8 @@ impl Retention {
     /// Returns when the next row is past its time.
     async fn remove_expired(&self) -> Result<Option<Timestamp>, StoreError> {
         let cutoffs = Cutoffs::at(self.clock.now(), &self.settings.lifetimes);
-        let (mut turns, mut payloads, mut contents, mut keys, mut log, mut pages) = (0, 0, 0, 0, 0, 0);
+        let (mut turns, mut payloads, mut contents, mut keys) = (0, 0, 0, 0);
+        let (mut log, mut lines, mut pages) = (0, 0, 0);
         while let Some(removal) = self.store.expired(&cutoffs, STEP).await? {
             match &removal {
                 Removal::Turns(ids) => turns += ids.len(),
@@ -74,6 +77,7 @@ impl Retention {
                 Removal::Contents(runs) => contents += runs.len(),
                 Removal::Keys(ids) => keys += ids.len(),
                 Removal::Log { entries, .. } => log += entries,
+                Removal::Lines { lines: removed, .. } => lines += removed,
                 Removal::Pages(number) => pages += number,
             }
             let begun = self.clock.now();
@@ -84,8 +88,9 @@ impl Retention {
                 break;
             }
         }
+        // Not of lines alone: the line about them would be the next one to remove.
         if turns + payloads + contents + keys > 0 || log + pages > 0 {
-            info!(turns, payloads, contents, keys, log, pages, "removed rows that were past their time");
+            info!(turns, payloads, contents, keys, log, lines, pages, "removed rows that were past their time");
         }
         self.store.next_expiry(&self.settings.lifetimes).await
     }

@@ -9,6 +9,7 @@ mod database;
 mod dead_letters;
 mod doctor;
 mod init;
+mod logs;
 mod run;
 mod running;
 mod status;
@@ -133,6 +134,8 @@ enum Command {
     /// List what could not be delivered; send it again or elsewhere, or give it up
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
+    /// Show the lines of the gateway's own log that are kept
+    Logs(logs::Logs),
     /// Make, list or revoke tokens for the admin API
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
@@ -171,6 +174,7 @@ impl Cli {
             Command::Dashboard(dashboard) => in_one_thread(dashboard.perform(global)),
             Command::Turns(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
+            Command::Logs(logs) => in_one_thread(logs.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),
             Command::Store(command) => in_one_thread(command.perform(global)),
         }

@@ -24,6 +24,7 @@ use crate::{
     feed::Feed,
     figures::Figures,
     http::{self, App, Bounds, Caller, Commons, Places, Proxies, Sessions, StoredTokens},
+    log_lines::LineWriter,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
     platforms::{ChannelNotice, Intakes},
@@ -154,6 +155,8 @@ pub struct Gateway {
     /// The local URL of the admin interface.
     address: String,
     notes: Notes,
+    /// `None` if no log lines are kept.
+    lines: Option<LineWriter>,
     _upkeep: DropGuard,
 }
 
@@ -267,14 +270,14 @@ impl Gateway {
                 (router, Some((listener, with_pages(of_operator))))
             }
         };
-        let router = with_pages(router);
         let connections_per_peer = config.server.connections_per_peer;
         let proxies = Arc::new(Proxies::new(config.server.trusted_proxies));
         let upkeep = upkeep.drop_guard();
         Ok(Self {
+            lines: LineWriter::of_process(&store, &parts.settings.masker),
             engine,
             store,
-            router,
+            router: with_pages(router),
             operator,
             stop_waiting,
             drain,
@@ -305,8 +308,19 @@ impl Gateway {
     /// When its store has ended by an internal error. Then it stops at once.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
         self.write_address();
-        let Self { engine, store, router, operator, stop_waiting, drain, connections_per_peer, proxies, notes, .. } =
-            self;
+        let Self {
+            engine,
+            store,
+            router,
+            operator,
+            stop_waiting,
+            drain,
+            connections_per_peer,
+            proxies,
+            notes,
+            lines,
+            ..
+        } = self;
         let places = Places::new(Bounds::new(open_files::most(), connections_per_peer));
         let (broken, stopping) = (store.broken(), shutdown.child_token());
         let watching = tokio::spawn({
@@ -342,6 +356,9 @@ impl Gateway {
         stop_waiting.cancel();
         if tokio::time::timeout(CLOSE_TIMEOUT, closing).await.is_err() {
             warn!("some connections did not close in time");
+        }
+        if let Some(lines) = lines {
+            lines.finish().await;
         }
         store.close().await;
         // It may be gone already.

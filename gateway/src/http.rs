@@ -44,6 +44,7 @@ pub(crate) use self::{
     admin::{
         caller::{Caller, StoredTokens},
         dead_letters::page as dead_letters_page,
+        logs::{LevelName, LogLineItem, LogLineList, page as log_lines_page},
         session::Sessions,
         turns::page,
     },

@@ -14,6 +14,7 @@
 //! | `exposure` | what other users of this machine can do with the gateway's files |
 //! | `gateway` | starting, serving, stopping |
 //! | `http` | the HTTP surface: health, metrics, admin, and the channels' own routes |
+//! | `logging`, `log_lines` | the log on standard error, and its lines in the store |
 //! | `view` | how operators see turns, over HTTP and on the command line |
 //!
 //! To add a platform, see `platforms.rs`; to add a kind of agent, see `agents.rs`. To add a command, add a file in `cli/`
@@ -32,6 +33,7 @@ mod feed;
 mod figures;
 mod gateway;
 mod http;
+mod log_lines;
 mod logging;
 mod materials;
 mod metrics;

@@ -1,4 +1,4 @@
-//! Logging to standard error.
+//! Logging to standard error, and to the store (`log_lines`).
 //!
 //! Logging never blocks the gateway. Lines go through a buffer to a thread that writes them. When standard error is not
 //! read (a pager, Ctrl-S, a log driver that hangs) and the buffer is full, lines are dropped and counted; the log reports
@@ -7,12 +7,13 @@
 use std::{
     io::{self, IsTerminal, Write},
     panic,
-    sync::{Mutex, OnceLock, PoisonError, mpsc},
+    sync::{Arc, Mutex, OnceLock, PoisonError, mpsc},
     thread,
     time::Duration,
 };
 
-use rejoinder_config::{Log, LogFormat, LogLevel};
+use rejoinder_config::{KeepLevel, Log, LogFormat, LogLevel};
+use rejoinder_core::SystemClock;
 use tracing::{Dispatch, Subscriber, dispatcher, error, level_filters::LevelFilter, warn};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
@@ -23,6 +24,8 @@ use tracing_subscriber::{
     registry,
     util::SubscriberInitExt,
 };
+
+use crate::log_lines::{self, LineCollector};
 
 /// The size of the buffer, in lines.
 const LINES: usize = 4096;
@@ -39,7 +42,8 @@ pub(crate) fn start(log: Log) {
     let (writer, guard) = lines.finish(Stderr { log, dropped: 0 });
     let dropped = writer.error_counter();
     // Fails if the process already has a subscriber; that one stays.
-    if subscriber(log, writer).try_init().is_ok() {
+    let collector = (!log.keep.is_zero()).then(|| log_lines::start(Arc::new(SystemClock)));
+    if subscriber(log, writer, collector).try_init().is_ok() {
         DROPPED.get_or_init(|| dropped);
         *WRITER.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
     }
@@ -91,7 +95,7 @@ impl Write for Stderr {
         if lines > 0 {
             self.dropped = dropped;
             // Bypasses the buffer, which may be full again, and the configured level.
-            let dispatch = subscriber(Log { level: LogLevel::Warn, ..self.log }, io::stderr);
+            let dispatch = subscriber(Log { level: LogLevel::Warn, ..self.log }, io::stderr, None);
             dispatcher::with_default(&dispatch, || {
                 warn!(lines, "log lines were lost here: standard error was not read");
             });
@@ -100,14 +104,16 @@ impl Write for Stderr {
     }
 }
 
-fn subscriber<W>(log: Log, writer: W) -> Dispatch
+fn subscriber<W>(log: Log, writer: W, collector: Option<LineCollector>) -> Dispatch
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
-    match log.format {
-        LogFormat::Text => registry().with(text(writer).with_filter(filter(log.level))).into(),
-        LogFormat::Json => registry().with(json(writer).with_filter(filter(log.level))).into(),
-    }
+    let written = match log.format {
+        LogFormat::Text => text(writer).with_filter(filter(log.level)).boxed(),
+        LogFormat::Json => json(writer).with_filter(filter(log.level)).boxed(),
+    };
+    let kept = collector.map(|collector| collector.with_filter(kept(log.keep_level)).boxed());
+    registry().with(std::iter::once(written).chain(kept).collect::<Vec<_>>()).into()
 }
 
 fn text<S, W>(writer: W) -> impl Layer<S>
@@ -127,16 +133,27 @@ where
     fmt::layer().json().flatten_event(true).with_current_span(false).with_span_list(false).with_writer(writer)
 }
 
-/// `level` for our own crates. Libraries log only warnings and errors, because their finer levels may contain people's
-/// messages.
-fn filter(level: LogLevel) -> Targets {
-    let ours = match level {
+/// The lines that are kept in the store. What storing them makes the store and the writer of lines log is left out below
+/// `info`, or each write would cause the next.
+pub(crate) fn kept(level: KeepLevel) -> Targets {
+    let storing = of(level.into()).min(LevelFilter::INFO);
+    filter(level.into()).with_target("rejoinder_store", storing).with_target("rejoinder::log_lines", storing)
+}
+
+const fn of(level: LogLevel) -> LevelFilter {
+    match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
-    };
+    }
+}
+
+/// `level` for our own crates. Libraries log only warnings and errors, because their finer levels may contain people's
+/// messages.
+fn filter(level: LogLevel) -> Targets {
+    let ours = of(level);
     let libraries = ours.min(LevelFilter::WARN);
     // The SDK logs every unanswered request as an error, and an account without a backup as a warning at each sync. The
     // adapter logs what matters of this.

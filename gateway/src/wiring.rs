@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_config::{Config, Retention, Size, TokenValue};
+use rejoinder_config::{Config, Log, Retention, Size, TokenValue};
 use rejoinder_core::{
     AgentName, AgentRuntime, ChannelAdapter, ChatKind, Lifetimes, PersonLimits, Policies, Settings, SharedClock,
     SystemClock, Templates,
@@ -143,9 +143,9 @@ pub(crate) fn remarks(config: &Config) -> Vec<String> {
 }
 
 /// How long rows are kept.
-pub(crate) const fn lifetimes(retention: Retention) -> Lifetimes {
+pub(crate) const fn lifetimes(retention: Retention, log: Log) -> Lifetimes {
     let Retention { turns, dead_letters, payloads } = retention;
-    Lifetimes { turns, dead_letters, payloads }
+    Lifetimes { turns, dead_letters, payloads, lines: Some(log.keep) }
 }
 
 struct Wiring<'a>(&'a Materials<'a>);
@@ -212,7 +212,7 @@ impl Wiring<'_> {
     }
 
     fn settings(&self) -> Settings {
-        let Config { channels, agents, routing, limits, outbox, retention, .. } = self.0.config;
+        let Config { channels, agents, routing, limits, outbox, retention, log, .. } = self.0.config;
         let commons = || channels.iter().map(|(id, channel)| (id, &channel.common));
         let telling = commons().filter(|(_, common)| common.notify_reactions);
         Settings {
@@ -243,7 +243,7 @@ impl Wiring<'_> {
             delivery_lifetime: outbox.lifetime,
             min_attempts: outbox.min_attempts,
             max_parts: outbox.max_parts as usize,
-            lifetimes: lifetimes(*retention),
+            lifetimes: lifetimes(*retention, *log),
         }
     }
 

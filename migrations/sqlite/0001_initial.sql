@@ -251,6 +251,39 @@ create table log (
     data text not null              -- JSON: the fields of LogEvent
 ) strict;
 
+-- Lines of the gateway's own log: what its code reports, without the steps of turns, which are in `log`. Removed by their age.
+create table log_lines (
+    id integer primary key autoincrement,   -- never used again: pages of the list begin at ids
+    at integer not null,
+    level text not null,            -- error, warn, info, debug
+    target text not null,           -- the module that wrote it
+    message text not null,
+    channel text,
+    turn_id blob,                   -- no foreign key: a line may be kept longer than its turn
+    fields text not null            -- JSON: object
+) strict;
+
+create index log_lines_of_trouble on log_lines (id, level) where level in ('error', 'warn');
+create index log_lines_of_channel on log_lines (channel, id) where channel is not null;
+create index log_lines_of_turn on log_lines (turn_id, id) where turn_id is not null;
+
+-- Errors and warnings among the lines, equal ones together.
+create table errors (
+    id integer primary key,
+    key blob not null unique,       -- SHA-256 of level, target, message and channel
+    level text not null,            -- error, warn
+    target text not null,
+    message text not null,
+    channel text,
+    count integer not null,
+    first_at integer not null,
+    last_at integer not null,
+    last_line integer not null,     -- the latest of these lines; the error is removed with it
+    fields text not null            -- JSON: object, of the latest
+) strict;
+
+create index errors_by_last_line on errors (last_line);
+
 -- What operators did, which is kept longer than the log.
 create table audit (
     id integer primary key,

@@ -12,6 +12,7 @@ use crate::{
         agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
@@ -277,6 +278,18 @@ impl<L: Layer> Operator for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.agent_figures(since, limit)).await
     }
+    async fn keep_lines(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError> {
+        let pass = self.layer.before_write().await?;
+        self.layer.finish(pass, self.store.keep_lines(lines)).await
+    }
+    async fn log_lines(&self, filter: &LogLineFilter) -> Result<Vec<LogLineRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.log_lines(filter)).await
+    }
+    async fn errors(&self, filter: &ErrorFilter) -> Result<Vec<ErrorRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.errors(filter)).await
+    }
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.tokens()).await
@@ -490,6 +503,15 @@ impl Operator for NullStore {
         Ok(Vec::new())
     }
     async fn agent_figures(&self, _since: Timestamp, _limit: u32) -> Result<Vec<AgentFigures>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn keep_lines(&self, _lines: Arc<[LogLine]>) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn log_lines(&self, _filter: &LogLineFilter) -> Result<Vec<LogLineRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn errors(&self, _filter: &ErrorFilter) -> Result<Vec<ErrorRecord>, StoreError> {
         Ok(Vec::new())
     }
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {

@@ -11,6 +11,7 @@ mod contents;
 mod delivering;
 mod housekeeping;
 mod lasting;
+mod lines;
 mod operating;
 mod reading;
 mod searching;
@@ -22,8 +23,8 @@ use async_trait::async_trait;
 use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Timestamp};
 
 pub use self::{
-    accepting::*, amending::*, contents::*, delivering::*, housekeeping::*, lasting::*, operating::*, reading::*,
-    searching::*, transitions::*,
+    accepting::*, amending::*, contents::*, delivering::*, housekeeping::*, lasting::*, lines::*, operating::*,
+    reading::*, searching::*, transitions::*,
 };
 use super::{answer, new_delivery};
 use crate::{
@@ -169,6 +170,11 @@ macro_rules! store_conformance {
             whatever_is_typed_is_searched_for
             indexing_goes_on_where_it_was
             turns_without_a_log_are_indexed
+            lines_are_read_back_newest_first
+            lines_can_be_narrowed
+            a_line_about_a_turn_has_its_channel
+            equal_errors_are_counted
+            lines_are_removed_by_their_age
             the_file_shrinks_after_many_rows_were_removed
             a_restart_keeps_everything
         }

@@ -92,6 +92,8 @@ pub struct Lifetimes {
     pub dead_letters: Option<Duration>,
     /// The payload of an event after it was received, and the content of a run after its end.
     pub payloads: Option<Duration>,
+    /// A line of the gateway's own log.
+    pub lines: Option<Duration>,
 }
 
 impl Settings {

@@ -21,7 +21,7 @@ fn forgetful() -> GatewaySetup {
         "hang" => Script::hangs(),
         text => Script::replies(text),
     });
-    setup.lifetimes = Lifetimes { turns: Some(DAY * 10), payloads: Some(DAY), dead_letters: None };
+    setup.lifetimes = Lifetimes { turns: Some(DAY * 10), payloads: Some(DAY), ..Lifetimes::default() };
     setup
 }
 

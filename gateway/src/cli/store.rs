@@ -71,7 +71,9 @@ struct StatsItem {
 
 impl Stats {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let lifetimes = wiring::lifetimes(rejoinder_config::load_retention(&global.options()?)?);
+        let options = global.options()?;
+        let (retention, log) = (rejoinder_config::load_retention(&options)?, rejoinder_config::load_log(&options)?);
+        let lifetimes = wiring::lifetimes(retention, log);
         let path = self.database.path(global)?;
         let store = self.database.open(global).await?;
         let stats = store.stats(&Cutoffs::at(SystemClock.now(), &lifetimes)).await.context("cannot read the rows")?;
@@ -93,14 +95,14 @@ fn text(path: &Path, stats: &StoreStats, lifetimes: &Lifetimes) -> String {
     if let Some(oldest) = stats.oldest_turn {
         let _ = write!(text, "\nThe oldest turn is of {}.", rfc3339(oldest));
     }
-    let ExpiredRows { turns, payloads, contents, keys, log } = stats.expired;
-    let _ = match (turns + payloads + contents + keys + log, lifetimes.turns) {
+    let ExpiredRows { turns, payloads, contents, keys, log, lines } = stats.expired;
+    let _ = match (turns + payloads + contents + keys + log + lines, lifetimes.turns) {
         (0, None) => write!(text, "\nTurns are kept forever: see [retention]."),
         (0, Some(_)) => write!(text, "\nNothing is past its time."),
         _ => write!(
             text,
             "\nPast their time: {turns} turns, {payloads} payloads, {contents} contents of runs, {keys} keys of events, {log} \
-             entries of the log. A running gateway removes them within an hour."
+             entries of the log, {lines} lines of the gateway's own log. A running gateway removes them within an hour."
         ),
     };
     let rows: Vec<_> = stats.rows.iter().map(|(table, rows)| [table.clone(), rows.to_string()]).collect();

@@ -10,7 +10,9 @@ pub(super) mod channels;
 pub(super) mod conversations;
 pub(super) mod dead_letters;
 pub(super) mod deliveries;
+pub(super) mod errors;
 pub(super) mod events;
+pub(super) mod logs;
 pub(super) mod messages;
 mod operation;
 pub(super) mod overview;
@@ -46,6 +48,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/search", get(search::list))
         .route("/channels", get(channels::list))
         .route("/agents", get(agents::list))
+        .route("/logs", get(logs::list))
+        .route("/errors", get(errors::list))
         .route("/events", get(events::follow))
         .route("/openapi.json", get(super::openapi::document))
         .route("/session", get(session::show).delete(session::close))

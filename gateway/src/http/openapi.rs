@@ -8,8 +8,8 @@ use utoipa::{
 
 use super::{
     admin::{
-        agents, audit, channels, conversations, dead_letters, deliveries, events, messages, overview, search, session,
-        tokens, turns,
+        agents, audit, channels, conversations, dead_letters, deliveries, errors, events, logs, messages, overview,
+        search, session, tokens, turns,
     },
     error::ProblemDocument,
     health,
@@ -50,6 +50,8 @@ use crate::platforms::{self, Platform};
         channels::pause,
         channels::resume,
         agents::list,
+        logs::list,
+        errors::list,
         events::follow,
         tokens::list,
         tokens::create,

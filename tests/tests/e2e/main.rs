@@ -11,6 +11,7 @@ mod disk;
 mod doors;
 mod example;
 mod hooks;
+mod logs;
 mod operate;
 mod process;
 mod retention;

@@ -162,7 +162,11 @@ pub(crate) async fn measure_removal(store: &dyn Store) {
         match &removal {
             Removal::Turns(ids) => turns += ids.len(),
             Removal::Pages(number) => pages += number,
-            Removal::Payloads(_) | Removal::Contents(_) | Removal::Keys(_) | Removal::Log { .. } => {}
+            Removal::Payloads(_)
+            | Removal::Contents(_)
+            | Removal::Keys(_)
+            | Removal::Log { .. }
+            | Removal::Lines { .. } => {}
         }
         let is_turns = matches!(removal, Removal::Turns(_));
         store.remove(removal).await.expect("rows are removed");

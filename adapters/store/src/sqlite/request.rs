@@ -1,8 +1,10 @@
 //! Requests to the writer, and their results.
 
+use std::sync::Arc;
+
 use rejoinder_core::{
     ChannelId, Obligation, SessionId, Timestamp, TurnId,
-    store::{AbsentChannel, BlockedScope, Commit, CursorMove, LogSeq, NewEvent, Removal, Stored, Transition},
+    store::{AbsentChannel, BlockedScope, Commit, CursorMove, LogLine, LogSeq, NewEvent, Removal, Stored, Transition},
 };
 
 /// A request to the writer.
@@ -21,6 +23,7 @@ pub(super) enum WriteRequest {
     },
     Channels(Vec<ChannelId>),
     Block(BlockedScope),
+    Lines(Arc<[LogLine]>),
     Remove(Removal),
     /// Indexes lines, as at most so many further entries of the log tell.
     Index {

@@ -1,6 +1,6 @@
 //! The store port, on one writer and a few readers.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_core::{
@@ -9,9 +9,10 @@ use rejoinder_core::{
     store::{
         AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
         ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
-        Dossier, FoundLine, Housekeeping, IdempotentAnswer, ListedDelivery, LogEntry, LogFilter, LogSeq, NewEvent,
-        NextDeliveries, Operator, Outbox, Pause, Removal, RunRecord, SearchFilter, SessionSummary, Store, StoreStats,
-        Stored, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping, IdempotentAnswer, ListedDelivery, LogEntry,
+        LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries, Operator, Outbox, Pause,
+        Removal, RunRecord, SearchFilter, SessionSummary, Store, StoreStats, Stored, TokenRecord, Transition,
+        TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -263,6 +264,18 @@ impl Operator for SqliteStore {
 
     async fn agent_figures(&self, since: Timestamp, limit: u32) -> Result<Vec<AgentFigures>, StoreError> {
         read::agent_figures(&self.operator, since, limit).await
+    }
+
+    async fn keep_lines(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError> {
+        self.write(WriteRequest::Lines(lines)).await.map(drop)
+    }
+
+    async fn log_lines(&self, filter: &LogLineFilter) -> Result<Vec<LogLineRecord>, StoreError> {
+        read::log_lines(&self.operator, filter).await
+    }
+
+    async fn errors(&self, filter: &ErrorFilter) -> Result<Vec<ErrorRecord>, StoreError> {
+        read::errors(&self.operator, filter).await
     }
 
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Nothing is past its time.
-const NEVER: Cutoffs = Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START };
+const NEVER: Cutoffs = Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START, lines: START };
 
 fn content(settings: &str, message: &str) -> RunContent {
     let call = ToolUse { name: "search".to_owned(), arguments: "{}".to_owned(), result: "\"nothing\"".to_owned() };

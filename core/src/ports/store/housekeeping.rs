@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     ids::{EventId, TurnId},
+    line::LineId,
     log::LogSeq,
     settings::Lifetimes,
 };
@@ -22,6 +23,8 @@ pub struct Cutoffs {
     pub payloads: Timestamp,
     /// For events of which only the key is stored.
     pub keys: Timestamp,
+    /// For the lines of the gateway's own log.
+    pub lines: Timestamp,
 }
 
 impl Cutoffs {
@@ -38,6 +41,7 @@ impl Cutoffs {
             dead_letters: turns.min(before(lifetimes.dead_letters)),
             payloads: before(lifetimes.payloads),
             keys: before(Some(Lifetimes::KEYS)),
+            lines: before(lifetimes.lines),
         }
     }
 }
@@ -61,6 +65,13 @@ pub enum Removal {
         /// How many they are.
         entries: u32,
     },
+    /// The lines of the gateway's own log up to this one, and the errors that came last in one of them.
+    Lines {
+        /// The last one to remove.
+        through: LineId,
+        /// How many they are.
+        lines: u32,
+    },
     /// Pages that removed rows left free: the file shrinks by these.
     Pages(u32),
 }
@@ -78,6 +89,8 @@ pub struct ExpiredRows {
     pub keys: u64,
     /// Entries of the log.
     pub log: u64,
+    /// Lines of the gateway's own log.
+    pub lines: u64,
 }
 
 /// The size of a store.

@@ -18,7 +18,7 @@ pub(crate) mod list;
 pub(crate) mod record;
 pub(crate) mod transition;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_guard::{Obligation, Timestamp};
@@ -30,6 +30,7 @@ use crate::{
         agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
@@ -275,6 +276,19 @@ pub trait Operator: Send + Sync + 'static {
 
     /// How the runs of each agent ended that started at `since` or later: at most `limit` runs, the latest.
     async fn agent_figures(&self, since: Timestamp, limit: u32) -> Result<Vec<AgentFigures>, StoreError>;
+
+    /// Adds lines to the gateway's own log, in one transaction. A line without a channel gets that of its turn. Errors and
+    /// warnings are counted among the equal ones.
+    ///
+    /// # Errors
+    /// If so, none was added.
+    async fn keep_lines(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError>;
+
+    /// The lines of the gateway's own log that match `filter`, newest first.
+    async fn log_lines(&self, filter: &LogLineFilter) -> Result<Vec<LogLineRecord>, StoreError>;
+
+    /// The errors and warnings of the gateway's own log, equal ones together; first those that happened last.
+    async fn errors(&self, filter: &ErrorFilter) -> Result<Vec<ErrorRecord>, StoreError>;
 
     /// The operators' tokens that were not revoked, oldest first.
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;

@@ -14,14 +14,16 @@ use crate::sqlite::error::store_error;
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 16] = [
     "attempts",
     "audit",
     "channels_cursor",
     "conversations",
     "deliveries",
+    "errors",
     "events",
     "log",
+    "log_lines",
     "remarks",
     "run_contents",
     "run_settings",
@@ -83,6 +85,10 @@ const EXPIRED_LOG: &str = "
     from (select seq, at from log order by seq limit ?2)
     where at < ?1 and seq < (select max(seq) from log)";
 
+/// The oldest lines, as far as they are past their time.
+const EXPIRED_LINES: &str = "
+    select max(id) as through, count(*) as lines from (select id, at from log_lines order by id limit ?2) where at < ?1";
+
 pub(in crate::sqlite) async fn expired(
     pool: &SqlitePool,
     cutoffs: &Cutoffs,
@@ -121,6 +127,11 @@ pub(in crate::sqlite) async fn expired(
     if let Some(through) = log.value("through")? {
         return Ok(Some(Removal::Log { through, entries: log.value("entries")? }));
     }
+    let lines = sqlx::query(EXPIRED_LINES).bind(cutoffs.lines.as_millis()).bind(limit);
+    let lines = lines.fetch_one(pool).await.map_err(store_error)?;
+    if let Some(through) = lines.value("through")? {
+        return Ok(Some(Removal::Lines { through, lines: lines.value("lines")? }));
+    }
     let pages = Pages::read(pool).await?;
     Ok(pages.spare(limit).map(Removal::Pages))
 }
@@ -137,12 +148,15 @@ pub(in crate::sqlite) async fn next_expiry(
             union all
             select min(ended_at) + ?2 from obligations where ended_at is not null and state <> 'undeliverable'
             union all
-            select min(received_at) + ?3 from events where details is null)";
+            select min(received_at) + ?3 from events where details is null
+            union all
+            select min(at) + ?4 from (select at from log_lines order by id limit 1))";
     let millis = |lifetime: Duration| i64::try_from(lifetime.as_millis()).ok();
     let at: Option<i64> = sqlx::query_scalar(sql)
         .bind(lifetimes.payloads.and_then(millis))
         .bind(lifetimes.turns.and_then(millis))
         .bind(millis(Lifetimes::KEYS))
+        .bind(lifetimes.lines.and_then(millis))
         .fetch_one(pool)
         .await
         .map_err(store_error)?;
@@ -214,6 +228,7 @@ pub(in crate::sqlite) async fn stats(pool: &SqlitePool, cutoffs: &Cutoffs) -> Re
     let keys = events(expired_keys!("count(*)", ""), cutoffs.keys).await?;
     let log = "select count(*) from log where at < ?1 and seq < (select max(seq) from log)";
     let log = events(log, cutoffs.turns).await?;
+    let lines = events("select count(*) from log_lines where at < ?1", cutoffs.lines).await?;
     let contents = events("select count(*) from run_contents where at < ?1", cutoffs.payloads).await?;
     let pages = Pages::read(pool).await?;
     Ok(StoreStats {
@@ -221,7 +236,7 @@ pub(in crate::sqlite) async fn stats(pool: &SqlitePool, cutoffs: &Cutoffs) -> Re
         free_bytes: unsigned(pages.free * pages.size),
         rows,
         oldest_turn: oldest.map(Timestamp::from_millis),
-        expired: ExpiredRows { turns: unsigned(turns), payloads, contents, keys, log },
+        expired: ExpiredRows { turns: unsigned(turns), payloads, contents, keys, log, lines },
     })
 }
 

@@ -7,6 +7,7 @@ mod deliveries;
 mod housekeeping;
 mod lists;
 mod log;
+mod log_lines;
 mod search;
 mod tokens;
 mod turns;
@@ -26,6 +27,7 @@ pub(super) use deliveries::{
 pub(super) use housekeeping::{expired, next_expiry, stats};
 pub(super) use lists::{agent_figures, backlog, list};
 pub(super) use log::{answer, audit, log, log_before};
+pub(super) use log_lines::{errors, log_lines};
 pub(super) use search::search;
 pub(super) use tokens::tokens;
 pub(super) use turns::{

@@ -10,6 +10,7 @@ mod insert;
 mod known;
 mod lines;
 mod log;
+mod log_lines;
 mod pick;
 mod remove;
 mod rows;
@@ -42,6 +43,7 @@ pub(super) fn request(transaction: &Transaction<'_>, request: &WriteRequest) -> 
             let values = params![scope.channel.as_str(), scope.chat.is_none(), chat, scope.until.as_millis()];
             rows::change(transaction, BLOCK, values).map(|_| WriteResult::Done)
         }
+        WriteRequest::Lines(lines) => log_lines::add(transaction, lines).map(|()| WriteResult::Done),
         WriteRequest::Fetched { turn, at } => {
             rows::change(transaction, FETCHED, params![turn.as_uuid(), at.as_millis()]).map(|_| WriteResult::Done)
         }

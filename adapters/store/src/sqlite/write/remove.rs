@@ -35,6 +35,11 @@ pub(super) fn rows(transaction: &Transaction<'_>, removal: &Removal) -> Result<V
         Removal::Log { through, .. } => {
             rows::change(transaction, DELETE_LOG, [through])?;
         }
+        Removal::Lines { through, .. } => {
+            for sql in DELETE_LINES {
+                rows::change(transaction, sql, [through])?;
+            }
+        }
         Removal::Pages(number) => free(transaction, *number).map_err(store_error)?,
     }
     Ok(Vec::new())
@@ -81,6 +86,8 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionI
 const CLEAR_PAYLOAD: &str = "update events set raw = null where id = ?";
 
 const DELETE_LOG: &str = "delete from log where seq <= ? and seq < (select max(seq) from log)";
+
+const DELETE_LINES: [&str; 2] = ["delete from errors where last_line <= ?", "delete from log_lines where id <= ?"];
 
 const DELETE_KEY: &str = "delete from events where id = ? and details is null and raw is null";
 

@@ -1,0 +1,101 @@
+//! Lines of the gateway's own log, and the errors among them.
+
+use rejoinder_core::{
+    ChannelId, StoreError,
+    store::{ErrorFilter, ErrorRecord, LineLevel, LogLine, LogLineFilter, LogLineRecord},
+};
+use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
+use uuid::Uuid;
+
+use super::{columns::Columns, containing, names};
+use crate::sqlite::error::store_error;
+
+pub(in crate::sqlite) async fn log_lines(
+    pool: &SqlitePool,
+    filter: &LogLineFilter,
+) -> Result<Vec<LogLineRecord>, StoreError> {
+    let LogLineFilter { level, channels, turn, text, before, limit } = filter;
+    // Partial indexes find the few lines of a turn, of a channel, or of trouble among many.
+    let from = match (turn, channels.as_deref(), level) {
+        (Some(_), _, _) => "log_lines indexed by log_lines_of_turn",
+        (None, Some([_]), _) => "log_lines indexed by log_lines_of_channel",
+        (None, _, Some(LineLevel::Error | LineLevel::Warn)) => "log_lines indexed by log_lines_of_trouble",
+        (None, _, None | Some(LineLevel::Info | LineLevel::Debug)) => "log_lines",
+    };
+    let mut sql = QueryBuilder::<Sqlite>::new("select * from ");
+    sql.push(from).push(" where id < ").push_bind(before.unwrap_or(i64::MAX));
+    if let Some(turn) = turn {
+        sql.push(" and turn_id = ").push_bind(turn.as_uuid());
+    }
+    push_channels(&mut sql, channels.as_deref());
+    sql.push(match level {
+        None | Some(LineLevel::Debug) => "",
+        Some(LineLevel::Info) => " and level in ('error', 'warn', 'info')",
+        Some(LineLevel::Warn) => " and level in ('error', 'warn')",
+        Some(LineLevel::Error) => " and level in ('error', 'warn') and level = 'error'",
+    });
+    if let Some(text) = text {
+        sql.push(" and (message like ").push_bind(containing(text)).push(" escape '\\'");
+        sql.push(" or fields like ").push_bind(containing(text)).push(" escape '\\')");
+    }
+    sql.push(" order by id desc limit ").push_bind(limit);
+    let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(line).collect()
+}
+
+pub(in crate::sqlite) async fn errors(pool: &SqlitePool, filter: &ErrorFilter) -> Result<Vec<ErrorRecord>, StoreError> {
+    let ErrorFilter { channels, before, limit } = filter;
+    let mut sql = QueryBuilder::<Sqlite>::new("select * from errors where last_line < ");
+    sql.push_bind(before.unwrap_or(i64::MAX));
+    push_channels(&mut sql, channels.as_deref());
+    sql.push(" order by last_line desc limit ").push_bind(limit);
+    let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(error).collect()
+}
+
+fn push_channels(sql: &mut QueryBuilder<Sqlite>, channels: Option<&[ChannelId]>) {
+    match channels {
+        None => {}
+        // An index finds the lines of one channel.
+        Some([channel]) => {
+            sql.push(" and channel = ").push_bind(channel.as_str().to_owned());
+        }
+        Some(channels) => {
+            sql.push(" and channel in (select value from json_each(").push_bind(names(channels)).push("))");
+        }
+    }
+}
+
+fn line(row: &SqliteRow) -> Result<LogLineRecord, StoreError> {
+    Ok(LogLineRecord {
+        id: row.value("id")?,
+        line: LogLine {
+            at: row.at("at")?,
+            level: row.name("level")?,
+            target: row.value("target")?,
+            message: row.value("message")?,
+            channel: channel(row)?,
+            turn_id: row.value::<Option<Uuid>>("turn_id")?.map(Into::into),
+            fields: row.json("fields")?,
+        },
+    })
+}
+
+fn error(row: &SqliteRow) -> Result<ErrorRecord, StoreError> {
+    Ok(ErrorRecord {
+        id: row.value("id")?,
+        last_line: row.value("last_line")?,
+        level: row.name("level")?,
+        target: row.value("target")?,
+        message: row.value("message")?,
+        channel: channel(row)?,
+        count: u64::try_from(row.value::<i64>("count")?).unwrap_or(0),
+        first_at: row.at("first_at")?,
+        last_at: row.at("last_at")?,
+        fields: row.json("fields")?,
+    })
+}
+
+fn channel(row: &SqliteRow) -> Result<Option<ChannelId>, StoreError> {
+    Ok(row.value::<Option<String>>("channel")?.map(|channel| ChannelId::from_stored(&channel)))
+}

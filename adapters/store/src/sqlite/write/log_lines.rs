@@ -1,0 +1,47 @@
+//! Lines of the gateway's own log, and the errors among them.
+
+use rejoinder_core::{
+    ChannelId, StoreError, TurnId,
+    store::{LineLevel, LogLine},
+};
+use rusqlite::params;
+use sha2::{Digest, Sha256};
+
+use super::rows::{self, Transaction, json};
+
+/// Adds lines, and counts the errors and warnings among them.
+pub(super) fn add(transaction: &Transaction<'_>, lines: &[LogLine]) -> Result<(), StoreError> {
+    for line in lines {
+        let LogLine { at, level, target, message, channel, turn_id, fields } = line;
+        let of_turn;
+        let channel = match (channel, turn_id) {
+            (None, Some(turn)) => {
+                of_turn = rows::one(transaction, SELECT_CHANNEL, [turn.as_uuid()], |row| row.get::<_, String>(0))?;
+                of_turn.as_deref()
+            }
+            (channel, _) => channel.as_ref().map(ChannelId::as_str),
+        };
+        let (at, fields) = (at.as_millis(), json(fields));
+        let turn = turn_id.map(TurnId::as_uuid);
+        let values = params![at, level.as_str(), target, message, channel, turn, fields];
+        rows::change_one(transaction, "log lines", INSERT_LINE, values)?;
+        if *level <= LineLevel::Warn {
+            let id = transaction.connection.last_insert_rowid();
+            let key: [u8; 32] = Sha256::digest(json(&(level, target, message, channel))).into();
+            let values = params![key, level.as_str(), target, message, channel, at, id, fields];
+            rows::change_one(transaction, "errors", COUNT_ERROR, values)?;
+        }
+    }
+    Ok(())
+}
+
+const SELECT_CHANNEL: &str = "select channel from turns where id = ?";
+
+const INSERT_LINE: &str =
+    "insert into log_lines (at, level, target, message, channel, turn_id, fields) values (?, ?, ?, ?, ?, ?, ?)";
+
+const COUNT_ERROR: &str = "
+    insert into errors (key, level, target, message, channel, count, first_at, last_at, last_line, fields)
+    values (?1, ?2, ?3, ?4, ?5, 1, ?6, ?6, ?7, ?8)
+    on conflict (key) do update set count = count + 1, last_at = excluded.last_at, last_line = excluded.last_line,
+        fields = excluded.fields";

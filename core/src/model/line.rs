@@ -1,0 +1,120 @@
+//! Lines of the gateway's own log, as the store keeps them: what its code reports, for the operator.
+//!
+//! They are not the [log](super::log), which has an entry for each step of each turn and is complete. Lines may be missing.
+
+use rejoinder_guard::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::model::{conversation::ChannelId, ids::TurnId};
+
+/// The place of a line: larger than that of every line that was stored before.
+pub type LineId = i64;
+
+/// How important a line is, the most important first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LineLevel {
+    /// The operator must act.
+    Error,
+    /// The operator may have to act.
+    Warn,
+    /// Something notable happened.
+    Info,
+    /// A decision, or a detail.
+    Debug,
+}
+
+impl LineLevel {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogLine {
+    /// When it was written.
+    pub at: Timestamp,
+    /// How important it is.
+    pub level: LineLevel,
+    /// The module that wrote it: `rejoinder_core::worker`.
+    pub target: String,
+    /// What happened, in words.
+    pub message: String,
+    /// The channel that it is about.
+    pub channel: Option<ChannelId>,
+    /// The turn that it is about.
+    pub turn_id: Option<TurnId>,
+    /// Its other fields.
+    pub fields: Map<String, Value>,
+}
+
+/// A line, as it is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogLineRecord {
+    /// Its place.
+    pub id: LineId,
+    /// The line.
+    pub line: LogLine,
+}
+
+/// Which lines are listed, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct LogLineFilter {
+    /// Only lines at least as important as this; `None` for all.
+    pub level: Option<LineLevel>,
+    /// Only lines about these channels; `None` for all, and for what is about no channel.
+    pub channels: Option<Vec<ChannelId>>,
+    /// Only lines about this turn.
+    pub turn: Option<TurnId>,
+    /// Only lines with this text in their message or fields, in any case of its ASCII letters.
+    pub text: Option<String>,
+    /// Only lines before this one: the cursor for the next page.
+    pub before: Option<LineId>,
+    /// The maximum number.
+    pub limit: u32,
+}
+
+/// Errors or warnings that are equal: of the same level, module, message and channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ErrorRecord {
+    /// Its id.
+    pub id: i64,
+    /// The place of the latest of them, which is the cursor for the next page.
+    pub last_line: LineId,
+    /// How important they are: [`LineLevel::Error`] or [`LineLevel::Warn`].
+    pub level: LineLevel,
+    /// The module that wrote them.
+    pub target: String,
+    /// What happened, in words.
+    pub message: String,
+    /// The channel that they are about.
+    pub channel: Option<ChannelId>,
+    /// How many there were.
+    pub count: u64,
+    /// When the first of them was written.
+    pub first_at: Timestamp,
+    /// When the latest of them was written.
+    pub last_at: Timestamp,
+    /// The other fields of the latest.
+    pub fields: Map<String, Value>,
+}
+
+/// Which errors are listed, first those that happened last.
+#[derive(Clone, Debug, Default)]
+pub struct ErrorFilter {
+    /// Only those about these channels; `None` for all, and for what is about no channel.
+    pub channels: Option<Vec<ChannelId>>,
+    /// Only those whose latest line is before this one: the cursor for the next page.
+    pub before: Option<LineId>,
+    /// The maximum number.
+    pub limit: u32,
+}

@@ -1,0 +1,121 @@
+//! `rejoinder logs`: the lines of the gateway's own log that are kept in the database.
+
+use std::fmt::Write as _;
+
+use anyhow::Context;
+use clap::Args;
+use rejoinder_core::{
+    ChannelId, TurnId,
+    store::{LineLevel, LogLineFilter},
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Global, database::Database};
+use crate::{
+    console::{failure::Failure, output},
+    http::{LevelName, LogLineItem, LogLineList, log_lines_page},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Logs {
+    /// Only lines at least as important as this
+    #[arg(long, value_enum)]
+    level: Option<LevelName>,
+    /// Only lines about this channel, for example telegram.main
+    #[arg(long)]
+    channel: Option<String>,
+    /// Only lines about this turn
+    #[arg(long, value_name = "ID")]
+    turn: Option<Uuid>,
+    /// Only lines with this text in their message or details
+    #[arg(long)]
+    text: Option<String>,
+    /// Only lines before this one: the "next" of --json
+    #[arg(long, value_name = "ID")]
+    before: Option<i64>,
+    /// Largest number of lines
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+impl Logs {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let store = self.database.open(global).await?;
+        let filter = LogLineFilter {
+            level: self.level.map(LineLevel::from),
+            channels: self.channel.as_deref().map(|channel| vec![ChannelId::from_stored(channel)]),
+            turn: self.turn.map(TurnId::from),
+            text: self.text.clone(),
+            before: self.before,
+            limit: self.limit,
+        };
+        let list = log_lines_page(store.as_ref(), filter).await.context("cannot read the log")?;
+        if self.json { output::print_json(&list) } else { output::print(text(&list)) }
+    }
+}
+
+/// The latest line comes last, as in a terminal that follows a log.
+fn text(list: &LogLineList) -> String {
+    if list.items.is_empty() {
+        return "No lines found.".to_owned();
+    }
+    let mut text = list.items.iter().rev().map(line).collect::<Vec<_>>().join("\n");
+    if let Some(next) = &list.next {
+        let _ = write!(text, "\n\nEarlier lines: --before {next}");
+    }
+    output::printable(&text)
+}
+
+fn line(item: &LogLineItem) -> String {
+    let level = LineLevel::from(item.level).as_str().to_uppercase();
+    let mut line = format!("{} {level:>5} {}", item.at, item.message);
+    let about = [("channel", &item.channel), ("turn", &item.turn_id)];
+    for (name, id) in about.into_iter().filter_map(|(name, id)| Some((name, id.as_deref()?))) {
+        let _ = write!(line, " {name}={id}");
+    }
+    for (name, value) in &item.fields {
+        let _ = match value {
+            // A text of several lines stays on one.
+            Value::String(text) if text.chars().all(|char| !char.is_whitespace() && !char.is_control()) => {
+                write!(line, " {name}={text}")
+            }
+            value => write!(line, " {name}={value}"),
+        };
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::{
+        Timestamp,
+        store::{LogLine, LogLineRecord},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_line_is_on_one_line() {
+        let fields = serde_json::json!({ "agent": "main", "attempt": 1, "error": "no\nroom" });
+        let failed = LogLine {
+            at: Timestamp::from_millis(1_700_000_000_123),
+            level: LineLevel::Warn,
+            target: "rejoinder_core::worker".to_owned(),
+            message: "a run failed".to_owned(),
+            channel: Some(ChannelId::new("telegram", "main")),
+            turn_id: None,
+            fields: serde_json::from_value(fields).unwrap(),
+        };
+
+        let line = line(&LogLineRecord { id: 1, line: failed }.into());
+
+        let said = "a run failed channel=telegram.main agent=main attempt=1 error=\"no\\nroom\"";
+        assert_eq!(line, format!("2023-11-14T22:13:20.123Z  WARN {said}"));
+    }
+}
