@@ -28,7 +28,8 @@ export function access(view) {
     key: ({ id }) => String(id),
     none: () => "No operator has changed anything yet.",
   });
-  show(view.main, heading("Access"), tokens.element, audit.element);
+  const api = make("section", { className: "part", attributes: { "aria-labelledby": "api" } }, make("h2", { id: "api" }, "The API"), make("p", { className: "links" }, "Programs can do what this page does. ", link("/admin/docs", "Read how")));
+  show(view.main, heading("Access"), tokens.element, audit.element, api);
   keepFresh(() => Promise.all([tokens.refresh(), audit.refresh()]), { signal: view.signal, topics: ["operator."] });
 }
 
