@@ -71,7 +71,10 @@ async function sendTo(view, channel) {
     action: "Send",
     perform: (values) => post("messages", values),
   });
-  if (sent) announce("The message is on its way.");
+  if (!sent) return;
+  // A message of an operator is a turn of its own.
+  view.go(`/admin/turns/${sent.id}`);
+  announce("The message is on its way.");
 }
 
 export function conversation(view) {

@@ -1,6 +1,7 @@
 // Overview: whether everything is answered, and what is wrong.
 
 import { get } from "./api.js";
+import { resume } from "./channels.js";
 import { charts } from "./charts.js";
 import { retryMany } from "./deadletters.js";
 import { badge, button, link, make, show, table, time } from "./dom.js";
@@ -49,6 +50,7 @@ function detail({ kind }) {
   const words = {
     store: "Nothing is accepted until the disk or the database is well again.",
     channel: "Its deliveries wait, and go out when it is back.",
+    paused: "Its deliveries wait until it is resumed.",
     agent: "Its turns get what the ladder says.",
     overdue: "Look at what each of them waits for.",
     undeliverable: "Send again what could not be sent, or look first.",
@@ -64,6 +66,7 @@ function mend(view, { kind, subject }, refresh) {
   const acts = {
     store: () => [look("/admin/logs", "Look at the errors")],
     channel: () => [look(`/admin/channels?channel=${encodeURIComponent(subject)}`, `Look at ${subject}`)],
+    paused: () => [view.mayChange && button("Resume", async () => (await resume(subject)) && refresh(), "button primary"), look(`/admin/channels?channel=${encodeURIComponent(subject)}`, `Look at ${subject}`)],
     agent: () => [look("/admin/channels#agents", "Look at the agents"), look(`/admin/turns?agent=${encodeURIComponent(subject)}`, "Its turns")],
     overdue: () => [look("/admin/turns?state=overdue", "Look at these turns")],
     undeliverable: () => [retry, look("/admin/dead-letters", "Look at them")],
