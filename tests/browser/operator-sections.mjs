@@ -100,7 +100,7 @@ async function readsTheApi(page, look) {
   const operations = page.locator(".operation:visible");
   await eventually("one operation is found", () => operations.count(), (count) => count === 1);
   await operations.locator("summary").click();
-  await page.getByRole("heading", { name: "Answers" }).waitFor();
+  await page.getByRole("heading", { name: "Answers", exact: true }).waitFor();
   await eventually("the address names it", () => page.url(), (address) => address.endsWith("#operation-list_turns"));
   await page.locator(".shape > summary", { hasText: "TurnList" }).click();
   await page.locator(".shape > summary", { hasText: "TurnItem" }).click();
@@ -110,7 +110,7 @@ async function readsTheApi(page, look) {
   await page.getByRole("region", { name: "Answer of list_turns" }).getByText('"turn_id"').waitFor();
   await look("api-operation");
   await page.reload();
-  await page.getByRole("heading", { name: "Answers" }).waitFor();
+  await page.getByRole("heading", { name: "Answers", exact: true }).waitFor();
 }
 
 /** The skip link leads to the content, a dialog takes the focus and gives it back. */

@@ -44,7 +44,7 @@ const tokenTable = (items, refresh) =>
       { name: "Channels", cell: ({ channels }) => channels?.join(", ") ?? "All" },
       { name: "Expires", cell: ({ expires_at: at }) => (at ? (Date.parse(at) > Date.now() ? time(at) : badge(["Expired", "quiet"])) : "Never") },
       { name: "Made", cell: ({ created_at: at, created_by: by }) => [time(at), ` by ${by}`] },
-      { name: "Change", cell: (token) => button("Revoke", async () => (await revoke(token)) && refresh(), "button small") },
+      { name: "Change", cell: (token) => button("Revoke", async () => (await revoke(token)) && refresh()) },
     ],
     items,
     ({ id }) => id,

@@ -119,7 +119,7 @@ export function conversation(view) {
     ];
   }
   const about = make("div");
-  const more = make("div", { className: "parts" });
+  const more = make("div");
   show(view.main, make("p", { className: "back" }, link("/admin/conversations", "All conversations")), title, about, body.element, view.mayChange && composer(view, body.refresh), more);
   keepFresh(body.refresh, { signal: view.signal, topics: ["turn.", "delivery."], pause: 1_500, every: 30_000 });
 }

@@ -65,8 +65,8 @@ export const address = ({ channel, chat, thread }) => [channel, chat, thread].fi
 /** Whose turn it is. */
 export const person = ({ sender_name, sender_id }) => sender_name || sender_id || "Somebody";
 
-/** Who answers a turn: an agent, or the gateway's own command. */
-export const handler = ({ agent, command }) => agent ?? (command ? `/${command}` : "the gateway");
+/** Who answers a turn: an agent, an operator, or the gateway's own command. */
+export const handler = ({ agent, command }) => agent ?? (command === "message" ? "an operator" : command ? `/${command}` : "the gateway");
 
 /** Why there was no answer, as a sentence without its full stop. */
 export const CAUSES = {
