@@ -83,10 +83,34 @@ async function walks(browser, device) {
   await page.locator(".main-cell a").first().click();
   await page.locator(".transcript > li").first().waitFor();
   await look("conversation");
+  await readsTheApi(page, look);
   await page.goto(`${url}/admin/nothing`);
   await page.getByRole("heading", { name: "There is no such page" }).waitFor();
   await look("unknown");
   await ada.leaves();
+}
+
+/** The API describes itself: a search finds an operation, its shapes open in place, and it can be tried. */
+async function readsTheApi(page, look) {
+  await page.goto(`${url}/admin/access`);
+  await page.getByRole("link", { name: "Read how" }).click();
+  await page.getByRole("heading", { name: "The HTTP API", level: 1 }).waitFor();
+  await look("api");
+  await page.getByLabel("Search", { exact: true }).fill("/admin/api/turns newest");
+  const operations = page.locator(".operation:visible");
+  await eventually("one operation is found", () => operations.count(), (count) => count === 1);
+  await operations.locator("summary").click();
+  await page.getByRole("heading", { name: "Answers", exact: true }).waitFor();
+  await eventually("the address names it", () => page.url(), (address) => address.endsWith("#operation-list_turns"));
+  await page.locator(".shape > summary", { hasText: "TurnList" }).click();
+  await page.locator(".shape > summary", { hasText: "TurnItem" }).click();
+  await page.locator("summary", { hasText: "Try it" }).click();
+  await page.getByLabel("limit", { exact: true }).fill("1");
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByRole("region", { name: "Answer of list_turns" }).getByText('"turn_id"').waitFor();
+  await look("api-operation");
+  await page.reload();
+  await page.getByRole("heading", { name: "Answers", exact: true }).waitFor();
 }
 
 /** The skip link leads to the content, a dialog takes the focus and gives it back. */

@@ -28,7 +28,8 @@ export function access(view) {
     key: ({ id }) => String(id),
     none: () => "No operator has changed anything yet.",
   });
-  show(view.main, heading("Access"), tokens.element, audit.element);
+  const api = make("section", { className: "part", attributes: { "aria-labelledby": "api" } }, make("h2", { id: "api" }, "The API"), make("p", { className: "links" }, "Programs can do what this page does. ", link("/admin/docs", "Read how")));
+  show(view.main, heading("Access"), tokens.element, audit.element, api);
   keepFresh(() => Promise.all([tokens.refresh(), audit.refresh()]), { signal: view.signal, topics: ["operator."] });
 }
 
@@ -43,7 +44,7 @@ const tokenTable = (items, refresh) =>
       { name: "Channels", cell: ({ channels }) => channels?.join(", ") ?? "All" },
       { name: "Expires", cell: ({ expires_at: at }) => (at ? (Date.parse(at) > Date.now() ? time(at) : badge(["Expired", "quiet"])) : "Never") },
       { name: "Made", cell: ({ created_at: at, created_by: by }) => [time(at), ` by ${by}`] },
-      { name: "Change", cell: (token) => button("Revoke", async () => (await revoke(token)) && refresh(), "button small") },
+      { name: "Change", cell: (token) => button("Revoke", async () => (await revoke(token)) && refresh()) },
     ],
     items,
     ({ id }) => id,

@@ -7,7 +7,8 @@ import { conversation, conversations } from "./conversations.js";
 import { deadLetters } from "./deadletters.js";
 import { deliveries } from "./deliveries.js";
 import { field } from "./dialog.js";
-import { $, announce, button, icon, link, make, show } from "./dom.js";
+import { docs } from "./docs.js";
+import { $, announce, icon, link, make, show } from "./dom.js";
 import { feed, forget } from "./feed.js";
 import { onConnection, start, stop } from "./live.js";
 import { logs } from "./logs.js";
@@ -30,6 +31,7 @@ const SECTIONS = {
   live: { title: "Live", icon: "live", list: feed },
   logs: { title: "Errors and logs", short: "Logs", icon: "logs", list: logs },
   access: { title: "Access", icon: "access", list: access, isForAdmin: true },
+  docs: { title: "The HTTP API", in: "access", list: docs },
 };
 
 /** The sections that a phone shows without "More". */
@@ -101,7 +103,7 @@ document.addEventListener("click", (event) => {
   const anchor = event.target.closest?.("a[href]");
   const isOurs = anchor && anchor.origin === location.origin && /^\/admin(\/|$)/.test(anchor.pathname) && !anchor.target;
   if (!isOurs || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-  if (/^\/admin\/(assets|api|docs)(\/|$)/.test(anchor.pathname)) return;
+  if (/^\/admin\/(assets|api)(\/|$)/.test(anchor.pathname)) return;
   event.preventDefault();
   // Such a link leads to another place of what is shown.
   if (anchor.getAttribute("href").startsWith("#")) return document.querySelector(anchor.hash)?.focus();

@@ -29,7 +29,7 @@ export function onSignedOut(listener) {
 }
 
 /** The address of an API path with its parameters; empty ones are left out. */
-export function apiUrl(path, params = {}) {
+function apiUrl(path, params = {}) {
   const there = Object.entries(params).filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false);
   const query = new URLSearchParams(there).toString();
   return `/admin/api/${path}${query ? `?${query}` : ""}`;

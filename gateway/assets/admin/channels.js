@@ -24,13 +24,19 @@ export function channels(view) {
   keepFresh(() => Promise.all([all.refresh(), agents.refresh()]), { signal: view.signal, topics: ["channel.", "agent.", "operator.", "turn.settled"], pause: 3_000, every: 15_000 });
 }
 
+const pathOf = (name, verb) => `channels/${encodeURIComponent(name)}/${verb}`;
+
+export const resume = (name) =>
+  operate({ title: `Resume ${name}?`, text: "What waits is sent now.", action: "Resume", path: pathOf(name, "resume"), done: `${name} goes on.` });
+
+/** Who paused a channel, since when and why. */
+const pausedBy = ({ by, since, reason }) => make("p", {}, `Paused by ${by} since `, time(since, { isExact: true }), reason ? `: ${reason}` : ".");
+
 function card(view, channel, refresh) {
   const name = channel.channel;
   const query = `channel=${encodeURIComponent(name)}`;
-  const path = `channels/${encodeURIComponent(name)}`;
-  const pause = () => operate({ title: `Pause ${name}?`, text: "Nothing is sent there until you resume it.", action: "Pause", path: `${path}/pause`, done: `${name} is paused.` });
-  const resume = () => operate({ title: `Resume ${name}?`, text: "What waits is sent now.", action: "Resume", path: `${path}/resume`, done: `${name} goes on.` });
-  const act = (words, perform) => button(words, async () => (await perform()) && refresh());
+  const pause = () => operate({ title: `Pause ${name}?`, text: "Nothing is sent there until you resume it.", action: "Pause", path: pathOf(name, "pause"), done: `${name} is paused.` });
+  const act = (words, perform) => button(words, async () => (await perform(name)) && refresh());
   const isLimited = channel.limited_until && Date.parse(channel.limited_until) > Date.now();
   const isChosen = view.params.get("channel") === name;
   return make(
@@ -38,6 +44,7 @@ function card(view, channel, refresh) {
     { className: isChosen ? "card chosen" : "card", data: { key: name } },
     make("h3", {}, name, " ", badge(channelState(channel))),
     channel.problem && make("p", { className: "problem" }, channel.problem),
+    channel.paused && pausedBy(channel.paused),
     facts([
       ["Platform", channel.platform],
       ["Heard from it", channel.inbound_at ? time(channel.inbound_at) : "not since the start"],
@@ -47,7 +54,7 @@ function card(view, channel, refresh) {
       ["First signal", channel.p50_ms !== undefined && `half after ${span(channel.p50_ms)}, 95 % after ${span(channel.p95_ms)}`],
     ]),
     make("p", { className: "links" }, link(`/admin/turns?${query}`, "Turns"), link(`/admin/deliveries?${query}`, "Deliveries"), link(`/admin/live?${query}`, "Live")),
-    view.mayChange && channel.paused !== undefined && buttons(channel.paused ? act("Resume", resume) : act("Pause", pause)),
+    view.mayChange && buttons(channel.paused ? act("Resume", resume) : act("Pause", pause)),
   );
 }
 

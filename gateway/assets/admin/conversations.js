@@ -71,7 +71,10 @@ async function sendTo(view, channel) {
     action: "Send",
     perform: (values) => post("messages", values),
   });
-  if (sent) announce("The message is on its way.");
+  if (!sent) return;
+  // A message of an operator is a turn of its own.
+  view.go(`/admin/turns/${sent.id}`);
+  announce("The message is on its way.");
 }
 
 export function conversation(view) {
@@ -116,7 +119,7 @@ export function conversation(view) {
     ];
   }
   const about = make("div");
-  const more = make("div", { className: "parts" });
+  const more = make("div");
   show(view.main, make("p", { className: "back" }, link("/admin/conversations", "All conversations")), title, about, body.element, view.mayChange && composer(view, body.refresh), more);
   keepFresh(body.refresh, { signal: view.signal, topics: ["turn.", "delivery."], pause: 1_500, every: 30_000 });
 }

@@ -30,19 +30,16 @@ const deliveryColumns = [
   {
     name: "Delivery",
     className: "main-cell",
-    cell: (delivery) => {
-      const words = [make("span", { className: "words" }, excerpt(delivery.text) || "(no text)")];
-      return delivery.turn_id ? link(`/admin/turns/${delivery.turn_id}`, words) : words;
-    },
+    cell: ({ turn_id: turn, text }) => link(`/admin/turns/${turn}`, make("span", { className: "words" }, excerpt(text) || "(no text)")),
   },
   { name: "State", cell: (delivery) => [badge(deliveryState(delivery)), why(delivery)] },
-  { name: "What", cell: (delivery) => (!delivery.origin || delivery.origin === "turn" ? capital(via(delivery)) : ORIGINS[delivery.origin] ?? delivery.origin) },
-  { name: "Where", cell: (delivery) => (delivery.conversation_id ? link(`/admin/conversations/${delivery.conversation_id}`, address(delivery)) : address(delivery)) },
+  { name: "What", cell: (delivery) => (delivery.origin === "operator" ? "A message of an operator" : capital(via(delivery))) },
+  { name: "Where", cell: (delivery) => link(`/admin/conversations/${delivery.conversation_id}`, address(delivery)) },
   { name: "Created", cell: ({ created_at: at }) => time(at) },
 ];
 
-function why({ error, attempts, next_attempt_at: next }) {
-  const tried = attempts?.length > 1 ? `Tried ${plural(attempts.length, "time")}. ` : "";
+function why({ error, tries, next_attempt_at: next }) {
+  const tried = tries > 1 ? `Tried ${plural(tries, "time")}. ` : "";
   const isDue = Date.parse(next) <= Date.now();
   const due = next && (isDue ? "The next attempt is due. " : ["The next attempt is ", time(next), ". "]);
   if (!tried && !due && !error) return null;

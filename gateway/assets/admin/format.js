@@ -65,8 +65,8 @@ export const address = ({ channel, chat, thread }) => [channel, chat, thread].fi
 /** Whose turn it is. */
 export const person = ({ sender_name, sender_id }) => sender_name || sender_id || "Somebody";
 
-/** Who answers a turn: an agent, or the gateway's own command. */
-export const handler = ({ agent, command }) => agent ?? (command ? `/${command}` : "the gateway");
+/** Who answers a turn: an agent, an operator, or the gateway's own command. */
+export const handler = ({ agent, command }) => agent ?? (command === "message" ? "an operator" : command ? `/${command}` : "the gateway");
 
 /** Why there was no answer, as a sentence without its full stop. */
 export const CAUSES = {
@@ -139,7 +139,7 @@ export function via(delivery) {
 }
 
 /** Where a delivery comes from. */
-export const ORIGINS = { turn: "A turn", operator: "An operator", schedule: "A schedule", alert: "An alert" };
+export const ORIGINS = { turn: "A turn", operator: "An operator" };
 
 /** An entry of the log as a sentence. */
 export function logSentence({ topic, data: known }) {
@@ -183,15 +183,17 @@ const OPERATIONS = {
   discard: "gave a dead letter up",
   cancel: "gave a turn up",
   hold: "holds a turn",
+  pause: "paused a channel",
   resume: "resumed a turn",
-  send: "sent a message",
-  pause_channel: "paused a channel",
   resume_channel: "resumed a channel",
+  message: "sent a message",
   create_token: "made a token",
   revoke_token: "revoked a token",
 };
 
 /** What an operator did, as a sentence. */
-export function operation({ by, action, reason }) {
-  return `${by} ${OPERATIONS[action] ?? action.replaceAll("_", " ")}${reason ? `: ${reason.replace(/\.$/, "")}` : ""}.`;
+export function operation({ by, action, target, reason }) {
+  // The target of a turn is an id, that of a channel is its name.
+  const kind = action === "resume" && target.includes(".") ? "resume_channel" : action;
+  return `${by} ${OPERATIONS[kind] ?? kind.replaceAll("_", " ")}${reason ? `: ${reason.replace(/\.$/, "")}` : ""}.`;
 }

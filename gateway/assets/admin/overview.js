@@ -1,6 +1,7 @@
 // Overview: whether everything is answered, and what is wrong.
 
 import { get } from "./api.js";
+import { resume } from "./channels.js";
 import { charts } from "./charts.js";
 import { retryMany } from "./deadletters.js";
 import { badge, button, link, make, show, table, time } from "./dom.js";
@@ -13,7 +14,7 @@ export function overview(view) {
   const day = make("section", { className: "part", attributes: { "aria-labelledby": "day" } }, make("h2", { id: "day" }, "The last 24 hours"), graphs.element);
   const now = part(view, {
     title: "Now",
-    className: "now",
+    className: "bare",
     load: () => get("overview", {}, view.signal),
     render(found) {
       graphs.put(found);
@@ -49,6 +50,7 @@ function detail({ kind }) {
   const words = {
     store: "Nothing is accepted until the disk or the database is well again.",
     channel: "Its deliveries wait, and go out when it is back.",
+    paused: "Its deliveries wait until it is resumed.",
     agent: "Its turns get what the ladder says.",
     overdue: "Look at what each of them waits for.",
     undeliverable: "Send again what could not be sent, or look first.",
@@ -61,13 +63,15 @@ function detail({ kind }) {
 function mend(view, { kind, subject }, refresh) {
   const look = (href, words) => make("a", { className: "button", attributes: { href } }, words);
   const retry = view.mayChange && button("Retry all", async () => (await retryMany({})) && refresh(), "button primary");
+  const dead = () => [retry, look("/admin/dead-letters", "Look at them")];
   const acts = {
     store: () => [look("/admin/logs", "Look at the errors")],
     channel: () => [look(`/admin/channels?channel=${encodeURIComponent(subject)}`, `Look at ${subject}`)],
+    paused: () => [view.mayChange && button("Resume", async () => (await resume(subject)) && refresh(), "button primary"), look(`/admin/channels?channel=${encodeURIComponent(subject)}`, `Look at ${subject}`)],
     agent: () => [look("/admin/channels#agents", "Look at the agents"), look(`/admin/turns?agent=${encodeURIComponent(subject)}`, "Its turns")],
     overdue: () => [look("/admin/turns?state=overdue", "Look at these turns")],
-    undeliverable: () => [retry, look("/admin/dead-letters", "Look at them")],
-    callbacks: () => [retry, look("/admin/dead-letters", "Look at them")],
+    undeliverable: dead,
+    callbacks: dead,
     absent: () => [look("/admin/turns?state=absent", "Look at these turns")],
   };
   return acts[kind]?.().filter(Boolean) ?? [];
@@ -77,7 +81,7 @@ function details({ backlog, channels, agents, overdue }) {
   const section = (id, title, ...content) => make("section", { className: "part", data: { key: id }, attributes: { "aria-labelledby": `${id}-title` } }, make("h2", { id: `${id}-title` }, title), ...content);
   return [
     section("waiting", "What waits", tiles(backlog)),
-    overdue.length > 0 && section("late", "Late turns", turnTable("Late turns", overdue)),
+    overdue.length > 0 && section("late", "Late turns", turnTable("Late turns", { name: "Why", cell: ({ why }) => why ?? "–" }, overdue)),
     section("channels", "Channels", channels.length ? channelTable(channels) : empty("No channel is configured.")),
     section("agents", "Agents", agents.length ? agentTable(agents) : empty("No agent is configured.")),
   ];
@@ -127,12 +131,12 @@ const agentTable = (agents) =>
     ({ name }) => name,
   );
 
-const turnTable = (label, turns) =>
+const turnTable = (label, column, turns) =>
   table(
     label,
     [
       { name: "Person", cell: (turn) => link(`/admin/turns/${turn.turn_id}`, `${person(turn)}: ${excerpt(turn.text, 80)}`) },
-      { name: "Why", cell: ({ why }) => why ?? "–" },
+      column,
       { name: "Channel", cell: ({ channel }) => channel },
       { name: "Accepted", cell: ({ accepted_at: at }) => time(at) },
     ],
@@ -142,15 +146,6 @@ const turnTable = (label, turns) =>
 
 function debtTable(turns) {
   if (!turns.length) return empty("Nobody was promised a later answer that is still to come.");
-  return table(
-    "Debts",
-    [
-      { name: "Person", cell: (turn) => link(`/admin/turns/${turn.turn_id}`, `${person(turn)}: ${excerpt(turn.text, 80)}`) },
-      { name: "Due", cell: ({ wake_at: at }) => time(at) ?? "–" },
-      { name: "Channel", cell: ({ channel }) => channel },
-      { name: "Accepted", cell: ({ accepted_at: at }) => time(at) },
-    ],
-    turns.sort((a, b) => Date.parse(a.wake_at ?? a.accepted_at) - Date.parse(b.wake_at ?? b.accepted_at)),
-    ({ turn_id: id }) => id,
-  );
+  const due = { name: "Due", cell: ({ wake_at: at }) => time(at) ?? "–" };
+  return turnTable("Debts", due, turns.sort((a, b) => Date.parse(a.wake_at ?? a.accepted_at) - Date.parse(b.wake_at ?? b.accepted_at)));
 }

@@ -12,7 +12,7 @@ export function turn(view) {
   const path = `turns/${encodeURIComponent(view.id)}`;
   const title = heading("Turn");
   const acts = make("div", { className: "acts" });
-  const story = part(view, { title: "Story", className: "story", load: () => get(`${path}/explain`, {}, view.signal), render: storyOf });
+  const story = part(view, { title: "Story", load: () => get(`${path}/explain`, {}, view.signal), render: storyOf });
   const detail = part(view, {
     title: "What was said and done",
     load: () => get(path, {}, view.signal),

@@ -1,6 +1,6 @@
 // Turns: the list, with filters in the address.
 
-import { badge, link, make, show, table, time } from "./dom.js";
+import { badge, link, make, show, time } from "./dom.js";
 import { capital, CAUSES, excerpt, handler, person, rung, turnState } from "./format.js";
 import { keepFresh } from "./live.js";
 import { channelField, filters, heading, list } from "./parts.js";
@@ -51,6 +51,3 @@ function why(turn) {
   const words = turn.why ?? (turn.fallback && `${CAUSES[turn.fallback.cause] ?? turn.fallback.cause}: ${rung(turn.fallback.rung)}`);
   return words && make("span", { className: "why" }, capital(words));
 }
-
-/** A short table of turns, for other sections. */
-export const turnTable = (label, items) => table(label, turnColumns, items, ({ turn_id: id }) => id);
