@@ -261,7 +261,7 @@ impl Operations {
     /// Pauses a channel, or resumes it.
     pub(crate) async fn pause(&self, channel: ChannelId, pauses: bool, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
-        if self.channels.get(&channel).filter(|_| by.may(&channel)).is_none() {
+        if self.channels.get(&channel).is_none() || !by.may(&channel) {
             return Err(OperationError::Unknown("there is no channel with this name"));
         }
         let at = self.clock.now();

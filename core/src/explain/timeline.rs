@@ -11,6 +11,7 @@ use super::{
 use crate::{
     model::{
         delivery::Action,
+        event::SenderKind,
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::Handler,
         view::Shown,
@@ -90,10 +91,17 @@ fn accepted(dossier: &Dossier) -> String {
     text
 }
 
+/// Whether an operator has the gateway send a message.
+fn is_operators(dossier: &Dossier) -> bool {
+    dossier.turn.event.sender.kind == SenderKind::Operator
+}
+
 fn run_entries(run: &RunRecord, dossier: &Dossier, entries: &mut Entries) {
     let RunRecord { number, handler, .. } = run;
     let Handler::Agent(agent) = handler else {
-        return entries.add(run.started_at, Rank::Run, "The gateway executes the command itself.".to_owned());
+        let what =
+            if is_operators(dossier) { "The gateway sends it." } else { "The gateway executes the command itself." };
+        return entries.add(run.started_at, Rank::Run, what.to_owned());
     };
     let earlier = dossier.runs.iter().any(|other| other.number < *number && other.handler == *handler);
     let begins = if earlier {
@@ -196,6 +204,7 @@ fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
     };
     match &delivery.via {
         Via::Answer if delivery.signal == SignalKind::Reaction => format!("The agent's reaction is cleared: {text}"),
+        Via::Answer if is_operators(dossier) => format!("The operator's message is cleared: {quoted}"),
         Via::Answer => format!("The agent's answer is cleared: {quoted}"),
         Via::AgentSend => format!("What the agent sent during its run is cleared as the answer: {quoted}"),
         Via::Draft => format!("A draft is cleared: {quoted}"),

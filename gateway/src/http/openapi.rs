@@ -65,6 +65,8 @@ use crate::platforms::{self, Platform};
     ),
     tags(
         (name = "health", description = "Health, readiness and metrics"),
+        (name = "hooks", description = "What callers of webhooks send and read"),
+        (name = "chat", description = "The chat page and its socket"),
         (name = "admin", description = "What operators see and do"),
     ),
     modifiers(&Security),

@@ -307,7 +307,7 @@ async fn a_link_opens_the_page_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn everybody_can_use_every_section_of_the_page() {
     let (gateway, _agent) = gateway().await;
-    gateway.hook("test", TOKEN).ask("hello").await.turn();
+    let _ = gateway.hook("test", TOKEN).ask("hello").await.turn();
 
     let mut browser = Browser::start("operator-sections", &gateway.url());
     browser.reaches("signed in and out").await;

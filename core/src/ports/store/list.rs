@@ -12,6 +12,7 @@ use crate::model::{
     event::Sender,
     ids::{ConversationId, DeliveryId, SessionId, TurnId},
     log::{AuditEntry, Subject},
+    run::Cost,
     search::SearchQuery,
     stored_delivery::{DeliveryRecord, DeliveryState},
     turn::Handler,
@@ -204,6 +205,8 @@ pub struct AgentFigures {
     pub p95: Duration,
     /// The tokens that they consumed.
     pub usage: Usage,
+    /// What the runs cost whose price has the currency of the latest one with a price.
+    pub cost: Option<Cost>,
 }
 
 /// What is searched for in the lines of turns, newest first.

@@ -11,6 +11,7 @@ use super::responses::Reading;
 use crate::{
     http::{App, Shared, error::ApiError},
     time::rfc3339,
+    view::CostDetail,
 };
 
 /// The time within which runs are counted.
@@ -57,6 +58,9 @@ pub(super) struct AgentItem {
     p95_ms: u64,
     input_tokens: u64,
     output_tokens: u64,
+    /// What the runs cost, if the agent has a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<CostDetail>,
 }
 
 /// Lists the agents, with how their runs ended.
@@ -78,7 +82,7 @@ pub(super) async fn items(app: &App) -> Result<Vec<AgentItem>, ApiError> {
         let AgentHealth { ok_at, failing_since, error, .. } =
             known.map(|(_, health)| health.clone()).unwrap_or_default();
         let figures = figures.iter().find(|figures| figures.agent == agent.name).cloned();
-        let AgentFigures { runs, failed, p50, p95, usage, .. } = figures.unwrap_or_default();
+        let AgentFigures { runs, failed, p50, p95, usage, cost, .. } = figures.unwrap_or_default();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         AgentItem {
             name: agent.name.to_string(),
@@ -95,6 +99,7 @@ pub(super) async fn items(app: &App) -> Result<Vec<AgentItem>, ApiError> {
             p95_ms: millis(p95),
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
+            cost: cost.map(CostDetail::from),
         }
     });
     Ok(items.collect())

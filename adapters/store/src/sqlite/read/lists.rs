@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_core::{
-    FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnStatus, Via,
+    Cost, FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnStatus, Via,
     store::{AgentFigures, Backlog, TurnFilter, TurnListState, TurnSummary},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::{columns::Columns, containing, names};
+use super::{columns::Columns, containing, names, turns::cost};
 use crate::sqlite::{error::store_error, stored::Details};
 
 pub(in crate::sqlite) async fn list(
@@ -143,7 +143,7 @@ pub(in crate::sqlite) async fn agent_figures(
     let sql = "
         select agent, ended_at - started_at as took, ending = 'failed' as failed,
             coalesce(json_extract(usage, '$.input_tokens'), 0) as input,
-            coalesce(json_extract(usage, '$.output_tokens'), 0) as output
+            coalesce(json_extract(usage, '$.output_tokens'), 0) as output, cost_micros, currency
         from runs
         where turn_id >= ? and started_at >= ? and agent is not null and ended_at is not null
         order by turn_id desc limit ?";
@@ -157,6 +157,12 @@ pub(in crate::sqlite) async fn agent_figures(
         figures.failed += unsigned("failed")?;
         figures.usage.input_tokens += unsigned("input")?;
         figures.usage.output_tokens += unsigned("output")?;
+        if let Some(cost) = cost(&row)? {
+            let sum = figures.cost.get_or_insert(Cost { micros: 0, currency: cost.currency });
+            if sum.currency == cost.currency {
+                sum.micros = sum.micros.saturating_add(cost.micros);
+            }
+        }
         times.push(unsigned("took")?);
     }
     let figures = agents.into_iter().map(|(agent, (figures, mut times))| {

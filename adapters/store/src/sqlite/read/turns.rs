@@ -344,7 +344,7 @@ fn run(row: &SqliteRow) -> Result<RunRecord, StoreError> {
     })
 }
 
-fn cost(row: &SqliteRow) -> Result<Option<Cost>, StoreError> {
+pub(super) fn cost(row: &SqliteRow) -> Result<Option<Cost>, StoreError> {
     let (micros, currency) = (row.value::<Option<i64>>("cost_micros")?, row.name_maybe("currency")?);
     let micros = micros.and_then(|micros| u64::try_from(micros).ok());
     Ok(micros.zip(currency).map(|(micros, currency)| Cost { micros, currency }))
