@@ -69,7 +69,7 @@ async fn an_operator_sends_a_message() {
         .await;
 }
 
-/// 20 people write meanwhile. The first answer meets an error, and is sent again.
+/// 20 people write meanwhile. The first answer meets a limit, and is sent again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_was_asked_while_a_channel_was_paused_is_answered_when_it_is_resumed() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -77,7 +77,7 @@ async fn what_was_asked_while_a_channel_was_paused_is_answered_when_it_is_resume
     let config = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"5m\"\n";
     let gateway = Gateway::builder().config(&channel).config(&agent.section()).config(config).start().await;
     posted(&gateway, "channels/telegram.test/pause", json!({ "reason": "it misbehaves" }), "k1").await;
-    double.fault(Fault::error_before(502).on("sendMessage"));
+    double.fault(Fault::too_many(1).on("sendMessage"));
     let people: Vec<_> = (0..20).map(|n| double.person(&format!("Person {n}"))).collect();
     for person in &people {
         person.says("hello");
