@@ -27,11 +27,11 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How long entries wait for this at most.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The pause after a step is this many times as long as the step.
-const PAUSE_FACTOR: u32 = 3;
+/// The pause after a step is this many times as long as the step: while nothing is logged, and while turns go on.
+const PAUSE_FACTORS: (u32, u32) = (3, 30);
 
 /// The shortest and the longest pause after a step.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(5));
 
 /// The pause after an error of the store.
 const RETRY: Duration = Duration::from_mins(1);
@@ -52,7 +52,7 @@ impl Indexer {
                 return;
             }
             let through = *logged.borrow_and_update();
-            match self.index(through).await {
+            match self.index(through, &logged).await {
                 Ok(()) => {
                     tokio::select! {
                         Ok(()) = logged.changed() => {}
@@ -85,12 +85,14 @@ impl Indexer {
     }
 
     /// Indexes what the log tells of, up to this entry, or until the gateway begins to stop.
-    async fn index(&self, through: LogSeq) -> Result<(), StoreError> {
+    async fn index(&self, through: LogSeq, logged: &watch::Receiver<LogSeq>) -> Result<(), StoreError> {
         let mut reached = 0;
         while reached < through {
-            let begun = self.clock.now();
+            let (begun, last) = (self.clock.now(), *logged.borrow());
             reached = self.store.index(STEP).await?;
-            let pause = (self.clock.now().since(begun) * PAUSE_FACTOR).clamp(PAUSE.0, PAUSE.1);
+            let took = self.clock.now().since(begun);
+            let factor = if *logged.borrow() == last { PAUSE_FACTORS.0 } else { PAUSE_FACTORS.1 };
+            let pause = (took * factor).clamp(PAUSE.0, PAUSE.1);
             if reached < through && !self.lifecycle.pause_unless_stopping(pause).await {
                 break;
             }

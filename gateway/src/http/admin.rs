@@ -28,7 +28,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     middleware::from_fn_with_state,
-    routing::{delete, get, post},
+    routing::{any, delete, get, post},
 };
 use rejoinder_core::store::Role;
 
@@ -76,7 +76,9 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
     with_role(viewer, Role::Viewer)
         .merge(with_role(operator, Role::Operator))
         .merge(with_role(admin, Role::Admin))
-        .fallback(not_found)
+        // Before the page, which takes all other paths below `/admin`.
+        .route("/", any(not_found))
+        .route("/{*path}", any(not_found))
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(app), caller::identify))
         // Who opens a session has none yet.

@@ -22,7 +22,7 @@ async fn the_root_leads_to_the_chat() {
 
 #[rstest]
 #[case("/nothing")]
-#[case("/admin")]
+#[case("/chats")]
 #[case("/chat/nobody")]
 #[case("/hooks/nobody/turns/01890000-0000-7000-8000-000000000000")]
 #[tokio::test]

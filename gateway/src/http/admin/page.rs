@@ -7,7 +7,7 @@ use axum::{
     extract::Path,
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse, Response},
-    routing::{any, get},
+    routing::get,
 };
 use rejoinder_kit::embedded;
 use rust_embed::RustEmbed;
@@ -29,14 +29,8 @@ pub(in crate::http) fn routes() -> Router<Arc<App>> {
         .route("/admin", get(page))
         .route("/admin/", get(page))
         .route("/admin/assets/{file}", get(asset))
-        .route("/admin/api/{*path}", any(nothing))
         // The page reads its own path.
         .route("/admin/{*path}", get(page))
-}
-
-/// Paths of the API that are none.
-async fn nothing() -> ApiError {
-    ApiError::NotFound("there is nothing at this path")
 }
 
 async fn page(headers: HeaderMap) -> Result<Response, ApiError> {
