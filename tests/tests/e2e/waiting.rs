@@ -198,7 +198,7 @@ async fn an_answer_after_the_fallback_is_delivered_where_the_operator_wants_it()
         })
         .await
     };
-    let guard = "[guard]\nsoft_deadline = \"200ms\"\nhard_deadline = \"1s\"\nlate_answer = \"deliver\"\n";
+    let guard = "[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"2s\"\nlate_answer = \"deliver\"\n";
     let gateway = with(&agent).config(guard).start().await;
     let hook = gateway.hook("test", TOKEN);
 
