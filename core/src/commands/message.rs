@@ -1,9 +1,10 @@
 //! A message that an operator has the gateway send: the turn's own text.
 
 use super::command::{Answer, Command, Words};
+use crate::ports::store::list::Origin;
 
 pub(crate) const MESSAGE: Command = Command {
-    name: "message",
+    name: Origin::MESSAGE,
     texts: &[],
     takes_argument: false,
     description: "Send a message of the operator's",

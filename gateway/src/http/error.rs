@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::{
+    extract::rejection::QueryRejection,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -50,6 +51,12 @@ pub(crate) enum ApiError {
 impl From<TooManyGuesses> for ApiError {
     fn from(_: TooManyGuesses) -> Self {
         Self::TooManyGuesses
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::BadRequest(rejection.body_text())
     }
 }
 

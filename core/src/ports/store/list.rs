@@ -69,6 +69,9 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// The gateway's command that handles the messages of operators.
+    pub const MESSAGE: &str = "message";
+
     /// The name in interfaces.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -77,7 +77,7 @@ pub(in crate::http) async fn list(
     State(app): Shared,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<AuditList>, ApiError> {
-    let Query(Filter { before, limit }) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let Query(Filter { before, limit }) = filter?;
     let limit = paging::limit(limit)?;
     let mut found = app.store.audit(&AuditFilter { before, limit: limit + 1 }).await?;
     let next = paging::cut(&mut found, limit, |record| record.id.to_string());

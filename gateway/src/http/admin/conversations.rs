@@ -120,7 +120,7 @@ pub(in crate::http) async fn list(
     Extension(caller): Extension<Caller>,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<ConversationList>, ApiError> {
-    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let Query(filter) = filter?;
     let limit = paging::limit(filter.limit)?;
     let filter = ConversationFilter {
         id: None,
@@ -209,7 +209,7 @@ pub(in crate::http) async fn show(
     id: Result<Path<String>, PathRejection>,
     before: Result<Query<Before>, QueryRejection>,
 ) -> Result<Json<ConversationDetail>, ApiError> {
-    let Query(Before { before }) = before.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let Query(Before { before }) = before?;
     let before = paging::id("before", "a turn id", before)?;
     let unknown = || ApiError::NotFound("there is no conversation with this id");
     let id: ConversationId = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)?;

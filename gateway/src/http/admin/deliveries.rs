@@ -156,7 +156,7 @@ pub(in crate::http) async fn list(
     Extension(caller): Extension<Caller>,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<DeliveryList>, ApiError> {
-    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let Query(filter) = filter?;
     let filter = filter.read(&caller)?;
     let limit = filter.limit;
     let mut found = app.store.list_deliveries(&DeliveryFilter { limit: limit + 1, ..filter }).await?;

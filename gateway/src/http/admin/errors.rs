@@ -89,7 +89,7 @@ pub(in crate::http) async fn list(
     Extension(caller): Extension<Caller>,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<ErrorList>, ApiError> {
-    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let Query(filter) = filter?;
     let limit = paging::limit(filter.limit)?;
     let channels = caller.channels(filter.channel.as_deref());
     let mut found = app.store.errors(&ErrorFilter { channels, before: filter.before, limit: limit + 1 }).await?;

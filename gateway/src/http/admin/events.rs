@@ -78,7 +78,7 @@ pub(in crate::http) async fn follow(
     filter: Result<Query<Filter>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let Query(filter) = filter?;
     let topics = topics(filter.topic.as_deref())?;
     let channels = caller.channels(filter.channel.as_deref());
     let last = match headers.get("last-event-id") {

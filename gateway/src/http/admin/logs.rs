@@ -143,7 +143,7 @@ pub(in crate::http) async fn list(
     Extension(caller): Extension<Caller>,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<LogLineList>, ApiError> {
-    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let Query(filter) = filter?;
     Ok(Json(page(app.store.as_ref(), filter.read(&caller)?).await?))
 }
 

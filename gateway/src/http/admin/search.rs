@@ -125,7 +125,7 @@ pub(in crate::http) async fn list(
     Extension(caller): Extension<Caller>,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<SearchResult>, ApiError> {
-    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let Query(filter) = filter?;
     let filter = filter.read(&caller)?;
     let limit = filter.limit;
     let mut found = app.store.search(&SearchFilter { limit: limit + 1, ..filter }).await?;

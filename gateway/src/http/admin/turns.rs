@@ -128,7 +128,7 @@ pub(in crate::http) async fn list(
     Extension(caller): Extension<Caller>,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<TurnList>, ApiError> {
-    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let Query(filter) = filter?;
     let filter = TurnFilter { now: Some(app.clock.now()), ..filter.read(&caller)? };
     Ok(Json(page(app.store.as_ref(), filter).await?))
 }

@@ -75,9 +75,6 @@ pub(in crate::sqlite) async fn find_delivery(
     row.as_ref().map(delivery).transpose()
 }
 
-/// The command that handles what operators have the gateway send.
-const MESSAGE: &str = "message";
-
 /// Among how many of a conversation's last turns its deliveries are listed.
 const LISTED_TURNS: u32 = 1000;
 
@@ -122,10 +119,10 @@ pub(in crate::sqlite) async fn list_deliveries(
     match filter.origin {
         None => {}
         Some(Origin::Operator) => {
-            sql.push(" and t.command = ").push_bind(MESSAGE);
+            sql.push(" and t.command = ").push_bind(Origin::MESSAGE);
         }
         Some(Origin::Turn) => {
-            sql.push(" and t.command is not ").push_bind(MESSAGE);
+            sql.push(" and t.command is not ").push_bind(Origin::MESSAGE);
         }
     }
     if let Some(before) = filter.before {
@@ -134,7 +131,7 @@ pub(in crate::sqlite) async fn list_deliveries(
     sql.push(" order by d.seq desc limit ").push_bind(filter.limit);
     let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
     Ok(readable(&rows, "turn_id", |row| {
-        let is_message = row.value::<Option<String>>("command")?.as_deref() == Some(MESSAGE);
+        let is_message = row.value::<Option<String>>("command")?.as_deref() == Some(Origin::MESSAGE);
         let origin = if is_message { Origin::Operator } else { Origin::Turn };
         Ok(ListedDelivery { delivery: delivery(row)?, origin })
     }))
