@@ -398,8 +398,8 @@ impl Engine {
         self.channels.health()
     }
 
-    /// Looks at the channels and agents, and logs which went down or came back since the last look. That nothing was received
-    /// for too long is no event of its own: somebody must look from time to time.
+    /// Looks at the channels, agents and the store, and logs which went down or came back since the last look. That nothing
+    /// was received for too long is no event of its own: somebody must look from time to time.
     pub async fn watch(&self) {
         self.watch.look().await;
     }

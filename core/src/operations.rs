@@ -105,12 +105,16 @@ impl Operations {
         let _operating = self.operating.lock().await;
         match self.dead_letter(id, &by).await? {
             DeadLetter::Turn(turn) => {
-                self.require_channel(&turn.event.conversation)?;
+                // A redirected answer goes where it was redirected to.
+                let deliveries = self.store.deliveries(turn.id).await?;
+                let claim = turn.obligation.undelivered_claim();
+                let last = deliveries.iter().rfind(|one| !one.is_copy && Some(one.claim) == claim);
+                self.require_channel(last.map_or(&turn.event.conversation, |last| &last.conversation), &by)?;
                 let step = Step { action: "retry", target: id, event: Event::Retried, elsewhere: None };
                 self.step(*turn, step, by).await
             }
             DeadLetter::Copy(delivery) => {
-                self.require_channel(&delivery.conversation)?;
+                self.require_channel(&delivery.conversation, &by)?;
                 let change = retry::from_the_start(&delivery, self.clock.now());
                 let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
                 self.change_copy(&delivery, change, "retry", event, by).await?;
@@ -306,8 +310,8 @@ impl Operations {
         }
     }
 
-    fn require_channel(&self, conversation: &ConversationRef) -> Result<(), OperationError> {
-        match self.channels.get(&conversation.channel) {
+    fn require_channel(&self, conversation: &ConversationRef, by: &Actor) -> Result<(), OperationError> {
+        match self.channels.get(&conversation.channel).filter(|_| by.may(&conversation.channel)) {
             Some(_) => Ok(()),
             None => Err(OperationError::Unfit(format!(
                 "its channel {} is not configured: configure it again, or redirect it to another one",

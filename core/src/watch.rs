@@ -1,4 +1,4 @@
-//! Notices when channels and agents go down and come back, and adds that to the log.
+//! Notices when channels, agents and the store go down and come back, and adds that to the log.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ pub(crate) enum Part {
     Agent(String),
 }
 
-/// Looks at the channels and agents.
+/// Looks at the channels, the agents and the store.
 pub(crate) struct Watch {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) channels: Arc<Channels>,
@@ -39,21 +39,34 @@ pub(crate) struct Watch {
     pub(crate) clock: SharedClock,
     /// When the engine started.
     pub(crate) started: Timestamp,
-    /// What is down, with its problem.
-    pub(crate) known: Mutex<HashMap<Part, String>>,
+    pub(crate) known: Mutex<Known>,
+}
+
+/// What was seen at the last look.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// What is down and in the log, with its problem.
+    down: HashMap<Part, String>,
+    /// Since when the store cannot write, and why. It is logged when it can again.
+    unwritable: Option<(Timestamp, String)>,
 }
 
 impl Watch {
     /// Looks at them all, and logs what has changed since the last look.
     pub(crate) async fn look(&self) {
-        let down = self.down();
-        let before = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let at = self.clock.now();
+        let mut known = self.known();
+        if let Some(error) = self.store.trouble() {
+            // Nothing can be logged now. What else changes meanwhile is seen at a later look.
+            known.unwritable.get_or_insert_with(|| (at, error.to_string()));
+            return *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        }
         let mut log = Vec::new();
-        for (part, problem) in down.iter().filter(|(part, _)| !before.contains_key(*part)) {
+        let down = self.down();
+        for (part, problem) in down.iter().filter(|(part, _)| !known.down.contains_key(*part)) {
             log.push(entry(part, Some(problem), at));
         }
-        for part in before.keys().filter(|part| !down.contains_key(*part)) {
+        for part in known.down.keys().filter(|part| !down.contains_key(*part)) {
             log.push(entry(part, None, at));
         }
         for entry in &log {
@@ -65,13 +78,22 @@ impl Watch {
                 info!(%topic, channel, what = ?entry.event, "it is back");
             }
         }
+        // The store itself has reported this.
+        if let Some((since, problem)) = known.unwritable.take() {
+            log.push(NewLogEntry { at: since, subject: Subject::default(), event: LogEvent::StoreDown { problem } });
+            log.push(NewLogEntry { at, subject: Subject::default(), event: LogEvent::StoreUp });
+        }
         if !log.is_empty()
             && let Err(error) = self.store.commit(Transition { log, ..Transition::default() }).await
         {
             // It is noticed again at the next look.
             return warn!(%error, "cannot log what went down or came back");
         }
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = down;
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known { down, unwritable: None };
+    }
+
+    fn known(&self) -> Known {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What is down now, with its problem.

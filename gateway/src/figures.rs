@@ -220,6 +220,7 @@ mod tests {
             entry(40, "turn.settled", json!({ "signal": "reply", "waited_ms": 60_000, "deferred": true })),
             entry(41, "turn.settled", json!({ "signal": "reply", "waited_ms": 500, "fallback": { "cause": "error" } })),
             entry(42, "turn.settled", json!({ "signal": "cancelled", "waited_ms": 1 })),
+            entry(42, "turn.settled", json!({ "signal": "reply" })),
             entry(42, "turn.undeliverable", json!({ "reason": "blocked" })),
         ] {
             counted.count(&one);

@@ -23,7 +23,7 @@ use crate::{
     exposure::{Exposure, readable_folder, writable_above},
     feed::Feed,
     figures::Figures,
-    http::{self, App, Bounds, Caller, Commons, Places, Proxies, Sessions, StoredTokens},
+    http::{self, App, Bounds, Caller, Commons, KeysInUse, Places, Proxies, Sessions, StoredTokens},
     log_lines::LineWriter,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
@@ -32,9 +32,9 @@ use crate::{
     wiring::{self, AgentInfo, Parts},
 };
 
-/// How often the histograms' samples are moved into buckets when nothing reads the metrics, and the channels and agents are
-/// looked at.
-const UPKEEP: Duration = Duration::from_secs(5);
+/// How often the histograms' samples are moved into buckets when nothing reads the metrics, and the channels, agents and the
+/// store are looked at. A store that cannot write stays so for a second at least.
+const UPKEEP: Duration = Duration::from_secs(1);
 
 /// How long responses in progress may take after everything else has stopped.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -257,6 +257,7 @@ impl Gateway {
             sessions: Arc::clone(&sessions),
             feed,
             figures,
+            keys_in_use: KeysInUse::default(),
         };
         let channels = engine.clone();
         let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
@@ -373,7 +374,7 @@ fn with_pages(router: Router) -> Router {
     router.layer(middleware::from_fn(problem_pages))
 }
 
-/// Moves the histograms' samples into buckets, and looks at the channels and agents, again and again.
+/// Moves the histograms' samples into buckets, and looks at the channels, agents and the store, again and again.
 async fn keep_up(recorder: PrometheusHandle, engine: Engine) {
     let mut interval = tokio::time::interval(UPKEEP);
     loop {

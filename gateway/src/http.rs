@@ -45,6 +45,7 @@ pub(crate) use self::{
         caller::{Caller, StoredTokens},
         dead_letters::page as dead_letters_page,
         logs::{LevelName, LogLineItem, LogLineList, page as log_lines_page},
+        operation::KeysInUse,
         session::Sessions,
         turns::page,
     },
@@ -70,6 +71,7 @@ pub(crate) struct App {
     sessions: Arc<Sessions>,
     feed: Arc<Feed>,
     figures: Arc<Figures>,
+    keys_in_use: KeysInUse,
     /// Cancelled when the gateway stops: whoever follows the log is let go.
     stopping: CancellationToken,
 }
@@ -86,6 +88,7 @@ pub(crate) struct Commons {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) feed: Arc<Feed>,
     pub(crate) figures: Arc<Figures>,
+    pub(crate) keys_in_use: KeysInUse,
 }
 
 type Shared = State<Arc<App>>;
@@ -93,7 +96,8 @@ type Shared = State<Arc<App>>;
 impl App {
     /// To be served at an address, which is public or the operator's own.
     pub(crate) fn new(parts: &Parts, commons: Commons, (address, is_public): (SocketAddr, bool)) -> Self {
-        let Commons { engine, store, clock, recorder, started_at, tokens, sessions, feed, figures } = commons;
+        let Commons { engine, store, clock, recorder, started_at, tokens, sessions, feed, figures, keys_in_use } =
+            commons;
         Self {
             engine,
             store: Arc::clone(&store),
@@ -116,6 +120,7 @@ impl App {
             sessions,
             feed,
             figures,
+            keys_in_use,
             stopping: parts.stop_waiting.clone(),
         }
     }

@@ -1,6 +1,7 @@
-// A platform refuses an answer. The operator sees it, looks at the turn, and has it sent again when the platform is well.
+// A platform goes down under many turns, and refuses an answer afterwards. The operator sees both, looks at the turn, and has
+// it sent again when the platform is well.
 
-import { assert, meet, url, visit } from "./browser.mjs";
+import { assert, meet, screenshot, url, visit } from "./browser.mjs";
 import { headline, isLoaded, operator } from "./operator.mjs";
 
 const LOST = /The gateway cannot be reached/;
@@ -12,6 +13,11 @@ await visit(async (browser) => {
   await meet("all is answered");
 
   // The page says so by itself.
+  await headline(page, /^telegram\.test is down: /);
+  await page.getByRole("link", { name: "200 turns owed an answer" }).waitFor();
+  await screenshot(page, "operator-outage");
+  await meet("down");
+
   await headline(page, "One turn could not be answered.");
   await page.getByRole("link", { name: "Look at them" }).click();
   await page.getByRole("heading", { name: "Dead letters", level: 1 }).waitFor();

@@ -1,6 +1,6 @@
 //! The entries of the log that a decision makes.
 
-use rejoinder_guard::{ObligationState, Settlement, Signal, SignalKind, Timestamp, Via};
+use rejoinder_guard::{Expectation, ObligationState, Settlement, Signal, SignalKind, Timestamp, Via};
 
 use super::trigger::AttemptEnded;
 use crate::{
@@ -58,6 +58,7 @@ pub(super) fn turn_changed(before: &TurnRecord, after: &TurnRecord, now: Timesta
     let end = (was.state() != is.state()).then(|| match is.state() {
         ObligationState::Settled(settlement) => {
             let (signal, via) = settled_by(settlement);
+            let waited_ms = (is.expectation() != Expectation::Nothing).then_some(waited_ms);
             Some(LogEvent::TurnSettled { signal, fallback: via.and_then(FallbackView::of), waited_ms, deferred })
         }
         ObligationState::Undeliverable { .. } => {

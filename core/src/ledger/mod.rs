@@ -30,7 +30,7 @@ use crate::{
         clock::SharedClock,
         store::{
             Store, StoreError,
-            transition::{Commit, DeliveryChange, Transition},
+            transition::{Commit, DeliveryChange, Transition, TurnChange},
         },
     },
 };
@@ -146,6 +146,18 @@ impl Ledger {
     pub(crate) async fn change_delivery(&self, change: DeliveryChange) -> Result<(), StoreError> {
         let transition = Transition { delivery_changes: vec![change], ..Transition::default() };
         self.store.commit(transition).await.map(drop)
+    }
+
+    /// Stores a change of a delivery that follows from its turn; `false` if the turn was changed meanwhile.
+    pub(crate) async fn change_delivery_of(
+        &self,
+        turn: &TurnRecord,
+        change: DeliveryChange,
+    ) -> Result<bool, StoreError> {
+        let (obligation, at) = (turn.obligation.clone(), self.clock.now());
+        let unchanged = TurnChange { turn: turn.id, expected: turn.version, obligation, at };
+        self.commit(Transition { turns: vec![unchanged], delivery_changes: vec![change], ..Transition::default() })
+            .await
     }
 
     /// Ends a turn that cannot be read as a dead letter, so that it costs nobody else anything.

@@ -114,8 +114,9 @@ pub enum LogEvent {
         /// The rung of the ladder, if it answered.
         #[serde(skip_serializing_if = "Option::is_none")]
         fallback: Option<FallbackView>,
-        /// How long the person waited for the answer, in milliseconds.
-        waited_ms: u64,
+        /// How long the person waited for the answer, in milliseconds, if one was owed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waited_ms: Option<u64>,
         /// Whether a deferral was shown before.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         deferred: bool,
@@ -192,6 +193,13 @@ pub enum LogEvent {
         /// The latest error, without what the agent said.
         error: String,
     },
+    /// `store.down`: the store could not write from then on. Logged once it can again.
+    StoreDown {
+        /// Why.
+        problem: String,
+    },
+    /// `store.up`: it can write again.
+    StoreUp,
     /// `operator.…`: an operator did something.
     Operator(AuditEntry),
 }
@@ -220,6 +228,8 @@ impl LogEvent {
             Self::ChannelDown { .. } => "channel.down",
             Self::AgentUp { .. } => "agent.up",
             Self::AgentDown { .. } => "agent.down",
+            Self::StoreDown { .. } => "store.down",
+            Self::StoreUp => "store.up",
             Self::Operator(entry) => return Cow::Owned(format!("operator.{}", entry.action)),
         })
     }

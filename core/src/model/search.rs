@@ -8,6 +8,10 @@ const EXCERPT: usize = 200;
 /// How many of them come before the match.
 const BEFORE: usize = 60;
 
+/// How many characters the beginning of a word has at least. A shorter one is in so many words that a search for it would take
+/// long, and tell little.
+const BEGINNING: usize = 3;
+
 /// What is searched for: lines with all of its terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchQuery {
@@ -24,8 +28,8 @@ pub struct SearchTerm {
 }
 
 impl SearchQuery {
-    /// Reads what somebody typed: words, and phrases in quotation marks. The last word may go on, unless it is quoted. `None`
-    /// if there is no word in it.
+    /// Reads what somebody typed: words, and phrases in quotation marks. The last word may go on, unless it is quoted or has
+    /// only one or two characters. `None` if there is no word in it.
     #[must_use]
     pub fn parse(typed: &str) -> Option<Self> {
         let typed: String = typed.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -40,6 +44,7 @@ impl SearchQuery {
         terms.retain(|term| words(&term.text).next().is_some());
         let last = terms.len().checked_sub(1)?;
         terms[..last].iter_mut().for_each(|term| term.is_prefix = false);
+        terms[last].is_prefix &= terms[last].split_last().1.chars().count() >= BEGINNING;
         Some(Self { terms })
     }
 
@@ -163,9 +168,10 @@ mod tests {
         let term = |text: &str, is_prefix| (text.to_owned(), is_prefix);
 
         assert_eq!(terms("late tra"), [term("late", false), term("tra", true)]);
-        assert_eq!(terms("“late trains” an"), [term("late trains", false), term("an", true)]);
+        assert_eq!(terms("“late trains” and"), [term("late trains", false), term("and", true)]);
         assert_eq!(terms(" an \"late trains\" "), [term("an", false), term("late trains", false)]);
         assert_eq!(terms("\"late tra"), [term("late tra", false)]);
+        assert_eq!(terms("late tr"), [term("late", false), term("tr", false)]);
         assert_eq!(terms("a\0b - e-mail"), [term("a", false), term("b", false), term("e-mail", true)]);
     }
 

@@ -107,13 +107,11 @@ impl Attempts {
                 Some(turn) => turn,
                 None => self.ledger.turn(delivery.turn).await?,
             };
-            if !delivery.is_copy && turn.obligation.is_held() {
-                self.hold(&waiting).await?;
-                return Ok(None);
-            }
-            if !delivery.is_copy && !may_attempt(&turn, delivery.claim) {
-                self.withdraw(&waiting).await?;
-                return Ok(None);
+            if let Some(change) = unwanted(&waiting, &turn) {
+                if self.ledger.change_delivery_of(&turn, change).await? {
+                    return Ok(None);
+                }
+                continue;
             }
             if !delivery.is_copy && waiting.attempts == 0 {
                 self.replace_draft(&mut delivery, &turn);
@@ -207,22 +205,19 @@ impl Attempts {
     }
 
     /// Whether the guard no longer wants this delivery sent.
-    pub(crate) async fn is_stale(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
+    async fn is_stale(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
         Ok(!delivery.is_copy && !may_attempt(&self.ledger.turn(delivery.turn).await?, delivery.claim))
     }
 
-    /// Withdraws a delivery that the guard no longer wants sent.
-    pub(crate) async fn withdraw(&self, delivery: &DeliveryRecord) -> Result<(), StoreError> {
-        let why = || "a better signal came before it was sent".to_owned();
-        let error = Some(delivery.error.clone().unwrap_or_else(why));
-        let state = DeliveryState::Withdrawn;
-        self.ledger.change_delivery(DeliveryChange { state, error, ..DeliveryChange::of(delivery) }).await
-    }
-
-    /// Keeps a delivery until the operator resumes its turn.
-    async fn hold(&self, delivery: &DeliveryRecord) -> Result<(), StoreError> {
-        let state = DeliveryState::Held;
-        self.ledger.change_delivery(DeliveryChange { state, ..DeliveryChange::of(delivery) }).await
+    /// Withdraws a delivery that the guard no longer wants sent, and keeps one whose turn is held; `false` if it may be sent.
+    pub(crate) async fn drop_unwanted(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
+        loop {
+            let turn = self.ledger.turn(delivery.turn).await?;
+            let Some(change) = unwanted(delivery, &turn) else { return Ok(false) };
+            if self.ledger.change_delivery_of(&turn, change).await? {
+                return Ok(true);
+            }
+        }
     }
 
     /// Schedules a delivery for `until`. A first draft is dropped instead: by then there is more text to show.
@@ -546,6 +541,22 @@ fn reclassify(delivery: &DeliveryRecord, error: DeliveryError, is_spent: bool) -
         }
         error => error,
     }
+}
+
+/// What becomes of a delivery that must not be sent: it is kept until the operator resumes its turn, or withdrawn because the
+/// guard no longer wants it.
+fn unwanted(delivery: &DeliveryRecord, turn: &TurnRecord) -> Option<DeliveryChange> {
+    if delivery.is_copy {
+        return None;
+    }
+    let unchanged = DeliveryChange::of(delivery);
+    if turn.obligation.is_held() {
+        return Some(DeliveryChange { state: DeliveryState::Held, ..unchanged });
+    }
+    let why = || "a better signal came before it was sent".to_owned();
+    let error = Some(delivery.error.clone().unwrap_or_else(why));
+    let withdrawn = DeliveryChange { state: DeliveryState::Withdrawn, error, ..unchanged };
+    (!may_attempt(turn, delivery.claim)).then_some(withdrawn)
 }
 
 /// Whether a claim is still to be sent: it is in flight, or is a late answer after a settled fallback.

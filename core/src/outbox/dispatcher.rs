@@ -237,9 +237,8 @@ impl Dispatcher {
     /// Ends a lane whose candidates are not due.
     async fn wait(&self, candidates: &[DeliveryRecord]) -> Result<Next, StoreError> {
         if let Some(last) = candidates.last()
-            && self.attempts.is_stale(last).await?
+            && self.attempts.drop_unwanted(last).await?
         {
-            self.attempts.withdraw(last).await?;
             return Ok(Next::Again);
         }
         if let Some(at) = candidates.iter().map(|one| one.next_attempt_at).min() {

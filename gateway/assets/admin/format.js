@@ -165,6 +165,8 @@ export function logSentence({ topic, data: known }) {
     "channel.down": () => `The channel is down: ${data.problem}.`,
     "agent.up": () => `The agent ${data.agent} answers again.`,
     "agent.down": () => `The agent ${data.agent} fails: ${data.error}.`,
+    "store.down": () => `The database could not be written from now on: ${data.problem}.`,
+    "store.up": () => "The database can be written again.",
   };
   if (topic.startsWith("operator.") && data.by) return operation(data);
   return sentences[topic]?.() ?? topic;
@@ -174,6 +176,7 @@ function settled({ signal, waited_ms: waited }) {
   if (signal === "silence") return "Nothing is owed, and nothing was sent.";
   if (signal === "cancelled") return "The turn was given up.";
   if (signal === "merged") return "The turn was answered together with another one.";
+  if (waited === undefined) return "The message was sent.";
   return `The person saw a ${signal} after ${span(waited)}.`;
 }
 

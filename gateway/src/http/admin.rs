@@ -14,7 +14,7 @@ pub(super) mod errors;
 pub(super) mod events;
 pub(super) mod logs;
 pub(super) mod messages;
-mod operation;
+pub(super) mod operation;
 pub(super) mod overview;
 pub(super) mod page;
 pub(super) mod responses;

@@ -220,10 +220,17 @@ impl Person {
         messages.into_iter().filter(|message| message.sender == user).map(|message| message.text).collect()
     }
 
-    /// Waits until `user` has sent this many messages to a room, and returns their texts.
+    /// Waits until `user` has sent this many messages to a room, and returns their texts. Each of them may take
+    /// [`PATIENCE`]: a hundred answers need more than that on a busy machine.
     pub async fn until_hears(&self, room: &str, user: &str, number: usize) -> Vec<String> {
-        let about = format!("{number} messages of {user}");
-        self.until(&about, async || Some(self.hears(room, user).await).filter(|heard| heard.len() >= number)).await
+        let mut heard = self.hears(room, user).await;
+        while heard.len() < number {
+            let so_far = heard.len();
+            let about = format!("{number} messages of {user}, {so_far} so far");
+            heard =
+                self.until(&about, async || Some(self.hears(room, user).await).filter(|now| now.len() > so_far)).await;
+        }
+        heard
     }
 
     /// Waits until `user` has joined a room.

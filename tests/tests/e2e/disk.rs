@@ -7,7 +7,7 @@ use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
 use rstest::rstest;
 
-use crate::{TOKEN, hook};
+use crate::{TOKEN, hook, operate::Events};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_full_disk_refuses_new_turns_and_loses_no_accepted_one() {
@@ -34,7 +34,11 @@ async fn a_full_disk_refuses_new_turns_and_loses_no_accepted_one() {
     gateway.free_disk();
     eventually("the gateway is ready again", async || ready().await.is_success().then_some(())).await;
     let retried = Reply::of(hook.message("too much").header("Idempotency-Key", "later")).await;
+    let events = Events::follow(&gateway, "?topic=store.*", Some(0)).await.read(2).await;
 
+    let topics: Vec<_> = events.iter().map(|(_, topic, _)| topic.as_str()).collect();
+    assert_eq!(topics, ["store.down", "store.up"]);
+    assert!(events[0].2["at"].as_str() < events[1].2["at"].as_str(), "{events:#?}");
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");
     assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
     assert_eq!(not_ready, StatusCode::SERVICE_UNAVAILABLE);

@@ -12,16 +12,16 @@ use crate::{
 };
 
 /// The events that a reader has received so far.
-struct Events {
+pub(crate) struct Events {
     stream: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<axum::body::Bytes>> + Send>>,
     text: String,
 }
 
 /// One event: its id, its name and its data.
-type Event = (i64, String, Value);
+pub(crate) type Event = (i64, String, Value);
 
 impl Events {
-    async fn follow(gateway: &Gateway, query: &str, last: Option<i64>) -> Self {
+    pub(crate) async fn follow(gateway: &Gateway, query: &str, last: Option<i64>) -> Self {
         let request = gateway.admin_request(Method::GET, &format!("events{query}"), None);
         let request = match last {
             Some(last) => request.header("Last-Event-ID", last),
@@ -34,7 +34,7 @@ impl Events {
     }
 
     /// Reads until `count` events have come.
-    async fn read(&mut self, count: usize) -> Vec<Event> {
+    pub(crate) async fn read(&mut self, count: usize) -> Vec<Event> {
         while self.events().len() < count {
             let next = tokio::time::timeout(std::time::Duration::from_secs(20), self.stream.next()).await;
             let chunk = next.expect("events come").expect("it goes on").expect("it can be read");

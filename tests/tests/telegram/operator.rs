@@ -1,7 +1,7 @@
 //! What the operator does while people write on Telegram: the page in a browser, messages, pauses.
 
-use rejoinder_telegram_double::{Fault, TelegramDouble};
-use rejoinder_tests::{Browser, Gateway, ScriptedAgent, eventually};
+use rejoinder_telegram_double::{Fault, Outage, TelegramDouble};
+use rejoinder_tests::{Browser, Gate, Gateway, Script, ScriptedAgent, eventually};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -16,12 +16,22 @@ async fn posted(gateway: &Gateway, path: &str, body: Value, key: &str) -> Value 
     answer
 }
 
-/// The person sees the answer once.
+/// Telegram is down under 200 turns: the page says so, and one of them cannot be answered even afterwards. Everybody sees one
+/// answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_page_says_what_could_not_be_answered_and_mends_it() {
-    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let (double, release) = (TelegramDouble::start().await, Gate::default());
+    let agent = {
+        let release = release.clone();
+        ScriptedAgent::start(move |_, number| match number {
+            0 => Script::replies("Hello."),
+            _ => Script::replies("Hello.").waiting(&release),
+        })
+        .await
+    };
     let channel = telegram(&double, "streaming = \"off\"");
-    let gateway = Gateway::builder().config(&channel).config(&agent.section()).start().await;
+    let config = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"10m\"\n";
+    let gateway = Gateway::builder().config(&channel).config(&agent.section()).config(config).start().await;
     let ada = double.person("Ada");
     ada.says("hello");
     ada.hears("Hello.").await;
@@ -29,8 +39,21 @@ async fn the_page_says_what_could_not_be_answered_and_mends_it() {
 
     let mut browser = Browser::start("operator-outage", &gateway.url());
     browser.reaches("all is answered").await;
-    ada.says("are you there?");
+    let crowd: Vec<_> = (0..199).map(|n| double.person(&format!("Person {n}"))).collect();
+    for person in crowd.iter().chain([&ada]) {
+        person.says("are you there?");
+    }
+    let owed = async || gateway.admin("overview").await["backlog"]["open"].as_u64();
+    eventually("all are accepted", async || (owed().await == Some(200)).then_some(())).await;
     ada.blocks();
+    double.start_outage(Outage::Refuse);
+    release.open();
+    browser.resume().await;
+    browser.reaches("down").await;
+    double.end_outage();
+    for person in &crowd {
+        person.hears("Hello.").await;
+    }
     browser.resume().await;
     browser.reaches("could not be answered").await;
     ada.unblocks();
@@ -41,6 +64,7 @@ async fn the_page_says_what_could_not_be_answered_and_mends_it() {
     browser.succeeds().await;
 
     assert_eq!(double.bot_texts(ada.chat()), ["Hello.", "Hello."]);
+    assert!(crowd.iter().all(|person| double.bot_texts(person.chat()) == ["Hello."]));
 }
 
 /// A request that is repeated sends nothing again, also over `kill -9`.

@@ -57,7 +57,7 @@ fn entry(turn: &Turn, event: LogEvent) -> NewLogEntry {
 }
 
 fn settled() -> LogEvent {
-    LogEvent::TurnSettled { signal: "reply", fallback: None, waited_ms: 1, deferred: false }
+    LogEvent::TurnSettled { signal: "reply", fallback: None, waited_ms: Some(1), deferred: false }
 }
 
 /// Stores a line of ours, and that something happened.

@@ -1,6 +1,10 @@
 //! Requests that change something: who asks, why, and whether the same request was done before.
 
-use std::{fmt::Display, sync::Arc};
+use std::{
+    collections::HashSet,
+    fmt::Display,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use axum::{
     Extension, Json, RequestExt,
@@ -53,12 +57,42 @@ pub(crate) struct Accepted {
     pub(super) id: String,
 }
 
+/// The idempotency keys of requests that are being done, each with the name of its operator.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeysInUse(Arc<Mutex<HashSet<(String, String)>>>);
+
+impl KeysInUse {
+    fn with<T>(&self, change: impl FnOnce(&mut HashSet<(String, String)>) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// `None` if another request uses the key now.
+    fn take(&self, operator: &str, key: &str) -> Option<KeyInUse> {
+        let key = (operator.to_owned(), key.to_owned());
+        let is_free = self.with(|keys| keys.insert(key.clone()));
+        is_free.then(|| KeyInUse { keys: self.clone(), key })
+    }
+}
+
+/// Keeps an idempotency key in use until it is dropped.
+struct KeyInUse {
+    keys: KeysInUse,
+    key: (String, String),
+}
+
+impl Drop for KeyInUse {
+    fn drop(&mut self) {
+        self.keys.with(|keys| keys.remove(&self.key));
+    }
+}
+
 /// A request that changes something. Its body, JSON, may be missing.
 pub(in crate::http) struct Operation<T> {
     pub(super) body: T,
     caller: Caller,
     /// The idempotency key, and a digest of the request.
     key: Option<(String, Vec<u8>)>,
+    _in_use: Option<KeyInUse>,
 }
 
 /// Who does an operation, what it is done to, and the answer to it.
@@ -135,6 +169,11 @@ async fn read<T: DeserializeOwned>(mut request: Request, app: &Arc<App>) -> Resu
     let key = idempotency_key(request.headers())?;
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let bytes = body(request).await?;
+    let in_use = key.as_deref().map(|key| {
+        let busy = || ApiError::Conflict("a request with this Idempotency-Key is being done: wait for it".to_owned());
+        app.keys_in_use.take(&caller.name, key).ok_or_else(busy)
+    });
+    let in_use = in_use.transpose()?;
     let key = key.map(|key| (key, digest(method.as_str(), &path, &bytes)));
     if let Some((key, request)) = &key
         && let Some(before) = app.store.answer(&caller.name, key).await.map_err(ApiError::from)?
@@ -146,7 +185,7 @@ async fn read<T: DeserializeOwned>(mut request: Request, app: &Arc<App>) -> Resu
         return Err(Rejection::Replayed(replayed(before)));
     }
     let body = parse(&bytes)?;
-    Ok(Operation { body, caller, key })
+    Ok(Operation { body, caller, key, _in_use: in_use })
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {

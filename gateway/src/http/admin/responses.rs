@@ -61,7 +61,7 @@ impl IntoResponses for Changing {
         let mut all = ReadingOne::responses();
         all.extend(responses([(
             "409",
-            problem("Its state does not allow this, or the Idempotency-Key was used for another request"),
+            problem("Its state does not allow this, or the Idempotency-Key is in use or was used for another request"),
         )]));
         all
     }

@@ -57,9 +57,6 @@ pub(in crate::sqlite) async fn search(pool: &SqlitePool, filter: &SearchFilter) 
 async fn words(pool: &SqlitePool, query: &SearchQuery) -> Result<Option<Vec<String>>, StoreError> {
     let Some(term) = query.terms().last().filter(|term| search::is_prefix(term)) else { return Ok(None) };
     let (_, prefix) = term.split_last();
-    if prefix.chars().count() < SHORTEST {
-        return Ok(None);
-    }
     // From each word it goes straight to the next one, and not through the lines with it.
     let sql = "
         with recursive words (word) as (
@@ -79,9 +76,6 @@ async fn words(pool: &SqlitePool, query: &SearchQuery) -> Result<Option<Vec<Stri
     // None at all: the index may cut the word otherwise.
     Ok(Some(words).filter(|words| (1..=MOST as usize).contains(&words.len())))
 }
-
-/// How many characters the beginning of a word has at least, if its words are looked for.
-const SHORTEST: usize = 2;
 
 /// How many words it may have.
 const MOST: u32 = 300;
