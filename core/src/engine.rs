@@ -25,7 +25,7 @@ use crate::{
         settings::Settings,
         tokens::TokenChange,
     },
-    operations::{Actor, OperationError, Operations},
+    operations::{Actor, OperationError, Operations, forget::Forgotten},
     outbox::{
         attempts::Attempts,
         caller::Caller,
@@ -45,6 +45,7 @@ use crate::{
         intake::{Inlet, Intake},
         store::{
             Store, StoreError,
+            housekeeping::Person,
             record::{AbsentChannel, Pause},
         },
     },
@@ -390,6 +391,15 @@ impl Engine {
     /// When it was not done; see [`OperationError`].
     pub async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
         self.operations.change_token(token, by).await
+    }
+
+    /// Erases what is stored about a person. Gives up what is still owed to them. Returns after about `patience`, also if it is
+    /// not done: the next call goes on.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn forget(&self, person: &Person, patience: Duration, by: Actor) -> Result<Forgotten, OperationError> {
+        self.operations.forget(person, patience, by).await
     }
 
     /// The health of every channel, in the order of their ids.

@@ -63,7 +63,7 @@ pub mod store {
         ports::store::{
             Housekeeping, Operator, Outbox, Store, StoreError, Turns,
             accept::{CursorMove, EarlierMessage, NewEvent, NewTurn, Stored},
-            housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
+            housekeeping::{Cutoffs, ExpiredRows, Person, Removal, StoreStats},
             list::{
                 AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
                 DeadLetterFilter, DeliveryFilter, DeliveryListState, FoundLine, ListedDelivery, Origin, SearchFilter,
@@ -103,7 +103,7 @@ pub use model::{
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };
-pub use operations::{Actor, OperationError};
+pub use operations::{Actor, OperationError, forget::Forgotten};
 pub use outbox::health::Outbound;
 pub use pauses::Backoff;
 pub use ports::{

@@ -73,7 +73,7 @@ impl Retention {
         while let Some(removal) = self.store.expired(&cutoffs, STEP).await? {
             match &removal {
                 Removal::Turns(ids) => turns += ids.len(),
-                Removal::Payloads(ids) => payloads += ids.len(),
+                Removal::Payloads(ids) | Removal::Quotes(ids) => payloads += ids.len(),
                 Removal::Contents(runs) => contents += runs.len(),
                 Removal::Keys(ids) => keys += ids.len(),
                 Removal::Log { entries, .. } => log += entries,

@@ -3,11 +3,13 @@
 //! One file per command. Results go to standard output, errors to standard error. The exit code is 0, 1 (the command
 //! failed) or 2 (wrong arguments, or an invalid configuration).
 
+mod backup;
 mod config;
 mod dashboard;
 mod database;
 mod dead_letters;
 mod doctor;
+mod forget;
 mod init;
 mod logs;
 mod run;
@@ -139,6 +141,15 @@ enum Command {
     /// Make, list or revoke tokens for the admin API
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
+    /// Write everything that is stored into one file, also while the gateway runs
+    #[command(after_help = backup::BACKUP_HELP)]
+    Backup(backup::Backup),
+    /// Restore a backup into an empty data directory
+    #[command(after_help = backup::RESTORE_HELP)]
+    Restore(backup::Restore),
+    /// Erase what is stored about a person
+    #[command(after_help = forget::HELP)]
+    Forget(forget::Forget),
     /// Show the size of the database, or compact it
     #[command(subcommand)]
     Store(store::StoreCommand),
@@ -176,6 +187,9 @@ impl Cli {
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
             Command::Logs(logs) => in_one_thread(logs.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),
+            Command::Backup(backup) => in_one_thread(backup.perform(global)),
+            Command::Restore(restore) => in_one_thread(restore.perform(global)),
+            Command::Forget(forget) => in_one_thread(forget.perform(global)),
             Command::Store(command) => in_one_thread(command.perform(global)),
         }
     }

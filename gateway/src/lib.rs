@@ -21,6 +21,7 @@
 //! and a variant of `cli::Command`. To add an endpoint, add a file in `http/`, a route and a line in `http/openapi.rs`.
 
 mod agents;
+mod backup;
 pub mod cli;
 mod client;
 #[cfg_attr(

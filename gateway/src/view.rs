@@ -6,7 +6,7 @@ use rejoinder_core::{
     Action, Attachment, Author, ChannelId, ConversationRef, Cost, Expectation, Handler, ModelInput, ObligationState,
     Quote, Rung, SignalKind, ToolUse, TurnStatus, Via,
     explain::{Entry, Explanation},
-    store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Remark, RunContent, RunRecord, TurnSummary},
+    store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Person, Remark, RunContent, RunRecord, TurnSummary},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -229,6 +229,13 @@ pub(crate) fn parse_address(text: &str) -> Option<ConversationRef> {
         Some(thread) if !thread.is_empty() => conversation.in_thread(thread),
         _ => conversation,
     })
+}
+
+/// Reads `CHANNEL/ID`, as in `telegram.main/7`.
+pub(crate) fn parse_person(text: &str) -> Option<Person> {
+    let (channel, id) = text.trim().split_once('/')?;
+    let is_person = channel.contains('.') && !id.is_empty();
+    is_person.then(|| Person { channel: ChannelId::from_stored(channel), id: id.to_owned() })
 }
 
 /// The text of an action, or its emoji; its choices; its files.

@@ -10,4 +10,6 @@
 
 mod sqlite;
 
-pub use sqlite::{OpenError, OpenOptions, SqliteStore, is_in_use, schema_version, vacuum};
+pub use sqlite::{
+    OpenError, OpenOptions, SqliteStore, copy, faults, is_in_use, schema_version, schema_version_of, vacuum,
+};

@@ -23,7 +23,7 @@ use crate::{
     ports::store::{
         Housekeeping, Operator, Outbox, Store, StoreError, Turns,
         accept::{CursorMove, NewEvent, Stored},
-        housekeeping::{Cutoffs, Removal, StoreStats},
+        housekeeping::{Cutoffs, Person, Removal, StoreStats},
         list::{
             AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
             DeadLetterFilter, DeliveryFilter, FoundLine, ListedDelivery, SearchFilter, SessionSummary, TurnFilter,
@@ -326,6 +326,18 @@ impl<L: Layer> Housekeeping for Layered<L> {
         let pass = self.layer.before_write().await?;
         self.layer.finish(pass, self.store.remove(removal)).await
     }
+    async fn stored_of(&self, person: &Person, limit: u32) -> Result<Option<Removal>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.stored_of(person, limit)).await
+    }
+    async fn unended_of(&self, person: &Person) -> Result<Vec<TurnId>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.unended_of(person)).await
+    }
+    async fn scrub(&self) -> Result<bool, StoreError> {
+        let pass = self.layer.before_write().await?;
+        self.layer.finish(pass, self.store.scrub()).await
+    }
     async fn index(&self, limit: u32) -> Result<LogSeq, StoreError> {
         let pass = self.layer.before_index().await?;
         self.layer.finish(pass, self.store.index(limit)).await
@@ -541,6 +553,15 @@ impl Housekeeping for NullStore {
     }
     async fn remove(&self, _removal: Removal) -> Result<(), StoreError> {
         Ok(())
+    }
+    async fn stored_of(&self, _person: &Person, _limit: u32) -> Result<Option<Removal>, StoreError> {
+        Ok(None)
+    }
+    async fn unended_of(&self, _person: &Person) -> Result<Vec<TurnId>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn scrub(&self) -> Result<bool, StoreError> {
+        Ok(false)
     }
     async fn index(&self, _limit: u32) -> Result<LogSeq, StoreError> {
         Ok(0)

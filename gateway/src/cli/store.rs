@@ -142,7 +142,7 @@ fn file_size(path: &Path) -> u64 {
 }
 
 /// A size for people, such as `12.3 MB`.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
     let number = bytes as f64;
     match bytes {

@@ -17,6 +17,7 @@ pub(super) mod messages;
 pub(super) mod operation;
 pub(super) mod overview;
 pub(super) mod page;
+pub(super) mod people;
 pub(super) mod responses;
 pub(super) mod search;
 pub(super) mod session;
@@ -70,6 +71,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
     let admin = Router::new()
         .route("/tokens", get(tokens::list).post(tokens::create))
         .route("/tokens/{id}", delete(tokens::revoke))
+        .route("/people/forget", post(people::forget))
         .route("/audit", get(audit::list));
     let with_role =
         |routes: Router<Arc<App>>, role: Role| routes.route_layer(from_fn_with_state(role, caller::require));

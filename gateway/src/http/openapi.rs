@@ -9,7 +9,7 @@ use utoipa::{
 use super::{
     admin::{
         agents, audit, channels, conversations, dead_letters, deliveries, errors, events, logs, messages, overview,
-        search, session, tokens, turns,
+        people, search, session, tokens, turns,
     },
     error::ProblemDocument,
     health,
@@ -53,6 +53,7 @@ use crate::platforms::{self, Platform};
         logs::list,
         errors::list,
         events::follow,
+        people::forget,
         tokens::list,
         tokens::create,
         tokens::revoke,

@@ -18,7 +18,7 @@ mod writer;
 pub use self::{
     error::OpenError,
     lock::is_in_use,
-    open::{OpenOptions, vacuum},
+    open::{OpenOptions, copy, faults, schema_version_of, vacuum},
     schema::schema_version,
     store::SqliteStore,
 };

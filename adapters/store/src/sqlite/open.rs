@@ -129,6 +129,54 @@ pub async fn vacuum(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Copies any SQLite database into the new file `to`, as it is at one moment, also while another process writes to it. The copy
+/// has no free pages and no log.
+///
+/// # Errors
+/// When it cannot be read, or the copy cannot be written.
+pub async fn copy(from: &Path, to: &Path) -> Result<(), OpenError> {
+    if !from.try_exists().unwrap_or(true) {
+        return Err(OpenError::Missing { path: from.to_owned() });
+    }
+    let failed = |source| OpenError::database(from, source);
+    let options = reader_options(from, Duration::from_secs(5), false);
+    let mut connection = options.connect().await.map_err(failed)?;
+    let copied = sqlx::query("vacuum into ?").bind(to.display().to_string()).execute(&mut connection).await;
+    connection.close().await.map_err(failed)?;
+    copied.map(drop).map_err(failed)
+}
+
+/// Checks a database that no process has open: its pages and indexes, and the references between its rows. Returns what is
+/// wrong, at most a few lines.
+///
+/// # Errors
+/// When it cannot be read at all.
+pub async fn faults(path: &Path) -> Result<Vec<String>, OpenError> {
+    let failed = |source| OpenError::database(path, source);
+    let options = reader_options(path, Duration::ZERO, true);
+    let mut connection = options.connect().await.map_err(failed)?;
+    let sql = "
+        select integrity_check from pragma_integrity_check(5) where integrity_check <> 'ok'
+        union all
+        select 'a row of ' || \"table\" || ' refers to a missing row of ' || parent
+        from (select distinct \"table\", parent from pragma_foreign_key_check)";
+    let faults = sqlx::query_scalar(sql).fetch_all(&mut connection).await;
+    connection.close().await.map_err(failed)?;
+    faults.map_err(failed)
+}
+
+/// The schema version of the database at `path`, which no process has open.
+///
+/// # Errors
+/// When it cannot be read.
+pub async fn schema_version_of(path: &Path) -> Result<i64, OpenError> {
+    let failed = |source| OpenError::database(path, source);
+    let mut connection = reader_options(path, Duration::ZERO, true).connect().await.map_err(failed)?;
+    let found = version(&mut connection).await;
+    connection.close().await.map_err(failed)?;
+    found.map_err(failed)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};

@@ -25,6 +25,8 @@ pub(super) enum WriteRequest {
     Block(BlockedScope),
     Lines(Arc<[LogLine]>),
     Remove(Removal),
+    /// Takes a step of removing what deleted rows left in the index of lines.
+    Scrub,
     /// Indexes lines, as at most so many further entries of the log tell.
     Index {
         limit: u32,
@@ -47,6 +49,8 @@ pub(super) enum WriteResult {
     Absent(Vec<AbsentChannel>),
     /// The sessions of the removed turns.
     Removed(Vec<SessionId>),
+    /// Whether deleted rows may have left more.
+    Scrubbed(bool),
     /// The place in the log up to which lines are indexed; 0 while all are indexed anew.
     Indexed(LogSeq),
     Done,

@@ -11,7 +11,7 @@ use rejoinder_core::{
         ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
         Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping, IdempotentAnswer, ListedDelivery, LogEntry,
         LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries, Operator, Outbox, Pause,
-        Removal, RunRecord, SearchFilter, SessionSummary, Store, StoreStats, Stored, TokenRecord, Transition,
+        Person, Removal, RunRecord, SearchFilter, SessionSummary, Store, StoreStats, Stored, TokenRecord, Transition,
         TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
@@ -315,6 +315,26 @@ impl Housekeeping for SqliteStore {
             }
             other => unreachable!("`Remove` ended with {other:?}"),
         }
+    }
+
+    async fn stored_of(&self, person: &Person, limit: u32) -> Result<Option<Removal>, StoreError> {
+        read::stored_of(&self.counter, person, limit).await
+    }
+
+    async fn unended_of(&self, person: &Person) -> Result<Vec<TurnId>, StoreError> {
+        read::unended_of(&self.counter, person).await
+    }
+
+    async fn scrub(&self) -> Result<bool, StoreError> {
+        let Some(writer) = &self.writer else { return Ok(false) };
+        if !writer.is_compacting().await {
+            match self.write(WriteRequest::Scrub).await? {
+                WriteResult::Scrubbed(true) => return Ok(true),
+                WriteResult::Scrubbed(false) => {}
+                other => unreachable!("`Scrub` ended with {other:?}"),
+            }
+        }
+        writer.compact().await.map(|is_done| !is_done)
     }
 
     async fn index(&self, limit: u32) -> Result<LogSeq, StoreError> {

@@ -15,8 +15,8 @@ use rejoinder_core::{StoreError, store::LogSeq};
 use rusqlite::Connection;
 use sqlx::{ConnectOptions, Connection as _};
 use tokio::{
-    sync::{mpsc, oneshot, watch},
-    time::{Instant, timeout_at},
+    sync::{Mutex, mpsc, oneshot, watch},
+    time::{Instant, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +58,9 @@ const SHORT_WAIT: Duration = Duration::from_millis(50);
 /// How long writes wait for readers once the log is full: longer than a query of the operator may take.
 const LONG_WAIT: Duration = OPERATOR_LIMIT.saturating_add(Duration::from_secs(1));
 
+/// How long a caller waits for the database to be written anew before it is told that this goes on.
+const COMPACTING: Duration = Duration::from_secs(5);
+
 /// How often the writer checks, after a write has failed, whether there is room again.
 const RECHECK: Duration = Duration::from_secs(1);
 
@@ -67,6 +70,7 @@ const ROOM: u32 = 1 << 20;
 #[derive(Debug)]
 enum WriterCommand {
     Write(WriteRequest, Option<oneshot::Sender<Result<WriteResult, StoreError>>>),
+    Compact(oneshot::Sender<Result<(), StoreError>>),
     Close(oneshot::Sender<()>),
 }
 
@@ -81,6 +85,8 @@ impl WriterCommand {
 #[derive(Debug)]
 pub(super) struct Writer {
     commands: mpsc::Sender<WriterCommand>,
+    /// Told when the database is written anew, while it is.
+    compacting: Mutex<Option<oneshot::Receiver<Result<(), StoreError>>>>,
     /// Why writes fail now, if they do.
     pub(super) trouble: Trouble,
     /// The place of the last entry in the log.
@@ -96,7 +102,7 @@ impl Writer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let panicked = CancellationToken::new();
         let (trouble, logged) = (database.trouble.clone(), database.logged.subscribe());
-        let writer = Self { commands, trouble, logged, panicked: panicked.clone() };
+        let writer = Self { commands, compacting: Mutex::default(), trouble, logged, panicked: panicked.clone() };
         std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
             let run = AssertUnwindSafe(|| runtime.block_on(run(receiver, database)));
             if std::panic::catch_unwind(run).is_err() {
@@ -120,6 +126,27 @@ impl Writer {
         let _ = self.commands.try_send(WriterCommand::Write(request, None));
     }
 
+    /// Writes the database anew, without what deleted rows left in it. `false` if that still goes on after a while: call it
+    /// again.
+    pub(super) async fn compact(&self) -> Result<bool, StoreError> {
+        let closed = || StoreError::Unavailable("the store is closed".to_owned());
+        let mut compacting = self.compacting.lock().await;
+        if compacting.is_none() {
+            let (answer, answered) = oneshot::channel();
+            self.commands.send(WriterCommand::Compact(answer)).await.map_err(|_| closed())?;
+            *compacting = Some(answered);
+        }
+        let Some(answered) = &mut *compacting else { return Ok(true) };
+        let Ok(compacted) = timeout(COMPACTING, answered).await else { return Ok(false) };
+        *compacting = None;
+        compacted.map_err(|_| closed())?.map(|()| true)
+    }
+
+    /// Whether a [`compact`](Self::compact) goes on.
+    pub(super) async fn is_compacting(&self) -> bool {
+        self.compacting.lock().await.is_some()
+    }
+
     /// Ends the thread after the requests that are queued before; returns when the database is closed.
     pub(super) async fn close(&self) {
         let (answer, answered) = oneshot::channel();
@@ -132,7 +159,7 @@ impl Writer {
 
 async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database) {
     let mut commands = Vec::with_capacity(BATCH);
-    let mut closing = Vec::new();
+    let (mut closing, mut compacting) = (Vec::new(), Vec::new());
     // When the commands are written, if nobody waits for them.
     let mut write_at: Option<Instant> = None;
     while closing.is_empty() {
@@ -173,6 +200,7 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database
                     requests.push(request);
                     answers.push(answer);
                 }
+                WriterCommand::Compact(answer) => compacting.push(answer),
                 WriterCommand::Close(answer) => closing.push(answer),
             }
         }
@@ -185,6 +213,12 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database
             }
         }
         database.limit_log();
+        if !compacting.is_empty() {
+            let compacted = database.compact();
+            for answer in compacting.drain(..) {
+                let _ = answer.send(compacted.clone());
+            }
+        }
     }
     // From here on new requests fail. Queued ones fail when the receiver is dropped, after the database is closed.
     receiver.close();
@@ -422,6 +456,25 @@ impl Database {
             LOG_PAGES.set(0);
         }
         is_complete
+    }
+
+    /// Writes the database anew, and empties the log: nothing is left of deleted rows.
+    fn compact(&mut self) -> Result<(), StoreError> {
+        if self.must_reopen {
+            self.reopen()?;
+        }
+        let Some(connection) = &self.connection else {
+            return Err(StoreError::Unavailable("the store is closed".to_owned()));
+        };
+        // The copy is as large as the database: not in memory.
+        let compacted = connection
+            .execute_batch("pragma temp_store = file; vacuum;")
+            .and_then(|()| connection.execute_batch("pragma temp_store = memory"));
+        compacted.map_err(store_error)?;
+        match self.write_back("pragma wal_checkpoint(truncate)", LONG_WAIT).map_err(store_error)? {
+            true => Ok(()),
+            false => Err(StoreError::Failed("another program reads the database: try again".to_owned())),
+        }
     }
 
     fn close(&mut self) {

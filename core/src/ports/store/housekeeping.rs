@@ -6,6 +6,7 @@ use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
+    conversation::ChannelId,
     ids::{EventId, TurnId},
     line::LineId,
     log::LogSeq,
@@ -46,6 +47,21 @@ impl Cutoffs {
     }
 }
 
+/// Somebody on a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The key by which the channel knows them: see [`InboundEvent::person`](crate::InboundEvent::person).
+    pub id: String,
+}
+
+impl std::fmt::Display for Person {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.channel, self.id)
+    }
+}
+
 /// One step of removing: what one transaction removes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removal {
@@ -53,7 +69,9 @@ pub enum Removal {
     Payloads(Vec<EventId>),
     /// The contents of runs, by their turns and numbers.
     Contents(Vec<(TurnId, u32)>),
-    /// Turns with everything about them. Of their events the keys stay. A conversation without turns goes with its last
+    /// What events quote, and their payloads.
+    Quotes(Vec<EventId>),
+    /// Turns with everything about them, and the lines of the gateway's own log about them. Of their events the keys stay. A conversation without turns goes with its last
     /// one.
     Turns(Vec<TurnId>),
     /// Events of which only the key is stored.

@@ -40,7 +40,7 @@ use crate::{
     },
     ports::store::{
         accept::{CursorMove, NewEvent, Stored},
-        housekeeping::{Cutoffs, Removal, StoreStats},
+        housekeeping::{Cutoffs, Person, Removal, StoreStats},
         list::{
             AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
             DeadLetterFilter, DeliveryFilter, FoundLine, ListedDelivery, SearchFilter, SessionSummary, TurnFilter,
@@ -324,6 +324,28 @@ pub trait Housekeeping: Send + Sync + 'static {
     /// # Errors
     /// If so, nothing was removed.
     async fn remove(&self, removal: Removal) -> Result<(), StoreError>;
+
+    /// What to remove next of what is stored about a person: at most `limit` rows. These are their turns; an operator's
+    /// messages in conversations that nobody else was in; in others, what the models of all runs were shown there, and what
+    /// messages quote. `None` if nothing is left but what [`unended_of`](Self::unended_of) returns. The duration grows with
+    /// the number of turns.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn stored_of(&self, person: &Person, limit: u32) -> Result<Option<Removal>, StoreError>;
+
+    /// The turns of a person that cannot be removed yet: they have not ended, still run, or have an unfinished delivery.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn unended_of(&self, person: &Person) -> Result<Vec<TurnId>, StoreError>;
+
+    /// Takes a step of overwriting what removed rows have left in the files; `false` once nothing is left. The last step takes
+    /// about a second for each 100 MB, and writes wait for it.
+    ///
+    /// # Errors
+    /// When the store cannot be written, or there is no room for a copy of it.
+    async fn scrub(&self) -> Result<bool, StoreError>;
 
     /// Reads at most `limit` further entries of the log, and indexes the lines of the turns that ended, for
     /// [`search`](Operator::search), in one transaction. Returns the place in the log up to which this was done. It is 0 while

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_core::{
     Lifetimes, StoreError, Timestamp, TurnId,
-    store::{Cutoffs, ExpiredRows, Removal, StoreStats},
+    store::{Cutoffs, ExpiredRows, Person, Removal, StoreStats},
 };
 use sqlx::{AssertSqlSafe, SqlitePool, sqlite::SqliteRow};
 
@@ -134,6 +134,104 @@ pub(in crate::sqlite) async fn expired(
     }
     let pages = Pages::read(pool).await?;
     Ok(pages.spare(limit).map(Removal::Pages))
+}
+
+/// Turns that can be removed: `o` has ended, and nothing of it is under way.
+macro_rules! removable {
+    () => {
+        "o.ended_at is not null and o.work is null and not exists (
+            select 1 from deliveries as d
+            where d.turn_id = o.turn_id and d.state not in ('delivered', 'withdrawn', 'refused', 'dead', 'held'))"
+    };
+}
+
+/// The conversations of a person, and whether others were in them. ?1: the channel, ?2: the person.
+macro_rules! with_theirs {
+    ($query:literal) => {
+        concat!(
+            "with theirs (conversation_id, is_shared) as materialized (
+                select o.conversation_id, exists (
+                    select 1 from turns as t cross join obligations as p on p.turn_id = t.id
+                    where t.conversation_id = o.conversation_id and p.person <> ?2
+                        and t.command is not 'message')
+                from obligations as o where o.channel = ?1 and o.person = ?2 group by o.conversation_id
+            )",
+            $query
+        )
+    };
+}
+
+/// What the models of runs were shown in conversations with others.
+const SHARED_CONTENTS: &str = with_theirs!(
+    "select t.id, c.run & 65535 as number
+    from theirs as h cross join turns as t on t.conversation_id = h.conversation_id
+        cross join run_contents as c on c.run between t.seq << 16 and t.seq << 16 | 65535
+    where h.is_shared limit ?3"
+);
+
+/// Events with a quote, in conversations with others. All events of a turn have the same key but for the revision.
+const SHARED_QUOTES: &str = with_theirs!(
+    "select f.id
+    from theirs as h cross join turns as t on t.conversation_id = h.conversation_id
+        cross join events as e on e.id = t.event_id
+        cross join events as f on f.channel = e.channel and f.external_id = e.external_id
+    where h.is_shared and json_type(f.details, '$.quoted') is not null limit ?3"
+);
+
+/// The messages that operators sent to conversations without others.
+const MESSAGES_TO_THEM: &str = concat!(
+    with_theirs!(
+        "select o.turn_id as id
+        from theirs as h cross join turns as t on t.conversation_id = h.conversation_id
+            cross join obligations as o on o.turn_id = t.id
+        where not h.is_shared and t.command is 'message' and "
+    ),
+    removable!(),
+    " limit ?3"
+);
+
+const TURNS_OF_THEM: &str = concat!(
+    "select o.turn_id as id from obligations as o where o.channel = ?1 and o.person = ?2 and ",
+    removable!(),
+    " limit ?3"
+);
+
+const UNENDED: &str = concat!(
+    "select o.turn_id as id from obligations as o where o.channel = ?1 and o.person = ?2 and not (",
+    removable!(),
+    ")"
+);
+
+pub(in crate::sqlite) async fn stored_of(
+    pool: &SqlitePool,
+    person: &Person,
+    limit: u32,
+) -> Result<Option<Removal>, StoreError> {
+    let rows = async |sql: &'static str| {
+        let query = sqlx::query(sql).bind(person.channel.as_str()).bind(&person.id).bind(limit);
+        query.fetch_all(pool).await.map_err(store_error)
+    };
+    // First what is found by their turns.
+    let contents: Vec<_> = rows(SHARED_CONTENTS).await?.iter().map(run_id).collect::<Result<_, _>>()?;
+    if !contents.is_empty() {
+        return Ok(Some(Removal::Contents(contents)));
+    }
+    let quotes = ids(&rows(SHARED_QUOTES).await?)?;
+    if !quotes.is_empty() {
+        return Ok(Some(Removal::Quotes(quotes)));
+    }
+    for sql in [MESSAGES_TO_THEM, TURNS_OF_THEM] {
+        let turns = ids(&rows(sql).await?)?;
+        if !turns.is_empty() {
+            return Ok(Some(Removal::Turns(turns)));
+        }
+    }
+    Ok(None)
+}
+
+pub(in crate::sqlite) async fn unended_of(pool: &SqlitePool, person: &Person) -> Result<Vec<TurnId>, StoreError> {
+    let query = sqlx::query(UNENDED).bind(person.channel.as_str()).bind(&person.id);
+    ids(&query.fetch_all(pool).await.map_err(store_error)?)
 }
 
 pub(in crate::sqlite) async fn next_expiry(

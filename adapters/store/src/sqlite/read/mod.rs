@@ -24,7 +24,7 @@ pub(super) use deliveries::{
     attempts_left, blocked, deliveries, failing_since, find_delivery, is_overtaken, last_attempt, list_deliveries,
     next_deliveries, paused, upcoming,
 };
-pub(super) use housekeeping::{expired, next_expiry, stats};
+pub(super) use housekeeping::{expired, next_expiry, stats, stored_of, unended_of};
 pub(super) use lists::{agent_figures, backlog, list};
 pub(super) use log::{answer, audit, log, log_before};
 pub(super) use log_lines::{errors, log_lines};

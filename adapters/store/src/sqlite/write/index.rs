@@ -50,6 +50,19 @@ fn turns(transaction: &Transaction<'_>, logged: LogSeq, after: TurnSeq, limit: u
     }
 }
 
+/// Merges parts of the index, so that words of deleted lines go; `false` once all of it is one part without them.
+pub(super) fn merge(transaction: &Transaction<'_>) -> Result<bool, StoreError> {
+    let before = transaction.connection.total_changes();
+    rows::change(transaction, MERGE, [MERGE_STEP])?;
+    // FTS5 reports progress so: at least two changes.
+    Ok(transaction.connection.total_changes() - before >= 2)
+}
+
+/// How many pages of the index are written in one step; negative: all parts are merged into one.
+const MERGE_STEP: i32 = -500;
+
+const MERGE: &str = "insert into search (search, rank) values ('merge', ?)";
+
 fn progress_to(transaction: &Transaction<'_>, logged: LogSeq, turn: Option<TurnSeq>) -> Result<(), StoreError> {
     rows::change_one(transaction, "the progress of the index", UPDATE_PROGRESS, params![logged, turn])
 }

@@ -21,6 +21,11 @@ pub(super) fn rows(transaction: &Transaction<'_>, removal: &Removal) -> Result<V
                 rows::change(transaction, CLEAR_PAYLOAD, [id.as_uuid()])?;
             }
         }
+        Removal::Quotes(ids) => {
+            for id in ids {
+                rows::change(transaction, CLEAR_QUOTE, [id.as_uuid()])?;
+            }
+        }
         Removal::Contents(runs) => {
             for (turn, number) in runs {
                 rows::change(transaction, DELETE_CONTENT, params![turn.as_uuid(), number])?;
@@ -85,6 +90,8 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionI
 
 const CLEAR_PAYLOAD: &str = "update events set raw = null where id = ?";
 
+const CLEAR_QUOTE: &str = "update events set raw = null, details = json_remove(details, '$.quoted') where id = ?";
+
 const DELETE_LOG: &str = "delete from log where seq <= ? and seq < (select max(seq) from log)";
 
 const DELETE_LINES: [&str; 2] = ["delete from errors where last_line <= ?", "delete from log_lines where id <= ?"];
@@ -106,7 +113,9 @@ const DELETE_CONTENTS: &str = "
         where t.id = ?)";
 
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 10] = [
+const DELETE_TURN: [&str; 12] = [
+    "delete from errors where last_line in (select id from log_lines where turn_id = ?)",
+    "delete from log_lines where turn_id = ?",
     "delete from search where rowid between (select seq << 2 from turns where id = ?1)
         and (select seq << 2 | 3 from turns where id = ?1)",
     DELETE_CONTENTS,

@@ -3,6 +3,8 @@
 //! The guard decides on each, like on everything else that happens to a turn. An operation is stored with its decision,
 //! with who did it and why.
 
+pub(crate) mod forget;
+
 use std::sync::Arc;
 
 use rejoinder_guard::{CancelledBy, Event, ObligationState, Reply};

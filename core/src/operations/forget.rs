@@ -1,0 +1,83 @@
+//! Erases what is stored about a person.
+
+use std::time::Duration;
+
+use super::{Actor, OperationError, Operations};
+use crate::{
+    model::log::{AuditEntry, Subject},
+    ports::store::{
+        housekeeping::{Person, Removal},
+        transition::{Operation, Transition},
+    },
+};
+
+/// The most rows of one step.
+const STEP: u32 = 500;
+
+/// The pause before another look at turns that have not ended.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How far a person is forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// How many turns were removed.
+    pub turns: usize,
+    /// How many turns could not be removed yet: their runs or deliveries go on.
+    pub unended: usize,
+    /// Whether nothing is left.
+    pub is_done: bool,
+}
+
+impl Operations {
+    /// Erases what is stored about a person. Gives up what is still owed to them. Returns after about `patience`, also if it
+    /// is not done: the next call goes on.
+    pub(crate) async fn forget(
+        &self,
+        person: &Person,
+        patience: Duration,
+        by: Actor,
+    ) -> Result<Forgotten, OperationError> {
+        if !by.may(&person.channel) {
+            return Err(OperationError::Unknown("there is no channel with this name"));
+        }
+        let until = self.clock.now() + patience;
+        let mut forgotten = Forgotten::default();
+        for turn in self.store.unended_of(person).await? {
+            match self.cancel(turn, Actor { answer: None, ..by.clone() }).await {
+                // It has ended meanwhile, or only its callback is still to be delivered.
+                Ok(()) | Err(OperationError::Unfit(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        loop {
+            while let Some(removal) = self.store.stored_of(person, STEP).await? {
+                let removed = if let Removal::Turns(ids) = &removal { ids.len() } else { 0 };
+                self.store.remove(removal).await?;
+                forgotten.turns += removed;
+                if self.clock.now() > until {
+                    return Ok(forgotten);
+                }
+            }
+            forgotten.unended = self.store.unended_of(person).await?.len();
+            if forgotten.unended == 0 {
+                break;
+            }
+            if self.clock.now() > until {
+                return Ok(forgotten);
+            }
+            self.clock.sleep(PAUSE).await;
+        }
+        while self.store.scrub().await? {
+            if self.clock.now() > until {
+                return Ok(forgotten);
+            }
+        }
+        let entry =
+            AuditEntry { by: by.name, action: "forget".to_owned(), target: person.to_string(), reason: by.reason };
+        let subject = Subject::channel(&person.channel);
+        let operation = Operation { at: self.clock.now(), entry, subject, answer: by.answer };
+        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
+        forgotten.is_done = true;
+        Ok(forgotten)
+    }
+}

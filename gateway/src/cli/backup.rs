@@ -1,0 +1,115 @@
+//! `rejoinder backup` and `rejoinder restore`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use rejoinder_core::{
+    Clock, SystemClock,
+    store::{Operator, TurnFilter, TurnListState},
+};
+use rejoinder_store::SqliteStore;
+
+use super::{Global, store::size};
+use crate::{
+    backup::{self, Places},
+    console::{failure::Failure, output},
+    time::rfc3339,
+};
+
+/// How many open turns are counted at most.
+const MOST: u32 = 10_000;
+
+#[derive(Debug, Args)]
+pub(super) struct Backup {
+    /// The file to write; it must not exist
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Restore {
+    /// The backup
+    file: PathBuf,
+}
+
+pub(super) const BACKUP_HELP: &str = "\
+The gateway may run. The backup is the database as it is at one moment, the tokens in the data directory and the keys of Matrix
+accounts, in one compressed tar archive that only you can read; it is as secret as they are. The configuration file is not part of
+it. It is read once after it was written, to check it. While it is made, the folder needs room for a copy of the database as well.
+
+Examples:
+  rejoinder backup /var/backups/rejoinder-$(date +%F).tar.gz
+  rejoinder restore /var/backups/rejoinder-2026-11-23.tar.gz --data /var/lib/rejoinder";
+
+pub(super) const RESTORE_HELP: &str = "\
+Restores into a data directory in which no gateway has stored anything; the gateway must not run. Everything is checked before the
+first file is put into place. Turns that were open when the backup was made are owed again: at the start they are answered, also if
+they had been answered after the backup.";
+
+fn places(global: &Global) -> Result<Places, Failure> {
+    let (store, data_dir) = (rejoinder_config::load_store(&global.options()?)?, global.data_dir()?);
+    Ok(Places { database: store.url.path(&data_dir), data_dir })
+}
+
+impl Backup {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let places = places(global)?;
+        if self.file.symlink_metadata().is_ok() {
+            return Err(anyhow!("{} exists: name a new file", self.file.display()).into());
+        }
+        let manifest = backup::write(&places, &self.file, rfc3339(SystemClock.now())).await?;
+        if self.json {
+            return output::print_json(&manifest);
+        }
+        let (count, bytes) = (manifest.count(), size(manifest.bytes()));
+        let file = self.file.metadata().map_or(0, |file| file.len());
+        output::print(format!(
+            "{}: {count} files with {bytes}, {} compressed; checked.",
+            self.file.display(),
+            size(file)
+        ))
+    }
+}
+
+impl Restore {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let places = places(global)?;
+        if places.database.exists() {
+            let why = "there is a database already: move it away, or name another folder with --data";
+            return Err(anyhow!("{}: {why}", places.database.display()).into());
+        }
+        let manifest = backup::restore(&self.file, &places).await?;
+        let restored = format!(
+            "Restored {} files of {}, made by version {}, into {}.",
+            manifest.count(),
+            manifest.created_at,
+            manifest.version,
+            places.data_dir.display()
+        );
+        output::print(format!(
+            "{restored}\n{}\nNext: rejoinder doctor, then rejoinder run.",
+            open(&places.database).await?
+        ))
+    }
+}
+
+/// What is owed in a database.
+async fn open(database: &Path) -> Result<String, Failure> {
+    let store = match SqliteStore::open_read_only(database).await {
+        Ok(store) => store,
+        Err(rejoinder_store::OpenError::Older { .. }) => {
+            return Ok("It is of an older version: the first start brings it up to date.".to_owned());
+        }
+        Err(error) => return Err(anyhow::Error::new(error).into()),
+    };
+    let filter = TurnFilter { state: Some(TurnListState::Open), limit: MOST, ..TurnFilter::default() };
+    let open = store.list_turns(&filter).await.context("cannot read the turns")?.len();
+    Ok(match open {
+        0 => "Nothing is owed.".to_owned(),
+        1 => "One turn was open: it is answered at the start.".to_owned(),
+        _ => format!("{open} turns were open: they are answered at the start."),
+    })
+}
