@@ -52,7 +52,8 @@ pub enum ConfigSource {
 
 impl ConfigSource {
     /// The path as it was given or found.
-    fn file(&self) -> Option<&Path> {
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
             Self::Defaults => None,

@@ -23,7 +23,7 @@ use crate::{
         ids::TurnId,
         stored_delivery::{DeliveryRecord, DeliveryState},
     },
-    ports::store::record::Dossier,
+    ports::store::record::{Dossier, Pause},
 };
 
 /// The explanation of a turn, in full sentences.
@@ -114,7 +114,10 @@ fn headline(dossier: &Dossier) -> String {
         ObligationState::Settled(Settlement::Merged { into }) => format!("Answered together with turn {into}."),
         ObligationState::Merged { into } => format!("Turn {into} answers for this one as well."),
         ObligationState::Undeliverable { reason } => format!("Undeliverable: {}.", clip(reason)),
-        ObligationState::Claimed { signal, .. } => format!("A {signal} is in flight and not acknowledged yet."),
+        ObligationState::Claimed { signal, attempted: true, .. } => {
+            format!("A {signal} is in flight and not acknowledged yet.")
+        }
+        ObligationState::Claimed { signal, .. } => format!("A {signal} is to be sent; nothing has been shown yet."),
         ObligationState::Deferred => "A deferral was shown: the answer is a debt.".to_owned(),
         ObligationState::Open if obligation.is_running() => {
             "The agent is working on it; nothing has been shown yet.".to_owned()
@@ -156,7 +159,7 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
             channel(dossier)
         );
     }
-    match obligation.state() {
+    let next = match obligation.state() {
         _ if obligation.is_held() => {
             format!("Nothing until `rejoinder turns resume {}`: no run and no attempt begins.", dossier.turn.id)
         }
@@ -189,18 +192,22 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
             )
         }
         ObligationState::Merged { into } => format!("It is settled when turn {into} is."),
-        ObligationState::Claimed { .. } => {
-            let next = match unsent(dossier) {
-                Some(delivery) => attempt(delivery, now),
-                None => "The platform's response is being stored.".to_owned(),
-            };
-            match obligation.overdue_at().filter(|at| *at < now) {
-                Some(_) => format!("{next} The turn is overdue: the person has not seen a signal in time."),
-                None => next,
-            }
-        }
+        ObligationState::Claimed { .. } => match unsent(dossier) {
+            Some(delivery) => pause(dossier).unwrap_or_else(|| attempt(delivery, now)),
+            None => "The platform's response is being stored.".to_owned(),
+        },
         ObligationState::Open | ObligationState::Deferred => work(dossier, now),
-    }
+    };
+    let is_overdue = !obligation.state().is_final() && obligation.overdue_at().is_some_and(|at| at < now);
+    let overdue = if is_overdue { " The turn is overdue: the person has not seen a signal in time." } else { "" };
+    format!("{next}{overdue}")
+}
+
+/// Why nothing is sent, if the channel is paused.
+fn pause(dossier: &Dossier) -> Option<String> {
+    let Pause { by, reason, .. } = dossier.paused.as_ref()?;
+    let why = reason.as_ref().map(|reason| format!(" ({})", clip(reason))).unwrap_or_default();
+    Some(format!("Nothing is sent until {} is resumed: it was paused by {by}{why}.", channel(dossier)))
 }
 
 fn channel(dossier: &Dossier) -> &ChannelId {

@@ -61,6 +61,9 @@ impl Watch {
             known.unwritable.get_or_insert_with(|| (at, error.to_string()));
             return *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
         }
+        if let Err(error) = self.health.forget_failures().await {
+            return warn!(%error, "cannot look at what is to be sent");
+        }
         let mut log = Vec::new();
         let down = self.down();
         for (part, problem) in down.iter().filter(|(part, _)| !known.down.contains_key(*part)) {

@@ -10,6 +10,7 @@ mod database;
 mod dead_letters;
 mod doctor;
 mod forget;
+mod ids;
 mod init;
 mod logs;
 mod run;

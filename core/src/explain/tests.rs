@@ -75,6 +75,7 @@ impl Life {
             accepted_at: now,
             ended_at: None,
             absent: false,
+            paused: None,
             runs: Vec::new(),
             contents: BTreeMap::new(),
             deliveries: Vec::new(),

@@ -160,8 +160,11 @@ fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entr
             text.push_str(" It replaces what was shown before.");
         }
         if let Some(part) = parts.iter().find(|part| part.state == DeliveryState::Withdrawn) {
-            let why = part.error.as_deref().unwrap_or("a better signal came");
-            let _ = write!(text, " Withdrawn before it was sent: {}.", clip(why));
+            let why = clip(part.error.as_deref().unwrap_or("a better signal came"));
+            let _ = match dossier.attempts.iter().any(|attempt| attempt.delivery == part.id) {
+                false => write!(text, " Withdrawn before it was sent: {why}."),
+                true => write!(text, " Not tried again: {why}."),
+            };
         }
         entries.add(first.created_at, Rank::Claim(first.claim, ClaimStep::Cleared), text);
     }

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use rejoinder_guard::{Cleared, Draft, Effect, Event, Signal, Timestamp};
+use rejoinder_guard::{Cleared, Draft, Effect, Event, ObligationState, Settlement, Signal, Timestamp};
 
 use super::{
     consequences::Consequences,
@@ -145,7 +145,7 @@ impl<'a> Transaction<'a> {
                         consequences.sends(draft.record());
                         self.transition.deliveries.push(draft);
                     }
-                    Effect::Withdraw { claim } => self.withdraw(turn.id, claim),
+                    Effect::Withdraw { claim } => self.withdraw(&turn, claim),
                     Effect::SendAgain { claim, labelled } => self.send_again(claim, labelled, &mut consequences),
                     Effect::Hold => self.change_waiting(DeliveryState::Pending, DeliveryState::Held, &mut consequences),
                     Effect::Release => {
@@ -223,17 +223,17 @@ impl<'a> Transaction<'a> {
         (capabilities.receipts != Receipts::Platform).then(|| Event::Delivered { claim: cleared.get().claim, messages })
     }
 
-    fn withdraw(&mut self, turn: TurnId, claim: u32) {
-        let reason = if claim == Draft::CLAIM {
-            "it was not sent in time, and the next message says more"
-        } else {
-            "a better signal came before it was sent"
+    fn withdraw(&mut self, turn: &TurnRecord, claim: u32) {
+        let reason = match turn.obligation.state() {
+            ObligationState::Settled(Settlement::Cancelled { .. }) => "the turn was given up",
+            _ if claim == Draft::CLAIM => "it was not sent in time, and the next message says more",
+            _ => "a better signal came",
         };
         if let Some(delivery) = self.attempted().filter(|delivery| delivery.claim == claim) {
             let (state, error) = (DeliveryState::Withdrawn, Some(reason.to_owned()));
             self.delivery = Some(DeliveryChange { state, error, ..DeliveryChange::of(delivery) });
         }
-        self.transition.withdrawn.push(Withdrawal { turn, claim, reason: reason.to_owned() });
+        self.transition.withdrawn.push(Withdrawal { turn: turn.id, claim, reason: reason.to_owned() });
     }
 
     fn start_run(&mut self, turn: &mut TurnRecord, agent: Option<String>, attempt: u32) -> Run {

@@ -553,7 +553,7 @@ fn unwanted(delivery: &DeliveryRecord, turn: &TurnRecord) -> Option<DeliveryChan
     if turn.obligation.is_held() {
         return Some(DeliveryChange { state: DeliveryState::Held, ..unchanged });
     }
-    let why = || "a better signal came before it was sent".to_owned();
+    let why = || "a better signal came".to_owned();
     let error = Some(delivery.error.clone().unwrap_or_else(why));
     let withdrawn = DeliveryChange { state: DeliveryState::Withdrawn, error, ..unchanged };
     (!may_attempt(turn, delivery.claim)).then_some(withdrawn)

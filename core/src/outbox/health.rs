@@ -13,7 +13,10 @@ use crate::{
         delivery::{DeliveryError, Receipt},
     },
     outbox::lanes::Lanes,
-    ports::{clock::SharedClock, store::Store},
+    ports::{
+        clock::SharedClock,
+        store::{Store, StoreError},
+    },
 };
 
 /// How long a channel pauses after its credentials were refused.
@@ -89,6 +92,17 @@ impl Health {
             failing_since: failing.as_ref().map(|failing| failing.since),
             error: failing.as_ref().map(|failing| failing.error.clone()),
         }
+    }
+
+    /// A channel to which nothing is to be sent any more does not fail to send, even if its latest sends failed.
+    pub(crate) async fn forget_failures(&self) -> Result<(), StoreError> {
+        let failing: Vec<ChannelId> = self.failing.iter().map(|failing| failing.key().clone()).collect();
+        for channel in failing {
+            if !self.unauthorized.contains_key(&channel) && self.store.upcoming(&channel, 1).await?.is_empty() {
+                self.failing.remove(&channel);
+            }
+        }
+        Ok(())
     }
 
     /// When a channel's pause after refused credentials ends, if it pauses.

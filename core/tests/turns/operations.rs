@@ -376,3 +376,20 @@ async fn a_paused_channel_sends_nothing_until_it_is_resumed() {
     assert_eq!(gateway.engine().paused(&channel), None);
     gateway.at_rest().await;
 }
+
+/// What failed was given up, and nothing else is to be sent: the channel is not down for ever.
+#[tokio::test]
+async fn a_channel_to_which_nothing_is_to_be_sent_is_not_down() {
+    let gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
+    gateway.platform.set_down(true);
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(60)).await;
+    let failing = || gateway.engine().outbound(&chat("ada").channel).failing_since;
+    gateway.engine().watch().await;
+    assert!(failing().is_some());
+
+    gateway.engine().cancel(turn, operator("the platform is gone")).await.expect("it is given up");
+    gateway.engine().watch().await;
+
+    assert_eq!(failing(), None);
+}

@@ -9,7 +9,7 @@ use rejoinder_store::SqliteStore;
 use super::Global;
 use crate::console::failure::Failure;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct Database {
     /// Use this database instead of the configured one; needs no configuration
     #[arg(long, value_name = "FILE")]

@@ -10,7 +10,7 @@ use rejoinder_core::{ChannelId, store::DeadLetterFilter};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Global, database::Database, running::RunningGateway};
+use super::{Global, database::Database, ids, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
     http::dead_letters_page,
@@ -54,8 +54,8 @@ pub(super) struct List {
 
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// Its id, as the list shows it, or that of its turn
-    id: Uuid,
+    /// Its id or that of its turn, or the first six or more characters of one
+    id: String,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -67,9 +67,9 @@ pub(super) struct Show {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct Which {
-    /// Its id, as the list shows it, or that of its turn
+    /// Its id or that of its turn, or the first six or more characters of one
     #[arg(conflicts_with_all = ["all", "channel", "error"])]
-    id: Option<Uuid>,
+    id: Option<String>,
     /// All of them, at most 1,000 at once
     #[arg(long)]
     all: bool,
@@ -95,8 +95,8 @@ pub(super) struct Retry {
 
 #[derive(Debug, Args)]
 pub(super) struct Redirect {
-    /// Its id, as the list shows it, or that of its turn
-    id: Uuid,
+    /// Its id or that of its turn, or the first six or more characters of one
+    id: String,
     /// The conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD
     to: String,
     /// Why, for the audit
@@ -129,11 +129,20 @@ impl DeadLettersCommand {
             }
             Self::Redirect(Redirect { id, to, reason }) => {
                 let gateway = RunningGateway::find(global)?;
+                let id = whole_id(global, id).await?;
                 let body = json!({ "to": to, "reason": reason });
                 gateway.post(&format!("dead-letters/{id}/redirect"), &body).await?;
                 output::print(output::printable(&format!("It is sent to {to} now.")))
             }
         }
+    }
+}
+
+/// The whole id of a dead letter. What is none any more keeps the id that was typed: the gateway says what became of it.
+async fn whole_id(global: &Global, id: &str) -> Result<Uuid, Failure> {
+    match id.parse() {
+        Ok(id) => Ok(id),
+        Err(_) => Ok(ids::dead_letter(Database::default().open(global).await?.as_ref(), id).await?.id),
     }
 }
 
@@ -147,10 +156,11 @@ impl Which {
         done: &str,
     ) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
-        if let Some(id) = self.id {
+        if let Some(id) = &self.id {
             if dry_run {
                 return Err(Failure::Usage("--dry-run is for several: pass --all, --channel or --error".to_owned()));
             }
+            let id = whole_id(global, id).await?;
             gateway.post(&format!("dead-letters/{id}/{action}"), &json!({ "reason": reason })).await?;
             return output::print(format!("It is {done} now."));
         }
@@ -202,12 +212,7 @@ fn lines(list: &DeadLetterList) -> String {
 impl Show {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let store = self.database.open(global).await?;
-        let all = DeadLetterFilter { limit: u32::MAX, ..DeadLetterFilter::default() };
-        let found = store.dead_letters(&all).await.context("cannot read the dead letters")?;
-        let is_it =
-            |letter: &&rejoinder_core::store::DeadLetter| letter.id == self.id || letter.turn.as_uuid() == self.id;
-        let letter = found.iter().find(is_it).map(DeadLetterItem::from);
-        let letter = letter.ok_or_else(|| anyhow!("there is no dead letter with this id"))?;
+        let letter = DeadLetterItem::from(&ids::dead_letter(store.as_ref(), &self.id).await?);
         if self.json { output::print_json(&letter) } else { output::print(detail(&letter)) }
     }
 }

@@ -2,20 +2,18 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Context;
-use clap::Args;
-use rejoinder_core::{
-    ChannelId, TurnId,
-    store::{LineLevel, LogLineFilter},
-};
-use serde_json::Value;
-use uuid::Uuid;
-
-use super::{Global, database::Database};
+use super::{Global, database::Database, ids::turn_id};
 use crate::{
     console::{failure::Failure, output},
     http::{LevelName, LogLineItem, LogLineList, log_lines_page},
 };
+use anyhow::Context;
+use clap::Args;
+use rejoinder_core::{
+    ChannelId,
+    store::{LineLevel, LogLineFilter},
+};
+use serde_json::Value;
 
 #[derive(Debug, Args)]
 pub(super) struct Logs {
@@ -25,9 +23,9 @@ pub(super) struct Logs {
     /// Only lines about this channel, for example telegram.main
     #[arg(long)]
     channel: Option<String>,
-    /// Only lines about this turn
+    /// Only lines about this turn: its id, or the first six or more characters
     #[arg(long, value_name = "ID")]
-    turn: Option<Uuid>,
+    turn: Option<String>,
     /// Only lines with this text in their message or details
     #[arg(long)]
     text: Option<String>,
@@ -47,10 +45,14 @@ pub(super) struct Logs {
 impl Logs {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let store = self.database.open(global).await?;
+        let turn = match &self.turn {
+            Some(id) => Some(turn_id(store.as_ref(), id).await?),
+            None => None,
+        };
         let filter = LogLineFilter {
             level: self.level.map(LineLevel::from),
             channels: self.channel.as_deref().map(|channel| vec![ChannelId::from_stored(channel)]),
-            turn: self.turn.map(TurnId::from),
+            turn,
             text: self.text.clone(),
             before: self.before,
             limit: self.limit,

@@ -19,7 +19,11 @@ use tracing::{info, warn};
 
 use super::Global;
 use crate::{
-    console::{command::shell_quoted, failure::Failure, output},
+    console::{
+        command::{command_line, shell_quoted},
+        failure::Failure,
+        output,
+    },
     gateway::{Gateway, Notes, Setup},
     logging,
     materials::TokenSource,
@@ -128,12 +132,10 @@ fn banner(notes: &Notes, source: &ConfigSource, shows_tokens: bool) -> String {
         }
     }
     if let Some((url, token)) = &notes.admin {
+        let dashboard = command_line("dashboard", source.file());
         match notes.page.as_ref().filter(|_| shows_tokens) {
-            Some(page) => line("admin", format!("{page} (opens once; then: rejoinder dashboard)")),
-            None => line(
-                "admin",
-                format!("{url}/admin, see `rejoinder dashboard`; {}", describe_token(token, shows_tokens)),
-            ),
+            Some(page) => line("admin", format!("{page} (opens once; then: {dashboard})")),
+            None => line("admin", format!("{url}/admin, see `{dashboard}`; {}", describe_token(token, shows_tokens))),
         }
     }
     for agent in &notes.agents {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Global;
 use crate::{
-    console::{failure::Failure, output},
+    console::{command::command_line, failure::Failure, output},
     gateway::{read_address, url_of},
     wiring,
 };
@@ -23,6 +23,8 @@ pub(super) struct RunningGateway {
     http: reqwest::Client,
     url: String,
     token: SecretString,
+    /// The command that starts it.
+    start: String,
 }
 
 impl RunningGateway {
@@ -35,19 +37,22 @@ impl RunningGateway {
         let data_dir = global.data_dir()?;
         let address = wiring::listen_for_operator(&config);
         // A running gateway writes its address down. The port may be one that the system chose.
+        let start = command_line("run", global.config.as_deref());
+        let none = || {
+            let data_dir = data_dir.display();
+            anyhow!("no gateway runs with the data directory {data_dir}: start it with `{start}`, or pass its --data")
+        };
         let url = match read_address(&data_dir) {
             Some(url) => url,
-            None if address.port() == 0 => {
-                return Err(anyhow!("no gateway runs with the data directory {}", data_dir.display()).into());
-            }
+            None if address.port() == 0 => return Err(none().into()),
             None => url_of(address),
         };
         let token = wiring::admin_token(&config, &data_dir).context("cannot read the admin token")?;
-        let missing = || anyhow!("there is no admin token in {}: pass the gateway's --data", data_dir.display());
-        let token = token.ok_or_else(missing)?;
+        // The first start makes one.
+        let token = token.ok_or_else(none)?;
         // The gateway is on this machine: a configured proxy does not apply.
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(TIMEOUT);
-        Ok(Self { http: http.build().context("cannot create the HTTP client")?, url, token })
+        Ok(Self { http: http.build().context("cannot create the HTTP client")?, url, token, start })
     }
 
     /// Its address, without a trailing slash.
@@ -75,7 +80,10 @@ impl RunningGateway {
             Some(body) => request.json(body),
             None => request,
         };
-        let response = request.send().await.with_context(|| format!("no gateway answers at {}", self.url))?;
+        let response = request.send().await.map_err(|error| match error.is_connect() {
+            true => anyhow!("no gateway runs at {}: start it with `{}`, or pass its --data", self.url, self.start),
+            false => anyhow!("the gateway at {} does not answer: {error}", self.url),
+        })?;
         let status = response.status();
         let text = response.text().await.with_context(|| format!("the gateway at {} stopped answering", self.url))?;
         let answer: Value = serde_json::from_str(&text).unwrap_or_default();

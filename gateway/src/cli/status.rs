@@ -1,10 +1,11 @@
 //! `rejoinder status`: ten lines on the running gateway. Its exit code is 1 when anything is late or down.
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use clap::Args;
+use rejoinder_core::store::Backlog;
 use serde_json::Value;
 
-use super::{Global, running::RunningGateway};
+use super::{Global, database::Database, running::RunningGateway};
 use crate::console::{failure::Failure, output};
 
 #[derive(Debug, Args)]
@@ -16,8 +17,16 @@ pub(super) struct Status {
 
 impl Status {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let gateway = RunningGateway::find(global)?;
-        let overview = gateway.get("overview").await?;
+        let overview = async { RunningGateway::find(global)?.get("overview").await }.await;
+        let overview = match overview {
+            Ok(overview) => overview,
+            Err(failure) => {
+                if let Ok(owed) = owed(global).await {
+                    eprintln!("{owed}");
+                }
+                return Err(failure);
+            }
+        };
         if self.json {
             output::print_json(&overview)?;
         } else {
@@ -29,6 +38,13 @@ impl Status {
         let why = overview["headline"].as_str().unwrap_or("the gateway is not well");
         Err(anyhow!("{}", output::printable(why)).into())
     }
+}
+
+/// What is owed while no gateway runs.
+async fn owed(global: &Global) -> Result<String, Failure> {
+    let store = Database::default().open(global).await?;
+    let Backlog { open, overdue, undeliverable, .. } = store.backlog().await.context("cannot read the turns")?;
+    Ok(format!("Owed: {open} turns, {overdue} of them late. {undeliverable} dead letters."))
 }
 
 fn lines(overview: &Value) -> String {
@@ -58,10 +74,14 @@ fn lines(overview: &Value) -> String {
         _ => String::new(),
     };
     lines.push(format!("24 hours  {} turns{times}", number(&day["turns"])));
+    let state = |item: &Value, is_up: bool| match is_up {
+        false => "DOWN",
+        true if item["paused"].is_object() => "paused",
+        true => "up",
+    };
     let named = |items: &Value, name: &str, is_up: &dyn Fn(&Value) -> bool| {
         let items = items.as_array().map_or(&[][..], Vec::as_slice).iter();
-        let shown: Vec<_> =
-            items.map(|item| format!("{} {}", text(&item[name]), if is_up(item) { "up" } else { "DOWN" })).collect();
+        let shown: Vec<_> = items.map(|item| format!("{} {}", text(&item[name]), state(item, is_up(item)))).collect();
         shown.join(", ")
     };
     let channel_is_up = |channel: &Value| channel["live"] == true && channel["sends"] == true;

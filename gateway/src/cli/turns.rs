@@ -2,18 +2,22 @@
 
 mod runs;
 
-use std::{fmt::Write as _, time::Duration};
+use std::{collections::HashSet, fmt::Write as _, time::Duration};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use rejoinder_core::{
-    ChannelId, Clock, ConversationId, Store, SystemClock, Timestamp, TurnId,
+    ChannelId, Clock, ConversationId, SystemClock, Timestamp, TurnId,
     explain::explain,
     store::{Dossier, TurnFilter, TurnListState},
 };
-use uuid::Uuid;
 
-use super::{Global, database::Database, running::RunningGateway};
+use super::{
+    Global,
+    database::Database,
+    ids::{turn_id, unknown_turn},
+    running::RunningGateway,
+};
 use crate::{
     console::{failure::Failure, output},
     http::page,
@@ -49,8 +53,6 @@ pub(super) struct Change {
     /// Why, for the audit
     #[arg(long)]
     reason: Option<String>,
-    #[command(flatten)]
-    database: Database,
 }
 
 const LIST_EXAMPLES: &str = "\
@@ -94,11 +96,11 @@ pub(super) struct List {
     #[arg(long, conflicts_with = "json")]
     watch: bool,
     /// Only turns accepted since this time: RFC 3339, or how long ago (2h)
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    since: Option<Timestamp>,
+    #[arg(long, value_name = "TIME", value_parser = checked_time)]
+    since: Option<String>,
     /// Only turns accepted before this time
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    until: Option<Timestamp>,
+    #[arg(long, value_name = "TIME", value_parser = checked_time)]
+    until: Option<String>,
     /// Only turns older than this one: the "next" of --json
     #[arg(long, value_name = "ID")]
     before: Option<TurnId>,
@@ -146,15 +148,17 @@ pub(super) struct One {
     database: Database,
 }
 
-/// How many characters of an id the list shows: its time, to the millisecond.
-const SHORT_ID: usize = 13;
+/// How many characters of ids a list shows: the first number with which they all differ. The first 18 are the time to the
+/// millisecond and a random number.
+const SHORT_IDS: [usize; 3] = [18, 23, 36];
 
 /// The pause before the list is shown again.
 const WATCH_PAUSE: Duration = Duration::from_secs(2);
 
-fn parse_time(text: &str) -> Result<Timestamp, String> {
-    time::parse_or_ago(text, SystemClock.now())
-        .ok_or_else(|| "use a time such as 2026-05-01T12:00:00Z, or how long ago: 90s, 2h, 1d".to_owned())
+/// A time as it was typed: how long ago counts anew each time the list is shown.
+fn checked_time(text: &str) -> Result<String, String> {
+    let time = time::parse_or_ago(text, SystemClock.now()).map(|_| text.to_owned());
+    time.ok_or_else(|| "use a time such as 2026-05-01T12:00:00Z, or how long ago: 90s, 2h, 1d".to_owned())
 }
 
 impl TurnsCommand {
@@ -184,8 +188,7 @@ impl TurnsCommand {
 impl Change {
     async fn perform(&self, global: &Global, action: &str, done: &str) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
-        let store = self.database.open(global).await?;
-        let id = turn_id(store.as_ref(), &self.id).await?;
+        let id = turn_id(Database::default().open(global).await?.as_ref(), &self.id).await?;
         gateway.post(&format!("turns/{id}/{action}"), &serde_json::json!({ "reason": self.reason })).await?;
         output::print(done)
     }
@@ -210,6 +213,8 @@ impl List {
     }
 
     fn filter(&self) -> TurnFilter {
+        let now = SystemClock.now();
+        let time = |text: Option<&String>| text.and_then(|text| time::parse_or_ago(text, now));
         let state = match self.state {
             _ if self.late => Some(ListState::Overdue),
             _ if self.failed => Some(ListState::Undeliverable),
@@ -229,11 +234,12 @@ impl List {
             person: self.person.clone(),
             text: self.text.clone(),
             fallback: self.fallback,
-            since: self.since,
-            until: self.until,
+            since: time(self.since.as_ref()),
+            until: time(self.until.as_ref()),
+            ids: None,
             before: self.before,
             limit: self.limit,
-            now: Some(SystemClock.now()),
+            now: Some(now),
         }
     }
 }
@@ -242,6 +248,7 @@ fn lines(list: &TurnList, now: Timestamp) -> String {
     if list.items.is_empty() {
         return "No turns found.".to_owned();
     }
+    let short_id = short_id(list.items.iter().map(|turn| turn.turn_id.as_str()));
     let row = |turn: &TurnItem| {
         let how = match (&turn.fallback, turn.signal) {
             (Some(fallback), _) => format!("{} ({})", fallback.rung, fallback.cause),
@@ -252,7 +259,7 @@ fn lines(list: &TurnList, now: Timestamp) -> String {
         let who = turn.sender_name.as_ref().or(turn.sender_id.as_ref()).map(|who| output::excerpt(who, 16));
         let accepted = time::parse(&turn.accepted_at).unwrap_or(now);
         [
-            turn.turn_id.get(..SHORT_ID).unwrap_or(&turn.turn_id).to_owned(),
+            turn.turn_id.get(..short_id).unwrap_or(&turn.turn_id).to_owned(),
             time::local(accepted),
             time::age(now.since(accepted)),
             who.unwrap_or_default(),
@@ -272,54 +279,22 @@ fn lines(list: &TurnList, now: Timestamp) -> String {
     output::printable(&text)
 }
 
+/// How many characters of these ids to show.
+fn short_id<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> usize {
+    let differ = |length: &usize| {
+        let mut seen = HashSet::new();
+        ids.clone().all(|id| seen.insert(id.get(..*length).unwrap_or(id)))
+    };
+    SHORT_IDS.into_iter().find(differ).unwrap_or(SHORT_IDS[SHORT_IDS.len() - 1])
+}
+
 impl One {
     async fn dossier(&self, global: &Global) -> Result<Dossier, Failure> {
         let store = self.database.open(global).await?;
         let id = turn_id(store.as_ref(), &self.id).await?;
         let dossier = store.dossier(id).await.context("cannot read the turn")?;
-        Ok(dossier.ok_or_else(|| unknown(&self.id))?)
+        Ok(dossier.ok_or_else(|| unknown_turn(&self.id))?)
     }
-}
-
-fn unknown(id: &str) -> anyhow::Error {
-    anyhow!("there is no turn {}; `rejoinder turns list` lists the turns", output::printable(id))
-}
-
-/// The turn with this id, or the only one whose id starts so.
-async fn turn_id(store: &dyn Store, id: &str) -> Result<TurnId, Failure> {
-    match id.parse() {
-        Ok(id) => Ok(id),
-        Err(_) => by_prefix(store, id).await,
-    }
-}
-
-async fn by_prefix(store: &dyn Store, id: &str) -> Result<TurnId, Failure> {
-    let Some((first, after)) = range(id) else {
-        let hint = "an id looks like 0199a1c2-7d3e-7aaa-8bbb-0123456789ab; its first six characters are enough";
-        return Err(Failure::Usage(format!("{} is not a turn's id: {hint}", output::printable(id))));
-    };
-    let filter = TurnFilter { before: after.map(TurnId::from), limit: 2, ..TurnFilter::default() };
-    let turns = store.list_turns(&filter).await.context("cannot read the turns")?;
-    let mut turns = turns.into_iter().map(|turn| turn.turn_id).filter(|id| id.as_uuid() >= first);
-    match (turns.next(), turns.next()) {
-        (Some(turn), None) => Ok(turn),
-        (Some(_), Some(_)) => Err(anyhow!("several turns begin with {id}: give more of the id").into()),
-        (None, _) => Err(unknown(id).into()),
-    }
-}
-
-/// The smallest id with this prefix, and the smallest id after all of those (`None` at the end of the ids). `None` when
-/// the prefix is not one of an id or has fewer than six digits.
-fn range(prefix: &str) -> Option<(Uuid, Option<Uuid>)> {
-    let digits = prefix.replace('-', "");
-    if !(6..=32).contains(&digits.len()) || !digits.chars().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    let rest = 4 * (32 - u32::try_from(digits.len()).ok()?);
-    let value = u128::from_str_radix(&digits, 16).ok()?;
-    let bound = |value: u128| value.checked_shl(rest).unwrap_or(value);
-    let after = value.checked_add(1).filter(|after| rest == 0 || *after < 1 << (128 - rest));
-    Some((Uuid::from_u128(bound(value)), after.map(|after| Uuid::from_u128(bound(after)))))
 }
 
 fn detail(turn: &TurnDetail, with_shown: bool) -> String {
@@ -401,31 +376,4 @@ fn one_line(value: &str) -> String {
 
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_prefix_is_a_range_of_ids() {
-        let (first, after) = range("0199a1c2-7").unwrap();
-
-        assert_eq!(first.to_string(), "0199a1c2-7000-0000-0000-000000000000");
-        assert_eq!(after.unwrap().to_string(), "0199a1c2-8000-0000-0000-000000000000");
-    }
-
-    #[test]
-    fn the_last_prefix_has_no_end_and_a_whole_id_is_a_range_of_one() {
-        assert_eq!(range("ffffff").unwrap().1, None);
-        let (first, after) = range("00000000000000000000000000000001").unwrap();
-        assert_eq!((first.as_u128(), after.unwrap().as_u128()), (1, 2));
-    }
-
-    #[test]
-    fn what_begins_no_id_is_no_range() {
-        for text in ["", "0199a", "xyzxyz", "0199a1c2-7d3e-7aaa-8bbb-0123456789ab0"] {
-            assert_eq!(range(text), None, "{text}");
-        }
-    }
 }

@@ -1,19 +1,33 @@
 //! How the operator starts this program.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 /// The command line that starts this program with `command` (may be empty) and the configuration `file`, as the program was
 /// started now: with cargo, by a path, or by its name.
 pub(crate) fn command_line(command: &str, file: Option<&Path>) -> String {
     let file = file.filter(|file| *file != Path::new("rejoinder.toml"));
     let option = file.map(|file| format!("--config {}", shell_quoted(file)));
-    let arguments: Vec<_> =
-        [command, option.as_deref().unwrap_or_default()].into_iter().filter(|it| !it.is_empty()).collect();
+    let data = data_of(std::env::args_os().skip(1)).map(|folder| format!("--data {}", shell_quoted(&folder)));
+    let options = [option.as_deref(), data.as_deref()].map(Option::unwrap_or_default);
+    let arguments: Vec<_> = [command].into_iter().chain(options).filter(|it| !it.is_empty()).collect();
     let program = std::env::args_os().next().filter(|name| !name.is_empty());
     let program = program.map_or_else(|| PathBuf::from(env!("CARGO_PKG_NAME")), PathBuf::from);
     // Cargo sets this for what `cargo run` starts.
     let is_cargo_run = std::env::var_os("CARGO_PKG_NAME").is_some_and(|package| package == env!("CARGO_PKG_NAME"));
     line(&program, is_cargo_run, &arguments.join(" "))
+}
+
+/// The data directory that these arguments name.
+fn data_of(arguments: impl Iterator<Item = OsString>) -> Option<PathBuf> {
+    let mut arguments = arguments.skip_while(|argument| !argument.to_string_lossy().starts_with("--data"));
+    let named = arguments.next()?.into_string().ok()?;
+    match named.strip_prefix("--data") {
+        Some("") => arguments.next().map(PathBuf::from),
+        rest => rest?.strip_prefix('=').map(PathBuf::from),
+    }
 }
 
 fn line(program: &Path, is_cargo_run: bool, arguments: &str) -> String {
@@ -55,6 +69,15 @@ mod tests {
             with("my files/bot.toml")
         );
         assert_eq!(with("rejoinder.toml"), command_line("init", None));
+    }
+
+    #[test]
+    fn the_data_directory_is_the_one_that_was_named() {
+        let found = |arguments: &[&str]| data_of(arguments.iter().map(OsString::from));
+
+        assert_eq!(found(&["run", "--data", "x"]), Some("x".into()));
+        assert_eq!(found(&["--data=y", "run"]), Some("y".into()));
+        assert_eq!(found(&["run", "--database", "z"]), None);
     }
 
     #[rstest]

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Write as _,
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
 
@@ -80,6 +81,8 @@ pub(super) struct BotOptions<'a> {
     pub(super) token_file: Option<PathBuf>,
     pub(super) allow: Vec<String>,
     pub(super) api_url: Option<Url>,
+    /// Whether `init` may ask for what is missing.
+    pub(super) may_ask: bool,
 }
 
 /// A bot to write into the configuration.
@@ -178,6 +181,9 @@ impl<'a> BotOptions<'a> {
             token_file: matches.get_one(names.token_file).cloned(),
             allow: matches.get_many(names.allow).into_iter().flatten().cloned().collect(),
             api_url: matches.get_one(names.api_url).cloned(),
+            may_ask: io::stdin().is_terminal()
+                && !matches.try_get_one("yes").ok().flatten().copied().unwrap_or(false)
+                && !matches.try_contains_id("agent").unwrap_or(false),
         }
     }
 
@@ -188,7 +194,8 @@ impl<'a> BotOptions<'a> {
     pub(super) async fn connect(&self) -> Result<Option<ConnectedBot<'a>>, Failure> {
         let BotPlatform { name: platform, options, .. } = self.platform;
         let Some(token) = SecretLocation::from_options(self.token_env.as_deref(), self.token_file.as_deref())? else {
-            if self.allow.is_empty() && self.api_url.is_none() {
+            // The dialogue uses them, too.
+            if self.may_ask || (self.allow.is_empty() && self.api_url.is_none()) {
                 return Ok(None);
             }
             let what = format!("the bot's token is missing: pass --{} or --{}", options.token_env, options.token_file);

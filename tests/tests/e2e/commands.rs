@@ -17,6 +17,10 @@ async fn turns_are_listed_shown_and_explained_while_it_runs_and_after() {
     let after = gateway.explain(&turn);
 
     assert_eq!(list["items"][0]["turn_id"], *turn);
+    let listed = gateway.output_of(&["turns", "list"]);
+    let short = listed.lines().nth(1).and_then(|line| line.split_whitespace().next()).expect("a line for the turn");
+    assert!(short.len() < turn.len() && gateway.explain(short).contains(&turn), "{listed}");
+    assert!(gateway.explain(&turn[..turn.len() - 1]).contains(&turn));
     assert!(while_it_runs.contains("silent"), "{while_it_runs}");
     assert!(after.contains("silent"), "{after}");
     assert!(gateway.output_of(&["turns", "show", &turn]).contains(&turn));

@@ -11,6 +11,7 @@ mod disk;
 mod doors;
 mod example;
 mod hooks;
+mod keeping;
 mod logs;
 mod operate;
 mod process;

@@ -127,6 +127,8 @@ pub enum OpenError {
     /// Only when opened for reading: opening for writing updates the schema.
     #[error("the database {path} has schema version {found}, this program reads {known}: run the gateway to update it")]
     Older { path: PathBuf, found: i64, known: i64 },
+    #[error("{path} is the database of another program: it has tables, and none of them is the gateway's")]
+    Foreign { path: PathBuf },
     #[error("{path} is not a readable SQLite database: {reason}")]
     Unreadable { path: PathBuf, reason: String },
     #[error("the schema of {path} cannot be updated: {reason}")]

@@ -1,6 +1,7 @@
 //! Opens a database: its directory, its lock, its schema.
 
 use std::{
+    io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -57,6 +58,10 @@ impl SqliteStore {
                 .create(directory)
                 .map_err(|source| OpenError::Directory { path: directory.to_owned(), source })?;
         }
+        match check_origin(&path).await {
+            Err(OpenError::Missing { .. }) => {}
+            checked => checked?,
+        }
         let lock = match Lock::take(&path) {
             Err(OpenError::InUse { .. }) => {
                 tokio::time::sleep(LOCK_RETRY_PAUSE).await;
@@ -83,9 +88,7 @@ impl SqliteStore {
     /// When it does not exist yet, cannot be read, or has another schema version than this program's.
     pub async fn open_read_only(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        if !path.try_exists().unwrap_or(true) {
-            return Err(OpenError::Missing { path: path.to_owned() });
-        }
+        check_origin(path).await?;
         // With no writer and no log to read, the file is opened as immutable: SQLite then creates no files beside it.
         let is_at_rest = !is_in_use(path).unwrap_or(true) && !beside(path, "-wal").exists();
         let options = reader_options(path, Duration::from_secs(5), is_at_rest);
@@ -108,14 +111,40 @@ impl SqliteStore {
     }
 }
 
+/// Fails if there is no database, or one that another program made. Changes nothing, and creates no file.
+async fn check_origin(path: &Path) -> Result<(), OpenError> {
+    let missing = || OpenError::Missing { path: path.to_owned() };
+    match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing()),
+        Ok(file) if file.len() == 0 && !beside(path, "-wal").exists() => return Err(missing()),
+        _ => {}
+    }
+    // A database that is in use was checked by the process that uses it.
+    if is_in_use(path).unwrap_or(true) || beside(path, "-wal").exists() {
+        return Ok(());
+    }
+    let failed = |source| OpenError::database(path, source);
+    let mut connection = reader_options(path, Duration::ZERO, true).connect().await.map_err(failed)?;
+    let sql = "select count(*) from sqlite_master where name not like 'sqlite_%' and name <> '_sqlx_migrations'";
+    let found = async {
+        let tables: i64 = sqlx::query_scalar(sql).fetch_one(&mut connection).await?;
+        Ok((version(&mut connection).await?, tables))
+    };
+    let found = found.await;
+    connection.close().await.map_err(failed)?;
+    match found.map_err(failed)? {
+        (0, 0) => Err(missing()),
+        (0, _) => Err(OpenError::Foreign { path: path.to_owned() }),
+        _ => Ok(()),
+    }
+}
+
 /// Compacts a database: writes it anew, without free pages.
 ///
 /// # Errors
 /// When it is in use or cannot be written, for example because the disk is full. It is unchanged then.
 pub async fn vacuum(path: &Path) -> Result<(), OpenError> {
-    if !path.try_exists().unwrap_or(true) {
-        return Err(OpenError::Missing { path: path.to_owned() });
-    }
+    check_origin(path).await?;
     let lock = Lock::take(path)?;
     let path = lock.path();
     let failed = |source| OpenError::database(path, source);
@@ -194,6 +223,27 @@ mod tests {
         error::store_error,
         read,
     };
+
+    /// A database of another program stays as it is, whoever opens it and why.
+    #[tokio::test]
+    async fn what_another_program_stores_is_not_touched() {
+        let directory = tempfile::tempdir().expect("a directory is made");
+        let path = directory.path().join("photos.db");
+        rusqlite::Connection::open(&path)
+            .and_then(|it| it.execute_batch("create table turns (x)"))
+            .expect("it is made");
+        let before = std::fs::read(&path).expect("it is read");
+
+        let opened = SqliteStore::open(OpenOptions::new(&path)).await.err();
+        let read = SqliteStore::open_read_only(&path).await.err();
+        let compacted = vacuum(&path).await.err();
+
+        for error in [opened, read, compacted] {
+            assert!(matches!(error, Some(OpenError::Foreign { .. })), "{error:?}");
+        }
+        assert_eq!(std::fs::read(&path).expect("it is read"), before);
+        assert_eq!(std::fs::read_dir(directory.path()).expect("it is read").count(), 1);
+    }
 
     /// A query that ends only when it is interrupted.
     const ENDLESS: &str = "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";

@@ -40,6 +40,8 @@ pub struct TurnFilter {
     pub since: Option<Timestamp>,
     /// Only turns accepted before this time.
     pub until: Option<Timestamp>,
+    /// Only turns whose ids are among these, first and last included.
+    pub ids: Option<(TurnId, TurnId)>,
     /// Only turns accepted before this one: the cursor for the next page.
     pub before: Option<TurnId>,
     /// The maximum number of turns.

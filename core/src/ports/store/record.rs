@@ -120,6 +120,8 @@ pub struct Dossier {
     pub ended_at: Option<Timestamp>,
     /// Whether it is unfinished and its channel is not configured.
     pub absent: bool,
+    /// Who paused its channel, if it is paused.
+    pub paused: Option<Pause>,
     /// Its runs, by number.
     pub runs: Vec<RunRecord>,
     /// What the models of its runs were shown and did, by the number of the run, as far as that is stored.

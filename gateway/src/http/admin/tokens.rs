@@ -155,6 +155,9 @@ pub(in crate::http) async fn create(
     }
     let wrong = || ApiError::BadRequest("`expires_at` must be a time in RFC 3339".to_owned());
     let expires_at = expires_at.as_deref().map(|text| parse(text).ok_or_else(wrong)).transpose()?;
+    if expires_at.is_some_and(|at| at <= app.clock.now()) {
+        return Err(ApiError::BadRequest("`expires_at` is in the past: the token would open nothing".to_owned()));
+    }
     let known: Vec<ChannelId> = app.engine.channels().into_iter().map(|(channel, _)| channel).collect();
     let channels = channels.as_ref().map(|names| names.iter().map(|name| ChannelId::from_stored(name)).collect());
     let channels: Option<Vec<ChannelId>> = channels;

@@ -96,6 +96,7 @@ impl Filter {
             fallback: self.fallback,
             since: time("since", self.since)?,
             until: time("until", self.until)?,
+            ids: None,
             before: paging::id("before", "a turn id", self.before)?,
             limit,
             now: None,

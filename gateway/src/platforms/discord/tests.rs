@@ -51,7 +51,14 @@ async fn discord(flags: u64) -> Url {
 }
 
 fn arguments(api_url: Url) -> BotOptions<'static> {
-    BotOptions { platform: &BOTS, token_env: None, token_file: None, allow: Vec::new(), api_url: Some(api_url) }
+    BotOptions {
+        platform: &BOTS,
+        token_env: None,
+        token_file: None,
+        allow: Vec::new(),
+        api_url: Some(api_url),
+        may_ask: false,
+    }
 }
 
 /// Loads the section that was written.

@@ -40,7 +40,14 @@ async fn telegram() -> Url {
 }
 
 fn arguments(api_url: Url) -> BotOptions<'static> {
-    BotOptions { platform: &BOTS, token_env: None, token_file: None, allow: Vec::new(), api_url: Some(api_url) }
+    BotOptions {
+        platform: &BOTS,
+        token_env: None,
+        token_file: None,
+        allow: Vec::new(),
+        api_url: Some(api_url),
+        may_ask: false,
+    }
 }
 
 /// Loads the section that was written.

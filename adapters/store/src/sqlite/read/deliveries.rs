@@ -235,11 +235,11 @@ pub(in crate::sqlite) async fn last_attempt(
 pub(in crate::sqlite) async fn paused(pool: &SqlitePool) -> Result<Vec<(ChannelId, Pause)>, StoreError> {
     let query = sqlx::query("select channel, since, by, reason from paused");
     let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    let paused = |row: &SqliteRow| {
-        let pause = Pause { since: row.at("since")?, by: row.value("by")?, reason: row.value("reason")? };
-        Ok((ChannelId::from_stored(&row.value::<String>("channel")?), pause))
-    };
-    rows.iter().map(paused).collect()
+    rows.iter().map(|row| Ok((ChannelId::from_stored(&row.value::<String>("channel")?), pause(row)?))).collect()
+}
+
+pub(super) fn pause(row: &SqliteRow) -> Result<Pause, StoreError> {
+    Ok(Pause { since: row.at("since")?, by: row.value("by")?, reason: row.value("reason")? })
 }
 
 pub(in crate::sqlite) async fn blocked(pool: &SqlitePool, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {

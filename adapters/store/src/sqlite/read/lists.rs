@@ -33,9 +33,13 @@ pub(in crate::sqlite) async fn list(
     let mut sql = QueryBuilder::<Sqlite>::new(
         "select t.id, t.conversation_id, c.channel, c.chat, c.thread, t.accepted_at, t.agent, t.command, o.owed, o.state, o.wake_at,
         o.ended_at, o.body, e.text, e.details, (
-            select d.error from deliveries as d
-            where d.turn_id = t.id and d.state in ('pending', 'sending') and d.error is not null
-            order by d.seq desc limit 1) as error
+            select coalesce(d.error, (
+                select coalesce(a.detail, a.result) from attempts as a
+                where a.delivery_id = d.id and a.ended_at is not null order by a.number desc limit 1))
+            from deliveries as d
+            where d.turn_id = t.id and d.state in ('pending', 'sending')
+            order by d.seq desc limit 1) as error,
+            exists (select 1 from paused as p where p.channel = t.channel) as is_paused
         from ",
     );
     sql.push(from).push(
@@ -43,6 +47,9 @@ pub(in crate::sqlite) async fn list(
     );
     if let Some(before) = filter.before {
         sql.push(" and t.seq < (select seq from turns where id = ").push_bind(before.as_uuid()).push(")");
+    }
+    if let Some((first, last)) = filter.ids {
+        sql.push(" and t.id between ").push_bind(first.as_uuid()).push(" and ").push_bind(last.as_uuid());
     }
     match filter.state {
         None => {}
@@ -81,6 +88,10 @@ pub(in crate::sqlite) async fn list(
     }
     if let Some(person) = &filter.person {
         sql.push(" and (json_extract(e.details, '$.sender.id') = ").push_bind(person);
+        // A caller without a name is listed so.
+        if person == "caller" {
+            sql.push(" or json_extract(e.details, '$.sender.kind') = 'unnamed'");
+        }
         for field in ["name", "username"] {
             sql.push(format!(" or json_extract(e.details, '$.sender.{field}') like ")).push_bind(containing(person));
             sql.push(" escape '\\'");
@@ -184,11 +195,12 @@ fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
         _ => (None, None),
     };
     let error: Option<String> = row.value("error")?;
+    let is_paused: bool = row.value("is_paused")?;
     let details = row.json_maybe::<Details<'static>>("details").ok().flatten();
     Ok(TurnSummary {
         sender: details.map(|details| details.sender.into_owned()),
         text: row.value::<Option<String>>("text")?.unwrap_or_default(),
-        why: obligation.as_ref().and_then(|obligation| why(obligation, error)),
+        why: obligation.as_ref().and_then(|obligation| why(obligation, is_paused, error)),
         turn_id: row.id("id")?,
         conversation_id: row.id("conversation_id")?,
         conversation: row.conversation()?,
@@ -206,12 +218,13 @@ fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
 }
 
 /// Why a turn is not answered.
-fn why(obligation: &Obligation, error: Option<String>) -> Option<String> {
+fn why(obligation: &Obligation, is_paused: bool, error: Option<String>) -> Option<String> {
     let what = match obligation.state() {
         ObligationState::Undeliverable { reason } => return Some(reason.clone()),
         ObligationState::Settled(Settlement::Cancelled { by }) => return Some(by.to_string()),
         ObligationState::Settled(_) => return None,
         _ if obligation.is_held() => "it is held by the operator",
+        ObligationState::Claimed { .. } if is_paused => "its channel is paused",
         ObligationState::Claimed { .. } => match error {
             Some(error) => return Some(format!("it cannot be sent: {error}")),
             None => "it is being sent",

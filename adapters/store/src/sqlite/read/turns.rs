@@ -237,6 +237,11 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
     .fetch_one(&mut *reading)
     .await
     .map_err(store_error)?;
+    let paused = sqlx::query("select since, by, reason from paused where channel = ?")
+        .bind(row.value::<String>("channel")?)
+        .fetch_optional(&mut *reading)
+        .await
+        .map_err(store_error)?;
     let runs = sqlx::query("select * from runs where turn_id = ? order by number")
         .bind(turn.as_uuid())
         .fetch_all(&mut *reading)
@@ -275,6 +280,7 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
         accepted_at: row.at("accepted_at")?,
         ended_at: row.at_maybe("ended_at")?,
         absent,
+        paused: paused.as_ref().map(super::deliveries::pause).transpose()?,
         runs: runs.iter().map(run).collect::<Result<_, _>>()?,
         contents: contents.iter().map(content).collect::<Result<_, _>>()?,
         deliveries: deliveries.iter().map(delivery).collect::<Result<_, _>>()?,

@@ -1,0 +1,84 @@
+//! Ids as operators type them: whole, or their first characters.
+
+use anyhow::{Context, anyhow};
+use rejoinder_core::{
+    Store, TurnId,
+    store::{DeadLetter, DeadLetterFilter, TurnFilter},
+};
+use uuid::Uuid;
+
+use crate::console::{failure::Failure, output};
+
+pub(super) fn unknown_turn(id: &str) -> anyhow::Error {
+    anyhow!("there is no turn {}; `rejoinder turns list` lists the turns", output::printable(id))
+}
+
+/// The turn with this id, or the only one whose id begins so.
+pub(super) async fn turn_id(store: &dyn Store, id: &str) -> Result<TurnId, Failure> {
+    let (first, last) = range(id)?;
+    let ids = Some((TurnId::from(first), TurnId::from(last)));
+    let filter = TurnFilter { ids, limit: 2, ..TurnFilter::default() };
+    let turns = store.list_turns(&filter).await.context("cannot read the turns")?;
+    match turns.as_slice() {
+        [turn] => Ok(turn.turn_id),
+        [] => Err(unknown_turn(id).into()),
+        _ => Err(several("turns", id)),
+    }
+}
+
+/// The dead letter with this id, or with the id of its turn, or the only one whose id or whose turn's begins so.
+pub(super) async fn dead_letter(store: &dyn Store, id: &str) -> Result<DeadLetter, Failure> {
+    let (first, last) = range(id)?;
+    let all = DeadLetterFilter { limit: u32::MAX, ..DeadLetterFilter::default() };
+    let mut letters = store.dead_letters(&all).await.context("cannot read the dead letters")?;
+    let is_meant = |id: Uuid| (first..=last).contains(&id);
+    letters.retain(|letter| is_meant(letter.id) || is_meant(letter.turn.as_uuid()));
+    match letters.len() {
+        0 => {
+            let hint = "`rejoinder dead-letters list` lists them";
+            Err(anyhow!("there is no dead letter {}; {hint}", output::printable(id)).into())
+        }
+        1 => Ok(letters.remove(0)),
+        _ => Err(several("dead letters", id)),
+    }
+}
+
+fn several(what: &str, id: &str) -> Failure {
+    anyhow!("several {what} begin with {}: give more of the id", output::printable(id)).into()
+}
+
+/// The smallest and the largest id that begin so.
+fn range(prefix: &str) -> Result<(Uuid, Uuid), Failure> {
+    let digits = prefix.replace('-', "");
+    let value = u128::from_str_radix(&digits, 16).ok().filter(|_| (6..=32).contains(&digits.len()));
+    let value = value.filter(|_| digits.chars().all(|digit| digit.is_ascii_hexdigit())).ok_or_else(|| {
+        let hint = "an id looks like 0199a1c2-7d3e-7aaa-8bbb-0123456789ab; its first six characters are enough";
+        Failure::Usage(format!("{} is no id: {hint}", output::printable(prefix)))
+    })?;
+    let rest = 4 * (32 - digits.len());
+    let missing = (1_u128 << rest).wrapping_sub(1);
+    Ok((Uuid::from_u128(value << rest), Uuid::from_u128(value << rest | missing)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_a_range_of_ids() {
+        let ids = |prefix| range(prefix).map(|(first, last)| (first.to_string(), last.to_string())).unwrap();
+
+        let expected = ("0199a1c2-7000-0000-0000-000000000000", "0199a1c2-7fff-ffff-ffff-ffffffffffff");
+        assert_eq!(ids("0199a1c2-7"), (expected.0.to_owned(), expected.1.to_owned()));
+        let whole = "0199a1c2-7d3e-7aaa-8bbb-0123456789ab".to_owned();
+        assert_eq!(ids(&whole), (whole.clone(), whole.clone()));
+        assert_eq!(ids("ffffff").1, "ffffffff-ffff-ffff-ffff-ffffffffffff");
+    }
+
+    #[test]
+    fn what_begins_no_id_is_no_range() {
+        for text in ["", "0199a", "xyzxyz", "+0199a1", "0199a1c2-7d3e-7aaa-8bbb-0123456789ab0"] {
+            assert!(range(text).is_err(), "{text}");
+        }
+    }
+}

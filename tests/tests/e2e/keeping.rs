@@ -1,0 +1,160 @@
+//! What is kept, moved and erased: backups, and what is stored about a person.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use rejoinder_tests::{Gate, Gateway, Script, ScriptedAgent, eventually};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::{TOKEN, hook};
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder is read").map(|entry| entry.expect("it is read").path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// The files below a folder that contain these words.
+fn with_words(folder: &Path, words: &str) -> Vec<PathBuf> {
+    let contains = |path: &PathBuf| {
+        let bytes = fs::read(path).unwrap_or_default();
+        bytes.windows(words.len()).any(|window| window.eq_ignore_ascii_case(words.as_bytes()))
+    };
+    files(folder).into_iter().filter(contains).collect()
+}
+
+/// Ten callers ask all the time. What was answered before the backup is in it, and what was open is answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_beside_a_running_gateway_is_restored() {
+    let agent = ScriptedAgent::echoing().await;
+    let gateway = Arc::new(Gateway::builder().config(&hook("")).config(&agent.section()).start().await);
+    let made = gateway.output_of(&["tokens", "create", "--role", "viewer", "--json"]);
+    let token = serde_json::from_str::<Value>(&made).expect("JSON")["token"].as_str().expect("a token").to_owned();
+    let (done, mut callers) = (Arc::new(AtomicBool::new(false)), JoinSet::new());
+    for caller in 0..10 {
+        let (hook, done) = (gateway.hook("test", TOKEN), Arc::clone(&done));
+        callers.spawn(async move {
+            while !done.load(Ordering::SeqCst) {
+                hook.ask(&format!("caller {caller}")).await;
+            }
+        });
+    }
+    let before = gateway.hook("test", TOKEN).ask("kept").await;
+    let file = gateway.data().with_file_name("backup.tar.gz");
+    let file = file.to_str().expect("a path");
+
+    let said = gateway.output_of(&["backup", file]);
+    done.store(true, Ordering::SeqCst);
+    callers.join_all().await;
+
+    assert!(said.contains("checked"), "{said}");
+    let again = gateway.run(&["backup", file]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("name a new file"), "{again:?}");
+    let mut other = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
+    let said = other.output_of(&["restore", file]);
+    assert!(said.contains("Restored"), "{said}");
+    let again = other.run(&["restore", file]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("there is a database already"), "{again:?}");
+    other.restart().await;
+    assert_eq!(other.hook("test", TOKEN).result(&before.turn(), 0).await.text(), "echo kept");
+    assert_eq!(other.hook("test", TOKEN).ask("goes on").await.text(), "echo goes on");
+    let turns = other.admin_request(Method::GET, "turns", Some(&token)).send().await.expect("it answers");
+    assert_eq!(turns.status(), StatusCode::OK, "tokens are restored, too");
+    eventually("what was open is answered", async || other.open_turns().is_empty().then_some(())).await;
+}
+
+/// A backup with a flipped bit, a cut one and something else are refused, and nothing is changed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_damaged_backup_is_refused() {
+    let agent = ScriptedAgent::echoing().await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    gateway.hook("test", TOKEN).ask("hello").await;
+    let file = gateway.data().with_file_name("backup.tar.gz");
+    gateway.output_of(&["backup", file.to_str().expect("a path")]);
+    let whole = fs::read(&file).expect("it is read");
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 0x10;
+
+    let other = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
+    for (bytes, why) in [
+        (flipped.as_slice(), "damaged"),
+        (&whole[..whole.len() / 2], "damaged or incomplete"),
+        (b"something else", "it is no backup of Rejoinder"),
+    ] {
+        fs::write(&file, bytes).expect("it is written");
+        let refused = other.run(&["restore", file.to_str().expect("a path")]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains(why), "{why}: {said}");
+        assert_eq!(files(&other.data()), Vec::<PathBuf>::new(), "{why}");
+    }
+}
+
+/// No byte of their words is left in any file: of messages, answers, what models were shown, and what was never answered.
+/// Others keep theirs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_person_is_forgotten() {
+    let hold = Gate::default();
+    let agent = {
+        let hold = hold.clone();
+        ScriptedAgent::start(move |call, _| {
+            let said = call.said();
+            let script = Script::replies(&format!("you said {said}"));
+            if said.contains("unanswered") { script.waiting(&hold) } else { script }
+        })
+        .await
+    };
+    let gateway = Gateway::builder().config(&hook("wait = \"20s\"")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let says = async |who: &str, place: &str, words: &str, wait: &str| {
+        let message = json!({ "message": words, "conversation": place, "sender": who });
+        let reply = rejoinder_tests::Reply::of(hook.call().json(&message).header("Prefer", wait)).await;
+        assert!(reply.status.is_success(), "{reply:?}");
+        reply.turn()
+    };
+    let long = "xylophone ".repeat(3000);
+    let mut theirs = Vec::new();
+    for number in 0..20 {
+        theirs.push(says("ada", "ada", &format!("xylophone {number}"), "wait=20").await);
+        says("bob", "bob", &format!("kazoo {number}"), "wait=20").await;
+    }
+    theirs.push(says("ada", "ada", &long, "wait=20").await);
+    theirs.push(says("ada", "all", "the xylophone in the hall", "wait=20").await);
+    let shared = says("bob", "all", "a kazoo", "wait=20").await;
+    theirs.push(says("ada", "ada", "the unanswered xylophone", "wait=0").await);
+    let found = async || gateway.admin("search?q=xylophone").await["items"].as_array().map_or(0, Vec::len);
+    eventually("it is indexed", async || (found().await > 20).then_some(())).await;
+    assert!(!with_words(&gateway.data(), "xylophone").is_empty());
+
+    let refused = gateway.run(&["forget", "webhook.test/ada"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--yes"), "{refused:?}");
+    let said = gateway.output_of(&["forget", "webhook.test/ada", "--yes", "--reason", "asked for it"]);
+
+    assert!(said.contains(&format!("{} turns were erased", theirs.len())), "{said}");
+    assert_eq!(with_words(&gateway.data(), "xylophone"), Vec::<PathBuf>::new());
+    assert!(!with_words(&gateway.data(), "kazoo").is_empty());
+    assert_eq!(found().await, 0);
+    for turn in &theirs {
+        let gone = gateway.admin_request(Method::GET, &format!("turns/{turn}"), None).send().await.expect("it answers");
+        assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+    }
+    assert_eq!(gateway.admin(&format!("turns/{shared}")).await["event"]["text"], "a kazoo");
+    let audit = gateway.admin("audit").await;
+    assert_eq!(
+        (&audit["items"][0]["action"], &audit["items"][0]["target"]),
+        (&json!("forget"), &json!("webhook.test/ada"))
+    );
+    hold.open();
+    let said = gateway.output_of(&["forget", "webhook.test/ada", "--yes"]);
+    assert!(said.contains("Nothing is stored"), "{said}");
+    says("ada", "ada", "hello again", "wait=20").await;
+    tokio::time::timeout(Duration::from_secs(20), async { hook.ask("still there?").await }).await.expect("it answers");
+}
