@@ -32,7 +32,7 @@ use rustix::fs::Mode;
 pub(crate) use self::init::{Script, load_section, unused_url};
 use crate::{
     console::{failure::Failure, output},
-    logging, platforms,
+    logging, platforms, version,
 };
 
 /// How long printing an error may take: the process ends even if nothing reads its standard error.
@@ -40,7 +40,14 @@ const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The messaging gateway that can prove it answered.
 #[derive(Debug, Parser)]
-#[command(name = "rejoinder", version, propagate_version = true, long_about = description(), after_help = EXAMPLES)]
+#[command(
+    name = "rejoinder",
+    version,
+    long_version = version::LONG.as_str(),
+    propagate_version = true,
+    long_about = description(),
+    after_help = EXAMPLES
+)]
 pub struct Cli {
     #[command(flatten)]
     global: Global,

@@ -30,9 +30,17 @@ fn folder() -> TempDir {
 
 #[test]
 fn it_says_its_version() {
-    let (code, out, _) = outcome(folder().path(), &["--version"]);
+    let (code, short, _) = outcome(folder().path(), &["-V"]);
+    let (_, long, _) = outcome(folder().path(), &["--version"]);
 
-    assert_eq!((code, out), (Some(0), format!("rejoinder {}\n", env!("CARGO_PKG_VERSION"))));
+    let version = format!("rejoinder {}", env!("CARGO_PKG_VERSION"));
+    assert_eq!((code, short), (Some(0), format!("{version}\n")));
+    let build = long.strip_prefix(&format!("{version} (")).and_then(|build| build.strip_suffix(")\n"));
+    let (commit, day) = build.and_then(|build| build.split_once(", ")).unwrap_or_else(|| panic!("{long}"));
+    let is_commit = commit.len() == 10 && commit.chars().all(|digit| digit.is_ascii_hexdigit());
+    let is_day = day.len() == 10 && day.split('-').all(|number| number.parse::<u32>().is_ok());
+    assert!(is_commit || commit == "unknown", "{long}");
+    assert!(is_day || day == "unknown", "{long}");
 }
 
 #[rstest]
