@@ -3,6 +3,7 @@
 //! One file per command. Results go to standard output, errors to standard error. The exit code is 0, 1 (the command
 //! failed) or 2 (wrong arguments, or an invalid configuration).
 
+mod completions;
 mod config;
 mod dashboard;
 mod database;
@@ -10,6 +11,7 @@ mod dead_letters;
 mod doctor;
 mod init;
 mod logs;
+mod man;
 mod run;
 mod running;
 mod status;
@@ -46,7 +48,7 @@ const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
     long_version = version::LONG.as_str(),
     propagate_version = true,
     long_about = description(),
-    after_help = EXAMPLES
+    after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}")
 )]
 pub struct Cli {
     #[command(flatten)]
@@ -69,7 +71,14 @@ Examples:
 
 Environment:
   REJOINDER_CONFIG, REJOINDER_DATA          the same as --config and --data
-  REJOINDER__SERVER__LISTEN, ...            set any configuration key";
+  REJOINDER__SERVER__LISTEN, ...            set any configuration key
+
+Files:
+  ./rejoinder.toml                          the configuration, or else the next one
+  ~/.config/rejoinder/rejoinder.toml        the user's configuration
+  ~/.local/share/rejoinder                  the database and tokens";
+
+const EXIT_CODES: &str = "Exit code: 0, 1 if the command failed, 2 if the arguments or the configuration are invalid.";
 
 fn description() -> String {
     format!(
@@ -149,6 +158,10 @@ enum Command {
     /// Show the size of the database, or compact it
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Print the script with which a shell completes the commands
+    Completions(completions::Completions),
+    /// Write the manual pages of all commands
+    Man(man::ManPages),
 }
 
 /// Runs the command that the process's arguments name.
@@ -184,8 +197,15 @@ impl Cli {
             Command::Logs(logs) => in_one_thread(logs.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),
             Command::Store(command) => in_one_thread(command.perform(global)),
+            Command::Completions(completions) => completions.perform(),
+            Command::Man(pages) => pages.perform(),
         }
     }
+}
+
+/// From now on, files that are created are readable for all.
+fn let_others_read() {
+    rustix::process::umask(Mode::WGRP | Mode::WOTH);
 }
 
 fn in_one_thread(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
@@ -282,6 +302,8 @@ mod tests {
     #[case(&["dead-letters", "retry", "0199a1"])]
     #[case(&["dead-letters", "discard", "--all"])]
     #[case(&["tokens", "create"])]
+    #[case(&["completions", "sh"])]
+    #[case(&["man"])]
     #[case(&["init", "--agent", "openai", "--model", "m"])]
     fn a_wrong_call_is_exit_code_2(#[case] arguments: &[&str]) {
         let error = Cli::try_parse_from(std::iter::once(&"rejoinder").chain(arguments)).unwrap_err();

@@ -43,6 +43,18 @@ fn it_says_its_version() {
     assert!(is_day || day == "unknown", "{long}");
 }
 
+#[test]
+fn manual_pages_are_for_everybody() {
+    let folder = folder();
+    let (code, out, err) = outcome(folder.path(), &["man", "share/man1"]);
+
+    let page = folder.path().join("share/man1/rejoinder-turns-explain.1");
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.lines().any(|line| line == "share/man1/rejoinder-turns-explain.1"), "{out}");
+    assert_eq!((mode(&page), mode(page.parent().unwrap())), (0o644, 0o755));
+}
+
 #[rstest]
 #[case(&["fly"])]
 #[case(&["run", "--port", "1"])]
