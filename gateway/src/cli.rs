@@ -9,6 +9,7 @@ mod dashboard;
 mod database;
 mod dead_letters;
 mod doctor;
+mod health;
 mod init;
 mod logs;
 mod man;
@@ -142,6 +143,9 @@ enum Command {
     Config(config::ConfigCommand),
     /// Say in ten lines whether anything is late or down; the exit code is 1 if so
     Status(status::Status),
+    /// Say in one line whether the running gateway is ready, for the health check of a container
+    #[command(after_help = health::HELP)]
+    Health,
     /// Print a link that opens the operator's page in a browser
     Dashboard(dashboard::Dashboard),
     /// Inspect turns: what was owed, what was tried, how they ended
@@ -191,6 +195,7 @@ impl Cli {
             Command::Doctor(doctor) => in_one_thread(doctor.perform(global)),
             Command::Config(command) => command.perform(global),
             Command::Status(status) => in_one_thread(status.perform(global)),
+            Command::Health => in_one_thread(health::perform(global)),
             Command::Dashboard(dashboard) => in_one_thread(dashboard.perform(global)),
             Command::Turns(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),

@@ -1,9 +1,10 @@
 //! The running gateway, as commands call it over the admin API.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, anyhow};
-use reqwest::Method;
+use rejoinder_config::Config;
+use reqwest::{Method, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::Value;
@@ -17,6 +18,26 @@ use crate::{
 
 /// How long an answer may take: a bulk operation changes many rows.
 const TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The address, without a trailing slash, of the gateway that runs with this configuration and data directory.
+pub(super) fn find_url(config: &Config, data_dir: &Path) -> Result<String, Failure> {
+    let address = wiring::listen_for_operator(config);
+    // A running gateway writes its address down. The port may be one that the system chose.
+    match read_address(data_dir) {
+        Some(url) => Ok(url),
+        None if address.port() == 0 => {
+            Err(anyhow!("no gateway runs with the data directory {}", data_dir.display()).into())
+        }
+        None => Ok(url_of(address)),
+    }
+}
+
+/// A client for it.
+pub(super) fn http_client(timeout: Duration) -> Result<reqwest::Client, Failure> {
+    // The gateway is on this machine: a configured proxy does not apply.
+    let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).timeout(timeout);
+    Ok(http.build().context("cannot create the HTTP client")?)
+}
 
 /// The gateway that runs with this configuration and data directory.
 pub(super) struct RunningGateway {
@@ -33,21 +54,11 @@ impl RunningGateway {
             return Err(anyhow!("admin.enabled is false, so the gateway cannot be asked").into());
         }
         let data_dir = global.data_dir()?;
-        let address = wiring::listen_for_operator(&config);
-        // A running gateway writes its address down. The port may be one that the system chose.
-        let url = match read_address(&data_dir) {
-            Some(url) => url,
-            None if address.port() == 0 => {
-                return Err(anyhow!("no gateway runs with the data directory {}", data_dir.display()).into());
-            }
-            None => url_of(address),
-        };
+        let url = find_url(&config, &data_dir)?;
         let token = wiring::admin_token(&config, &data_dir).context("cannot read the admin token")?;
         let missing = || anyhow!("there is no admin token in {}: pass the gateway's --data", data_dir.display());
         let token = token.ok_or_else(missing)?;
-        // The gateway is on this machine: a configured proxy does not apply.
-        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(TIMEOUT);
-        Ok(Self { http: http.build().context("cannot create the HTTP client")?, url, token })
+        Ok(Self { http: http_client(TIMEOUT)?, url, token })
     }
 
     /// Its address, without a trailing slash.
