@@ -13,6 +13,7 @@ mod health;
 mod init;
 mod logs;
 mod man;
+mod notify;
 mod run;
 mod running;
 mod status;
