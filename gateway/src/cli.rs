@@ -16,6 +16,7 @@ mod man;
 mod notify;
 mod run;
 mod running;
+mod service;
 mod status;
 mod store;
 mod tokens;
@@ -163,6 +164,9 @@ enum Command {
     /// Show the size of the database, or compact it
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Run the gateway as a service of systemd
+    #[command(subcommand)]
+    Service(service::ServiceCommand),
     /// Print the script with which a shell completes the commands
     Completions(completions::Completions),
     /// Write the manual pages of all commands
@@ -203,6 +207,7 @@ impl Cli {
             Command::Logs(logs) => in_one_thread(logs.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),
             Command::Store(command) => in_one_thread(command.perform(global)),
+            Command::Service(command) => command.perform(global),
             Command::Completions(completions) => completions.perform(),
             Command::Man(pages) => pages.perform(),
         }
@@ -308,6 +313,7 @@ mod tests {
     #[case(&["dead-letters", "retry", "0199a1"])]
     #[case(&["dead-letters", "discard", "--all"])]
     #[case(&["tokens", "create"])]
+    #[case(&["service"])]
     #[case(&["completions", "sh"])]
     #[case(&["man"])]
     #[case(&["init", "--agent", "openai", "--model", "m"])]

@@ -55,6 +55,20 @@ fn manual_pages_are_for_everybody() {
     assert_eq!((mode(&page), mode(page.parent().unwrap())), (0o644, 0o755));
 }
 
+#[test]
+fn a_users_service_has_the_configuration_and_the_data_that_are_found() {
+    let folder = folder();
+    std::fs::write(folder.path().join("rejoinder.toml"), "").unwrap();
+
+    let (code, unit, err) = outcome(folder.path(), &["service", "print", "--user"]);
+
+    assert_eq!(code, Some(0), "{err}");
+    let start = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap_or_else(|| panic!("{unit}"));
+    let home = folder.path().display();
+    let found = format!(" run --config {home}/rejoinder.toml --data {home}/.local/share/rejoinder ");
+    assert!(start.contains(&found), "{start}");
+}
+
 #[rstest]
 #[case(&["fly"])]
 #[case(&["run", "--port", "1"])]
