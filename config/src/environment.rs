@@ -33,15 +33,17 @@ impl Environment {
         self.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
-    /// The user's own configuration file: `rejoinder/rejoinder.toml` in `$XDG_CONFIG_HOME` or `~/.config`. `None` if neither
-    /// is known.
+    /// The user's configuration directory: `$XDG_CONFIG_HOME` or `~/.config`. `None` if neither is known.
+    #[must_use]
+    pub fn user_config_dir(&self) -> Option<PathBuf> {
+        let dir = self.path("XDG_CONFIG_HOME").filter(|dir| dir.is_absolute());
+        dir.or_else(|| Some(self.path("HOME")?.join(".config")))
+    }
+
+    /// The user's own configuration file: `rejoinder/rejoinder.toml` in the configuration directory.
     #[must_use]
     pub fn user_config_file(&self) -> Option<PathBuf> {
-        let dir = self
-            .path("XDG_CONFIG_HOME")
-            .filter(|dir| dir.is_absolute())
-            .or_else(|| Some(self.path("HOME")?.join(".config")))?;
-        Some(dir.join("rejoinder").join(FILE_NAME))
+        Some(self.user_config_dir()?.join("rejoinder").join(FILE_NAME))
     }
 }
 

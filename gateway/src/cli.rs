@@ -4,17 +4,22 @@
 //! failed) or 2 (wrong arguments, or an invalid configuration).
 
 mod backup;
+mod completions;
 mod config;
 mod dashboard;
 mod database;
 mod dead_letters;
 mod doctor;
 mod forget;
+mod health;
 mod ids;
 mod init;
 mod logs;
+mod man;
+mod notify;
 mod run;
 mod running;
+mod service;
 mod status;
 mod store;
 mod tokens;
@@ -35,7 +40,7 @@ use rustix::fs::Mode;
 pub(crate) use self::init::{Script, load_section, unused_url};
 use crate::{
     console::{failure::Failure, output},
-    logging, platforms,
+    logging, platforms, version,
 };
 
 /// How long printing an error may take: the process ends even if nothing reads its standard error.
@@ -43,7 +48,14 @@ const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The messaging gateway that can prove it answered.
 #[derive(Debug, Parser)]
-#[command(name = "rejoinder", version, propagate_version = true, long_about = description(), after_help = EXAMPLES)]
+#[command(
+    name = "rejoinder",
+    version,
+    long_version = version::LONG.as_str(),
+    propagate_version = true,
+    long_about = description(),
+    after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}")
+)]
 pub struct Cli {
     #[command(flatten)]
     global: Global,
@@ -65,7 +77,14 @@ Examples:
 
 Environment:
   REJOINDER_CONFIG, REJOINDER_DATA          the same as --config and --data
-  REJOINDER__SERVER__LISTEN, ...            set any configuration key";
+  REJOINDER__SERVER__LISTEN, ...            set any configuration key
+
+Files:
+  ./rejoinder.toml                          the configuration, or else the next one
+  ~/.config/rejoinder/rejoinder.toml        the user's configuration
+  ~/.local/share/rejoinder                  the database and tokens";
+
+const EXIT_CODES: &str = "Exit code: 0, 1 if the command failed, 2 if the arguments or the configuration are invalid.";
 
 fn description() -> String {
     format!(
@@ -129,6 +148,9 @@ enum Command {
     Config(config::ConfigCommand),
     /// Say in ten lines whether anything is late or down; the exit code is 1 if so
     Status(status::Status),
+    /// Say in one line whether the running gateway is ready, for the health check of a container
+    #[command(after_help = health::HELP)]
+    Health,
     /// Print a link that opens the operator's page in a browser
     Dashboard(dashboard::Dashboard),
     /// Inspect turns: what was owed, what was tried, how they ended
@@ -154,6 +176,13 @@ enum Command {
     /// Show the size of the database, or compact it
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Run the gateway as a service of systemd
+    #[command(subcommand)]
+    Service(service::ServiceCommand),
+    /// Print the script with which a shell completes the commands
+    Completions(completions::Completions),
+    /// Write the manual pages of all commands
+    Man(man::ManPages),
 }
 
 /// Runs the command that the process's arguments name.
@@ -183,6 +212,7 @@ impl Cli {
             Command::Doctor(doctor) => in_one_thread(doctor.perform(global)),
             Command::Config(command) => command.perform(global),
             Command::Status(status) => in_one_thread(status.perform(global)),
+            Command::Health => in_one_thread(health::perform(global)),
             Command::Dashboard(dashboard) => in_one_thread(dashboard.perform(global)),
             Command::Turns(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
@@ -192,8 +222,16 @@ impl Cli {
             Command::Restore(restore) => in_one_thread(restore.perform(global)),
             Command::Forget(forget) => in_one_thread(forget.perform(global)),
             Command::Store(command) => in_one_thread(command.perform(global)),
+            Command::Service(command) => command.perform(global),
+            Command::Completions(completions) => completions.perform(),
+            Command::Man(pages) => pages.perform(),
         }
     }
+}
+
+/// From now on, files that are created are readable for all.
+fn let_others_read() {
+    rustix::process::umask(Mode::WGRP | Mode::WOTH);
 }
 
 fn in_one_thread(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
@@ -290,6 +328,9 @@ mod tests {
     #[case(&["dead-letters", "retry", "0199a1"])]
     #[case(&["dead-letters", "discard", "--all"])]
     #[case(&["tokens", "create"])]
+    #[case(&["service"])]
+    #[case(&["completions", "sh"])]
+    #[case(&["man"])]
     #[case(&["init", "--agent", "openai", "--model", "m"])]
     fn a_wrong_call_is_exit_code_2(#[case] arguments: &[&str]) {
         let error = Cli::try_parse_from(std::iter::once(&"rejoinder").chain(arguments)).unwrap_err();

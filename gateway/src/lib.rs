@@ -15,6 +15,7 @@
 //! | `gateway` | starting, serving, stopping |
 //! | `http` | the HTTP surface: health, metrics, admin, and the channels' own routes |
 //! | `logging`, `log_lines` | the log on standard error, and its lines in the store |
+//! | `version` | which build this is |
 //! | `view` | how operators see turns, over HTTP and on the command line |
 //!
 //! To add a platform, see `platforms.rs`; to add a kind of agent, see `agents.rs`. To add a command, add a file in `cli/`
@@ -44,6 +45,7 @@ mod platforms;
 mod reference;
 mod secrets;
 mod time;
+mod version;
 mod view;
 mod wiring;
 

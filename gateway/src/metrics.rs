@@ -163,8 +163,9 @@ impl GaugeValues {
             "When the gateway started, since the Unix epoch"
         );
         gauge!("rejoinder_start_time_seconds").set(self.started_at.as_millis() as f64 / 1000.0);
-        describe_gauge!("rejoinder_build_info", "The gateway's version, as a label");
-        gauge!("rejoinder_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+        describe_gauge!("rejoinder_build_info", "The gateway's version and commit, as labels");
+        gauge!("rejoinder_build_info", "version" => env!("CARGO_PKG_VERSION"), "commit" => crate::version::COMMIT)
+            .set(1.0);
     }
 }
 

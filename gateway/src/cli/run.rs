@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::Global;
+use super::{Global, notify};
 use crate::{
     console::{
         command::{command_line, shell_quoted},
@@ -68,6 +68,7 @@ fn serve(config: Config, source: &ConfigSource, data_dir: PathBuf) -> Result<(),
         for remark in &gateway.notes().remarks {
             warn!("{remark}");
         }
+        notify::start(&gateway.notes().url, shutdown.clone());
         Ok(gateway.serve(listener, shutdown).await.map_err(anyhow::Error::new)?)
     })
 }

@@ -1,9 +1,10 @@
 //! The running gateway, as commands call it over the admin API.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, anyhow};
-use reqwest::Method;
+use rejoinder_config::Config;
+use reqwest::{Method, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::Value;
@@ -18,13 +19,40 @@ use crate::{
 /// How long an answer may take: a bulk operation changes many rows.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
+/// The address, without a trailing slash, of the gateway that runs with this configuration and data directory.
+pub(super) fn find_url(global: &Global, config: &Config, data_dir: &Path) -> Result<String, Failure> {
+    let address = wiring::listen_for_operator(config);
+    // A running gateway writes its address down. The port may be one that the system chose.
+    match read_address(data_dir) {
+        Some(url) => Ok(url),
+        None if address.port() == 0 => Err(none_runs(global, data_dir)),
+        None => Ok(url_of(address)),
+    }
+}
+
+fn none_runs(global: &Global, data_dir: &Path) -> Failure {
+    let (data_dir, advice) = (data_dir.display(), advice(global));
+    anyhow!("no gateway runs with the data directory {data_dir}: {advice}").into()
+}
+
+fn advice(global: &Global) -> String {
+    format!("start it with `{}`, or pass its --config and --data", command_line("run", global.config.as_deref()))
+}
+
+/// A client for it.
+pub(super) fn http_client(timeout: Duration) -> Result<reqwest::Client, Failure> {
+    // The gateway is on this machine: a configured proxy does not apply.
+    let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).timeout(timeout);
+    Ok(http.build().context("cannot create the HTTP client")?)
+}
+
 /// The gateway that runs with this configuration and data directory.
 pub(super) struct RunningGateway {
     http: reqwest::Client,
     url: String,
     token: SecretString,
-    /// The command that starts it.
-    start: String,
+    /// What to do if it does not run.
+    advice: String,
 }
 
 impl RunningGateway {
@@ -35,24 +63,11 @@ impl RunningGateway {
             return Err(anyhow!("admin.enabled is false, so the gateway cannot be asked").into());
         }
         let data_dir = global.data_dir()?;
-        let address = wiring::listen_for_operator(&config);
-        // A running gateway writes its address down. The port may be one that the system chose.
-        let start = command_line("run", global.config.as_deref());
-        let none = || {
-            let data_dir = data_dir.display();
-            anyhow!("no gateway runs with the data directory {data_dir}: start it with `{start}`, or pass its --data")
-        };
-        let url = match read_address(&data_dir) {
-            Some(url) => url,
-            None if address.port() == 0 => return Err(none().into()),
-            None => url_of(address),
-        };
+        let url = find_url(global, &config, &data_dir)?;
         let token = wiring::admin_token(&config, &data_dir).context("cannot read the admin token")?;
         // The first start makes one.
-        let token = token.ok_or_else(none)?;
-        // The gateway is on this machine: a configured proxy does not apply.
-        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(TIMEOUT);
-        Ok(Self { http: http.build().context("cannot create the HTTP client")?, url, token, start })
+        let token = token.ok_or_else(|| none_runs(global, &data_dir))?;
+        Ok(Self { http: http_client(TIMEOUT)?, url, token, advice: advice(global) })
     }
 
     /// Its address, without a trailing slash.
@@ -81,7 +96,7 @@ impl RunningGateway {
             None => request,
         };
         let response = request.send().await.map_err(|error| match error.is_connect() {
-            true => anyhow!("no gateway runs at {}: start it with `{}`, or pass its --data", self.url, self.start),
+            true => anyhow!("no gateway runs at {}: {}", self.url, self.advice),
             false => anyhow!("the gateway at {} does not answer: {error}", self.url),
         })?;
         let status = response.status();

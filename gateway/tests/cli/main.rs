@@ -30,9 +30,43 @@ fn folder() -> TempDir {
 
 #[test]
 fn it_says_its_version() {
-    let (code, out, _) = outcome(folder().path(), &["--version"]);
+    let (code, short, _) = outcome(folder().path(), &["-V"]);
+    let (_, long, _) = outcome(folder().path(), &["--version"]);
 
-    assert_eq!((code, out), (Some(0), format!("rejoinder {}\n", env!("CARGO_PKG_VERSION"))));
+    let version = format!("rejoinder {}", env!("CARGO_PKG_VERSION"));
+    assert_eq!((code, short), (Some(0), format!("{version}\n")));
+    let build = long.strip_prefix(&format!("{version} (")).and_then(|build| build.strip_suffix(")\n"));
+    let (commit, day) = build.and_then(|build| build.split_once(", ")).unwrap_or_else(|| panic!("{long}"));
+    let is_commit = commit.len() == 10 && commit.chars().all(|digit| digit.is_ascii_hexdigit());
+    let is_day = day.len() == 10 && day.split('-').all(|number| number.parse::<u32>().is_ok());
+    assert!(is_commit || commit == "unknown", "{long}");
+    assert!(is_day || day == "unknown", "{long}");
+}
+
+#[test]
+fn manual_pages_are_for_everybody() {
+    let folder = folder();
+    let (code, out, err) = outcome(folder.path(), &["man", "share/man1"]);
+
+    let page = folder.path().join("share/man1/rejoinder-turns-explain.1");
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.lines().any(|line| line == "share/man1/rejoinder-turns-explain.1"), "{out}");
+    assert_eq!((mode(&page), mode(page.parent().unwrap())), (0o644, 0o755));
+}
+
+#[test]
+fn a_users_service_has_the_configuration_and_the_data_that_are_found() {
+    let folder = folder();
+    std::fs::write(folder.path().join("rejoinder.toml"), "").unwrap();
+
+    let (code, unit, err) = outcome(folder.path(), &["service", "print", "--user"]);
+
+    assert_eq!(code, Some(0), "{err}");
+    let start = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap_or_else(|| panic!("{unit}"));
+    let home = folder.path().display();
+    let found = format!(" run --config {home}/rejoinder.toml --data {home}/.local/share/rejoinder ");
+    assert!(start.contains(&found), "{start}");
 }
 
 #[rstest]

@@ -1,6 +1,7 @@
 //! The command line.
 
-use rejoinder_tests::{Gateway, Script, ScriptedAgent};
+use rejoinder_tests::{Gateway, Reply, Script, ScriptedAgent, eventually};
+use reqwest::StatusCode;
 use serde_json::Value;
 
 use crate::{TOKEN, hook};
@@ -60,6 +61,35 @@ async fn a_turn_shows_what_the_model_was_shown() {
     assert_eq!(run["tools"][0]["arguments"], "{\"emoji\":\"👍\"}");
     assert_eq!(run["shown"]["messages"][0]["content"], "is it •••• or ••••?");
     assert_eq!(run["shown"]["settings"]["tools"], agent.calls()[0].body["tools"]);
+}
+
+/// As the health check of a container.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn its_health_is_whether_it_is_ready() {
+    let mut gateway = Gateway::builder().config(&hook("")).start().await;
+    let health = |gateway: &Gateway| {
+        let output = gateway.run(&["health"]);
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+
+    let ready = health(&gateway);
+    gateway.fill_disk();
+    let refused = Reply::of(gateway.hook("test", TOKEN).message("too much")).await;
+    gateway.until_not_ready("the store").await;
+    let (full, why) = health(&gateway);
+    gateway.free_disk();
+    eventually("the gateway is ready again", async || gateway.readiness().await.0.then_some(())).await;
+    assert!(gateway.stop().await.success());
+    let (stopped, nobody) = health(&gateway);
+    gateway.reconfigure(|config| format!("{config}\nwrong = 1\n"));
+    let (misconfigured, _) = health(&gateway);
+
+    assert_eq!(ready, (Some(0), "ready\n".to_owned()));
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");
+    assert_eq!((full, why.lines().count()), (Some(1), 1), "{why}");
+    assert!(why.starts_with("error: not ready: the store"), "{why}");
+    assert_eq!((stopped, misconfigured), (Some(1), Some(1)));
+    assert!(nobody.contains("no gateway answers"), "{nobody}");
 }
 
 #[test]

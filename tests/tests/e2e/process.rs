@@ -1,4 +1,5 @@
-//! The process keeps answering when its output is blocked, file descriptors run out, or requests are hostile.
+//! The process keeps answering when its output is blocked, file descriptors run out, or requests are hostile. It tells the
+//! service manager how it is.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -7,8 +8,9 @@ use std::{
 };
 
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
-use rejoinder_tests::{Gate, Gateway, GatewayBuilder, Hook, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, GatewayBuilder, Hook, PATIENCE, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
+use tokio::{net::UnixDatagram, sync::mpsc};
 
 use crate::{TOKEN, hook};
 
@@ -62,7 +64,7 @@ async fn with_a_log_that_overflows(agent: &ScriptedAgent) -> Gateway {
     let begun = Instant::now();
     while dropped_lines(&gateway).await == 0 {
         // Thousands of turns.
-        assert!(begun.elapsed() < 4 * rejoinder_tests::PATIENCE, "no line was dropped");
+        assert!(begun.elapsed() < 4 * PATIENCE, "no line was dropped");
         ask_many(&hook).await;
         answers_health(&gateway).await;
     }
@@ -196,4 +198,38 @@ async fn a_hostile_form_holds_up_nobody() {
         assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY, "{reply:?}");
         assert!(reply.body["detail"].as_str().is_some_and(|detail| detail.contains("64")), "{reply:?}");
     }
+}
+
+/// As systemd runs a service with `Type=notify` and `WatchdogSec=`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_service_manager_hears_that_it_is_ready_lives_and_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    let (sender, mut told) = mpsc::unbounded_channel();
+    // Always read: the gateway waits when the socket is full.
+    let reading = tokio::spawn(async move {
+        let mut buffer = [0; 4096];
+        while let Ok(size) = socket.recv(&mut buffer).await {
+            for line in String::from_utf8_lossy(&buffer[..size]).lines() {
+                let _ = sender.send(line.to_owned());
+            }
+        }
+    });
+    let mut heard = async |line: &str| {
+        let hearing = async { while told.recv().await.expect("the socket is read") != line {} };
+        let heard = tokio::time::timeout(PATIENCE, hearing).await;
+        assert!(heard.is_ok(), "the service manager was not told {line}");
+    };
+    let gateway = Gateway::builder().config(&hook("")).env("WATCHDOG_USEC", "100000");
+
+    let mut gateway = gateway.env("NOTIFY_SOCKET", &path.to_string_lossy()).start().await;
+
+    heard("READY=1").await;
+    heard(&format!("STATUS=serving {}", gateway.url())).await;
+    heard("WATCHDOG=1").await;
+    heard("WATCHDOG=1").await;
+    assert!(gateway.stop().await.success());
+    heard("STOPPING=1").await;
+    reading.abort();
 }
