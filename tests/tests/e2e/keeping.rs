@@ -79,7 +79,8 @@ async fn a_damaged_backup_is_refused() {
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
     gateway.hook("test", TOKEN).ask("hello").await;
     let file = gateway.data().with_file_name("backup.tar.gz");
-    gateway.output_of(&["backup", file.to_str().expect("a path")]);
+    let said = gateway.output_of(&["backup", file.to_str().expect("a path")]);
+    assert!(said.contains("checked"), "{said}");
     let whole = fs::read(&file).expect("it is read");
     let mut flipped = whole.clone();
     flipped[whole.len() / 2] ^= 0x10;

@@ -163,6 +163,7 @@ pub(crate) async fn measure_removal(store: &dyn Store) {
             Removal::Turns(ids) => turns += ids.len(),
             Removal::Pages(number) => pages += number,
             Removal::Payloads(_)
+            | Removal::Quotes(_)
             | Removal::Contents(_)
             | Removal::Keys(_)
             | Removal::Log { .. }
