@@ -26,6 +26,8 @@ main() {
     for tool in uname mktemp tar xz sha256sum; do
         command -v "$tool" >/dev/null 2>&1 || fail "$tool is missing: install it first (xz is in xz-utils or xz)"
     done
+    command -v curl >/dev/null 2>&1 || command -v wget >/dev/null 2>&1 ||
+        fail "neither curl nor wget is installed: install one of them"
     target=$(target)
     directory=$(directory)
     check_writable "$directory"
@@ -128,11 +130,9 @@ download() {
         shift 2
         curl --fail --silent --show-error --location --retry 3 --connect-timeout 20 "$@" --output "$file" "$url" ||
             fail "cannot download $url: does it exist, and can this machine reach it?"
-    elif command -v wget >/dev/null 2>&1; then
+    else
         url=$1 file=$2
         wget -q -O "$file" "$url" || fail "cannot download $url: does it exist, and can this machine reach it?"
-    else
-        fail "neither curl nor wget is installed: install one of them"
     fi
 }
 

@@ -85,6 +85,11 @@ impl<'a> Checks<'a> {
         self.refers(key, "agent", name, &self.names.agents);
     }
 
+    /// Reports `key` if there is no channel called `name`.
+    pub(crate) fn refers_to_channel(&mut self, key: Key, name: &str) {
+        self.refers(key, "channel", name, &self.names.channels.keys().cloned().collect());
+    }
+
     /// Reports `key` if `known` does not contain `name`. `kind` says what it is the name of.
     pub(crate) fn refers(&mut self, key: Key, kind: &str, name: &str, known: &BTreeSet<String>) {
         if known.contains(name) {

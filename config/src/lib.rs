@@ -16,6 +16,7 @@
 
 mod admin;
 mod agents;
+mod alerts;
 mod boxed;
 mod build;
 mod channels;
@@ -52,6 +53,7 @@ pub mod text;
 pub use crate::{
     admin::Admin,
     agents::{Agent, AgentKind, AgentSection},
+    alerts::{AlertKind, AlertTarget, Alerts, OrOff, QuietHours, TimeOfDay, Zone},
     build::Build,
     channels::{Account, Channel, ChannelSection, Channels, Common, PlatformSection},
     check::{Checks, Section},

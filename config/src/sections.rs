@@ -10,7 +10,8 @@ use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Retention, Routing, Server, Store,
+    Admin, Agent, Alerts, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Retention, Routing,
+    Server, Store,
     check::{Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -28,6 +29,7 @@ pub struct Config {
     pub admin: Admin,
     pub metrics: Metrics,
     pub log: Log,
+    pub alerts: Alerts,
     pub channels: Channels,
     /// By name. Never empty.
     pub agents: BTreeMap<String, Agent>,
@@ -47,12 +49,13 @@ pub struct Config {
     pub secrets: Vec<SecretString>,
 }
 
-const SECTIONS: [&str; 12] = [
+const SECTIONS: [&str; 13] = [
     "server",
     "store",
     "admin",
     "metrics",
     "log",
+    "alerts",
     "channels",
     "agents",
     "routing",
@@ -86,6 +89,7 @@ impl Config {
             section(&tree, "admin", &mut reader),
             section(&tree, "metrics", &mut reader),
             section(&tree, "log", &mut reader),
+            section(&tree, "alerts", &mut reader),
             section(&tree, "routing", &mut reader),
             section(&tree, "limits", &mut reader),
             section(&tree, "guard", &mut reader),
@@ -99,6 +103,7 @@ impl Config {
                 Some(admin),
                 Some(metrics),
                 Some(log),
+                Some(alerts),
                 Some(routing),
                 Some(limits),
                 Some(guard),
@@ -112,6 +117,7 @@ impl Config {
                     admin,
                     metrics,
                     log,
+                    alerts,
                     channels,
                     agents,
                     routing,

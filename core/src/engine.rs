@@ -53,7 +53,7 @@ use crate::{
     scheduler::{Scheduler, slots::Slots},
     sweep::Sweep,
     timer::Timer,
-    watch::Watch,
+    watch::{Part, Watch},
     worker::{
         Worker,
         agents::{AgentHealth, Agents},
@@ -412,6 +412,12 @@ impl Engine {
     /// was received for too long is no event of its own: somebody must look from time to time.
     pub async fn watch(&self) {
         self.watch.look().await;
+    }
+
+    /// What is down now, with its problem.
+    #[must_use]
+    pub fn down(&self) -> HashMap<Part, String> {
+        self.watch.down()
     }
 
     /// Whether a channel can send, as its latest sends tell.

@@ -114,6 +114,7 @@ pub use ports::{
     store::{Store, StoreError, accept::EarlierMessage},
 };
 
+pub use watch::Part;
 pub use worker::agents::AgentHealth;
 
 pub use rejoinder_guard::{

@@ -25,8 +25,10 @@ use crate::{
 
 /// What can go down.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub enum Part {
+    /// A channel.
     Channel(ChannelId),
+    /// An agent, by its name.
     Agent(String),
 }
 
@@ -100,7 +102,7 @@ impl Watch {
     }
 
     /// What is down now, with its problem.
-    fn down(&self) -> HashMap<Part, String> {
+    pub(crate) fn down(&self) -> HashMap<Part, String> {
         let now = self.clock.now();
         let is_starting = now.since(self.started) < TIME_TO_CONNECT;
         let channels = self.channels.health().into_iter().filter_map(|(channel, health)| {

@@ -3,6 +3,7 @@
 //! One file per command. Results go to standard output, errors to standard error. The exit code is 0, 1 (the command
 //! failed) or 2 (wrong arguments, or an invalid configuration).
 
+mod alerts;
 mod backup;
 mod completions;
 mod config;
@@ -164,6 +165,9 @@ enum Command {
     /// Make, list or revoke tokens for the admin API
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
+    /// Try out who is told when something is wrong
+    #[command(subcommand)]
+    Alerts(alerts::AlertsCommand),
     /// Write everything that is stored into one file, also while the gateway runs
     #[command(after_help = backup::BACKUP_HELP)]
     Backup(backup::Backup),
@@ -218,6 +222,7 @@ impl Cli {
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
             Command::Logs(logs) => in_one_thread(logs.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),
+            Command::Alerts(command) => in_one_thread(command.perform(global)),
             Command::Backup(backup) => in_one_thread(backup.perform(global)),
             Command::Restore(restore) => in_one_thread(restore.perform(global)),
             Command::Forget(forget) => in_one_thread(forget.perform(global)),
@@ -325,7 +330,6 @@ mod tests {
     #[case(&["turns", "list", "--state", "lost"])]
     #[case(&["turns", "list", "--limit", "0"])]
     #[case(&["dead-letters", "retry"])]
-    #[case(&["dead-letters", "retry", "0199a1"])]
     #[case(&["dead-letters", "discard", "--all"])]
     #[case(&["tokens", "create"])]
     #[case(&["service"])]

@@ -20,6 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{error, info, warn};
 
 use crate::{
+    alerts::{Alerter, Means},
     exposure::{Exposure, readable_folder, writable_above},
     feed::Feed,
     figures::Figures,
@@ -28,6 +29,7 @@ use crate::{
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
     platforms::{ChannelNotice, Intakes},
+    problems::Problems,
     secrets,
     wiring::{self, AgentInfo, Parts},
 };
@@ -192,7 +194,9 @@ impl Gateway {
         let Setup { config, data_dir, clock, agents } = setup;
         let created = secrets::make_private_dir(&data_dir);
         created.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
+        let means = Means::of(&config.alerts).map_err(|error| RunError::Wiring(error.to_string(), None))?;
         let database = wiring::database(&config, &data_dir);
+        let folder = database.parent().map_or_else(|| data_dir.clone(), Path::to_path_buf);
         let mut remarks = wiring::remarks(&config);
         remarks.extend(check_exposure(&data_dir, &database)?);
         let operator = match config.admin.listen {
@@ -247,6 +251,12 @@ impl Gateway {
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let feed = Feed::start(Arc::clone(&store), stop_waiting.clone());
         let figures = Arc::new(Figures::new(Arc::clone(&store)));
+        let problems = Problems { engine: engine.clone(), store: Arc::clone(&store), folder };
+        let alerter = means
+            .map(|means| Arc::new(Alerter::new(means, problems.clone(), Arc::clone(&figures), Arc::clone(&clock))));
+        if let Some(alerter) = &alerter {
+            tokio::spawn(upkeep.clone().run_until_cancelled_owned(Arc::clone(alerter).run()));
+        }
         let commons = Commons {
             engine: engine.clone(),
             store: Arc::clone(&store),
@@ -258,6 +268,8 @@ impl Gateway {
             feed,
             figures,
             keys_in_use: KeysInUse::default(),
+            problems,
+            alerter,
         };
         let channels = engine.clone();
         let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));

@@ -33,8 +33,10 @@ use self::{
     health::{BacklogReader, StoreProbe},
 };
 use crate::{
+    alerts::Alerter,
     feed::Feed,
     figures::Figures,
+    problems::Problems,
     wiring::{AgentInfo, Parts},
 };
 
@@ -72,6 +74,8 @@ pub(crate) struct App {
     feed: Arc<Feed>,
     figures: Arc<Figures>,
     keys_in_use: KeysInUse,
+    problems: Problems,
+    alerter: Option<Arc<Alerter>>,
     /// Cancelled when the gateway stops: whoever follows the log is let go.
     stopping: CancellationToken,
 }
@@ -89,6 +93,8 @@ pub(crate) struct Commons {
     pub(crate) feed: Arc<Feed>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) keys_in_use: KeysInUse,
+    pub(crate) problems: Problems,
+    pub(crate) alerter: Option<Arc<Alerter>>,
 }
 
 type Shared = State<Arc<App>>;
@@ -96,8 +102,20 @@ type Shared = State<Arc<App>>;
 impl App {
     /// To be served at an address, which is public or the operator's own.
     pub(crate) fn new(parts: &Parts, commons: Commons, (address, is_public): (SocketAddr, bool)) -> Self {
-        let Commons { engine, store, clock, recorder, started_at, tokens, sessions, feed, figures, keys_in_use } =
-            commons;
+        let Commons {
+            engine,
+            store,
+            clock,
+            recorder,
+            started_at,
+            tokens,
+            sessions,
+            feed,
+            figures,
+            keys_in_use,
+            problems,
+            alerter,
+        } = commons;
         Self {
             engine,
             store: Arc::clone(&store),
@@ -121,6 +139,8 @@ impl App {
             feed,
             figures,
             keys_in_use,
+            problems,
+            alerter,
             stopping: parts.stop_waiting.clone(),
         }
     }

@@ -22,6 +22,7 @@
 //! and a variant of `cli::Command`. To add an endpoint, add a file in `http/`, a route and a line in `http/openapi.rs`.
 
 mod agents;
+mod alerts;
 mod backup;
 pub mod cli;
 mod client;
@@ -37,10 +38,12 @@ mod gateway;
 mod http;
 mod log_lines;
 mod logging;
+mod loops;
 mod materials;
 mod metrics;
 mod open_files;
 mod platforms;
+mod problems;
 #[cfg(test)]
 mod reference;
 mod secrets;

@@ -384,12 +384,13 @@ async fn a_channel_to_which_nothing_is_to_be_sent_is_not_down() {
     gateway.platform.set_down(true);
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(60)).await;
-    let failing = || gateway.engine().outbound(&chat("ada").channel).failing_since;
+    let failing = |gateway: &TestGateway| gateway.engine().outbound(&chat("ada").channel).failing_since;
     gateway.engine().watch().await;
-    assert!(failing().is_some());
+    assert!(failing(&gateway).is_some());
 
     gateway.engine().cancel(turn, operator("the platform is gone")).await.expect("it is given up");
     gateway.engine().watch().await;
 
-    assert_eq!(failing(), None);
+    assert_eq!(failing(&gateway), None);
+    gateway.at_rest().await;
 }

@@ -4,6 +4,7 @@
 //! tokens. To add a resource: write a file here, and add its routes below and its operations to `openapi.rs`.
 
 pub(super) mod agents;
+pub(super) mod alerts;
 pub(super) mod audit;
 pub(super) mod caller;
 pub(super) mod channels;
@@ -72,6 +73,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/tokens", get(tokens::list).post(tokens::create))
         .route("/tokens/{id}", delete(tokens::revoke))
         .route("/people/forget", post(people::forget))
+        .route("/alerts", get(alerts::list))
+        .route("/alerts/test", post(alerts::test))
         .route("/audit", get(audit::list));
     let with_role =
         |routes: Router<Arc<App>>, role: Role| routes.route_layer(from_fn_with_state(role, caller::require));

@@ -8,8 +8,8 @@ use utoipa::{
 
 use super::{
     admin::{
-        agents, audit, channels, conversations, dead_letters, deliveries, errors, events, logs, messages, overview,
-        people, search, session, tokens, turns,
+        agents, alerts, audit, channels, conversations, dead_letters, deliveries, errors, events, logs, messages,
+        overview, people, search, session, tokens, turns,
     },
     error::ProblemDocument,
     health,
@@ -53,6 +53,8 @@ use crate::platforms::{self, Platform};
         logs::list,
         errors::list,
         events::follow,
+        alerts::list,
+        alerts::test,
         people::forget,
         tokens::list,
         tokens::create,

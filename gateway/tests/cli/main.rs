@@ -421,7 +421,7 @@ fn a_start_without_a_terminal_prints_where_the_tokens_are_and_not_the_tokens() {
 }
 
 #[rstest]
-#[case::by_its_path(&[], concat!("Run `", env!("CARGO_BIN_EXE_rejoinder"), " init`"))]
+#[case::by_its_path(&[], concat!("Run `", env!("CARGO_BIN_EXE_rejoinder"), " init"))]
 #[case::by_cargo_run(&[("CARGO_PKG_NAME", "rejoinder")], "Run `cargo run")]
 fn a_start_names_the_command_as_it_was_started(#[case] environment: &[(&str, &str)], #[case] words: &str) {
     let folder = folder();

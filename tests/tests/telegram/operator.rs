@@ -1,5 +1,7 @@
 //! What the operator does while people write on Telegram: the page in a browser, messages, pauses.
 
+use std::os::unix::fs::PermissionsExt;
+
 use rejoinder_telegram_double::{Fault, Outage, TelegramDouble};
 use rejoinder_tests::{Browser, Gate, Gateway, Script, ScriptedAgent, eventually};
 use reqwest::{Method, StatusCode};
@@ -117,4 +119,64 @@ async fn what_was_asked_while_a_channel_was_paused_is_answered_when_it_is_resume
         person.hears("Hello.").await;
     }
     assert!(people.iter().all(|person| double.bot_texts(person.chat()) == ["Hello."]));
+}
+
+/// Telegram is down under 200 turns: one alert, by the other way, as it is the operator's own channel that is down; and one
+/// all-clear, where the operator wants it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_outage_is_one_alert_and_one_all_clear() {
+    let (double, release) = (TelegramDouble::start().await, Gate::default());
+    let agent = {
+        let release = release.clone();
+        ScriptedAgent::start(move |_, number| match number {
+            0 => Script::replies("Hello."),
+            _ => Script::replies("Hello.").waiting(&release),
+        })
+        .await
+    };
+    let grace = double.person("Grace");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (program, told) = (folder.path().join("page"), folder.path().join("told"));
+    std::fs::write(&program, format!("#!/bin/sh\ncat >> {0}\necho >> {0}\n", told.display())).expect("it is written");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).expect("it is executable");
+    let alerts = format!(
+        "[alerts]\nto = [\"telegram.test/{}\"]\notherwise = [\"{}\"]\nafter = \"2s\"\n",
+        grace.chat(),
+        program.display()
+    );
+    let config = "[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"10m\"\n";
+    let channel = telegram(&double, "streaming = \"off\"");
+    let gateway =
+        Gateway::builder().config(&channel).config(&agent.section()).config(config).config(&alerts).start().await;
+    grace.says("hello");
+    grace.hears("Hello.").await;
+    let tested = gateway.output_of(&["alerts", "test"]);
+    assert_eq!(tested.lines().filter(|line| line.ends_with(": sent")).count(), 2, "{tested}");
+    let told = || -> Vec<Value> {
+        let text = std::fs::read_to_string(&told).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+
+    let crowd: Vec<_> = (0..200).map(|n| double.person(&format!("Person {n}"))).collect();
+    for person in &crowd {
+        person.says("are you there?");
+    }
+    let owed = async || gateway.admin("overview").await["backlog"]["open"].as_u64();
+    eventually("all are accepted", async || (owed().await == Some(200)).then_some(())).await;
+    double.start_outage(Outage::Refuse);
+    release.open();
+    let late = async || gateway.admin("overview").await["backlog"]["overdue"].as_u64();
+    eventually("they are late", async || (late().await == Some(200)).then_some(())).await;
+    eventually("somebody is told", async || (told().len() == 2).then_some(())).await;
+    double.end_outage();
+    let all_clear = |texts: Vec<String>| texts.into_iter().find(|text| text.contains("works again"));
+    let text = eventually("all is clear", async || all_clear(double.bot_texts(grace.chat()))).await;
+    double.all_confirmed().await;
+
+    assert!(text.starts_with("All clear.") && text.contains("telegram.test works again, after"), "{text}");
+    let (test, alert) = (&told()[0], &told()[1]);
+    assert_eq!((&test["type"], &alert["type"]), (&json!("test"), &json!("alert")));
+    assert_eq!(alert["data"]["begun"].as_array().map(Vec::len), Some(1), "{alert}");
+    assert_eq!((&alert["data"]["begun"][0]["kind"], told().len()), (&json!("channel"), 2), "{:?}", told());
+    assert_eq!(double.bot_texts(grace.chat()).len(), 3, "the answer, the test, the all-clear");
 }

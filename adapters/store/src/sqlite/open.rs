@@ -184,14 +184,19 @@ pub async fn faults(path: &Path) -> Result<Vec<String>, OpenError> {
     let failed = |source| OpenError::database(path, source);
     let options = reader_options(path, Duration::ZERO, true);
     let mut connection = options.connect().await.map_err(failed)?;
-    let sql = "
-        select integrity_check from pragma_integrity_check(5) where integrity_check <> 'ok'
-        union all
-        select 'a row of ' || \"table\" || ' refers to a missing row of ' || parent
-        from (select distinct \"table\", parent from pragma_foreign_key_check)";
-    let faults = sqlx::query_scalar(sql).fetch_all(&mut connection).await;
+    let found = async {
+        let mut faults: Vec<String> =
+            sqlx::query_scalar("pragma integrity_check(5)").fetch_all(&mut connection).await?;
+        faults.retain(|fault| fault != "ok");
+        let sql = "select distinct \"table\", parent from pragma_foreign_key_check";
+        for (table, parent) in sqlx::query_as::<_, (String, String)>(sql).fetch_all(&mut connection).await? {
+            faults.push(format!("a row of {table} refers to a missing row of {parent}"));
+        }
+        Ok(faults)
+    };
+    let found = found.await;
     connection.close().await.map_err(failed)?;
-    faults.map_err(failed)
+    found.map_err(failed)
 }
 
 /// The schema version of the database at `path`, which no process has open.

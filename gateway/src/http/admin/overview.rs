@@ -1,7 +1,10 @@
 //! Whether anything is owed and late, and what is wrong: the first thing that an operator looks at.
 
 use axum::{Extension, Json, extract::State};
-use rejoinder_core::store::{Backlog, TurnFilter, TurnListState};
+use rejoinder_core::{
+    ChannelId,
+    store::{Backlog, TurnFilter, TurnListState},
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,6 +17,7 @@ use super::{
 use crate::{
     figures::{Figure, PROMPT},
     http::{App, Shared, error::ApiError},
+    problems::Problem,
     time::rfc3339,
     view::TurnItem,
 };
@@ -31,7 +35,7 @@ pub(crate) struct Overview {
     /// What to know, in one sentence.
     headline: String,
     /// What is wrong, the worst first.
-    problems: Vec<ProblemItem>,
+    problems: Vec<Problem>,
     backlog: BacklogItem,
     /// The turns that are late, the latest first.
     overdue: Vec<TurnItem>,
@@ -41,21 +45,6 @@ pub(crate) struct Overview {
     day: Figure,
     /// The same by quarter of an hour, oldest first; without those in which nothing happened.
     intervals: Vec<Figure>,
-}
-
-/// Something that is wrong.
-#[derive(Debug, Serialize, ToSchema)]
-struct ProblemItem {
-    /// `store`, `channel`, `paused`, `agent`, `overdue`, `undeliverable`, `callbacks` or `absent`.
-    kind: &'static str,
-    /// What is wrong, in one sentence.
-    text: String,
-    /// The channel or agent that it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subject: Option<String>,
-    /// How many turns or deliveries it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    count: Option<u64>,
 }
 
 /// The numbers of turns and deliveries that wait.
@@ -115,7 +104,7 @@ pub(in crate::http) async fn show(
     let overdue = app.store.list_turns(&filter).await?.into_iter().map(TurnItem::from).collect();
     let (day, intervals) = app.figures.read(now).await?;
     let (channels, agents) = (channels::items(&app, &caller), agents::items(&app).await?);
-    let problems = problems(&app, &backlog, &channels, &agents).await;
+    let problems = problems(&app, &caller, &backlog, &channels).await;
     Ok(Json(Overview {
         at: rfc3339(now),
         ok: problems.is_empty(),
@@ -130,50 +119,25 @@ pub(in crate::http) async fn show(
     }))
 }
 
-async fn problems(app: &App, backlog: &Backlog, channels: &[ChannelItem], agents: &[AgentItem]) -> Vec<ProblemItem> {
-    let mut problems = Vec::new();
-    if let Err(error) = app.probe.store_writes().await {
-        let text = format!("The store cannot write: {error}. Nothing is accepted until it can.");
-        problems.push(ProblemItem { kind: "store", text, subject: None, count: None });
-    }
-    for channel in channels.iter().filter(|channel| !channel.live || !channel.sends) {
-        let why = channel.problem.as_deref().unwrap_or("it has received nothing for too long");
-        let text = format!("{} is down: {why}.", channel.channel);
-        problems.push(ProblemItem { kind: "channel", text, subject: Some(channel.channel.clone()), count: None });
-    }
-    for (channel, paused) in channels.iter().filter_map(|channel| Some((channel, channel.paused.as_ref()?))) {
+/// What is wrong, as far as a caller may see it.
+async fn problems(app: &App, caller: &Caller, backlog: &Backlog, channels: &[ChannelItem]) -> Vec<Problem> {
+    let mut problems = app.problems.find(app.probe.store_writes().await.err(), Some(backlog));
+    problems.retain(|problem| {
+        let channel = problem.subject.as_deref().filter(|_| problem.kind == "channel").map(ChannelId::from_stored);
+        channel.is_none_or(|channel| caller.may_see(&channel))
+    });
+    let paused = channels.iter().filter_map(|channel| Some((channel, channel.paused.as_ref()?)));
+    let paused = paused.map(|(channel, paused)| {
         let why = paused.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         let text = format!("{} is paused by {}{why}.", channel.channel, paused.by);
-        problems.push(ProblemItem { kind: "paused", text, subject: Some(channel.channel.clone()), count: None });
-    }
-    for agent in agents.iter().filter(|agent| !agent.up) {
-        let text = format!("The agent {} fails: {}.", agent.name, agent.error.as_deref().unwrap_or("no run succeeds"));
-        problems.push(ProblemItem { kind: "agent", text, subject: Some(agent.name.clone()), count: None });
-    }
-    let counted = [
-        (
-            "overdue",
-            backlog.overdue,
-            "One turn is late: the person has seen no answer in time",
-            "turns are late: these people have seen no answer in time",
-        ),
-        ("undeliverable", backlog.undeliverable, "One turn could not be answered", "turns could not be answered"),
-        ("callbacks", backlog.dead_copies, "One callback of a hook was given up", "callbacks of hooks were given up"),
-        (
-            "absent",
-            backlog.absent,
-            "One turn waits for a channel that is not configured",
-            "turns wait for a channel that is not configured",
-        ),
-    ];
-    for (kind, count, one, many) in counted.into_iter().filter(|(_, count, ..)| *count > 0) {
-        let text = if count == 1 { format!("{one}.") } else { format!("{count} {many}.") };
-        problems.push(ProblemItem { kind, text, subject: None, count: Some(count) });
-    }
+        Problem { subject: Some(channel.channel.clone()), ..Problem::new("paused", text) }
+    });
+    let place = problems.iter().position(|problem| problem.kind == "agent" || problem.count.is_some());
+    problems.splice(place.unwrap_or(problems.len())..place.unwrap_or(problems.len()), paused.collect::<Vec<_>>());
     problems
 }
 
-fn headline(problems: &[ProblemItem], day: &Figure) -> String {
+fn headline(problems: &[Problem], day: &Figure) -> String {
     if let Some(worst) = problems.first() {
         return match problems.len() {
             1 => worst.text.clone(),

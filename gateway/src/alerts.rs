@@ -1,0 +1,216 @@
+//! Tells people when something is wrong, once, and when it is over.
+//!
+//! [`Board`] decides what is told and when; [`Sender`] tells it. What is wrong is found by
+//! [`Problems`](crate::problems::Problems), like for the overview.
+
+mod board;
+mod digest;
+mod send;
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Result;
+use rejoinder_config::{AlertKind, AlertTarget, Alerts};
+use rejoinder_core::{SharedClock, Store, Timestamp};
+use serde::Serialize;
+use standardwebhooks::Webhook;
+use tokio::sync::Mutex;
+use tracing::{info, warn};
+use utoipa::ToSchema;
+
+use self::{
+    board::{Board, News, Rules},
+    send::{Alert, Data, Sender, signer},
+};
+use crate::{
+    client::http_client,
+    figures::Figures,
+    problems::{Problem, Problems},
+};
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What waits is counted at least as often, and whenever something was logged.
+const COUNT: Duration = Duration::from_secs(10);
+
+/// The pause after an alert that nobody got.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
+
+/// Tells people what is wrong.
+pub(crate) struct Alerter {
+    settings: Alerts,
+    problems: Problems,
+    figures: Arc<Figures>,
+    store: Arc<dyn Store>,
+    clock: SharedClock,
+    sender: Sender,
+    board: Mutex<Board>,
+}
+
+/// What alerts are sent with.
+pub(crate) struct Means {
+    settings: Alerts,
+    http: reqwest::Client,
+    signer: Option<Webhook>,
+}
+
+impl Means {
+    /// `None` if nobody is to be told.
+    ///
+    /// # Errors
+    /// When the key for signatures is wrong.
+    pub(crate) fn of(settings: &Alerts) -> Result<Option<Self>> {
+        if settings.to.is_empty() {
+            return Ok(None);
+        }
+        let signer = settings.secret.as_ref().map(signer).transpose()?;
+        Ok(Some(Self { settings: settings.clone(), http: http_client()?, signer }))
+    }
+}
+
+/// How an alert to one target went.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Told {
+    /// The target, as in the configuration; of a URL only the host.
+    pub(crate) target: String,
+    pub(crate) ok: bool,
+    /// Why it was not sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+impl Alerter {
+    pub(crate) fn new(means: Means, problems: Problems, figures: Arc<Figures>, clock: SharedClock) -> Self {
+        let Means { settings, http, signer } = means;
+        let sender = Sender::new(problems.engine.clone(), Arc::clone(&clock), http, signer);
+        let (store, board) = (Arc::clone(&problems.store), Mutex::default());
+        Self { settings, problems, figures, store, clock, sender, board }
+    }
+
+    /// Looks, and tells, again and again.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let logged = self.store.logged();
+        let (mut counted_at, mut counted_to, mut backlog) = (None::<Timestamp>, 0, None);
+        let mut next_digest = self.next_digest(self.clock.now());
+        let mut not_before = self.clock.now();
+        loop {
+            self.clock.sleep(LOOK).await;
+            let (now, last) = (self.clock.now(), *logged.borrow());
+            if last != counted_to || counted_at.is_none_or(|at| now.since(at) >= COUNT) {
+                // While the store cannot be read, what it said last holds.
+                if let Ok(read) = self.store.backlog().await {
+                    (counted_at, counted_to, backlog) = (Some(now), last, Some(read));
+                }
+            }
+            let trouble = self.store.trouble().map(|error| error.to_string());
+            let problems = self.problems.find(trouble, backlog.as_ref());
+            let news = {
+                let mut board = self.board.lock().await;
+                board.look(now, problems);
+                board.news(now, &self.rules(now))
+            };
+            if let Some(news) = news.filter(|_| now >= not_before) {
+                if self.tell(&news).await {
+                    self.board.lock().await.told(now, &news);
+                } else {
+                    not_before = now + TRY_AGAIN;
+                }
+            }
+            if next_digest.is_some_and(|at| at <= now) {
+                next_digest = self.next_digest(now);
+                self.send_digest(now).await;
+            }
+        }
+    }
+
+    fn rules(&self, now: Timestamp) -> Rules<'_> {
+        let Alerts { at_once, always, after, window, quiet_hours, .. } = &self.settings;
+        let time = digest::zoned(now, &self.settings.time_zone.zone).time();
+        let is_quiet = quiet_hours.0.is_some_and(|hours| hours.contains(time));
+        Rules { at_once, always, is_quiet, after: *after, window: *window }
+    }
+
+    /// Whether anybody was told.
+    async fn tell(&self, news: &News) -> bool {
+        let ended = news.ended.iter().map(|(problem, _)| problem.clone()).collect();
+        let News { begun, grown, still, .. } = news.clone();
+        let alert = self.sender.alert("alert", Data { text: news.text(), begun, grown, ended, still });
+        info!(text = %alert.data.text, "an alert");
+        self.send(&alert).await
+    }
+
+    /// Tells all in `to` that can be reached; if none can, those in `otherwise`.
+    async fn send(&self, alert: &Alert) -> bool {
+        let Alerts { to, otherwise, .. } = &self.settings;
+        let (mut reachable, mut others) = (Vec::new(), Vec::new());
+        for target in to {
+            if self.can_reach(target).await { reachable.push(target) } else { others.push(target) }
+        }
+        if self.send_to(&reachable, alert).await {
+            return true;
+        }
+        let otherwise: Vec<_> = otherwise.iter().collect();
+        if !otherwise.is_empty() {
+            return self.send_to(&otherwise, alert).await;
+        }
+        // It waits there until the channel is back.
+        self.send_to(&others, alert).await
+    }
+
+    /// Whether a target works, as far as is known.
+    async fn can_reach(&self, target: &AlertTarget) -> bool {
+        let AlertTarget::Conversation(conversation) = target else { return true };
+        let board = self.board.lock().await;
+        let channel = conversation.channel.as_str();
+        !board.has(AlertKind::Store, None) && !board.has(AlertKind::Channel, Some(channel))
+    }
+
+    /// Whether one of these got it.
+    async fn send_to(&self, targets: &[&AlertTarget], alert: &Alert) -> bool {
+        let mut is_sent = false;
+        for told in self.try_all(targets.iter().copied(), alert).await {
+            is_sent |= told.ok;
+            if let Some(error) = told.error {
+                warn!(target = %told.target, %error, "an alert was not sent");
+            }
+        }
+        is_sent
+    }
+
+    async fn try_all(&self, targets: impl Iterator<Item = &AlertTarget>, alert: &Alert) -> Vec<Told> {
+        let tries = targets.map(async |target| {
+            let error = self.sender.send(target, alert).await.err().map(|error| format!("{error:#}"));
+            Told { target: target.to_string(), ok: error.is_none(), error }
+        });
+        futures_util::future::join_all(tries).await
+    }
+
+    /// Sends a test to everybody.
+    pub(crate) async fn test(&self) -> Vec<Told> {
+        let text = "This is a test of the alerts. Nothing is wrong.".to_owned();
+        let alert = self.sender.alert("test", Data { text, ..Data::default() });
+        self.try_all(self.settings.to.iter().chain(&self.settings.otherwise), &alert).await
+    }
+
+    /// What is wrong now, whether it was told or not.
+    pub(crate) async fn wrong(&self) -> Vec<Problem> {
+        self.board.lock().await.wrong()
+    }
+
+    fn next_digest(&self, now: Timestamp) -> Option<Timestamp> {
+        let at = self.settings.digest.0?;
+        digest::next(now, at.0, &self.settings.time_zone.zone)
+    }
+
+    async fn send_digest(&self, now: Timestamp) {
+        let wrong = self.board.lock().await.wrong();
+        match digest::text(&self.figures, self.store.as_ref(), &wrong, now).await {
+            Ok(text) => {
+                let alert = self.sender.alert("digest", Data { text, still: wrong, ..Data::default() });
+                self.send(&alert).await;
+            }
+            Err(error) => warn!(%error, "the digest cannot be made"),
+        }
+    }
+}

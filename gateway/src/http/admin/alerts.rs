@@ -1,0 +1,63 @@
+//! Who is told when something is wrong.
+
+use axum::{Json, extract::State};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    operation::Operation,
+    responses::{Changing, Reading},
+};
+use crate::{
+    alerts::Told,
+    http::{Shared, error::ApiError},
+    problems::Problem,
+};
+
+/// What is wrong, as alerts see it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AlertList {
+    items: Vec<Problem>,
+    /// Whether anybody is told.
+    configured: bool,
+    /// Always null: there is only one page.
+    #[schema(value_type = Option<String>)]
+    next: Option<&'static str>,
+}
+
+/// How a test went, by target.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AlertTest {
+    items: Vec<Told>,
+}
+
+/// Takes nothing.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+/// Lists what is wrong, as far as alerts are about it. Needs the role `admin`.
+#[utoipa::path(get, path = "/admin/api/alerts", tag = "admin", operation_id = "list_alerts",
+    responses((status = 200, description = "What is wrong", body = AlertList), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(State(app): Shared) -> Json<AlertList> {
+    let items = match &app.alerter {
+        Some(alerter) => alerter.wrong().await,
+        None => Vec::new(),
+    };
+    Json(AlertList { items, configured: app.alerter.is_some(), next: None })
+}
+
+/// Sends a test alert to everybody in `[alerts]`, and says who could be reached. Needs the role `admin`.
+#[utoipa::path(post, path = "/admin/api/alerts/test", tag = "admin", operation_id = "test_alerts",
+    request_body(content = Option<Nothing>),
+    responses((status = 200, description = "How it went", body = AlertTest), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn test(
+    State(app): Shared,
+    _operation: Operation<Nothing>,
+) -> Result<Json<AlertTest>, ApiError> {
+    let nobody = || ApiError::Conflict("nobody is told: set `to` in [alerts]".to_owned());
+    let alerter = app.alerter.as_ref().ok_or_else(nobody)?;
+    Ok(Json(AlertTest { items: alerter.test().await }))
+}
