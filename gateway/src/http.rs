@@ -13,7 +13,7 @@ mod places;
 mod proxies;
 mod serve;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -62,6 +62,8 @@ pub(crate) struct App {
     clock: SharedClock,
     recorder: PrometheusHandle,
     started_at: Timestamp,
+    /// The file of the database.
+    database: PathBuf,
     agents: Vec<AgentInfo>,
     access: Access,
     probe: StoreProbe,
@@ -84,6 +86,7 @@ pub(crate) struct Commons {
     pub(crate) clock: SharedClock,
     pub(crate) recorder: PrometheusHandle,
     pub(crate) started_at: Timestamp,
+    pub(crate) database: PathBuf,
     pub(crate) tokens: Arc<StoredTokens>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) feed: Arc<Feed>,
@@ -96,8 +99,19 @@ type Shared = State<Arc<App>>;
 impl App {
     /// To be served at an address, which is public or the operator's own.
     pub(crate) fn new(parts: &Parts, commons: Commons, (address, is_public): (SocketAddr, bool)) -> Self {
-        let Commons { engine, store, clock, recorder, started_at, tokens, sessions, feed, figures, keys_in_use } =
-            commons;
+        let Commons {
+            engine,
+            store,
+            clock,
+            recorder,
+            started_at,
+            database,
+            tokens,
+            sessions,
+            feed,
+            figures,
+            keys_in_use,
+        } = commons;
         Self {
             engine,
             store: Arc::clone(&store),
@@ -105,6 +119,7 @@ impl App {
             clock,
             recorder,
             started_at,
+            database,
             agents: parts.agent_infos.clone(),
             access: Access::new(
                 parts.admin_tokens.clone(),
