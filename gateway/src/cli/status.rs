@@ -5,7 +5,10 @@ use clap::Args;
 use serde_json::Value;
 
 use super::{Global, running::RunningGateway};
-use crate::console::{failure::Failure, output};
+use crate::{
+    console::{failure::Failure, output},
+    time::span,
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Status {
@@ -68,11 +71,4 @@ fn lines(overview: &Value) -> String {
     lines.push(format!("Channels  {}", named(&overview["channels"], "channel", &channel_is_up)));
     lines.push(format!("Agents    {}", named(&overview["agents"], "name", &|agent| agent["up"] == true)));
     output::printable(&lines.join("\n"))
-}
-
-fn span(ms: u64) -> String {
-    match ms {
-        0..1000 => format!("{ms} ms"),
-        _ => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
-    }
 }

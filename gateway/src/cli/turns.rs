@@ -1,6 +1,7 @@
 //! `rejoinder turns`: reads the database directly, whether the gateway is running or not.
 
 mod runs;
+mod stats;
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -31,6 +32,9 @@ pub(super) enum TurnsCommand {
     /// Explain in plain words what was owed, what was tried, how the platform responded and what happens next
     #[command(after_help = "Example:\n  rejoinder turns explain 0199a1c2-7d3e-7aaa-8bbb-0123456789ab")]
     Explain(One),
+    /// Show what became of the turns that were owed an answer, and how long people waited
+    #[command(after_help = stats::EXAMPLES)]
+    Stats(stats::Stats),
     /// Give a turn up that is not settled
     Cancel(Change),
     /// Send a dead letter again; if there was nothing to send, run the agent again
@@ -161,6 +165,7 @@ impl TurnsCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         match self {
             Self::List(list) => list.perform(global).await,
+            Self::Stats(stats) => stats.perform(global).await,
             Self::Cancel(change) => change.perform(global, "cancel", "It is cancelled.").await,
             Self::Retry(change) => change.perform(global, "retry", "It is sent again now.").await,
             Self::Hold(change) => change.perform(global, "hold", "It is held.").await,
