@@ -12,6 +12,7 @@ mod doors;
 mod example;
 mod hooks;
 mod logs;
+mod metrics;
 mod operate;
 mod process;
 mod retention;
