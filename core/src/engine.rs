@@ -460,6 +460,12 @@ impl Engine {
         self.caller.gate.account_blocked_until(channel)
     }
 
+    /// When the last of the platform's rate limits on a channel ends, that of its account or of a single chat.
+    #[must_use]
+    pub fn last_limit(&self, channel: &ChannelId) -> Option<Timestamp> {
+        self.caller.gate.last_block(channel)
+    }
+
     /// The intake of a channel, and its view of its own turns.
     #[must_use]
     pub fn intake(&self, channel: &ChannelId) -> Intake {

@@ -2,13 +2,13 @@
 //!
 //! They are brought up to date when somebody asks for them.
 
+mod tally;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
-    time::Duration,
 };
 
-use hdrhistogram::Histogram;
 use rejoinder_core::{
     Store, StoreError, Timestamp,
     store::{LogEntry, LogFilter, LogSeq},
@@ -17,6 +17,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
+pub(crate) use self::tally::{PROMPT, Tally, each_entry};
 use crate::time::rfc3339;
 
 /// The length of one interval, in milliseconds: 15 minutes.
@@ -25,17 +26,8 @@ const INTERVAL: i64 = 15 * 60 * 1000;
 /// How many intervals are kept: 24 hours.
 const INTERVALS: usize = 96;
 
-/// How many entries are read at once.
-const PAGE: u32 = 5_000;
-
 /// How many entries are read at most, to begin with: of a busier day, only its end is counted.
 const MOST: LogSeq = 1_000_000;
-
-/// Within what time a first signal counts as prompt.
-pub(crate) const PROMPT: Duration = Duration::from_secs(5);
-
-/// The topics that are counted.
-const TOPICS: [&str; 4] = ["turn.accepted", "turn.deferred", "turn.settled", "turn.undeliverable"];
 
 /// The figures, as far as the log was read.
 pub(crate) struct Figures {
@@ -47,29 +39,8 @@ pub(crate) struct Figures {
 struct Counted {
     /// The last entry that was counted; `None` before the first reading.
     position: Option<LogSeq>,
-    intervals: VecDeque<Interval>,
-}
-
-/// What happened within an interval.
-struct Interval {
-    begins_at: i64,
-    turns: u64,
-    undeliverable: u64,
-    fallbacks: BTreeMap<String, u64>,
-    /// How long people waited for the first signal, in milliseconds.
-    waits: Histogram<u64>,
-}
-
-impl Interval {
-    fn new(begins_at: i64) -> Self {
-        let waits = Histogram::new(2).expect("two digits are allowed");
-        Self { begins_at, turns: 0, undeliverable: 0, fallbacks: BTreeMap::new(), waits }
-    }
-
-    fn wait(&mut self, millis: u64) {
-        // It grows as needed.
-        let _ = self.waits.record(millis);
-    }
+    /// Each with the time at which it begins, in milliseconds.
+    intervals: VecDeque<(i64, Tally)>,
 }
 
 /// The figures of one interval, or of all.
@@ -95,18 +66,20 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    fn of(at: i64, turns: u64, undeliverable: u64, fallbacks: BTreeMap<String, u64>, waits: &Histogram<u64>) -> Self {
-        let quantile = |quantile| (!waits.is_empty()).then(|| waits.value_at_quantile(quantile));
-        let prompt = u64::try_from(PROMPT.as_millis()).unwrap_or(u64::MAX);
+    fn of(at: i64, tally: &Tally) -> Self {
+        let mut fallbacks = BTreeMap::<String, u64>::new();
+        for ((cause, _), count) in &tally.fallbacks {
+            *fallbacks.entry(cause.clone()).or_default() += count;
+        }
         Self {
             at: rfc3339(Timestamp::from_millis(at)),
-            turns,
-            signals: waits.len(),
-            prompt: waits.count_between(0, prompt),
-            p50_ms: quantile(0.5),
-            p95_ms: quantile(0.95),
+            turns: tally.owed,
+            signals: tally.signals(),
+            prompt: tally.prompt(),
+            p50_ms: tally.waited(0.5),
+            p95_ms: tally.waited(0.95),
             fallbacks,
-            undeliverable,
+            undeliverable: tally.undeliverable,
         }
     }
 }
@@ -124,76 +97,35 @@ impl Figures {
         let mut counted = self.counted.lock().await;
         let day = i64::try_from(INTERVALS).unwrap_or(i64::MAX) * INTERVAL;
         let begins_at = (now.as_millis() - day).div_euclid(INTERVAL) * INTERVAL + INTERVAL;
-        let mut position = if let Some(position) = counted.position {
+        let after = if let Some(position) = counted.position {
             position
         } else {
             let end = *self.store.logged().borrow();
             self.store.log_before(Timestamp::from_millis(begins_at)).await?.max(end - MOST)
         };
-        loop {
-            let topics = TOPICS.map(str::to_owned).to_vec();
-            let filter = LogFilter { after: position, topics, limit: PAGE, ..LogFilter::default() };
-            let entries = self.store.log(&filter).await?;
-            for entry in &entries {
-                counted.count(entry);
-            }
-            position = entries.last().map_or(position, |entry| entry.seq);
-            counted.position = Some(position);
-            if entries.len() < PAGE as usize {
-                break;
-            }
-        }
-        counted.intervals.retain(|interval| interval.begins_at >= begins_at);
+        let filter = LogFilter { after, ..LogFilter::default() };
+        each_entry(self.store.as_ref(), filter, |entry| counted.count(entry)).await?;
+        counted.intervals.retain(|(at, _)| *at >= begins_at);
         Ok(counted.figures(begins_at))
     }
 }
 
 impl Counted {
     fn count(&mut self, entry: &LogEntry) {
-        let interval = self.interval(entry.at.as_millis().div_euclid(INTERVAL) * INTERVAL);
-        let waited = entry.data["waited_ms"].as_u64();
-        match entry.topic.as_str() {
-            "turn.accepted" => interval.turns += u64::from(entry.data["owed"] == true),
-            "turn.deferred" if entry.data["deferred"] != true => interval.wait(waited.unwrap_or_default()),
-            "turn.settled" => {
-                if let Some(cause) = entry.data["fallback"]["cause"].as_str() {
-                    *interval.fallbacks.entry(cause.to_owned()).or_default() += 1;
-                }
-                let is_signal = matches!(entry.data["signal"].as_str(), Some("reply" | "reaction"));
-                // After a deferral, that was the first signal.
-                if let Some(waited) = waited.filter(|_| is_signal && entry.data["deferred"] != true) {
-                    interval.wait(waited);
-                }
-            }
-            "turn.undeliverable" => interval.undeliverable += 1,
-            _ => {}
+        self.position = Some(entry.seq);
+        let begins_at = entry.at.as_millis().div_euclid(INTERVAL) * INTERVAL;
+        let place = self.intervals.partition_point(|(at, _)| *at < begins_at);
+        if self.intervals.get(place).is_none_or(|(at, _)| *at != begins_at) {
+            self.intervals.insert(place, (begins_at, Tally::default()));
         }
-    }
-
-    fn interval(&mut self, begins_at: i64) -> &mut Interval {
-        let place = self.intervals.partition_point(|interval| interval.begins_at < begins_at);
-        if self.intervals.get(place).is_none_or(|interval| interval.begins_at != begins_at) {
-            self.intervals.insert(place, Interval::new(begins_at));
-        }
-        &mut self.intervals[place]
+        self.intervals[place].1.count(entry);
     }
 
     fn figures(&self, begins_at: i64) -> (Figure, Vec<Figure>) {
-        let mut all = Interval::new(begins_at);
-        for interval in &self.intervals {
-            all.turns += interval.turns;
-            all.undeliverable += interval.undeliverable;
-            for (cause, count) in &interval.fallbacks {
-                *all.fallbacks.entry(cause.clone()).or_default() += count;
-            }
-            // It grows as needed.
-            let _ = all.waits.add(&interval.waits);
-        }
-        let figure = |interval: &Interval| {
-            let Interval { begins_at, turns, undeliverable, fallbacks, waits } = interval;
-            Figure::of(*begins_at, *turns, *undeliverable, fallbacks.clone(), waits)
-        };
-        (figure(&all), self.intervals.iter().map(figure).collect())
+        let mut all = Tally::default();
+        self.intervals.iter().for_each(|(_, tally)| all.add(tally));
+        let figure = |(at, tally): &(i64, Tally)| Figure::of(*at, tally);
+        (Figure::of(begins_at, &all), self.intervals.iter().map(figure).collect())
     }
 }
 
@@ -218,7 +150,11 @@ mod tests {
             entry(2, "turn.settled", json!({ "signal": "reply", "waited_ms": 1000 })),
             entry(20, "turn.deferred", json!({ "waited_ms": 20_000 })),
             entry(40, "turn.settled", json!({ "signal": "reply", "waited_ms": 60_000, "deferred": true })),
-            entry(41, "turn.settled", json!({ "signal": "reply", "waited_ms": 500, "fallback": { "cause": "error" } })),
+            entry(
+                41,
+                "turn.settled",
+                json!({ "signal": "reply", "waited_ms": 500, "fallback": { "cause": "error", "rung": "say:failed" } }),
+            ),
             entry(42, "turn.settled", json!({ "signal": "cancelled", "waited_ms": 1 })),
             entry(42, "turn.settled", json!({ "signal": "reply" })),
             entry(42, "turn.undeliverable", json!({ "reason": "blocked" })),

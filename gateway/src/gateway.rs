@@ -204,7 +204,7 @@ impl Gateway {
             None => None,
         };
         let recorder = metrics::recorder();
-        let mut options = OpenOptions::new(database);
+        let mut options = OpenOptions::new(database.clone());
         options.clock = Arc::clone(&clock);
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
         let started = match Materials::new(&config, &data_dir, TokenMode::Create, &clock, &agents) {
@@ -220,6 +220,7 @@ impl Gateway {
                 return Err(error);
             }
         };
+        metrics::begin_at_zero(&parts);
         let tokens = match StoredTokens::read(store.as_ref(), Arc::clone(&clock)).await {
             Ok(tokens) => Arc::new(tokens),
             Err(error) => {
@@ -263,6 +264,7 @@ impl Gateway {
             clock,
             recorder,
             started_at,
+            database,
             tokens,
             sessions: Arc::clone(&sessions),
             feed,

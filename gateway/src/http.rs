@@ -13,7 +13,7 @@ mod places;
 mod proxies;
 mod serve;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -64,6 +64,8 @@ pub(crate) struct App {
     clock: SharedClock,
     recorder: PrometheusHandle,
     started_at: Timestamp,
+    /// The file of the database.
+    database: PathBuf,
     agents: Vec<AgentInfo>,
     access: Access,
     probe: StoreProbe,
@@ -88,6 +90,7 @@ pub(crate) struct Commons {
     pub(crate) clock: SharedClock,
     pub(crate) recorder: PrometheusHandle,
     pub(crate) started_at: Timestamp,
+    pub(crate) database: PathBuf,
     pub(crate) tokens: Arc<StoredTokens>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) feed: Arc<Feed>,
@@ -108,6 +111,7 @@ impl App {
             clock,
             recorder,
             started_at,
+            database,
             tokens,
             sessions,
             feed,
@@ -123,6 +127,7 @@ impl App {
             clock,
             recorder,
             started_at,
+            database,
             agents: parts.agent_infos.clone(),
             access: Access::new(
                 parts.admin_tokens.clone(),

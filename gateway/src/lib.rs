@@ -31,6 +31,7 @@ mod client;
     expect(dead_code, reason = "some questions and secrets belong to platforms with accounts")
 )]
 mod console;
+mod disk;
 mod exposure;
 mod feed;
 mod figures;

@@ -1,15 +1,19 @@
 //! Metrics for Prometheus.
 //!
 //! Counters and histograms are recorded where things happen, in the process's recorder. Gauges of the current state (the
-//! backlog, which channel is up) are read for each scrape.
+//! backlog, which channel is up) are read for each scrape. [`METRICS`] names them all: their descriptions, the samples that
+//! exist before anything happens, and `docs/metrics.md` are made from it. To add one, add it there and record it.
 
-use std::sync::OnceLock;
+#[cfg(target_os = "linux")]
+mod process;
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use std::{collections::BTreeSet, sync::OnceLock, time::Duration};
+
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use rejoinder_core::{ChannelId, Timestamp, store::Backlog};
+use rejoinder_core::{AgentName, Cause, ChannelId, ChatKind, Timestamp, store::Backlog};
 
-use crate::logging;
+use crate::{logging, wiring::Parts};
 
 /// Buckets of durations, from a millisecond to ten minutes.
 const SECONDS: [f64; 16] =
@@ -17,6 +21,333 @@ const SECONDS: [f64; 16] =
 
 /// Buckets of the number of requests that share a commit.
 const REQUESTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+
+/// A metric, as an operator reads it. Its name ends with its unit (`_seconds`, `_bytes`), if it has one.
+struct Metric {
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    /// In the order in which they are recorded.
+    labels: &'static [(&'static str, Values)],
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Counter,
+    /// A counter with fractions. The recorder has none, and takes it as a gauge.
+    Sum,
+    Gauge,
+    Histogram,
+}
+
+/// The values of a label.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(test), expect(dead_code, reason = "their descriptions are for docs/metrics.md, which a test writes"))]
+enum Values {
+    /// These.
+    Of(&'static [&'static str]),
+    /// Those that the configuration names, after the values of the labels before it. The description may be empty.
+    Configured(&'static str, fn(&Parts, &[String]) -> Vec<String>),
+    /// Others: a sample exists from its first event on.
+    Open(&'static str),
+}
+
+use Values::{Configured, Of, Open};
+
+const CHANNEL: (&str, Values) = ("channel", Configured("", |parts, _| channels(parts, |_| true)));
+const HOOK_CHANNEL: (&str, Values) = ("channel", Configured("", |parts, _| channels(parts, is_hook)));
+const AGENT: (&str, Values) = ("agent", Configured("", |parts, _| agents(parts)));
+const MODEL: (&str, Values) = ("agent", Configured("", |parts, _| models(parts)));
+
+const METRICS: &[Metric] = &[
+    // Turns.
+    counter(
+        "rejoinder_events_total",
+        "Events accepted",
+        &[CHANNEL, ("result", Of(&["turn", "amended", "kept", "limited", "duplicate"]))],
+    ),
+    counter(
+        "rejoinder_refused_events_total",
+        "Events that the store rejects: at most a note of them is stored",
+        &[CHANNEL],
+    ),
+    counter(
+        "rejoinder_limited_events_total",
+        "Messages that opened no turn because their sender was over a limit",
+        &[("limit", Of(&["turns_per_minute", "waiting_turns"]))],
+    ),
+    counter(
+        "rejoinder_settled_turns_total",
+        "Turns settled",
+        &[
+            CHANNEL,
+            ("agent", Configured("that of the channel, empty for what the gateway answers itself", handlers)),
+            ("signal", Of(&["reply", "reaction", "silence", "cancelled", "merged"])),
+        ],
+    ),
+    counter(
+        "rejoinder_fallbacks_total",
+        "Turns that the ladder answered",
+        &[
+            CHANNEL,
+            ("cause", Of(&["silent", "error", "timeout", "refused", "unreadable"])),
+            ("rung", Configured("such as `say:silent` or `handoff:second`", rungs)),
+        ],
+    ),
+    counter("rejoinder_deferrals_total", "Deferrals that were shown", &[CHANNEL]),
+    counter("rejoinder_dead_letters_total", "Turns given up as undeliverable", &[CHANNEL]),
+    counter("rejoinder_unreadable_turns_total", "Turns that could not be read and are set aside as undeliverable", &[]),
+    histogram(
+        "rejoinder_first_signal_seconds",
+        "Time from accepting a turn that is owed an answer to its first acknowledged signal: a reply, a reaction or a deferral",
+        &[CHANNEL],
+    ),
+    histogram(
+        "rejoinder_settlement_seconds",
+        "Time from accepting a turn that is owed an answer to the reply or reaction that settles it",
+        &[CHANNEL],
+    ),
+    gauge("rejoinder_open_turns", "Turns that are owed an answer and are not settled", &[]),
+    gauge(
+        "rejoinder_overdue_turns",
+        "Open turns that are late: the person should have seen a signal, or a deferral's answer, by now",
+        &[],
+    ),
+    gauge(
+        "rejoinder_oldest_open_turn_seconds",
+        "Age of the oldest open turn of a configured channel; 0 if there is none",
+        &[],
+    ),
+    gauge("rejoinder_waiting_turns", "Turns that wait for their agent to run", &[]),
+    gauge("rejoinder_deferred_turns", "Turns whose answer is promised for later, and not on its way yet", &[]),
+    gauge("rejoinder_absent_turns", "Unfinished turns whose channel is not configured", &[]),
+    gauge("rejoinder_undeliverable_turns", "Turns that are dead letters", &[]),
+    // Deliveries.
+    counter(
+        "rejoinder_attempts_total",
+        "Attempts to deliver",
+        &[
+            CHANNEL,
+            (
+                "result",
+                Of(&[
+                    "delivered",
+                    "limited",
+                    "not_sent",
+                    "unknown",
+                    "moved",
+                    "gone",
+                    "reply_gone",
+                    "refused",
+                    "unauthorized",
+                    "unsupported",
+                ]),
+            ),
+        ],
+    ),
+    histogram("rejoinder_attempt_seconds", "Duration of attempts to deliver", &[CHANNEL]),
+    counter(
+        "rejoinder_labelled_deliveries_total",
+        "Messages delivered with a label, such as that they may be there twice or come late",
+        &[CHANNEL],
+    ),
+    counter("rejoinder_dead_callbacks_total", "Callbacks of hooks given up", &[HOOK_CHANNEL]),
+    gauge("rejoinder_pending_deliveries", "Deliveries that wait for their next attempt", &[]),
+    gauge(
+        "rejoinder_parked_deliveries",
+        "Pending deliveries that get nowhere, and that later ones do not wait for",
+        &[],
+    ),
+    gauge("rejoinder_dead_callbacks", "Callbacks of hooks that are dead letters", &[]),
+    // Channels.
+    gauge("rejoinder_channel_up", "Whether a channel has proved that it receives events: 1 or 0", &[CHANNEL]),
+    gauge("rejoinder_channel_sends", "Whether a channel can send, as its latest sends tell: 1 or 0", &[CHANNEL]),
+    gauge("rejoinder_channel_paused", "Whether an operator has paused a channel: 1 or 0", &[CHANNEL]),
+    gauge(
+        "rejoinder_channel_inbound_age_seconds",
+        "Time since a channel last proved that it receives events, or since the start; 0 while it only has to listen",
+        &[CHANNEL],
+    ),
+    gauge(
+        "rejoinder_rate_limited_seconds",
+        "How long the longest of a platform's rate limits still holds, on the account or one chat; 0 if there is none",
+        &[CHANNEL],
+    ),
+    counter("rejoinder_channel_restarts_total", "Restarts of channels that failed", &[CHANNEL]),
+    counter(
+        "rejoinder_hook_requests_total",
+        "Requests to hooks",
+        &[("hook", Configured("its name, or `unknown`", hooks)), ("status", Configured("of HTTP", hook_statuses))],
+    ),
+    counter("rejoinder_webchat_resyncs_total", "Chat pages that fell behind and reloaded", &[]),
+    counter(
+        "rejoinder_matrix_locked_total",
+        "Matrix events that arrived before their keys",
+        &[
+            ("channel", Configured("", |parts, _| channels(parts, |channel| channel.platform() == "matrix"))),
+            ("result", Of(&["waiting", "read_late", "unreadable"])),
+        ],
+    ),
+    // Agents.
+    gauge("rejoinder_agent_up", "Whether an agent works, as its latest runs tell: 1 or 0", &[AGENT]),
+    counter(
+        "rejoinder_runs_total",
+        "Runs of agents",
+        &[AGENT, ("result", Of(&["reply", "reaction", "deferral", "silent", "failed", "unreadable", "stopped"]))],
+    ),
+    histogram(
+        "rejoinder_run_seconds",
+        "Duration of agents' runs",
+        &[AGENT, ("end", Open("as `result` of `rejoinder_runs_total`"))],
+    ),
+    counter(
+        "rejoinder_agent_requests_total",
+        "Requests to agents' servers",
+        &[MODEL, ("result", Of(&["ok", "unreachable", "refused", "failed", "cut", "stalled", "broken"]))],
+    ),
+    histogram("rejoinder_agent_first_token_seconds", "Time to the first token of an agent's answer", &[MODEL]),
+    counter(
+        "rejoinder_agent_tokens_total",
+        "Tokens that agents report",
+        &[AGENT, ("direction", Of(&["input", "output"]))],
+    ),
+    Metric {
+        kind: Kind::Sum,
+        ..counter(
+            "rejoinder_agent_cost_total",
+            "Cost of an agent's tokens, in the currency of its price",
+            &[(
+                "agent",
+                Configured("one with a price", |parts, _| {
+                    parts.settings.prices.keys().map(ToString::to_string).collect()
+                }),
+            )],
+        )
+    },
+    // The store and the process.
+    gauge("rejoinder_store_up", "Whether the store can write: 1 or 0", &[]),
+    histogram("rejoinder_store_batch_seconds", "Duration of the store's commits", &[]),
+    histogram("rejoinder_store_batch_requests", "Requests that shared one commit", &[]),
+    gauge("rejoinder_store_log_bytes", "Size of the database's log, after its last write", &[]),
+    gauge("rejoinder_store_free_bytes", "Room on the disk of the database", &[]),
+    counter(
+        "rejoinder_refused_requests_total",
+        "Requests refused because of their secret",
+        &[
+            ("surface", Configured("`admin`, `metrics`, or a hook or chat page, such as `webhook.siri`", surfaces)),
+            ("reason", Of(&["wrong", "missing", "too_many"])),
+        ],
+    ),
+    counter(
+        "rejoinder_alerts_total",
+        "Alerts, by target: one for each",
+        &[("class", Of(&["alert", "digest", "test"])), ("result", Of(&["sent", "failed"]))],
+    ),
+    counter("rejoinder_log_lines_dropped_total", "Log lines dropped because standard error was not read", &[]),
+    gauge("rejoinder_start_time_seconds", "When the gateway started, since the Unix epoch", &[]),
+    gauge("rejoinder_build_info", "Always 1", &[("version", Open("")), ("commit", Open(""))]),
+    Metric {
+        kind: Kind::Sum,
+        ..counter("process_cpu_seconds_total", "Processor time of the process, of user and system", &[])
+    },
+    gauge("process_open_fds", "Open file descriptors", &[]),
+    gauge("process_max_fds", "Largest number of open file descriptors", &[]),
+    gauge("process_resident_memory_bytes", "Memory of the process that is in RAM", &[]),
+    gauge("process_virtual_memory_bytes", "Virtual memory of the process", &[]),
+    gauge("process_virtual_memory_max_bytes", "Largest possible virtual memory of the process", &[]),
+    gauge("process_start_time_seconds", "When the process started, since the Unix epoch", &[]),
+    gauge("process_threads", "Threads of the process", &[]),
+];
+
+const fn counter(name: &'static str, help: &'static str, labels: &'static [(&'static str, Values)]) -> Metric {
+    Metric { name, kind: Kind::Counter, help, labels }
+}
+
+const fn gauge(name: &'static str, help: &'static str, labels: &'static [(&'static str, Values)]) -> Metric {
+    Metric { name, kind: Kind::Gauge, help, labels }
+}
+
+const fn histogram(name: &'static str, help: &'static str, labels: &'static [(&'static str, Values)]) -> Metric {
+    Metric { name, kind: Kind::Histogram, help, labels }
+}
+
+fn channels(parts: &Parts, is_meant: impl Fn(&ChannelId) -> bool) -> Vec<String> {
+    let all = parts.channels.iter().map(|adapter| adapter.channel());
+    all.filter(|channel| is_meant(channel)).map(ToString::to_string).collect()
+}
+
+fn is_hook(channel: &ChannelId) -> bool {
+    channel.platform() == "webhook"
+}
+
+fn agents(parts: &Parts) -> Vec<String> {
+    parts.agents.keys().map(ToString::to_string).collect()
+}
+
+/// The agents that call a server.
+fn models(parts: &Parts) -> Vec<String> {
+    parts.agent_infos.iter().filter(|agent| agent.kind == "openai").map(|agent| agent.name.to_string()).collect()
+}
+
+/// Who answers the turns of a channel; empty for the gateway, as an agent may have any name.
+fn handlers(parts: &Parts, chosen: &[String]) -> Vec<String> {
+    vec![parts.settings.agent(&ChannelId::from_stored(&chosen[0])).to_string(), String::new()]
+}
+
+fn hooks(parts: &Parts, _: &[String]) -> Vec<String> {
+    let hooks = parts.channels.iter().map(|adapter| adapter.channel()).filter(|channel| is_hook(channel));
+    hooks.map(|channel| channel.name().to_owned()).chain(["unknown".to_owned()]).collect()
+}
+
+fn hook_statuses(_: &Parts, chosen: &[String]) -> Vec<String> {
+    let statuses: &[u16] = match &*chosen[0] {
+        "unknown" => &[404],
+        _ => &[200, 202, 204, 400, 401, 404, 405, 408, 409, 410, 413, 415, 422, 429, 500, 503],
+    };
+    statuses.iter().map(ToString::to_string).collect()
+}
+
+/// Where secrets are checked.
+fn surfaces(parts: &Parts, _: &[String]) -> Vec<String> {
+    let of_channels = channels(parts, |channel| is_hook(channel) || channel.platform() == "webchat");
+    ["admin", "metrics"].map(str::to_owned).into_iter().chain(of_channels).collect()
+}
+
+/// The rungs of a channel's ladder for a cause.
+fn rungs(parts: &Parts, chosen: &[String]) -> Vec<String> {
+    let channel = ChannelId::from_stored(&chosen[0]);
+    let Some(cause) = Cause::ALL.into_iter().find(|cause| cause.as_str() == chosen[1]) else { return Vec::new() };
+    let policies = [ChatKind::Direct, ChatKind::Group].map(|chat| parts.settings.policies.of(&channel, chat));
+    let rungs = policies.iter().flat_map(|policy| policy.ladder.rungs(cause)).map(ToString::to_string);
+    // The guard's own rung, when the rest of an answer is refused.
+    let cut_off = (cause == Cause::Refused).then(|| "say:cut_off".to_owned());
+    rungs.chain(cut_off).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+impl Metric {
+    fn describe(&self) {
+        match self.kind {
+            Kind::Counter => describe_counter!(self.name, self.help),
+            Kind::Sum | Kind::Gauge => describe_gauge!(self.name, self.help),
+            Kind::Histogram => describe_histogram!(self.name, self.help),
+        }
+    }
+
+    /// The labels of the samples that are known before anything happens.
+    fn known_samples(&self, parts: &Parts) -> Vec<Vec<String>> {
+        self.labels.iter().fold(vec![Vec::new()], |samples, (_, values)| {
+            let with_next = |sample: Vec<String>| {
+                let next = match values {
+                    Of(values) => values.iter().map(|value| (*value).to_owned()).collect(),
+                    Configured(_, values) => values(parts, &sample),
+                    Open(_) => Vec::new(),
+                };
+                next.into_iter().map(move |value| [&sample[..], &[value]].concat())
+            };
+            samples.into_iter().flat_map(with_next).collect()
+        })
+    }
+}
 
 /// The process's recorder, created at the first call. All gateways of the process share it.
 pub(crate) fn recorder() -> PrometheusHandle {
@@ -31,82 +362,75 @@ pub(crate) fn recorder() -> PrometheusHandle {
             let handle = recorder.handle();
             // Fails in a program that runs us as a library and has a recorder of its own: ours then stays empty.
             let _ = metrics::set_global_recorder(recorder);
-            describe();
+            METRICS.iter().for_each(Metric::describe);
             handle
         })
         .clone()
 }
 
-fn describe() {
-    describe_counter!("rejoinder_events_total", Unit::Count, "Events accepted, by channel and outcome");
-    describe_counter!(
-        "rejoinder_refused_events_total",
-        Unit::Count,
-        "Events that the store rejects, by channel: at most a note of them is stored"
-    );
-    describe_counter!("rejoinder_hook_requests_total", Unit::Count, "Requests to hooks, by hook and HTTP status");
-    describe_counter!(
-        "rejoinder_refused_requests_total",
-        Unit::Count,
-        "Requests refused because of their secret, by surface and reason: wrong, missing, or too_many wrong ones before"
-    );
-    describe_counter!(
-        "rejoinder_settled_turns_total",
-        Unit::Count,
-        "Turns settled, by channel, signal and cause of the fallback"
-    );
-    describe_counter!("rejoinder_dead_letters_total", Unit::Count, "Turns given up as undeliverable, by channel");
-    describe_counter!("rejoinder_dead_callbacks_total", Unit::Count, "Callbacks of hooks given up, by channel");
-    describe_counter!("rejoinder_attempts_total", Unit::Count, "Delivery attempts, by channel and result");
-    describe_histogram!("rejoinder_attempt_seconds", Unit::Seconds, "Duration of delivery attempts, by channel");
-    describe_histogram!("rejoinder_run_seconds", Unit::Seconds, "Duration of agent runs, by agent and how they ended");
-    describe_histogram!(
-        "rejoinder_agent_first_token_seconds",
-        Unit::Seconds,
-        "Time to the first token of an agent's answer, by agent"
-    );
-    describe_counter!("rejoinder_agent_requests_total", Unit::Count, "Requests to agents, by agent and result");
-    describe_counter!(
-        "rejoinder_limited_events_total",
-        Unit::Count,
-        "Messages that opened no turn because their sender was over a limit, by limit"
-    );
-    describe_counter!(
-        "rejoinder_unreadable_turns_total",
-        Unit::Count,
-        "Turns that could not be read and are set aside as undeliverable"
-    );
-    describe_counter!("rejoinder_channel_restarts_total", Unit::Count, "Restarts of channels that failed");
-    describe_counter!("rejoinder_webchat_resyncs_total", Unit::Count, "Chat pages that fell behind and reloaded");
-    describe_counter!(
-        "rejoinder_matrix_locked_total",
-        Unit::Count,
-        "Matrix events that arrived before their keys, by channel and outcome"
-    );
-    describe_histogram!("rejoinder_store_batch_seconds", Unit::Seconds, "Duration of the store's commits");
-    describe_gauge!("rejoinder_store_log_bytes", Unit::Bytes, "Size of the database's log, after its last write");
-    describe_histogram!("rejoinder_store_batch_requests", Unit::Count, "Requests that shared one commit");
+/// Has the counters and histograms exist before their first event: Prometheus sees no increase in a counter that begins with
+/// 1, and so would miss the first failure. What the process reports begins with a number.
+pub(crate) fn begin_at_zero(parts: &Parts) {
+    for metric in METRICS.iter().filter(|metric| metric.name.starts_with("rejoinder_")) {
+        for values in metric.known_samples(parts) {
+            let names = metric.labels.iter().map(|(name, _)| *name);
+            let labels: Vec<_> = names.zip(values).map(|(name, value)| metrics::Label::new(name, value)).collect();
+            match metric.kind {
+                Kind::Counter => drop(counter!(metric.name, labels)),
+                Kind::Sum => drop(gauge!(metric.name, labels)),
+                Kind::Histogram => drop(histogram!(metric.name, labels)),
+                Kind::Gauge => {}
+            }
+        }
+    }
 }
 
 /// The current state, for the gauges.
-pub(crate) struct GaugeValues {
+pub(crate) struct CurrentState {
+    pub(crate) now: Timestamp,
+    pub(crate) started_at: Timestamp,
     /// `None` when the store could not be read.
     pub(crate) backlog: Option<Backlog>,
     pub(crate) store_writes: bool,
-    pub(crate) channels: Vec<(ChannelId, bool)>,
-    pub(crate) started_at: Timestamp,
+    /// `None` when the system does not tell.
+    pub(crate) free_bytes: Option<u64>,
+    pub(crate) channels: Vec<ChannelState>,
+    /// The agents, and whether they work.
+    pub(crate) agents: Vec<(AgentName, bool)>,
+}
+
+/// The state of a channel.
+pub(crate) struct ChannelState {
+    pub(crate) channel: ChannelId,
+    pub(crate) is_up: bool,
+    pub(crate) sends: bool,
+    pub(crate) is_paused: bool,
+    pub(crate) inbound_age: Duration,
+    pub(crate) limited_for: Duration,
 }
 
 /// All metrics, in Prometheus' text format.
-pub(crate) fn render(recorder: &PrometheusHandle, values: &GaugeValues) -> String {
+pub(crate) fn render(recorder: &PrometheusHandle, state: &CurrentState) -> String {
+    counter!("rejoinder_log_lines_dropped_total").absolute(logging::dropped_lines());
     let mut text = recorder.render();
     let current = PrometheusBuilder::new().build_recorder();
-    metrics::with_local_recorder(&current, || values.set());
+    metrics::with_local_recorder(&current, || {
+        METRICS.iter().for_each(Metric::describe);
+        state.set();
+        // Without them the others still count.
+        #[cfg(target_os = "linux")]
+        for (name, value) in process::values().unwrap_or_default() {
+            gauge!(name).set(value);
+        }
+    });
     text.push_str(&current.handle().render());
+    for sum in METRICS.iter().filter(|metric| metric.kind == Kind::Sum) {
+        text = text.replace(&format!("# TYPE {} gauge\n", sum.name), &format!("# TYPE {} counter\n", sum.name));
+    }
     text
 }
 
-impl GaugeValues {
+impl CurrentState {
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no store holds 2^52 turns")]
     fn set(&self) {
         if let Some(backlog) = self.backlog {
@@ -119,61 +443,82 @@ impl GaugeValues {
                 absent,
                 undeliverable,
                 dead_copies,
+                deferred,
+                oldest_open,
             } = backlog;
-            describe_gauge!("rejoinder_open_turns", Unit::Count, "Turns that are owed an answer and are not settled");
-            gauge!("rejoinder_open_turns").set(open as f64);
-            describe_gauge!(
-                "rejoinder_overdue_turns",
-                Unit::Count,
-                "Open turns with a deadline that passed, or a signal that is not acknowledged for a minute"
-            );
-            gauge!("rejoinder_overdue_turns").set(overdue as f64);
-            describe_gauge!("rejoinder_waiting_turns", Unit::Count, "Turns that wait for their agent to run");
-            gauge!("rejoinder_waiting_turns").set(waiting as f64);
-            describe_gauge!("rejoinder_pending_deliveries", Unit::Count, "Deliveries that wait for their next attempt");
-            gauge!("rejoinder_pending_deliveries").set(pending_deliveries as f64);
-            describe_gauge!(
-                "rejoinder_parked_deliveries",
-                Unit::Count,
-                "Pending deliveries that get nowhere, and that later ones do not wait for"
-            );
-            gauge!("rejoinder_parked_deliveries").set(parked_deliveries as f64);
-            describe_gauge!("rejoinder_absent_turns", Unit::Count, "Unfinished turns whose channel is not configured");
-            gauge!("rejoinder_absent_turns").set(absent as f64);
-            describe_gauge!("rejoinder_undeliverable_turns", Unit::Count, "Turns that are dead letters");
-            gauge!("rejoinder_undeliverable_turns").set(undeliverable as f64);
-            describe_gauge!("rejoinder_dead_callbacks", Unit::Count, "Callbacks of hooks that are dead letters");
-            gauge!("rejoinder_dead_callbacks").set(dead_copies as f64);
+            for (name, count) in [
+                ("rejoinder_open_turns", open),
+                ("rejoinder_overdue_turns", overdue),
+                ("rejoinder_waiting_turns", waiting),
+                ("rejoinder_pending_deliveries", pending_deliveries),
+                ("rejoinder_parked_deliveries", parked_deliveries),
+                ("rejoinder_absent_turns", absent),
+                ("rejoinder_undeliverable_turns", undeliverable),
+                ("rejoinder_dead_callbacks", dead_copies),
+                ("rejoinder_deferred_turns", deferred),
+            ] {
+                gauge!(name).set(count as f64);
+            }
+            let age = oldest_open.map_or(Duration::ZERO, |at| self.now.since(at));
+            gauge!("rejoinder_oldest_open_turn_seconds").set(age.as_secs_f64());
         }
-        describe_counter!(
-            "rejoinder_log_lines_dropped_total",
-            Unit::Count,
-            "Log lines dropped because standard error was not read"
-        );
-        counter!("rejoinder_log_lines_dropped_total").absolute(logging::dropped_lines());
-        describe_gauge!("rejoinder_store_up", "Whether the store can write: 1 or 0");
-        gauge!("rejoinder_store_up").set(f64::from(u8::from(self.store_writes)));
-        describe_gauge!("rejoinder_channel_up", "Whether a channel has proved that it receives events: 1 or 0");
-        for (channel, is_up) in &self.channels {
-            gauge!("rejoinder_channel_up", "channel" => channel.to_string()).set(f64::from(u8::from(*is_up)));
+        gauge!("rejoinder_store_up").set(one_if(self.store_writes));
+        if let Some(bytes) = self.free_bytes {
+            gauge!("rejoinder_store_free_bytes").set(bytes as f64);
         }
-        describe_gauge!(
-            "rejoinder_start_time_seconds",
-            Unit::Seconds,
-            "When the gateway started, since the Unix epoch"
-        );
+        for ChannelState { channel, is_up, sends, is_paused, inbound_age, limited_for } in &self.channels {
+            for (name, value) in [
+                ("rejoinder_channel_up", one_if(*is_up)),
+                ("rejoinder_channel_sends", one_if(*sends)),
+                ("rejoinder_channel_paused", one_if(*is_paused)),
+                ("rejoinder_channel_inbound_age_seconds", inbound_age.as_secs_f64()),
+                ("rejoinder_rate_limited_seconds", limited_for.as_secs_f64()),
+            ] {
+                gauge!(name, "channel" => channel.to_string()).set(value);
+            }
+        }
+        for (agent, is_up) in &self.agents {
+            gauge!("rejoinder_agent_up", "agent" => agent.to_string()).set(one_if(*is_up));
+        }
         gauge!("rejoinder_start_time_seconds").set(self.started_at.as_millis() as f64 / 1000.0);
-        describe_gauge!("rejoinder_build_info", "The gateway's version and commit, as labels");
         gauge!("rejoinder_build_info", "version" => env!("CARGO_PKG_VERSION"), "commit" => crate::version::COMMIT)
             .set(1.0);
     }
 }
 
+fn one_if(yes: bool) -> f64 {
+    f64::from(u8::from(yes))
+}
+
+/// The table of `docs/metrics.md`.
+#[cfg(test)]
+pub(crate) fn table() -> String {
+    use std::fmt::Write as _;
+
+    let mut text = "| Metric | Type | Labels | Meaning |\n| --- | --- | --- | --- |\n".to_owned();
+    for Metric { name, kind, help, labels } in METRICS {
+        let kind = match kind {
+            Kind::Counter | Kind::Sum => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        let label = |(name, values): &(&str, Values)| match values {
+            Of(values) => format!("`{name}` (`{}`)", values.join("`, `")),
+            Configured("", _) | Open("") => format!("`{name}`"),
+            Configured(about, _) | Open(about) => format!("`{name}` ({about})"),
+        };
+        let labels = labels.iter().map(label).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "| `{name}` | {kind} | {labels} | {help} |");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, fs, path::Path};
+    use std::{fs, path::Path};
 
     use super::*;
+    use crate::wiring::tests::parts;
 
     fn sources(folder: &Path, texts: &mut Vec<String>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -186,6 +531,15 @@ mod tests {
         }
     }
 
+    fn recording_sources() -> Vec<String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut texts = Vec::new();
+        for folder in ["core/src", "adapters"] {
+            sources(&root.join(folder), &mut texts);
+        }
+        texts
+    }
+
     /// The names of metrics in `text`: string literals of our prefix with lower-case letters and underscores only.
     fn names(text: &str) -> impl Iterator<Item = &str> {
         let from = text.match_indices("\"rejoinder_").map(|(at, _)| &text[at + 1..]);
@@ -195,33 +549,106 @@ mod tests {
 
     #[test]
     fn every_metric_that_is_written_somewhere_is_described_here() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut texts = Vec::new();
-        for folder in ["core/src", "adapters"] {
-            sources(&root.join(folder), &mut texts);
-        }
+        let texts = recording_sources();
         let written: BTreeSet<_> = texts.iter().flat_map(|text| names(text)).collect();
-        let described: BTreeSet<_> = names(include_str!("metrics.rs")).collect();
+        let described: BTreeSet<_> = METRICS.iter().map(|metric| metric.name).collect();
 
         assert!(written.contains("rejoinder_events_total"), "the sources were not found");
         let missing: Vec<_> = written.difference(&described).collect();
         assert!(missing.is_empty(), "not described: {missing:?}");
+        assert_eq!(described.len(), METRICS.len(), "a metric is described twice");
+    }
+
+    /// A sample of another name would stay at 0.
+    #[test]
+    fn every_value_that_begins_at_zero_is_written_somewhere() {
+        let texts = recording_sources().concat();
+        let values = METRICS.iter().flat_map(|metric| metric.labels).filter_map(|(_, values)| match values {
+            Of(values) => Some(*values),
+            _ => None,
+        });
+
+        let unknown: Vec<_> = values.flatten().filter(|value| !texts.contains(&format!("\"{value}\""))).collect();
+
+        assert!(unknown.is_empty(), "never recorded: {unknown:?}");
+    }
+
+    #[test]
+    fn names_follow_the_rules_of_prometheus() {
+        for Metric { name, kind, help, labels } in METRICS {
+            assert_eq!(name.ends_with("_total"), matches!(kind, Kind::Counter | Kind::Sum), "{name}");
+            let is_plain = |name: &str| name.chars().all(|char| char.is_ascii_lowercase() || char == '_');
+            assert!(is_plain(name) && labels.iter().all(|(label, _)| is_plain(label)), "{name}");
+            let units = ["_ms", "_millis", "_minutes", "_hours", "_days", "_kb", "_mb", "_percent", "_count", "_sum"];
+            assert!(!units.iter().any(|unit| name.trim_end_matches("_total").ends_with(unit)), "{name}");
+            assert!(!help.is_empty() && !help.ends_with('.'), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_may_happen_on_a_channel_begins_at_zero() {
+        let parts = parts(
+            r#"
+            [channels.webhook.siri]
+            token = "token-of-these-tests"
+            [agents.main]
+            kind = "front-desk"
+            [routing]
+            default_agent = "main"
+            [guard.ladder."webhook.siri".direct]
+            silent = [{ react = "👍" }]
+            "#,
+        )
+        .unwrap();
+        let samples = |name: &str| {
+            let metric = METRICS.iter().find(|metric| metric.name == name).unwrap();
+            metric.known_samples(&parts).into_iter().map(|labels| labels.join(" ")).collect::<Vec<_>>()
+        };
+
+        assert_eq!(samples("rejoinder_unreadable_turns_total"), [""]);
+        assert_eq!(samples("rejoinder_deferrals_total"), ["webhook.siri"]);
+        let settled = samples("rejoinder_settled_turns_total");
+        assert_eq!((settled.len(), &*settled[0]), (10, "webhook.siri main reply"));
+        let fallbacks = samples("rejoinder_fallbacks_total");
+        assert!(fallbacks.contains(&"webhook.siri error say:failed".to_owned()), "{fallbacks:?}");
+        assert!(fallbacks.contains(&"webhook.siri silent react:👍".to_owned()), "{fallbacks:?}");
+        assert!(!fallbacks.contains(&"webhook.siri error react:👍".to_owned()), "{fallbacks:?}");
+        assert!(samples("rejoinder_hook_requests_total").contains(&"unknown 404".to_owned()));
+        assert!(samples("rejoinder_matrix_locked_total").is_empty());
+        assert!(samples("rejoinder_agent_cost_total").is_empty());
     }
 
     #[test]
     fn a_store_that_cannot_be_asked_says_nothing_about_turns() {
-        let values = GaugeValues {
+        let state = CurrentState {
+            now: Timestamp::from_millis(3500),
+            started_at: Timestamp::from_millis(1500),
             backlog: None,
             store_writes: false,
-            channels: vec![(ChannelId::new("webhook", "a"), false)],
-            started_at: Timestamp::from_millis(1500),
+            free_bytes: None,
+            channels: vec![ChannelState {
+                channel: ChannelId::new("webhook", "a"),
+                is_up: false,
+                sends: true,
+                is_paused: false,
+                inbound_age: Duration::from_millis(2500),
+                limited_for: Duration::ZERO,
+            }],
+            agents: vec![("main".into(), true)],
         };
 
-        let text = render(&recorder(), &values);
+        let text = render(&recorder(), &state);
 
         assert!(!text.contains("rejoinder_open_turns"), "{text}");
-        assert!(text.contains("rejoinder_store_up 0\n"), "{text}");
-        assert!(text.contains("rejoinder_channel_up{channel=\"webhook.a\"} 0\n"), "{text}");
-        assert!(text.contains("rejoinder_start_time_seconds 1.5\n"), "{text}");
+        for sample in [
+            "rejoinder_store_up 0",
+            "rejoinder_channel_up{channel=\"webhook.a\"} 0",
+            "rejoinder_channel_sends{channel=\"webhook.a\"} 1",
+            "rejoinder_channel_inbound_age_seconds{channel=\"webhook.a\"} 2.5",
+            "rejoinder_agent_up{agent=\"main\"} 1",
+            "rejoinder_start_time_seconds 1.5",
+        ] {
+            assert!(text.lines().any(|line| line == sample), "{sample}: {text}");
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! What is wrong with the gateway: for the overview, and for those who are told.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rejoinder_config::AlertKind;
 use rejoinder_core::{Engine, Part, Store, store::Backlog};
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::disk::Room;
 
 /// Below how many free bytes a disk is nearly full, unless a twentieth of it is less.
 const ROOM: u64 = 1 << 30;
@@ -63,7 +65,8 @@ impl Problems {
             let text = format!("The store cannot write: {error}. Nothing is accepted until it can.");
             problems.push(Problem::new("store", text));
         }
-        if let Some((free, size)) = room(&self.folder).filter(|(free, size)| *free < ROOM.min(size / 20)) {
+        let room = Room::of(&self.folder).ok();
+        if let Some(Room { free, size }) = room.filter(|room| room.free < ROOM.min(room.size / 20)) {
             let (folder, free) = (self.folder.display(), free >> 20);
             let text = format!("The disk of {folder} is nearly full: {free} MiB of {} GiB are free.", size >> 30);
             problems.push(Problem::new("disk", text));
@@ -74,12 +77,6 @@ impl Problems {
         problems.extend(backlog.into_iter().flat_map(counted));
         problems
     }
-}
-
-/// The free bytes and the size of a folder's file system.
-pub(crate) fn room(folder: &Path) -> Option<(u64, u64)> {
-    let stat = rustix::fs::statvfs(folder).ok()?;
-    Some((stat.f_bavail.saturating_mul(stat.f_frsize), stat.f_blocks.saturating_mul(stat.f_frsize)))
 }
 
 fn of_part((part, problem): (Part, String)) -> Problem {

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use rejoinder_config::Build;
 use serde_json::Value;
 
-use crate::{cli::Cli, http};
+use crate::{cli::Cli, http, metrics};
 
 /// Set by `cargo xtask docs`: write the documents instead of comparing them.
 const WRITE: &str = "REJOINDER_WRITE_DOCS";
@@ -127,6 +127,25 @@ fn http_api() -> String {
     text
 }
 
+fn metrics_page() -> String {
+    format!(
+        "# Metrics\n\n{ORIGIN}`GET /metrics` has them in the text format of Prometheus, for callers on this machine or with a \
+         token (`[metrics] token`).\n\n{METRICS}\n{}",
+        metrics::table()
+    )
+}
+
+/// What all metrics have in common.
+const METRICS: &str = "\
+* Counters and histograms begin at 0 with each start of the gateway. Those whose labels are known exist from the start, for
+  every configured channel and agent: `increase()` and `rate()` see the first failure, too.
+* Gauges are read for each scrape. Those of turns and deliveries are missing while the database cannot be read. Over restarts,
+  the database remembers more than counters do: `rejoinder turns stats` counts turns from its log.
+* Durations are in seconds, sizes in bytes. Durations have buckets from a millisecond to ten minutes, with one at 5 s.
+* `channel` is platform and name, such as `webhook.siri`. `agent` is the name of an agent.
+* `process_…` exists on Linux.
+";
+
 fn add_operation(text: &mut String, api: &Value, title: &str, operation: &Value) {
     let prose = ["summary", "description"].map(|part| operation[part].as_str().unwrap_or_default().trim());
     let _ = write!(text, "\n## `{title}`\n\n{}\n", prose.join("\n\n").trim());
@@ -239,9 +258,12 @@ fn cell(text: &str) -> String {
 #[test]
 fn the_reference_documents_are_current() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    for (name, text) in
-        [("configuration.md", configuration()), ("commands.md", commands()), ("http-api.md", http_api())]
-    {
+    for (name, text) in [
+        ("configuration.md", configuration()),
+        ("commands.md", commands()),
+        ("http-api.md", http_api()),
+        ("metrics.md", metrics_page()),
+    ] {
         let path = docs.join(name);
         if env::var_os(WRITE).is_some() {
             fs::write(&path, text).unwrap();

@@ -43,6 +43,14 @@ pub(crate) fn age(age: Duration) -> String {
     }
 }
 
+/// A short time: `850 ms`, `12.3 s`.
+pub(crate) fn span(millis: u64) -> String {
+    match millis {
+        0..1000 => format!("{millis} ms"),
+        _ => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -106,6 +106,7 @@ create index obligations_of_person on obligations (channel, person, owed, place)
 create index obligations_running on obligations (turn_id) where work = 'running' and absent = 0;
 create index obligations_wake on obligations (wake_at, seq) where wake_at is not null and absent = 0;
 create index obligations_absent on obligations (seq, absent) where absent = 1;
+create index obligations_deferred on obligations (seq, state) where state = 'deferred';
 create index obligations_undeliverable on obligations (seq, state) where state = 'undeliverable';
 create index obligations_ended on obligations (ended_at, state) where ended_at is not null;
 

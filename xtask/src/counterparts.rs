@@ -10,6 +10,7 @@ mod chromium;
 mod debian;
 mod faketime;
 mod node;
+mod promtool;
 mod python;
 mod stamp;
 mod tools;
@@ -34,6 +35,7 @@ const STEPS: &[(&str, InstallStep)] = &[
     PYTHON,
     ("chromium", chromium::install),
     ("faketime", faketime::install),
+    ("promtool", promtool::install),
 ];
 
 const NEXTEST: (&str, InstallStep) = ("cargo-nextest", tools::nextest);
@@ -75,6 +77,7 @@ pub(crate) fn set_up(workspace: &Workspace, environment: &mut Environment) -> Re
     environment.insert("REJOINDER_PYTHON", python::path(&installed).into());
     environment.insert("CHROMIUM", chromium::path().into());
     environment.insert("REJOINDER_FAKETIME", faketime::path().into());
+    environment.insert("REJOINDER_PROMTOOL", promtool::path(&installed)?.into());
     let nextest = tools::path(&installed, "cargo-nextest")?;
     environment.insert("REJOINDER_COUNTERPARTS", installed.into());
     Ok(nextest)

@@ -89,7 +89,6 @@ impl FormerHooks {
 /// A request is held for its hook's wait plus two seconds, so a time limit around this router must be longer. Bodies are
 /// limited here. Do not log the query of a result's URL: it may contain the key that opens the result.
 pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: FormerHooks) -> Router {
-    metrics::describe_counter!(REQUESTS, "Requests to hooks, by hook and HTTP status");
     let by_name = hooks.into_iter().map(|hook| (hook.channel().name().to_owned(), hook)).collect();
     Router::new()
         .route("/hooks/{name}", routing::post(ask).fallback(no_such_method))

@@ -1,8 +1,8 @@
 //! The actions that follow a stored decision.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use rejoinder_guard::{Obligation, ObligationState, Settlement};
+use rejoinder_guard::{Obligation, ObligationState, Settlement, SignalKind};
 use tracing::{debug, error, info};
 
 use crate::{
@@ -12,9 +12,10 @@ use crate::{
         agent::AgentName,
         conversation::ChannelId,
         ids::ConversationId,
+        log::LogEvent,
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::TurnRecord,
-        view::{Shown, TurnStatus, TurnView},
+        view::{FallbackView, Shown, TurnStatus, TurnView},
     },
     outbox::{
         ephemerals::{leftovers::Leftovers, text::Drafts},
@@ -40,6 +41,8 @@ pub(super) struct Consequences {
     pub(super) stop_run: Option<u32>,
     /// The turn became a dead letter, for this reason.
     pub(super) dead_letter: Option<String>,
+    /// What the log says about the turn.
+    pub(super) happened: Vec<LogEvent>,
 }
 
 impl Consequences {
@@ -66,7 +69,7 @@ pub(crate) struct ConsequenceExecutor {
 impl ConsequenceExecutor {
     /// Acts on a stored decision that changed a turn from `before` to `after`.
     pub(super) fn execute(&self, before: &TurnRecord, after: &TurnRecord, consequences: Consequences) {
-        let Consequences { shown, lane, runs_again, run_goes_on, stop_run, dead_letter } = consequences;
+        let Consequences { shown, lane, runs_again, run_goes_on, stop_run, dead_letter, happened } = consequences;
         if let Some(wake_at) = after.obligation.wake_at() {
             self.timer.wake_at(wake_at);
         }
@@ -92,10 +95,8 @@ impl ConsequenceExecutor {
         if leaves_messages(&before.obligation, &after.obligation) {
             self.leftovers.remove(after.clone());
         }
+        happened.iter().for_each(|event| observe(after, event));
         let is_new = before.obligation.state() != after.obligation.state();
-        if is_new {
-            observe(after);
-        }
         if (shown.is_some() || is_new) && self.hub.has_listeners(after.id, &after.event.conversation.channel) {
             self.publish(after, shown);
         }
@@ -155,20 +156,43 @@ fn has_leftovers(obligation: &Obligation) -> bool {
     obligation.state().is_final() && is_left
 }
 
-/// Logs and counts a settled turn.
-fn observe(turn: &TurnRecord) {
-    let ObligationState::Settled(settlement) = turn.obligation.state() else { return };
+/// Counts a signal that the person sees, and logs a settled turn.
+fn observe(turn: &TurnRecord, event: &LogEvent) {
     let channel = &turn.event.conversation.channel;
-    let (kind, _) = super::log::settled_by(settlement);
-    let cause = turn.obligation.fallback().map_or("none", |(cause, _)| cause.as_str());
-    metrics::counter!(
-        "rejoinder_settled_turns_total",
-        "channel" => channel.to_string(), "signal" => kind, "fallback" => cause
-    )
-    .increment(1);
-    if cause == "none" {
-        debug!(turn = %turn.id, %channel, signal = kind, "a turn is settled");
-    } else {
-        info!(turn = %turn.id, %channel, signal = kind, cause, "a turn is settled by the ladder");
+    let label = || channel.to_string();
+    match event {
+        LogEvent::TurnDeferred { waited_ms, deferred, .. } => {
+            metrics::counter!("rejoinder_deferrals_total", "channel" => label()).increment(1);
+            if !deferred {
+                metrics::histogram!("rejoinder_first_signal_seconds", "channel" => label()).record(seconds(*waited_ms));
+            }
+        }
+        LogEvent::TurnSettled { signal, fallback, waited_ms, deferred } => {
+            let agent = turn.handler.agent().map(ToString::to_string).unwrap_or_default();
+            metrics::counter!(
+                "rejoinder_settled_turns_total", "channel" => label(), "agent" => agent, "signal" => *signal
+            )
+            .increment(1);
+            let is_shown = [SignalKind::Reply, SignalKind::Reaction].iter().any(|kind| kind.as_str() == *signal);
+            if let Some(waited) = waited_ms.filter(|_| is_shown).map(seconds) {
+                metrics::histogram!("rejoinder_settlement_seconds", "channel" => label()).record(waited);
+                if !deferred {
+                    metrics::histogram!("rejoinder_first_signal_seconds", "channel" => label()).record(waited);
+                }
+            }
+            let Some(FallbackView { cause, rung }) = fallback else {
+                return debug!(turn = %turn.id, %channel, signal, "a turn is settled");
+            };
+            metrics::counter!(
+                "rejoinder_fallbacks_total", "channel" => label(), "cause" => cause.as_str(), "rung" => rung.clone()
+            )
+            .increment(1);
+            info!(turn = %turn.id, %channel, signal, %cause, rung, "a turn is settled by the ladder");
+        }
+        _ => {}
     }
+}
+
+fn seconds(millis: u64) -> f64 {
+    Duration::from_millis(millis).as_secs_f64()
 }

@@ -178,7 +178,9 @@ impl<'a> Transaction<'a> {
         {
             change.state = DeliveryState::Held;
         }
-        self.transition.log.extend(log::turn_changed(&input.turn, &turn, self.now));
+        let entries = log::turn_changed(&input.turn, &turn, self.now);
+        consequences.happened = entries.iter().map(|entry| entry.event.clone()).collect();
+        self.transition.log.extend(entries);
         // The beginning of an attempt always increments the turn's version, so that a decision made meanwhile conflicts.
         let is_changed =
             turn.obligation != input.turn.obligation || matches!(self.trigger, Trigger::AttemptBegins { .. });

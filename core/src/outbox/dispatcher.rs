@@ -303,6 +303,9 @@ impl Dispatcher {
         let duration = self.clock.now().since(started);
         metrics::counter!("rejoinder_attempts_total", "channel" => channel.clone(), "result" => name).increment(1);
         metrics::histogram!("rejoinder_attempt_seconds", "channel" => channel.clone()).record(duration.as_secs_f64());
+        if result.is_ok() && attempted.label().is_some() {
+            metrics::counter!("rejoinder_labelled_deliveries_total", "channel" => channel.clone()).increment(1);
+        }
         let error = result.as_ref().err().map(ToString::to_string);
         let (delivery, turn, attempt) = (attempted.id(), attempted.turn(), attempted.attempt());
         info!(%delivery, %turn, channel, attempt, result = name, duration_ms = duration.as_millis(), error, "attempt");

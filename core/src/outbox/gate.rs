@@ -132,6 +132,13 @@ impl RateGate {
         self.block_of(channel, None)
     }
 
+    /// When the last of the platform's blocks on a channel ends, that of its account or of a chat.
+    pub(crate) fn last_block(&self, channel: &ChannelId) -> Option<Timestamp> {
+        let now = self.clock.now();
+        let of_channel = self.blocked.iter().filter(|block| block.key().0 == *channel);
+        of_channel.map(|block| *block.value()).filter(|until| *until > now).max()
+    }
+
     fn block_of(&self, channel: &ChannelId, chat: Option<String>) -> Option<Timestamp> {
         let (key, now) = ((channel.clone(), chat), self.clock.now());
         self.blocked.remove_if(&key, |_, until| *until <= now);

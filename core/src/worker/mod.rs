@@ -29,7 +29,13 @@ use crate::{
         trigger::{Run, Trigger},
     },
     lifecycle::Lifecycle,
-    model::{agent::Usage, capabilities::Support, run::RunContent, settings::Settings, turn::TurnRecord},
+    model::{
+        agent::Usage,
+        capabilities::Support,
+        run::{Cost, RunContent},
+        settings::Settings,
+        turn::TurnRecord,
+    },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     ports::{
         agent::{AgentError, RunEvent, RunEvents, SendResult},
@@ -147,6 +153,7 @@ impl Worker {
             .record(at.since(run.started_at).as_secs_f64());
         let price = run.handler.agent().and_then(|agent| self.settings.prices.get(agent));
         let cost = price.zip(usage).map(|(price, usage)| price.cost(usage));
+        count(run, end, usage, cost);
         let (number, end) = (run.number, end.to_owned());
         let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, content };
         let trigger = Trigger::RunEnded { end: run_end, remark: None };
@@ -273,6 +280,24 @@ impl Worker {
                 let _ = answer.send(if is_claimed { SendResult::Claimed } else { SendResult::Suppressed });
             }
         }
+    }
+}
+
+/// Counts a run that has ended.
+fn count(run: &Run, end: &'static str, usage: Option<Usage>, cost: Option<Cost>) {
+    let agent = || run.handler.to_string();
+    metrics::counter!("rejoinder_runs_total", "agent" => agent(), "result" => end).increment(1);
+    if let Some(Usage { input_tokens, output_tokens }) = usage {
+        for (direction, tokens) in [("input", input_tokens), ("output", output_tokens)] {
+            metrics::counter!("rejoinder_agent_tokens_total", "agent" => agent(), "direction" => direction)
+                .increment(tokens);
+        }
+    }
+    if let Some(Cost { micros, .. }) = cost {
+        #[expect(clippy::cast_precision_loss, reason = "no run costs 2^52 millionths")]
+        let amount = micros as f64 / 1e6;
+        // A counter of the recorder has no fractions.
+        metrics::gauge!("rejoinder_agent_cost_total", "agent" => agent()).increment(amount);
     }
 }
 

@@ -6,7 +6,10 @@ use rejoinder_core::store::Backlog;
 use serde_json::Value;
 
 use super::{Global, database::Database, running::RunningGateway};
-use crate::console::{failure::Failure, output};
+use crate::{
+    console::{failure::Failure, output},
+    time::span,
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Status {
@@ -88,11 +91,4 @@ fn lines(overview: &Value) -> String {
     lines.push(format!("Channels  {}", named(&overview["channels"], "channel", &channel_is_up)));
     lines.push(format!("Agents    {}", named(&overview["agents"], "name", &|agent| agent["up"] == true)));
     output::printable(&lines.join("\n"))
-}
-
-fn span(ms: u64) -> String {
-    match ms {
-        0..1000 => format!("{ms} ms"),
-        _ => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
-    }
 }

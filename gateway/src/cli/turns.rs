@@ -1,6 +1,7 @@
 //! `rejoinder turns`: reads the database directly, whether the gateway is running or not.
 
 mod runs;
+mod stats;
 
 use std::{collections::HashSet, fmt::Write as _, time::Duration};
 
@@ -35,6 +36,9 @@ pub(super) enum TurnsCommand {
     /// Explain in plain words what was owed, what was tried, how the platform responded and what happens next
     #[command(after_help = "Example:\n  rejoinder turns explain 0199a1c2-7d3e-7aaa-8bbb-0123456789ab")]
     Explain(One),
+    /// Show what became of the turns that were owed an answer, and how long people waited
+    #[command(after_help = stats::EXAMPLES)]
+    Stats(stats::Stats),
     /// Give a turn up that is not settled
     Cancel(Change),
     /// Send a dead letter again; if there was nothing to send, run the agent again
@@ -155,16 +159,21 @@ const SHORT_IDS: [usize; 3] = [18, 23, 36];
 /// The pause before the list is shown again.
 const WATCH_PAUSE: Duration = Duration::from_secs(2);
 
+fn parse_time(text: &str) -> Result<Timestamp, String> {
+    time::parse_or_ago(text, SystemClock.now())
+        .ok_or_else(|| "use a time such as 2026-05-01T12:00:00Z, or how long ago: 90s, 2h, 1d".to_owned())
+}
+
 /// A time as it was typed: how long ago counts anew each time the list is shown.
 fn checked_time(text: &str) -> Result<String, String> {
-    let time = time::parse_or_ago(text, SystemClock.now()).map(|_| text.to_owned());
-    time.ok_or_else(|| "use a time such as 2026-05-01T12:00:00Z, or how long ago: 90s, 2h, 1d".to_owned())
+    parse_time(text).map(|_| text.to_owned())
 }
 
 impl TurnsCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         match self {
             Self::List(list) => list.perform(global).await,
+            Self::Stats(stats) => stats.perform(global).await,
             Self::Cancel(change) => change.perform(global, "cancel", "It is cancelled.").await,
             Self::Retry(change) => change.perform(global, "retry", "It is sent again now.").await,
             Self::Hold(change) => change.perform(global, "hold", "It is held.").await,

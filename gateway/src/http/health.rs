@@ -20,7 +20,8 @@ use utoipa::ToSchema;
 
 use super::{App, Shared, error::ProblemDocument};
 use crate::{
-    metrics::{self, GaugeValues},
+    disk::Room,
+    metrics::{self, ChannelState, CurrentState},
     time::rfc3339,
 };
 
@@ -239,10 +240,29 @@ impl IntoResponse for Readiness {
 pub(super) async fn metrics(State(app): Shared) -> Response {
     let store_writes = app.probe.store_writes().await.is_ok();
     let backlog = app.backlog.read().await;
-    let now = app.clock.now();
-    let channels = app.engine.channels().into_iter().map(|(channel, health)| (channel, health.is_live(now))).collect();
-    let values = GaugeValues { backlog, store_writes, channels, started_at: app.started_at };
-    let text = metrics::render(&app.recorder, &values);
+    let (engine, now, started_at) = (&app.engine, app.clock.now(), app.started_at);
+    let of_channel = |(channel, health): (ChannelId, ChannelHealth)| ChannelState {
+        is_up: health.is_live(now),
+        sends: engine.outbound(&channel).failing_since.is_none(),
+        is_paused: engine.paused(&channel).is_some(),
+        inbound_age: match health.stale_after {
+            // It listens: that nobody calls is no age.
+            None if health.is_live(now) => Duration::ZERO,
+            _ => now.since(health.inbound_at.unwrap_or(started_at)),
+        },
+        limited_for: engine.last_limit(&channel).map_or(Duration::ZERO, |until| until.since(now)),
+        channel,
+    };
+    let state = CurrentState {
+        now,
+        started_at,
+        backlog,
+        store_writes,
+        free_bytes: Room::of(&app.database).map(|room| room.free).ok(),
+        channels: engine.channels().into_iter().map(of_channel).collect(),
+        agents: engine.agents().into_iter().map(|(agent, health)| (agent, !health.is_down())).collect(),
+    };
+    let text = metrics::render(&app.recorder, &state);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 

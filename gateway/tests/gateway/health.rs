@@ -28,7 +28,7 @@ async fn it_is_alive() {
     assert_eq!((response.status(), response.text().await.unwrap().as_str()), (StatusCode::OK, "ok\n"));
 }
 
-/// Every sample has a help text, a type and our prefix.
+/// Every sample has a help text, a type, and our prefix or that of the process.
 #[tokio::test]
 async fn every_metric_is_described() {
     let gateway = TestGateway::start().await;
@@ -53,7 +53,8 @@ async fn every_metric_is_described() {
                     rest == Some("") || (**kind == "histogram" && matches!(rest, Some("_bucket" | "_sum" | "_count")))
                 });
                 let (name, _) = family.unwrap_or_else(|| panic!("{sample} has no type"));
-                assert!(name.starts_with("rejoinder_") && helps.contains(name), "{sample} is not described");
+                let is_named_well = name.starts_with("rejoinder_") || name.starts_with("process_");
+                assert!(is_named_well && helps.contains(name), "{sample} is not described");
             }
         }
     }

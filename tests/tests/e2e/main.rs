@@ -13,6 +13,7 @@ mod example;
 mod hooks;
 mod keeping;
 mod logs;
+mod metrics;
 mod operate;
 mod process;
 mod retention;

@@ -36,6 +36,8 @@ async fn an_unknown_message_is_sent_again_with_a_label(#[case] fault: Fault) {
         metrics.lines().any(|line| line.contains("unknown") && line.contains("telegram.test") && !line.ends_with(" 0")),
         "{metrics}"
     );
+    let labelled = "rejoinder_labelled_deliveries_total{channel=\"telegram.test\"} 1\n";
+    eventually("the label is counted", async || gateway.metrics().await.contains(labelled).then_some(())).await;
 }
 
 /// B10, D6: a rejected message is sent again unchanged; one that may have arrived is sent again with a label.

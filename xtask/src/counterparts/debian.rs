@@ -1,11 +1,13 @@
-//! Installs Debian packages.
+//! Installs and unpacks Debian packages.
 
 use std::{
+    fs,
     io::{self, IsTerminal},
+    path::Path,
     process::Command,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::process;
 
@@ -20,6 +22,24 @@ pub(super) fn install(packages: &[&str]) -> Result<()> {
     }
     process::quiet(apt_get(packages)?.arg("update"))?;
     process::quiet(apt_get(packages)?.args(["install", "--yes", "--no-install-recommends"]).args(packages))
+}
+
+/// Unpacks `package` into `folder`, without what it depends on, and without installing it.
+///
+/// # Errors
+///
+/// As [`install`].
+pub(super) fn unpack(package: &str, folder: &Path) -> Result<()> {
+    if !process::exists("apt-get")? {
+        bail!("cannot unpack {package}: there is no apt-get on this system");
+    }
+    process::quiet(apt_get(&[package])?.arg("update"))?;
+    process::quiet(Command::new("apt-get").args(["--quiet", "download", package]).current_dir(folder))?;
+    let files = fs::read_dir(folder)?.filter_map(|file| Some(file.ok()?.path()));
+    let archive = files.into_iter().find(|file| file.extension().is_some_and(|extension| extension == "deb"));
+    let archive = archive.with_context(|| format!("apt-get has left no package in {}", folder.display()))?;
+    process::quiet(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(folder))?;
+    Ok(fs::remove_file(archive)?)
 }
 
 /// `apt-get` as root. Waits up to five minutes for another `apt-get`.

@@ -605,16 +605,31 @@ pub async fn a_list_can_be_narrowed(subject: &mut impl Subject) {
 pub async fn the_backlog_is_counted(subject: &mut impl Subject) {
     let store = subject.store();
     assert_eq!(store.backlog().await.expect("the backlog is read"), Backlog::default());
-    let [mut settled, mut dead, _open] = turns(&*store, "a").await;
+    let [mut settled, mut dead, _open, mut deferred] = turns(&*store, "a").await;
     ambient(&*store, &chat("a"), "ambient").await;
     let delivery = settled.answer(&*store, "yes").await;
     settled.settle(&*store, delivery).await;
     dead.answer(&*store, "no").await;
+    deferred.begin(&*store).await;
+    for event in
+        [Event::Outcome(Outcome::Defer { note: None, due: at(9) }), Event::Delivered { claim: 1, messages: Vec::new() }]
+    {
+        let transition = deferred.on(event, 2);
+        done(&*store, transition).await;
+    }
     let refused = dead.on(Event::Refused { claim: 1, reason: "blocked".to_owned() }, 4);
     done(&*store, refused).await;
     let backlog = store.backlog().await.expect("the backlog is read");
-    let expected =
-        Backlog { open: 1, overdue: 1, waiting: 2, pending_deliveries: 1, undeliverable: 1, ..Backlog::default() };
+    let expected = Backlog {
+        open: 2,
+        overdue: 2,
+        waiting: 2,
+        pending_deliveries: 1,
+        undeliverable: 1,
+        deferred: 1,
+        oldest_open: Some(START),
+        ..Backlog::default()
+    };
     assert_eq!(backlog, expected);
 }
 

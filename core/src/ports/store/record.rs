@@ -199,4 +199,8 @@ pub struct Backlog {
     pub undeliverable: u64,
     /// Copies of answers that are dead letters.
     pub dead_copies: u64,
+    /// Turns whose deferral was shown, and whose answer is not on its way yet.
+    pub deferred: u64,
+    /// When the oldest open turn was accepted, without those of absent channels.
+    pub oldest_open: Option<Timestamp>,
 }

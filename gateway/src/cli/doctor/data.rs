@@ -12,10 +12,11 @@ use rejoinder_core::{
 };
 use rejoinder_store::{OpenError, SqliteStore};
 
-use rustix::fs::{Access, access, statvfs};
+use rustix::fs::{Access, access};
 
 use crate::{
     console::finding::Finding,
+    disk::Room,
     exposure::{Exposure, readable_folder, writable_above},
 };
 
@@ -82,7 +83,7 @@ fn check_directory(path: &Path) -> Finding {
         Exposure::Readable => return Finding::warning(ABOUT, readable_folder(path)).with_advice(advice),
         Exposure::Closed => {}
     }
-    match statvfs(path).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)) {
+    match Room::of(path).map(|room| room.free) {
         Ok(room) if room < MIN_FREE_SPACE => low_disk_space(path, room),
         _ => Finding::ok(ABOUT, shown.to_string()),
     }

@@ -130,7 +130,10 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
             where state in ('pending', 'sending') and absent = 0 and state = 'pending' and parked = 1) as parked,
         (select count(*) from obligations where absent = 1) as absent,
         (select count(*) from obligations where state = 'undeliverable') as undeliverable,
-        (select count(*) from deliveries where state = 'dead' and is_copy = 1) as dead_copies";
+        (select count(*) from deliveries where state = 'dead' and is_copy = 1) as dead_copies,
+        (select count(*) from obligations where state = 'deferred') as deferred,
+        (select accepted_at from turns where seq = (select min(seq) from obligations
+            where ended_at is null and owed = 1 and absent = 0)) as oldest_open";
     let row = sqlx::query(sql).bind(now.as_millis()).fetch_one(pool).await.map_err(store_error)?;
     let count = |column| row.value::<i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
     Ok(Backlog {
@@ -142,6 +145,8 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
         absent: count("absent")?,
         undeliverable: count("undeliverable")?,
         dead_copies: count("dead_copies")?,
+        deferred: count("deferred")?,
+        oldest_open: row.at_maybe("oldest_open")?,
     })
 }
 
