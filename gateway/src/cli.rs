@@ -18,6 +18,7 @@ mod init;
 mod logs;
 mod man;
 mod notify;
+mod reload;
 mod run;
 mod running;
 mod service;

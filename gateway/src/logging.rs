@@ -17,11 +17,11 @@ use rejoinder_core::SystemClock;
 use tracing::{Dispatch, Subscriber, dispatcher, error, level_filters::LevelFilter, warn};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
-    Layer,
+    Layer, Registry,
     filter::Targets,
     fmt::{self, MakeWriter},
-    layer::SubscriberExt,
-    registry,
+    layer::{Filter, SubscriberExt},
+    registry, reload,
     util::SubscriberInitExt,
 };
 
@@ -35,6 +35,7 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 static WRITER: Mutex<Option<WorkerGuard>> = Mutex::new(None);
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
+static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 
 /// Starts logging, until [`finish()`]. Later calls in the same process do not change where log lines go.
 pub(crate) fn start(log: Log) {
@@ -43,14 +44,24 @@ pub(crate) fn start(log: Log) {
     let dropped = writer.error_counter();
     // Fails if the process already has a subscriber; that one stays.
     let collector = (!log.keep.is_zero()).then(|| log_lines::start(Arc::new(SystemClock)));
-    if subscriber(log, writer, collector).try_init().is_ok() {
+    let (filter, handle) = reload::Layer::new(filter(log.level));
+    if subscriber(log.format, filter, writer, kept_lines(log, collector)).try_init().is_ok() {
         DROPPED.get_or_init(|| dropped);
+        FILTER.get_or_init(|| handle);
         *WRITER.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
     }
     panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);
         error!(location, what = panic.payload_as_str(), "a panic");
     }));
+}
+
+/// Changes the least important lines to write.
+pub(crate) fn set_level(level: LogLevel) {
+    if let Some(handle) = FILTER.get() {
+        // Fails after the end of logging.
+        let _ = handle.reload(filter(level));
+    }
 }
 
 /// Writes the buffered lines, unless standard error is not read. Later lines are dropped.
@@ -95,7 +106,7 @@ impl Write for Stderr {
         if lines > 0 {
             self.dropped = dropped;
             // Bypasses the buffer, which may be full again, and the configured level.
-            let dispatch = subscriber(Log { level: LogLevel::Warn, ..self.log }, io::stderr, None);
+            let dispatch = subscriber(self.log.format, filter(LogLevel::Warn), io::stderr, None);
             dispatcher::with_default(&dispatch, || {
                 warn!(lines, "log lines were lost here: standard error was not read");
             });
@@ -104,15 +115,21 @@ impl Write for Stderr {
     }
 }
 
-fn subscriber<W>(log: Log, writer: W, collector: Option<LineCollector>) -> Dispatch
+type Lines = Box<dyn Layer<Registry> + Send + Sync>;
+
+fn kept_lines(log: Log, collector: Option<LineCollector>) -> Option<Lines> {
+    collector.map(|collector| collector.with_filter(kept(log.keep_level)).boxed())
+}
+
+fn subscriber<W, F>(format: LogFormat, filter: F, writer: W, kept: Option<Lines>) -> Dispatch
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
+    F: Filter<Registry> + Send + Sync + 'static,
 {
-    let written = match log.format {
-        LogFormat::Text => text(writer).with_filter(filter(log.level)).boxed(),
-        LogFormat::Json => json(writer).with_filter(filter(log.level)).boxed(),
+    let written = match format {
+        LogFormat::Text => text(writer).with_filter(filter).boxed(),
+        LogFormat::Json => json(writer).with_filter(filter).boxed(),
     };
-    let kept = collector.map(|collector| collector.with_filter(kept(log.keep_level)).boxed());
     registry().with(std::iter::once(written).chain(kept).collect::<Vec<_>>()).into()
 }
 

@@ -534,7 +534,7 @@ mod tests {
     fn recording_sources() -> Vec<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut texts = Vec::new();
-        for folder in ["core/src", "adapters"] {
+        for folder in ["core/src", "adapters", "gateway/src/alerts"] {
             sources(&root.join(folder), &mut texts);
         }
         texts

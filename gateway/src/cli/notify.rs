@@ -23,6 +23,18 @@ pub(super) fn start(url: &str, shutdown: CancellationToken) {
     });
 }
 
+/// Says that the configuration is read again.
+pub(super) fn reloading() {
+    let mut what = vec![NotifyState::Reloading];
+    what.extend(NotifyState::monotonic_usec_now().ok());
+    tell(&what);
+}
+
+/// Says that it was read.
+pub(super) fn reloaded() {
+    tell(&[NotifyState::Ready]);
+}
+
 fn tell(what: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(what) {
         warn!(%error, "cannot tell the service manager");

@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Global, notify};
+use super::{Global, notify, reload};
 use crate::{
     console::{
         command::{command_line, shell_quoted},
@@ -41,17 +41,18 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
     let data_dir = global.data_dir()?;
     logging::start(config.log);
     open_files::raise();
-    let ended = serve(config, &source, data_dir);
+    let ended = serve(global, config, &source, data_dir);
     logging::finish();
     ended
 }
 
-fn serve(config: Config, source: &ConfigSource, data_dir: PathBuf) -> Result<(), Failure> {
+fn serve(global: &Global, config: Config, source: &ConfigSource, data_dir: PathBuf) -> Result<(), Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     runtime.block_on(async {
         let shutdown = CancellationToken::new();
         listen_to_signals(shutdown.clone())?;
+        reload::listen(global, &config)?;
         let (address, format) = (wiring::listen(&config), config.log.format);
         let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
         let address = listener.local_addr().context("the listener has no address")?;
