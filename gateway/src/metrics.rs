@@ -537,6 +537,7 @@ mod tests {
         for folder in ["core/src", "adapters", "gateway/src/alerts"] {
             sources(&root.join(folder), &mut texts);
         }
+        texts.push(include_str!("alerts.rs").to_owned());
         texts
     }
 

@@ -198,6 +198,10 @@ impl<L: Layer> Outbox for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.next_deliveries(conversation)).await
     }
+    async fn has_unsent(&self, channel: &ChannelId) -> Result<bool, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.has_unsent(channel)).await
+    }
     async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.upcoming(channel, limit)).await
@@ -451,6 +455,9 @@ impl Turns for NullStore {
 impl Outbox for NullStore {
     async fn next_deliveries(&self, _conversation: ConversationId) -> Result<NextDeliveries, StoreError> {
         Ok(NextDeliveries::default())
+    }
+    async fn has_unsent(&self, _channel: &ChannelId) -> Result<bool, StoreError> {
+        Ok(false)
     }
     async fn upcoming(
         &self,

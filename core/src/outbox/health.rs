@@ -98,7 +98,7 @@ impl Health {
     pub(crate) async fn forget_failures(&self) -> Result<(), StoreError> {
         let failing: Vec<ChannelId> = self.failing.iter().map(|failing| failing.key().clone()).collect();
         for channel in failing {
-            if !self.unauthorized.contains_key(&channel) && self.store.upcoming(&channel, 1).await?.is_empty() {
+            if !self.unauthorized.contains_key(&channel) && !self.store.has_unsent(&channel).await? {
                 self.failing.remove(&channel);
             }
         }

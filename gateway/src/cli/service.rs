@@ -23,11 +23,12 @@ const CONFIG: &str = "/etc/rejoinder/rejoinder.toml";
 const HIDDEN: [&str; 5] = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
 
 /// The beginnings of lines that the unit of a user goes without: it has no other user to be, and may not make namespaces.
-const FOR_THE_SYSTEM: [&str; 12] = [
+const FOR_THE_SYSTEM: [&str; 13] = [
     "#",
     "After=",
     "Wants=",
     "LoadCredential=",
+    "ExecReload=+",
     "DynamicUser=",
     "StateDirectory",
     "CapabilityBoundingSet=",

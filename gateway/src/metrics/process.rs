@@ -5,7 +5,7 @@ use procfs::{
     process::{LimitValue, Process},
 };
 
-/// The metrics of the process with their values, without those that have no limit.
+/// The metrics of the process with their values, without those that have no limit or cannot be read.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
 pub(super) fn values() -> ProcResult<Vec<(&'static str, f64)>> {
     let process = Process::myself()?;
@@ -22,7 +22,8 @@ pub(super) fn values() -> ProcResult<Vec<(&'static str, f64)>> {
         ("process_resident_memory_bytes", Some(stat.rss_bytes().get() as f64)),
         ("process_virtual_memory_bytes", Some(stat.vsize as f64)),
         ("process_virtual_memory_max_bytes", limit(limits.max_address_space.soft_limit)),
-        ("process_start_time_seconds", Some(procfs::boot_time_secs()? as f64 + seconds(stat.starttime))),
+        // A service that sees only processes is not told when the machine started.
+        ("process_start_time_seconds", procfs::boot_time_secs().ok().map(|boot| boot as f64 + seconds(stat.starttime))),
         ("process_threads", Some(stat.num_threads as f64)),
     ];
     Ok(values.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())

@@ -18,19 +18,22 @@ async fn posted(gateway: &Gateway, path: &str, body: Value, key: &str) -> Value 
     answer
 }
 
+/// An agent that answers the first question at once, and the others when `release` opens.
+async fn held_after_the_first(release: &Gate) -> ScriptedAgent {
+    let release = release.clone();
+    ScriptedAgent::start(move |_, number| match number {
+        0 => Script::replies("Hello."),
+        _ => Script::replies("Hello.").waiting(&release),
+    })
+    .await
+}
+
 /// Telegram is down under 200 turns: the page says so, and one of them cannot be answered even afterwards. Everybody sees one
 /// answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_page_says_what_could_not_be_answered_and_mends_it() {
     let (double, release) = (TelegramDouble::start().await, Gate::default());
-    let agent = {
-        let release = release.clone();
-        ScriptedAgent::start(move |_, number| match number {
-            0 => Script::replies("Hello."),
-            _ => Script::replies("Hello.").waiting(&release),
-        })
-        .await
-    };
+    let agent = held_after_the_first(&release).await;
     let channel = telegram(&double, "streaming = \"off\"");
     let config = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"10m\"\n";
     let gateway = Gateway::builder().config(&channel).config(&agent.section()).config(config).start().await;
@@ -126,14 +129,7 @@ async fn what_was_asked_while_a_channel_was_paused_is_answered_when_it_is_resume
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_outage_is_one_alert_and_one_all_clear() {
     let (double, release) = (TelegramDouble::start().await, Gate::default());
-    let agent = {
-        let release = release.clone();
-        ScriptedAgent::start(move |_, number| match number {
-            0 => Script::replies("Hello."),
-            _ => Script::replies("Hello.").waiting(&release),
-        })
-        .await
-    };
+    let agent = held_after_the_first(&release).await;
     let grace = double.person("Grace");
     let folder = tempfile::tempdir().expect("a folder");
     let (program, told) = (folder.path().join("page"), folder.path().join("told"));

@@ -206,7 +206,9 @@ async fn a_file_of_the_gateways_own_has_its_words() {
     let (gateway, homeserver) = Gateway::new().await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
-    ada.until_joined(&room, gateway.user()).await;
+    // The account itself knows that it has joined.
+    ada.says(&room, "hello").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
     let conversation = ConversationRef::new(gateway.adapter.channel().clone(), &room);
 
     let sent = gateway.adapter.deliver(&answer_file(&conversation, "# All of it").build()).await;

@@ -7,7 +7,7 @@ use sqlx::{
     migrate::{Migration, MigrationType, Migrator},
 };
 
-use super::error::OpenError;
+use super::{error::OpenError, lock::beside};
 
 /// Not `sqlx::migrate!`, which alone would need SQLx's macros: a second SQLx, Tokio and SQLite, for the compiler.
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -24,7 +24,11 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 /// The latest schema version that this program knows, and the only one that it reads.
 #[must_use]
 pub fn schema_version() -> i64 {
-    MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0)
+    latest(&MIGRATIONS)
+}
+
+fn latest(migrator: &Migrator) -> i64 {
+    migrator.iter().map(|migration| migration.version).max().unwrap_or(0)
 }
 
 /// The schema version of a database; 0 when it has none.
@@ -37,14 +41,95 @@ pub(super) async fn version(connection: &mut SqliteConnection) -> Result<i64, sq
     sqlx::query_scalar("select coalesce(max(version), 0) from _sqlx_migrations").fetch_one(connection).await
 }
 
+/// Updates the schema. An older database is copied before, so that there is a way back to the program that wrote it.
 pub(super) async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
-    let found = version(connection).await.map_err(|source| OpenError::database(path, source))?;
-    if found > schema_version() {
-        return Err(OpenError::Newer { path: path.to_owned(), found, known: schema_version() });
+    migrate_with(&MIGRATIONS, connection, path).await
+}
+
+async fn migrate_with(migrator: &Migrator, connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::database(path, source);
+    let (found, known) = (version(connection).await.map_err(failed)?, latest(migrator));
+    if found > known {
+        return Err(OpenError::Newer { path: path.to_owned(), found, known });
+    }
+    let not_updated = |reason: String| OpenError::Migration { path: path.to_owned(), reason };
+    if (1..known).contains(&found) {
+        let copy = beside(path, &format!(".schema-{found}"));
+        save(connection, &copy).await.map_err(|error| not_updated(format!("it cannot be copied before: {error}")))?;
+        tracing::info!(
+            copy = %copy.display(),
+            "the database's schema is updated from version {found} to {known}; to go back, put the copy in its place"
+        );
     }
     // `run` is not used: its future is not `Send`.
-    MIGRATIONS
-        .run_direct(None, connection, false)
-        .await
-        .map_err(|error| OpenError::Migration { path: path.to_owned(), reason: error.to_string() })
+    migrator.run_direct(None, connection, false).await.map_err(|error| not_updated(error.to_string()))
+}
+
+/// Copies the database. A whole copy that is there already is of an update that did not end: it is kept.
+async fn save(connection: &mut SqliteConnection, copy: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    if copy.exists() {
+        return Ok(());
+    }
+    let part = beside(copy, ".part");
+    if part.exists() {
+        std::fs::remove_file(&part)?;
+    }
+    sqlx::query("vacuum into ?").bind(part.display().to_string()).execute(connection).await?;
+    std::fs::File::open(&part)?.sync_all()?;
+    Ok(std::fs::rename(part, copy)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{ConnectOptions, Connection};
+
+    use super::*;
+    use crate::sqlite::{connections::schema_options, lock::Lock};
+
+    /// The next version of the schema.
+    fn next() -> Migrator {
+        let second = Migration::new(
+            2,
+            "second".into(),
+            MigrationType::Simple,
+            "alter table probe add column note text; update probe set note = 'new'".into_sql_str(),
+            false,
+        );
+        Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([second]).collect())
+    }
+
+    #[tokio::test]
+    async fn an_older_database_is_copied_before_it_is_updated() {
+        let directory = tempfile::tempdir().expect("a directory is made");
+        let path = directory.path().join("rejoinder.db");
+        let _lock = Lock::take(&path).expect("it is made");
+        let open = async |path: &Path| {
+            schema_options(path, std::time::Duration::ZERO).connect().await.expect("the database opens")
+        };
+        let mut connection = open(&path).await;
+        migrate(&mut connection, &path).await.expect("it is made");
+        assert_eq!(
+            std::fs::read_dir(directory.path())
+                .expect("read")
+                .filter(|it| { it.as_ref().is_ok_and(|it| it.file_name().to_string_lossy().contains("schema")) })
+                .count(),
+            0,
+            "a new database has nothing to copy"
+        );
+
+        migrate_with(&next(), &mut connection, &path).await.expect("it is updated");
+        migrate_with(&next(), &mut connection, &path).await.expect("nothing is left to do");
+
+        assert_eq!(version(&mut connection).await.expect("readable"), 2);
+        connection.close().await.expect("it closes");
+        let mut copy = open(&directory.path().join("rejoinder.db.schema-1")).await;
+        assert_eq!(version(&mut copy).await.expect("readable"), 1);
+        let columns: Vec<String> = sqlx::query_scalar("select name from pragma_table_info('probe')")
+            .fetch_all(&mut copy)
+            .await
+            .expect("readable");
+        assert!(!columns.contains(&"note".to_owned()), "{columns:?}");
+        let old = migrate(&mut open(&path).await, &path).await;
+        assert!(matches!(old, Err(OpenError::Newer { found: 2, known: 1, .. })), "{old:?}");
+    }
 }

@@ -186,6 +186,10 @@ impl Outbox for SqliteStore {
         read::upcoming(&self.readers, channel, limit).await
     }
 
+    async fn has_unsent(&self, channel: &ChannelId) -> Result<bool, StoreError> {
+        read::has_unsent(&self.readers, channel).await
+    }
+
     async fn is_overtaken(&self, delivery: DeliveryId) -> Result<bool, StoreError> {
         read::is_overtaken(&self.readers, delivery).await
     }

@@ -207,6 +207,9 @@ pub trait Outbox: Send + Sync + 'static {
     /// them.
     async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError>;
 
+    /// Whether a delivery of a channel is pending or being sent.
+    async fn has_unsent(&self, channel: &ChannelId) -> Result<bool, StoreError>;
+
     /// Whether a delivery of a later claim of the same conversation was delivered before this one.
     async fn is_overtaken(&self, delivery: DeliveryId) -> Result<bool, StoreError>;
 

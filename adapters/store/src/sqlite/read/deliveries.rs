@@ -75,6 +75,13 @@ pub(in crate::sqlite) async fn find_delivery(
     row.as_ref().map(delivery).transpose()
 }
 
+pub(in crate::sqlite) async fn has_unsent(pool: &SqlitePool, channel: &ChannelId) -> Result<bool, StoreError> {
+    let sql = "
+        select exists (
+            select 1 from deliveries where channel = ? and state in ('pending', 'sending') and absent = 0)";
+    sqlx::query_scalar(sql).bind(channel.as_str()).fetch_one(pool).await.map_err(store_error)
+}
+
 /// Among how many of a conversation's last turns its deliveries are listed.
 const LISTED_TURNS: u32 = 1000;
 

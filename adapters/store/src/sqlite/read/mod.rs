@@ -21,8 +21,8 @@ use super::error::store_error;
 pub(super) use conversations::{address, conversation, conversations, sessions};
 pub(super) use dead_letters::dead_letters;
 pub(super) use deliveries::{
-    attempts_left, blocked, deliveries, failing_since, find_delivery, is_overtaken, last_attempt, list_deliveries,
-    next_deliveries, paused, upcoming,
+    attempts_left, blocked, deliveries, failing_since, find_delivery, has_unsent, is_overtaken, last_attempt,
+    list_deliveries, next_deliveries, paused, upcoming,
 };
 pub(super) use housekeeping::{expired, next_expiry, stats, stored_of, unended_of};
 pub(super) use lists::{agent_figures, backlog, list};
