@@ -15,6 +15,7 @@ use rejoinder_core::{SharedClock, Store, Timestamp};
 use serde::Serialize;
 use standardwebhooks::Webhook;
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use utoipa::ToSchema;
 
@@ -81,15 +82,29 @@ pub(crate) struct Told {
 }
 
 impl Alerter {
-    pub(crate) fn new(means: Means, problems: Problems, figures: Arc<Figures>, clock: SharedClock) -> Self {
+    /// Looks, and tells, until `stop` is cancelled.
+    pub(crate) fn start(
+        means: Means,
+        problems: &Problems,
+        figures: &Arc<Figures>,
+        clock: &SharedClock,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
         let Means { settings, http, signer } = means;
-        let sender = Sender::new(problems.engine.clone(), Arc::clone(&clock), http, signer);
-        let (store, board) = (Arc::clone(&problems.store), Mutex::default());
-        Self { settings, problems, figures, store, clock, sender, board }
+        let alerter = Arc::new(Self {
+            settings,
+            problems: problems.clone(),
+            figures: Arc::clone(figures),
+            store: Arc::clone(&problems.store),
+            clock: Arc::clone(clock),
+            sender: Sender::new(problems.engine.clone(), Arc::clone(clock), http, signer),
+            board: Mutex::default(),
+        });
+        tokio::spawn(stop.run_until_cancelled_owned(Arc::clone(&alerter).run()));
+        alerter
     }
 
-    /// Looks, and tells, again and again.
-    pub(crate) async fn run(self: Arc<Self>) {
+    async fn run(self: Arc<Self>) {
         let logged = self.store.logged();
         let (mut counted_at, mut counted_to, mut backlog) = (None::<Timestamp>, 0, None);
         let mut next_digest = self.next_digest(self.clock.now());

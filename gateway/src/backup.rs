@@ -7,6 +7,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs::{self, File},
     io::{self, BufReader, BufWriter, Read, Write},
     os::unix::fs::OpenOptionsExt,
@@ -235,7 +236,10 @@ fn entry(mut from: impl Read) -> io::Result<Entry> {
     loop {
         let count = from.read(&mut buffer)?;
         if count == 0 {
-            let sha256 = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+            let mut sha256 = String::with_capacity(64);
+            for byte in digest.finalize() {
+                let _ = write!(sha256, "{byte:02x}");
+            }
             return Ok(Entry { bytes, sha256 });
         }
         digest.update(&buffer[..count]);

@@ -196,7 +196,6 @@ impl Gateway {
         created.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
         let means = Means::of(&config.alerts).map_err(|error| RunError::Wiring(error.to_string(), None))?;
         let database = wiring::database(&config, &data_dir);
-        let folder = database.parent().map_or_else(|| data_dir.clone(), Path::to_path_buf);
         let mut remarks = wiring::remarks(&config);
         remarks.extend(check_exposure(&data_dir, &database)?);
         let operator = match config.admin.listen {
@@ -221,14 +220,7 @@ impl Gateway {
             }
         };
         metrics::begin_at_zero(&parts);
-        let tokens = match StoredTokens::read(store.as_ref(), Arc::clone(&clock)).await {
-            Ok(tokens) => Arc::new(tokens),
-            Err(error) => {
-                engine.stop(Duration::ZERO).await;
-                store.close().await;
-                return Err(RunError::Recovery(error));
-            }
-        };
+        let tokens = read_tokens(&store, &engine, &clock).await?;
         let upkeep = CancellationToken::new();
         tokio::spawn(upkeep.clone().run_until_cancelled_owned(keep_up(recorder.clone(), engine.clone())));
         let url = parts
@@ -252,12 +244,8 @@ impl Gateway {
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let feed = Feed::start(Arc::clone(&store), stop_waiting.clone());
         let figures = Arc::new(Figures::new(Arc::clone(&store)));
-        let problems = Problems { engine: engine.clone(), store: Arc::clone(&store), folder };
-        let alerter = means
-            .map(|means| Arc::new(Alerter::new(means, problems.clone(), Arc::clone(&figures), Arc::clone(&clock))));
-        if let Some(alerter) = &alerter {
-            tokio::spawn(upkeep.clone().run_until_cancelled_owned(Arc::clone(alerter).run()));
-        }
+        let problems = Problems { engine: engine.clone(), store: Arc::clone(&store), database: database.clone() };
+        let alerter = means.map(|means| Alerter::start(means, &problems, &figures, &clock, upkeep.clone()));
         let commons = Commons {
             engine: engine.clone(),
             store: Arc::clone(&store),
@@ -285,7 +273,6 @@ impl Gateway {
                 (router, Some((listener, with_pages(of_operator))))
             }
         };
-        let connections_per_peer = config.server.connections_per_peer;
         let proxies = Arc::new(Proxies::new(config.server.trusted_proxies));
         let upkeep = upkeep.drop_guard();
         Ok(Self {
@@ -296,7 +283,7 @@ impl Gateway {
             operator,
             stop_waiting,
             drain,
-            connections_per_peer,
+            connections_per_peer: config.server.connections_per_peer,
             proxies,
             address: url_of(own_address),
             notes,
@@ -380,6 +367,22 @@ impl Gateway {
         let _ = std::fs::remove_file(notes.data_dir.join(ADDRESS_FILE));
         info!("stopped");
         if broken.is_cancelled() { Err(RunError::StoreBroken) } else { Ok(()) }
+    }
+}
+
+/// The operators' tokens. If they cannot be read, nothing keeps running.
+async fn read_tokens(
+    store: &Arc<dyn Store>,
+    engine: &Engine,
+    clock: &SharedClock,
+) -> Result<Arc<StoredTokens>, RunError> {
+    match StoredTokens::read(store.as_ref(), Arc::clone(clock)).await {
+        Ok(tokens) => Ok(Arc::new(tokens)),
+        Err(error) => {
+            engine.stop(Duration::ZERO).await;
+            store.close().await;
+            Err(RunError::Recovery(error))
+        }
     }
 }
 

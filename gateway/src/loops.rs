@@ -22,8 +22,8 @@ pub(crate) async fn open_loops(store: &dyn Store, now: Timestamp) -> Result<Vec<
     let in_state = |state| TurnFilter { state: Some(state), limit: MOST, now: Some(now), ..TurnFilter::default() };
     let late = store.list_turns(&in_state(TurnListState::Overdue)).await?;
     let open = store.list_turns(&in_state(TurnListState::Open)).await?;
-    let is_late = |turn: &TurnSummary| late.iter().any(|late| late.turn_id == turn.turn_id);
-    let mut loops: Vec<Loop> = open
+    let is_late = |turn: &TurnSummary| late.iter().any(|other| other.turn_id == turn.turn_id);
+    let mut owed: Vec<Loop> = open
         .into_iter()
         .map(|turn| {
             let kind = match turn.status {
@@ -31,12 +31,12 @@ pub(crate) async fn open_loops(store: &dyn Store, now: Timestamp) -> Result<Vec<
                 TurnStatus::Deferred => "deferred",
                 _ => "open",
             };
-            let score = score(kind, now.since(turn.accepted_at).as_secs() / 60);
-            Loop { turn, kind, score }
+            let minutes = now.since(turn.accepted_at).as_secs() / 60;
+            Loop { turn, kind, score: score(kind, minutes) }
         })
         .collect();
-    loops.sort_by_key(|open| std::cmp::Reverse(open.score));
-    Ok(loops)
+    owed.sort_by_key(|open| std::cmp::Reverse(open.score));
+    Ok(owed)
 }
 
 /// A person who was promised an answer waits more calmly than one who has heard nothing.

@@ -53,8 +53,8 @@ impl Problem {
 pub(crate) struct Problems {
     pub(crate) engine: Engine,
     pub(crate) store: std::sync::Arc<dyn Store>,
-    /// The folder of the database.
-    pub(crate) folder: PathBuf,
+    /// The file of the database.
+    pub(crate) database: PathBuf,
 }
 
 impl Problems {
@@ -65,10 +65,10 @@ impl Problems {
             let text = format!("The store cannot write: {error}. Nothing is accepted until it can.");
             problems.push(Problem::new("store", text));
         }
-        let room = Room::of(&self.folder).ok();
+        let room = Room::of(&self.database).ok();
         if let Some(Room { free, size }) = room.filter(|room| room.free < ROOM.min(room.size / 20)) {
-            let (folder, free) = (self.folder.display(), free >> 20);
-            let text = format!("The disk of {folder} is nearly full: {free} MiB of {} GiB are free.", size >> 30);
+            let (database, free) = (self.database.display(), free >> 20);
+            let text = format!("The disk of {database} is nearly full: {free} MiB of {} GiB are free.", size >> 30);
             problems.push(Problem::new("disk", text));
         }
         let mut down: Vec<_> = self.engine.down().into_iter().map(of_part).collect();

@@ -161,10 +161,9 @@ fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entr
         }
         if let Some(part) = parts.iter().find(|part| part.state == DeliveryState::Withdrawn) {
             let why = clip(part.error.as_deref().unwrap_or("a better signal came"));
-            let _ = match dossier.attempts.iter().any(|attempt| attempt.delivery == part.id) {
-                false => write!(text, " Withdrawn before it was sent: {why}."),
-                true => write!(text, " Not tried again: {why}."),
-            };
+            let is_tried = dossier.attempts.iter().any(|attempt| attempt.delivery == part.id);
+            let what = if is_tried { "Not tried again" } else { "Withdrawn before it was sent" };
+            let _ = write!(text, " {what}: {why}.");
         }
         entries.add(first.created_at, Rank::Claim(first.claim, ClaimStep::Cleared), text);
     }

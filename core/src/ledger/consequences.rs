@@ -95,7 +95,9 @@ impl ConsequenceExecutor {
         if leaves_messages(&before.obligation, &after.obligation) {
             self.leftovers.remove(after.clone());
         }
-        happened.iter().for_each(|event| observe(after, event));
+        for event in happened {
+            observe(after, &event);
+        }
         let is_new = before.obligation.state() != after.obligation.state();
         if (shown.is_some() || is_new) && self.hub.has_listeners(after.id, &after.event.conversation.channel) {
             self.publish(after, shown);

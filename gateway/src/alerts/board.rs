@@ -68,15 +68,13 @@ impl Board {
             .into_iter()
             .filter_map(|problem| Some(((problem.alert()?, problem.subject.clone()), problem)))
             .collect();
-        self.items.retain(|key, item| match found.remove(key) {
-            Some(problem) => {
+        self.items.retain(|key, item| {
+            if let Some(problem) = found.remove(key) {
                 (item.problem, item.gone) = (problem, None);
-                true
+                return true;
             }
-            None => {
-                item.gone.get_or_insert(now);
-                item.told.is_some()
-            }
+            item.gone.get_or_insert(now);
+            item.told.is_some()
         });
         for (key, problem) in found {
             self.items.insert(key, Item { problem, since: now, gone: None, told: None });
@@ -176,7 +174,7 @@ mod tests {
         always: &[AlertKind::Store],
         is_quiet: false,
         after: Duration::from_secs(10),
-        window: Duration::from_secs(600),
+        window: Duration::from_mins(10),
     };
 
     fn at(seconds: i64) -> Timestamp {
@@ -214,7 +212,7 @@ mod tests {
         told.extend(pass(&mut board, &RULES, (63, 200), &[]));
 
         let begun = News { begun: vec![channel()], ..News::default() };
-        let ended = News { ended: vec![(channel(), Duration::from_secs(60))], ..News::default() };
+        let ended = News { ended: vec![(channel(), Duration::from_mins(1))], ..News::default() };
         assert_eq!(told, [(10, begun), (70, ended.clone())]);
         assert_eq!(ended.text(), "**All clear.**\n\ntelegram.main works again, after 1 min.");
     }

@@ -51,12 +51,16 @@ pub(super) async fn text(
         [] => text.push_str("\n\nNothing is wrong."),
         wrong => {
             text.push_str("\n\n**Wrong now**\n");
-            wrong.iter().for_each(|problem| _ = write!(text, "\n* {}", problem.text));
+            for problem in wrong {
+                let _ = write!(text, "\n* {}", problem.text);
+            }
         }
     }
     if !loops.is_empty() {
         let _ = write!(text, "\n\n**Owed**: {}\n", loops.len());
-        loops.iter().take(LOOPS).for_each(|open| _ = write!(text, "\n* {}", line(open, now)));
+        for open in loops.iter().take(LOOPS) {
+            let _ = write!(text, "\n* {}", line(open, now));
+        }
     }
     Ok(text)
 }

@@ -95,9 +95,12 @@ impl RunningGateway {
             Some(body) => request.json(body),
             None => request,
         };
-        let response = request.send().await.map_err(|error| match error.is_connect() {
-            true => anyhow!("no gateway runs at {}: {}", self.url, self.advice),
-            false => anyhow!("the gateway at {} does not answer: {error}", self.url),
+        let response = request.send().await.map_err(|error| {
+            if error.is_connect() {
+                anyhow!("no gateway runs at {}: {}", self.url, self.advice)
+            } else {
+                anyhow!("the gateway at {} does not answer: {error}", self.url)
+            }
         })?;
         let status = response.status();
         let text = response.text().await.with_context(|| format!("the gateway at {} stopped answering", self.url))?;

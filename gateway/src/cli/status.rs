@@ -77,10 +77,10 @@ fn lines(overview: &Value) -> String {
         _ => String::new(),
     };
     lines.push(format!("24 hours  {} turns{times}", number(&day["turns"])));
-    let state = |item: &Value, is_up: bool| match is_up {
-        false => "DOWN",
-        true if item["paused"].is_object() => "paused",
-        true => "up",
+    let state = |item: &Value, is_up: bool| match item["paused"].is_object() {
+        _ if !is_up => "DOWN",
+        true => "paused",
+        false => "up",
     };
     let named = |items: &Value, name: &str, is_up: &dyn Fn(&Value) -> bool| {
         let items = items.as_array().map_or(&[][..], Vec::as_slice).iter();

@@ -257,7 +257,7 @@ fn lines(list: &TurnList, now: Timestamp) -> String {
     if list.items.is_empty() {
         return "No turns found.".to_owned();
     }
-    let short_id = short_id(list.items.iter().map(|turn| turn.turn_id.as_str()));
+    let short_id = short_id(&list.items);
     let row = |turn: &TurnItem| {
         let how = match (&turn.fallback, turn.signal) {
             (Some(fallback), _) => format!("{} ({})", fallback.rung, fallback.cause),
@@ -289,10 +289,10 @@ fn lines(list: &TurnList, now: Timestamp) -> String {
 }
 
 /// How many characters of these ids to show.
-fn short_id<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> usize {
+fn short_id(turns: &[TurnItem]) -> usize {
     let differ = |length: &usize| {
         let mut seen = HashSet::new();
-        ids.clone().all(|id| seen.insert(id.get(..*length).unwrap_or(id)))
+        turns.iter().all(|turn| seen.insert(turn.turn_id.get(..*length).unwrap_or(&turn.turn_id)))
     };
     SHORT_IDS.into_iter().find(differ).unwrap_or(SHORT_IDS[SHORT_IDS.len() - 1])
 }

@@ -170,8 +170,8 @@ async fn an_outage_is_one_alert_and_one_all_clear() {
     double.all_confirmed().await;
 
     assert!(text.starts_with("All clear.") && text.contains("telegram.test works again, after"), "{text}");
-    let (test, alert) = (&told()[0], &told()[1]);
-    assert_eq!((&test["type"], &alert["type"]), (&json!("test"), &json!("alert")));
+    let (first, alert) = (&told()[0], &told()[1]);
+    assert_eq!((&first["type"], &alert["type"]), (&json!("test"), &json!("alert")));
     assert_eq!(alert["data"]["begun"].as_array().map(Vec::len), Some(1), "{alert}");
     assert_eq!((&alert["data"]["begun"][0]["kind"], told().len()), (&json!("channel"), 2), "{:?}", told());
     assert_eq!(double.bot_texts(grace.chat()).len(), 3, "the answer, the test, the all-clear");

@@ -471,9 +471,10 @@ impl Database {
             .execute_batch("pragma temp_store = file; vacuum;")
             .and_then(|()| connection.execute_batch("pragma temp_store = memory"));
         compacted.map_err(store_error)?;
-        match self.write_back("pragma wal_checkpoint(truncate)", LONG_WAIT).map_err(store_error)? {
-            true => Ok(()),
-            false => Err(StoreError::Failed("another program reads the database: try again".to_owned())),
+        if self.write_back("pragma wal_checkpoint(truncate)", LONG_WAIT).map_err(store_error)? {
+            Ok(())
+        } else {
+            Err(StoreError::Failed("another program reads the database: try again".to_owned()))
         }
     }
 

@@ -77,10 +77,9 @@ impl Cohort {
         let tally = self.channels.entry(channel.to_string()).or_default();
         match (&*entry.topic, self.unsettled.get(&turn).copied()) {
             ("turn.accepted", _) if entry.data["owed"] == true => drop(self.unsettled.insert(turn, false)),
-            (_, None) => return,
             ("turn.undeliverable", Some(false)) => drop(self.unsettled.insert(turn, true)),
-            // An operator had it sent again, in vain.
-            ("turn.undeliverable", Some(true)) => return,
+            // Of another time, or an operator had it sent again, in vain.
+            (_, None) | ("turn.undeliverable", Some(true)) => return,
             ("turn.settled", Some(was_dead)) => {
                 tally.undeliverable -= u64::from(was_dead);
                 self.unsettled.remove(&turn);
