@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
 use rejoinder_config::{AlertKind, AlertTarget, Alerts};
-use rejoinder_core::{SharedClock, Store, Timestamp};
+use rejoinder_core::{SharedClock, Timestamp};
 use serde::Serialize;
 use standardwebhooks::Webhook;
 use tokio::sync::Mutex;
@@ -43,7 +43,6 @@ pub(crate) struct Alerter {
     settings: Alerts,
     problems: Problems,
     figures: Arc<Figures>,
-    store: Arc<dyn Store>,
     clock: SharedClock,
     sender: Sender,
     board: Mutex<Board>,
@@ -95,7 +94,6 @@ impl Alerter {
             settings,
             problems: problems.clone(),
             figures: Arc::clone(figures),
-            store: Arc::clone(&problems.store),
             clock: Arc::clone(clock),
             sender: Sender::new(problems.engine.clone(), Arc::clone(clock), http, signer),
             board: Mutex::default(),
@@ -105,7 +103,7 @@ impl Alerter {
     }
 
     async fn run(self: Arc<Self>) {
-        let logged = self.store.logged();
+        let logged = self.problems.store.logged();
         let (mut counted_at, mut counted_to, mut backlog) = (None::<Timestamp>, 0, None);
         let mut next_digest = self.next_digest(self.clock.now());
         let mut not_before = self.clock.now();
@@ -114,11 +112,11 @@ impl Alerter {
             let (now, last) = (self.clock.now(), *logged.borrow());
             if last != counted_to || counted_at.is_none_or(|at| now.since(at) >= COUNT) {
                 // While the store cannot be read, what it said last holds.
-                if let Ok(read) = self.store.backlog().await {
+                if let Ok(read) = self.problems.store.backlog().await {
                     (counted_at, counted_to, backlog) = (Some(now), last, Some(read));
                 }
             }
-            let trouble = self.store.trouble().map(|error| error.to_string());
+            let trouble = self.problems.store.trouble().map(|error| error.to_string());
             let problems = self.problems.find(trouble, backlog.as_ref());
             let news = {
                 let mut board = self.board.lock().await;
@@ -220,7 +218,7 @@ impl Alerter {
 
     async fn send_digest(&self, now: Timestamp) {
         let wrong = self.board.lock().await.wrong();
-        match digest::text(&self.figures, self.store.as_ref(), &wrong, now).await {
+        match digest::text(&self.figures, self.problems.store.as_ref(), &wrong, now).await {
             Ok(text) => {
                 let alert = self.sender.alert("digest", Data { text, still: wrong, ..Data::default() });
                 self.send(&alert).await;

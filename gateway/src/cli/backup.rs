@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use rejoinder_core::{
-    Clock, SystemClock,
-    store::{Operator, TurnFilter, TurnListState},
-};
+use rejoinder_core::{Clock, SystemClock, store::Operator};
 use rejoinder_store::SqliteStore;
 
 use super::{Global, store::size};
@@ -16,9 +13,6 @@ use crate::{
     console::{failure::Failure, output},
     time::rfc3339,
 };
-
-/// How many open turns are counted at most.
-const MOST: u32 = 10_000;
 
 #[derive(Debug, Args)]
 pub(super) struct Backup {
@@ -105,11 +99,9 @@ async fn open(database: &Path) -> Result<String, Failure> {
         }
         Err(error) => return Err(anyhow::Error::new(error).into()),
     };
-    let filter = TurnFilter { state: Some(TurnListState::Open), limit: MOST, ..TurnFilter::default() };
-    let open = store.list_turns(&filter).await.context("cannot read the turns")?.len();
-    Ok(match open {
+    Ok(match store.backlog().await.context("cannot read the turns")?.open {
         0 => "Nothing is owed.".to_owned(),
         1 => "One turn was open: it is answered at the start.".to_owned(),
-        _ => format!("{open} turns were open: they are answered at the start."),
+        open => format!("{open} turns were open: they are answered at the start."),
     })
 }

@@ -138,7 +138,7 @@ impl DeadLettersCommand {
     }
 }
 
-/// The whole id of a dead letter. What is none any more keeps the id that was typed: the gateway says what became of it.
+/// The whole id of a dead letter. One that was typed whole is not looked up: the gateway says what became of it.
 async fn whole_id(global: &Global, id: &str) -> Result<Uuid, Failure> {
     match id.parse() {
         Ok(id) => Ok(id),
