@@ -46,6 +46,7 @@ mod server;
 mod show;
 mod size;
 mod store;
+mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod text;
@@ -75,4 +76,5 @@ pub use crate::{
     server::Server,
     size::Size,
     store::{Store, StoreUrl},
+    telemetry::Telemetry,
 };

@@ -11,7 +11,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Admin, Agent, Alerts, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Retention, Routing,
-    Server, Store,
+    Server, Store, Telemetry,
     check::{Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -29,6 +29,7 @@ pub struct Config {
     pub admin: Admin,
     pub metrics: Metrics,
     pub log: Log,
+    pub telemetry: Telemetry,
     pub alerts: Alerts,
     pub channels: Channels,
     /// By name. Never empty.
@@ -49,12 +50,13 @@ pub struct Config {
     pub secrets: Vec<SecretString>,
 }
 
-const SECTIONS: [&str; 13] = [
+const SECTIONS: [&str; 14] = [
     "server",
     "store",
     "admin",
     "metrics",
     "log",
+    "telemetry",
     "alerts",
     "channels",
     "agents",
@@ -89,6 +91,7 @@ impl Config {
             section(&tree, "admin", &mut reader),
             section(&tree, "metrics", &mut reader),
             section(&tree, "log", &mut reader),
+            section(&tree, "telemetry", &mut reader),
             section(&tree, "alerts", &mut reader),
             section(&tree, "routing", &mut reader),
             section(&tree, "limits", &mut reader),
@@ -103,6 +106,7 @@ impl Config {
                 Some(admin),
                 Some(metrics),
                 Some(log),
+                Some(telemetry),
                 Some(alerts),
                 Some(routing),
                 Some(limits),
@@ -117,6 +121,7 @@ impl Config {
                     admin,
                     metrics,
                     log,
+                    telemetry,
                     alerts,
                     channels,
                     agents,

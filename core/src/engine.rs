@@ -22,7 +22,7 @@ use crate::{
         agent::AgentName,
         conversation::{ChannelId, ConversationRef},
         ids::{OwnerId, TurnId},
-        settings::Settings,
+        settings::{LiveSettings, Settings},
         tokens::TokenChange,
     },
     operations::{Actor, OperationError, Operations, forget::Forgotten},
@@ -87,6 +87,7 @@ pub struct Engine {
     caller: Arc<Caller>,
     operations: Arc<Operations>,
     agents: Arc<Agents>,
+    settings: LiveSettings,
     watch: Arc<Watch>,
     lifecycle: Lifecycle,
 }
@@ -113,11 +114,12 @@ impl Engine {
 
         let owner = OwnerId::new(clock.now());
         let lifecycle = Lifecycle::new(Arc::clone(&clock));
-        let (settings, channels) = (Arc::new(settings), Arc::new(Channels::new(&adapters)));
+        let channels = Arc::new(Channels::new(&adapters));
         let (hub, timer, drafts) = (Arc::<Hub>::default(), Arc::new(Timer::new()), Arc::<Drafts>::default());
         let bounds = settings.agents().chain(agents.keys()).map(|agent| (agent.clone(), settings.agent_turns(agent)));
         let (total, stopping) = (settings.max_concurrent_turns, lifecycle.stopping.clone());
         let slots = Arc::new(Slots::new(total, bounds, stopping, Arc::clone(&clock)));
+        let settings = LiveSettings::new(settings);
         let (lanes, opened) = Lanes::new(Arc::clone(&timer), lifecycle.clone());
         let lanes = Arc::new(lanes);
         let (leftovers, left) = Leftovers::new(lifecycle.clone());
@@ -137,7 +139,7 @@ impl Engine {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             context: DecisionContext {
-                settings: Arc::clone(&settings),
+                settings: settings.clone(),
                 channels: Arc::clone(&channels),
                 agents: agents.keys().cloned().collect(),
                 owner,
@@ -172,14 +174,14 @@ impl Engine {
                 agents,
                 channels: Arc::clone(&channels),
                 store: Arc::clone(&store),
-                settings: Arc::clone(&settings),
+                settings: settings.clone(),
                 clock: Arc::clone(&clock),
                 file_budget: FileBudget::default(),
             },
             channels: Arc::clone(&channels),
             ledger: Arc::clone(&ledger),
             ephemerals,
-            settings: Arc::clone(&settings),
+            settings: settings.clone(),
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
         });
@@ -199,7 +201,7 @@ impl Engine {
             caller: Arc::clone(&caller),
             addresses: Arc::clone(&addresses),
             timer: Arc::clone(&timer),
-            settings: Arc::clone(&settings),
+            settings: settings.clone(),
             clock: Arc::clone(&clock),
             owner,
         });
@@ -212,14 +214,14 @@ impl Engine {
             opened: Mutex::new(opened),
             in_flight: Dispatcher::in_flight_limits(&channels),
             timer: Arc::clone(&timer),
-            settings: Arc::clone(&settings),
+            settings: settings.clone(),
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
         });
         let commands = Arc::new(Commands {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),
-            settings: Arc::clone(&settings),
+            settings: settings.clone(),
             clock: Arc::clone(&clock),
         });
         let operations = Arc::new(Operations {
@@ -247,15 +249,15 @@ impl Engine {
         });
         let retention = Arc::new(Retention {
             store: Arc::clone(&store),
-            settings: Arc::clone(&settings),
+            settings: settings.clone(),
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
         });
         let indexer =
             Arc::new(Indexer { store: Arc::clone(&store), clock: Arc::clone(&clock), lifecycle: lifecycle.clone() });
         let router = EventRouter {
-            limits: Limits::new(Arc::clone(&store), Arc::clone(&settings), Arc::clone(&clock)),
-            settings,
+            limits: Limits::new(Arc::clone(&store), settings.clone(), Arc::clone(&clock)),
+            settings: settings.clone(),
             addresses: Arc::clone(&addresses),
             slots: Arc::clone(&slots),
             notices: Arc::default(),
@@ -282,8 +284,19 @@ impl Engine {
             started: clock.now(),
             known: std::sync::Mutex::default(),
         });
-        let engine =
-            Self { store, clock, channels, inlet, hub, caller, operations, agents: known_agents, watch, lifecycle };
+        let engine = Self {
+            store,
+            clock,
+            channels,
+            inlet,
+            hub,
+            caller,
+            operations,
+            agents: known_agents,
+            settings,
+            watch,
+            lifecycle,
+        };
 
         engine.keep("dispatcher", move || Arc::clone(&dispatcher).run());
         engine.keep("tidier", move || Arc::clone(&tidier).run());
@@ -319,6 +332,12 @@ impl Engine {
     /// Stops accepting events, gives running turns and deliveries up to `drain` to end, and leaves the rest as rows.
     pub async fn stop(&self, drain: Duration) {
         self.lifecycle.stop(drain).await;
+    }
+
+    /// Changes the settings from now on. What parts were built with stays: the agents of channels, how many turns run at once,
+    /// and which secrets are masked.
+    pub fn change_settings(&self, settings: Settings) {
+        self.settings.change(settings);
     }
 
     /// Has the dead letter with this id, that of a delivery or of a turn, sent again as the same delivery. A turn for which

@@ -100,6 +100,7 @@ pub use model::{
     masker::Masker,
     run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, Templates},
+    trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use crate::{
     crash::crash_point,
     lifecycle::Lifecycle,
-    model::settings::Settings,
+    model::settings::LiveSettings,
     ports::{
         clock::SharedClock,
         store::{
@@ -36,7 +36,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 /// Removes rows that are past their time.
 pub(crate) struct Retention {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
 }
@@ -44,12 +44,12 @@ pub(crate) struct Retention {
 impl Retention {
     /// Removes what is past its time, again and again, until the gateway stops.
     pub(crate) async fn run(self: Arc<Self>) {
-        let lifetimes = &self.settings.lifetimes;
-        let all = [lifetimes.turns, lifetimes.payloads, lifetimes.lines].into_iter().flatten();
-        // What is not kept at all is not stored.
-        let shortest = all.filter(|lifetime| !lifetime.is_zero()).min().unwrap_or(Duration::MAX);
-        let (least, most) = (shortest.min(INTERVAL.0), shortest.min(INTERVAL.1));
         loop {
+            let lifetimes = self.settings.get().lifetimes;
+            let all = [lifetimes.turns, lifetimes.payloads, lifetimes.lines].into_iter().flatten();
+            // What is not kept at all is not stored.
+            let shortest = all.filter(|lifetime| !lifetime.is_zero()).min().unwrap_or(Duration::MAX);
+            let (least, most) = (shortest.min(INTERVAL.0), shortest.min(INTERVAL.1));
             let pause = match self.remove_expired().await {
                 Ok(Some(next)) => next.since(self.clock.now()).clamp(least, most),
                 // Rows that are stored meanwhile are not past their time before the longest pause is over.
@@ -67,7 +67,7 @@ impl Retention {
 
     /// Returns when the next row is past its time.
     async fn remove_expired(&self) -> Result<Option<Timestamp>, StoreError> {
-        let cutoffs = Cutoffs::at(self.clock.now(), &self.settings.lifetimes);
+        let cutoffs = Cutoffs::at(self.clock.now(), &self.settings.get().lifetimes);
         let (mut turns, mut payloads, mut contents, mut keys) = (0, 0, 0, 0);
         let (mut log, mut lines, mut pages) = (0, 0, 0);
         while let Some(removal) = self.store.expired(&cutoffs, STEP).await? {
@@ -92,6 +92,6 @@ impl Retention {
         if turns + payloads + contents + keys > 0 || log + pages > 0 {
             info!(turns, payloads, contents, keys, log, lines, pages, "removed rows that were past their time");
         }
-        self.store.next_expiry(&self.settings.lifetimes).await
+        self.store.next_expiry(&self.settings.get().lifetimes).await
     }
 }

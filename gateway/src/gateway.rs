@@ -31,6 +31,7 @@ use crate::{
     platforms::{ChannelNotice, Intakes},
     problems::Problems,
     secrets,
+    traces::{self, Tracer},
     wiring::{self, AgentInfo, Parts},
 };
 
@@ -195,6 +196,8 @@ impl Gateway {
         let created = secrets::make_private_dir(&data_dir);
         created.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
         let means = Means::of(&config.alerts).map_err(|error| RunError::Wiring(error.to_string(), None))?;
+        let exporter =
+            traces::exporter(&config.telemetry).map_err(|error| RunError::Wiring(format!("{error:#}"), None))?;
         let database = wiring::database(&config, &data_dir);
         let mut remarks = wiring::remarks(&config);
         remarks.extend(check_exposure(&data_dir, &database)?);
@@ -245,6 +248,9 @@ impl Gateway {
         let feed = Feed::start(Arc::clone(&store), stop_waiting.clone());
         let figures = Arc::new(Figures::new(Arc::clone(&store)));
         let problems = Problems { engine: engine.clone(), store: Arc::clone(&store), database: database.clone() };
+        if let Some(exporter) = exporter {
+            Tracer::start(&store, exporter, upkeep.clone());
+        }
         let alerter = means.map(|means| Alerter::start(means, &problems, &figures, &clock, upkeep.clone()));
         let commons = Commons {
             engine: engine.clone(),
@@ -297,6 +303,11 @@ impl Gateway {
         if let Err(error) = std::fs::write(&path, format!("{}\n", self.address)) {
             warn!(path = %path.display(), %error, "cannot write the gateway's address down for its commands");
         }
+    }
+
+    /// What changes the settings while it runs.
+    pub(crate) fn engine(&self) -> Engine {
+        self.engine.clone()
     }
 
     pub(crate) const fn notes(&self) -> &Notes {

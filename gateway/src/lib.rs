@@ -49,6 +49,7 @@ mod problems;
 mod reference;
 mod secrets;
 mod time;
+mod traces;
 mod version;
 mod view;
 mod wiring;

@@ -12,8 +12,8 @@ use std::{
 
 use rejoinder_config::{Config, Log, Retention, Size, TokenValue};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Lifetimes, PersonLimits, Policies, Settings, SharedClock,
-    SystemClock, Templates,
+    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Lifetimes, Masker, PersonLimits, Policies, Settings,
+    SharedClock, SystemClock, Templates,
 };
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
@@ -160,7 +160,7 @@ impl Wiring<'_> {
         let server = &self.0.config.server;
         let mut parts = Parts {
             // After everything that may generate a token.
-            settings: self.settings(),
+            settings: settings(self.0.config, self.0.masker()),
             agents,
             agent_infos,
             channels: Vec::new(),
@@ -210,74 +210,73 @@ impl Wiring<'_> {
         }
         Ok((agents, infos))
     }
+}
 
-    fn settings(&self) -> Settings {
-        let Config { channels, agents, routing, limits, outbox, retention, log, .. } = self.0.config;
-        let commons = || channels.iter().map(|(id, channel)| (id, &channel.common));
-        let telling = commons().filter(|(_, common)| common.notify_reactions);
-        Settings {
-            default_agent: AgentName::from(routing.default_agent.as_str()),
-            channel_agents: commons()
-                .filter_map(|(id, common)| Some((id, AgentName::from(common.agent.as_deref()?))))
-                .collect(),
-            access: commons().filter_map(|(id, common)| Some((id, common.people.as_ref()?.access()))).collect(),
-            reaction_channels: telling.map(|(id, _)| id).collect(),
-            // The largest of all channels; each channel applies its own limit.
-            max_attachment: commons()
-                .filter_map(|(_, common)| common.max_attachment)
-                .max()
-                .map_or(MAX_ATTACHMENT, Size::bytes),
-            policies: self.policies(),
-            templates: self.templates(),
-            max_concurrent_turns: routing.max_concurrent_turns as usize,
-            agent_turns: agents
-                .iter()
-                .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.max_concurrent()? as usize)))
-                .collect(),
-            prices: agents
-                .iter()
-                .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.price()?)))
-                .collect(),
-            masker: self.0.masker(),
-            limits: PersonLimits { turns_per_minute: limits.turns_per_minute, waiting_turns: limits.waiting_turns },
-            delivery_lifetime: outbox.lifetime,
-            min_attempts: outbox.min_attempts,
-            max_parts: outbox.max_parts as usize,
-            lifetimes: lifetimes(*retention, *log),
+/// The settings of the core. `masker` masks all secrets.
+pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
+    let Config { channels, agents, routing, limits, outbox, retention, log, telemetry, .. } = config;
+    let commons = || channels.iter().map(|(id, channel)| (id, &channel.common));
+    let telling = commons().filter(|(_, common)| common.notify_reactions);
+    Settings {
+        default_agent: AgentName::from(routing.default_agent.as_str()),
+        channel_agents: commons()
+            .filter_map(|(id, common)| Some((id, AgentName::from(common.agent.as_deref()?))))
+            .collect(),
+        access: commons().filter_map(|(id, common)| Some((id, common.people.as_ref()?.access()))).collect(),
+        reaction_channels: telling.map(|(id, _)| id).collect(),
+        // The largest of all channels; each channel applies its own limit.
+        max_attachment: commons()
+            .filter_map(|(_, common)| common.max_attachment)
+            .max()
+            .map_or(MAX_ATTACHMENT, Size::bytes),
+        policies: policies(config),
+        templates: templates(config),
+        max_concurrent_turns: routing.max_concurrent_turns as usize,
+        agent_turns: agents
+            .iter()
+            .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.max_concurrent()? as usize)))
+            .collect(),
+        prices: agents.iter().filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.price()?))).collect(),
+        masker,
+        limits: PersonLimits { turns_per_minute: limits.turns_per_minute, waiting_turns: limits.waiting_turns },
+        delivery_lifetime: outbox.lifetime,
+        min_attempts: outbox.min_attempts,
+        max_parts: outbox.max_parts as usize,
+        lifetimes: lifetimes(*retention, *log),
+        is_traced: telemetry.otlp_endpoint.is_some(),
+    }
+}
+
+/// A policy for every channel and kind of chat, and a default for turns of channels that are no longer configured.
+fn policies(config: &Config) -> Policies {
+    let guard = &config.guard;
+    let mut policies = Policies::new(guard.policy("default", ChatKind::Direct, None));
+    for (id, channel) in config.channels.iter() {
+        for chat in [ChatKind::Direct, ChatKind::Group] {
+            policies = policies.with(id.as_str(), chat, guard.policy(id.as_str(), chat, channel.common.on_unknown));
         }
     }
+    policies
+}
 
-    /// A policy for every channel and kind of chat, and a default for turns of channels that are no longer configured.
-    fn policies(&self) -> Policies {
-        let guard = &self.0.config.guard;
-        let mut policies = Policies::new(guard.policy("default", ChatKind::Direct, None));
-        for (id, channel) in self.0.config.channels.iter() {
-            for chat in [ChatKind::Direct, ChatKind::Group] {
-                policies = policies.with(id.as_str(), chat, guard.policy(id.as_str(), chat, channel.common.on_unknown));
+fn templates(config: &Config) -> Templates {
+    let guard = &config.guard;
+    let everywhere = guard.templates.for_channel("");
+    let mut templates = Templates::default();
+    for (name, text) in &everywhere {
+        templates = templates.with_template("", name, text);
+    }
+    for (channel, _) in config.channels.iter() {
+        for (name, text) in guard.templates.for_channel(channel.as_str()) {
+            if everywhere.get(name) != Some(&text) {
+                templates = templates.with_template(channel.as_str(), name, text);
             }
         }
-        policies
     }
-
-    fn templates(&self) -> Templates {
-        let guard = &self.0.config.guard;
-        let everywhere = guard.templates.for_channel("");
-        let mut templates = Templates::default();
-        for (name, text) in &everywhere {
-            templates = templates.with_template("", name, text);
-        }
-        for (channel, _) in self.0.config.channels.iter() {
-            for (name, text) in guard.templates.for_channel(channel.as_str()) {
-                if everywhere.get(name) != Some(&text) {
-                    templates = templates.with_template(channel.as_str(), name, text);
-                }
-            }
-        }
-        for (name, question) in &guard.clarify {
-            templates = templates.with_question(name, question.clone());
-        }
-        templates
+    for (name, question) in &guard.clarify {
+        templates = templates.with_question(name, question.clone());
     }
+    templates
 }
 
 #[cfg(test)]

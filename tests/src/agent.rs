@@ -101,6 +101,8 @@ pub struct Call {
     pub turn: Option<String>,
     /// The header `x-rejoinder-attempt`: which run of the turn this is.
     pub attempt: Option<String>,
+    /// The header `traceparent`.
+    pub trace: Option<String>,
     /// The request's body.
     pub body: Value,
 }
@@ -228,6 +230,7 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: axum::http::Header
     let call = Call {
         turn: header("x-rejoinder-turn-id"),
         attempt: header("x-rejoinder-attempt"),
+        trace: header("traceparent"),
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
     };
     let number = {

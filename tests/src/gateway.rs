@@ -353,6 +353,15 @@ impl Gateway {
         status
     }
 
+    /// Has it read its configuration again.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn hang_up(&self) {
+        let process = self.process_id().expect("it runs").to_string();
+        assert!(Command::new("kill").args(["-HUP", &process]).status().is_ok_and(|status| status.success()));
+    }
+
     /// The id of the process, if it was started and has not been stopped.
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {

@@ -9,6 +9,7 @@
 mod agent;
 mod browser;
 mod chat;
+mod collector;
 mod gateway;
 mod hook;
 pub mod promise;
@@ -18,6 +19,7 @@ mod wait;
 pub use agent::{Call, ModelServer, ScriptedAgent};
 pub use browser::Browser;
 pub use chat::Chat;
+pub use collector::{CollectedSpan, Collector};
 pub use gateway::{Gateway, GatewayBuilder};
 pub use hook::{Hook, Reply};
 pub use rejoinder_core::conformance::scripted::{Gate, Script};

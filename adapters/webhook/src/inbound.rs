@@ -6,7 +6,8 @@ use std::{borrow::Cow, time::Duration};
 
 use axum::http::StatusCode;
 use rejoinder_core::{
-    Attachment, ChannelId, ChatKind, ConversationRef, Directed, EventId, InboundEvent, Sender, SenderKind, Timestamp,
+    Attachment, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventId, InboundEvent, Sender, SenderKind,
+    Timestamp,
 };
 use rejoinder_kit::Problem;
 use serde::Deserialize;
@@ -107,6 +108,8 @@ pub(crate) struct Context<'a> {
     pub(crate) key: Option<Key<'a>>,
     /// How long the caller waits; zero means not at all.
     pub(crate) wait: Duration,
+    /// The trace that the caller is in.
+    pub(crate) trace: Option<CallerTrace>,
     /// When the request was received.
     pub(crate) now: Timestamp,
 }
@@ -333,6 +336,7 @@ impl CheckedMessage {
             text: self.text,
             attachments: self.attachments,
             patience: Some(context.wait).filter(|wait| !wait.is_zero()),
+            trace: context.trace.clone(),
             raw: self.raw,
             ..InboundEvent::new(
                 ConversationRef { channel: context.channel.clone(), chat: chat.into(), thread: None },

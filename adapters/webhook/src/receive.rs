@@ -10,8 +10,8 @@ use axum::{
     routing,
 };
 use rejoinder_core::{
-    Accepted, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError, TurnId,
-    TurnStatus, TurnView, Watch,
+    Accepted, CallerTrace, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError,
+    TurnId, TurnStatus, TurnView, Watch,
 };
 use rejoinder_kit::{Guesses, Peer, Problem, TooManyGuesses};
 use url::{Url, form_urlencoded};
@@ -96,6 +96,12 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         .with_state(Arc::new(Hooks { by_name, former }))
 }
 
+/// The trace that the caller is in, if it says so.
+fn caller_trace(headers: &HeaderMap) -> Option<CallerTrace> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    CallerTrace::read(text("traceparent")?, text("tracestate"))
+}
+
 /// Ask the agent.
 ///
 /// Starts a turn and returns its answer. If the wait ends first, the response is 202 with the URL of the result. An
@@ -110,6 +116,8 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         ("Prefer" = Option<String>, Header, description = "`wait=N`: how many seconds to wait for the answer, at most the hook's own wait; 0 does not wait", example = "wait=20", max_length = 256),
         ("Idempotency-Key" = Option<String>, Header, description = "Identifies the request: repeating it gives the original answer", min_length = 1, max_length = 255),
         ("Accept" = Option<String>, Header, description = "`text/plain` returns only the text", max_length = 256),
+        ("traceparent" = Option<String>, Header, description = "The trace that the turn belongs to (W3C Trace Context)", max_length = 256),
+        ("tracestate" = Option<String>, Header, description = "Is passed on to the agent", max_length = 512),
     ),
     request_body(content(
         (schema::Question = "application/json"),
@@ -255,6 +263,7 @@ impl WebhookAdapter {
             conversation: self.conversation.as_deref(),
             key,
             wait: reader.wait.duration,
+            trace: caller_trace(&parts.headers),
             now,
         });
         let request = key.map(|_| Fingerprint::of(&event));

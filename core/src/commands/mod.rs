@@ -24,7 +24,7 @@ use crate::{
         Ledger,
         trigger::{Trigger, TurnEvents},
     },
-    model::{ids::TurnId, settings::Settings, turn::TurnRecord},
+    model::{ids::TurnId, settings::LiveSettings, turn::TurnRecord},
     ports::{
         clock::SharedClock,
         store::{Store, StoreError, transition::RunEnd},
@@ -59,7 +59,7 @@ pub(crate) fn find(text: &str) -> Option<&'static Command> {
 pub(crate) struct Commands {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ledger: Arc<Ledger>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
 
@@ -103,8 +103,9 @@ impl Commands {
     /// Fills in a template's placeholders: `{agent}`, and `{sender}`, the sender's id on the platform.
     fn fill_in(&self, template: &str, turn: &TurnRecord) -> String {
         let channel = &turn.event.conversation.channel;
-        let text = self.settings.templates.template(channel, template);
-        text.replace("{agent}", self.settings.agent(channel)).replace("{sender}", &turn.event.sender.id)
+        let settings = self.settings.get();
+        let text = settings.templates.template(channel, template);
+        text.replace("{agent}", settings.agent(channel)).replace("{sender}", &turn.event.sender.id)
     }
 }
 

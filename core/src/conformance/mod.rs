@@ -57,6 +57,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         min_attempts: 1,
         max_parts: 8,
         lifetimes: Lifetimes::default(),
+        is_traced: false,
     };
     Parts { store, clock: Arc::new(SystemClock), channels, agents: HashMap::new(), settings }
 }

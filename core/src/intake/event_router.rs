@@ -17,7 +17,7 @@ use crate::{
         conversation::ConversationRef,
         event::{Amends, Directed, EventKind, InboundEvent, SenderKind},
         ids::{ConversationId, EventId, OwnerId, SessionId, TurnId},
-        settings::Settings,
+        settings::LiveSettings,
         turn::Handler,
     },
     ports::{
@@ -34,7 +34,7 @@ use crate::{
 
 /// Decides what events become.
 pub(crate) struct EventRouter {
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: LiveSettings,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) notices: Arc<Notices>,
@@ -84,13 +84,14 @@ impl EventRouter {
         event: InboundEvent,
         may_begin: bool,
     ) -> Result<RoutedEvent, StoreError> {
-        let event = screen(event, &self.settings);
+        let settings = self.settings.get();
+        let event = screen(event, &settings);
         if event.is_withdrawn() {
             // The platform decides who may delete a message.
             return Ok(self.without_turn(event, None));
         }
         let is_edit = event.amends == Some(Amends::Replaces);
-        let (handler, expectation) = match router::route(&event, &self.settings) {
+        let (handler, expectation) = match router::route(&event, &settings) {
             // An event of a sender without access amends no turn.
             Route::NoTurn => return Ok(self.without_turn(InboundEvent { amends: None, ..event }, None)),
             Route::Stranger => {
@@ -159,6 +160,7 @@ impl EventRouter {
             forwarded: None,
             amends: None,
             more_within: None,
+            trace: None,
             raw: String::new(),
             ..event.clone()
         });
@@ -188,7 +190,8 @@ impl EventRouter {
         slot: Option<Slot>,
     ) -> RoutedEvent {
         let now = self.clock.now();
-        let policy = self.settings.policies.of(&event.conversation.channel, event.chat);
+        let settings = self.settings.get();
+        let policy = settings.policies.of(&event.conversation.channel, event.chat);
         let mut obligation = Obligation::open(expectation, policy, event.patience, now);
         let begins = handler.is_gateway() || (slot.is_some() && event.more_within.is_none());
         let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();

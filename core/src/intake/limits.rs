@@ -12,7 +12,7 @@ use crate::{
     model::{
         conversation::ChannelId,
         event::{Amends, InboundEvent},
-        settings::{PersonLimits, Settings},
+        settings::{LiveSettings, PersonLimits},
     },
     ports::{
         clock::SharedClock,
@@ -29,7 +29,7 @@ const MINUTE_US: i64 = MINUTE_MS * 1000;
 /// Counts the turns of people.
 pub(crate) struct Limits {
     store: Arc<dyn Store>,
-    settings: Arc<Settings>,
+    settings: LiveSettings,
     clock: SharedClock,
     counts: Arc<Mutex<Counts>>,
 }
@@ -114,13 +114,13 @@ fn album(event: &InboundEvent) -> Option<&String> {
 }
 
 impl Limits {
-    pub(crate) fn new(store: Arc<dyn Store>, settings: Arc<Settings>, clock: SharedClock) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, settings: LiveSettings, clock: SharedClock) -> Self {
         Self { store, settings, clock, counts: Arc::default() }
     }
 
     /// Counts the turn that `event` may open; an error if that is one too many for now. `None` without limits.
     pub(super) fn count(&self, event: &InboundEvent) -> Result<Option<Counted>, OverLimit> {
-        let PersonLimits { turns_per_minute, waiting_turns } = self.settings.limits;
+        let PersonLimits { turns_per_minute, waiting_turns } = self.settings.get().limits;
         if turns_per_minute.is_none() && waiting_turns.is_none() {
             return Ok(None);
         }
@@ -157,7 +157,7 @@ impl Limits {
         event: &InboundEvent,
         counted: &Counted,
     ) -> Result<Option<OverLimit>, StoreError> {
-        let Some(most) = self.settings.limits.waiting_turns.filter(|_| !counted.is_later_part) else {
+        let Some(most) = self.settings.get().limits.waiting_turns.filter(|_| !counted.is_later_part) else {
             return Ok(None);
         };
         if self.store.waiting_of(&event.conversation.channel, event.person(), most).await? < most {

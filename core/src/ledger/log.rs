@@ -11,7 +11,7 @@ use crate::{
         turn::TurnRecord,
         view::FallbackView,
     },
-    ports::store::transition::DeliveryChange,
+    ports::store::transition::{AttemptEnd, DeliveryChange},
 };
 
 pub(crate) fn subject_of(turn: &TurnRecord) -> Subject {
@@ -82,12 +82,16 @@ pub(super) const fn settled_by(settlement: &Settlement) -> (&'static str, Option
 
 /// An attempt ended, and `change` is what became of its delivery.
 pub(super) fn attempt_ended(ended: &AttemptEnded, change: &DeliveryChange, now: Timestamp) -> Vec<NewLogEntry> {
-    let delivery_id = change.id;
-    let failed =
-        || LogEvent::DeliveryFailed { delivery_id, result: ended.end.result.clone(), error: ended.end.detail.clone() };
+    let (delivery_id, AttemptEnd { number: attempt, result, detail: error, .. }) = (change.id, &ended.end);
+    let (attempt, failed) = (*attempt, || LogEvent::DeliveryFailed {
+        delivery_id,
+        attempt: *attempt,
+        result: result.clone(),
+        error: error.clone(),
+    });
     let events = match change.state {
         DeliveryState::Delivered => {
-            vec![LogEvent::DeliveryDelivered { delivery_id, message_ids: change.message_ids.clone() }]
+            vec![LogEvent::DeliveryDelivered { delivery_id, attempt, message_ids: change.message_ids.clone() }]
         }
         DeliveryState::Dead => vec![failed(), LogEvent::DeliveryDead { delivery_id }],
         _ if ended.is_newly_parked => vec![failed(), LogEvent::DeliveryParked { delivery_id }],

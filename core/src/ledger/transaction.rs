@@ -20,7 +20,7 @@ use crate::{
         conversation::ChannelId,
         ids::{OwnerId, TurnId},
         log::{LogEvent, NewLogEntry},
-        settings::Settings,
+        settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::{Handler, TurnRecord},
     },
@@ -36,7 +36,7 @@ use crate::{
 
 /// The settings that decisions depend on.
 pub(crate) struct DecisionContext {
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: LiveSettings,
     pub(crate) channels: Arc<Channels>,
     /// The names of the configured agents.
     pub(crate) agents: HashSet<AgentName>,
@@ -48,19 +48,19 @@ impl DecisionContext {
     /// The handler of a turn: the one that it was routed to, or, if that agent is no longer configured, its channel's
     /// current agent.
     fn handler_of(&self, turn: &TurnRecord) -> Handler {
-        let current = |agent| self.agent_or_current(agent, &turn.event.conversation.channel).clone();
+        let current = |agent| self.agent_or_current(agent, &turn.event.conversation.channel);
         turn.handler.agent().map_or_else(|| turn.handler.clone(), |agent| Handler::Agent(current(agent)))
     }
 
     /// The agent that the next run of a turn is for, in whose place it waits.
-    pub(crate) fn next_agent(&self, turn: &TurnRecord) -> &AgentName {
+    pub(crate) fn next_agent(&self, turn: &TurnRecord) -> AgentName {
         let agent = turn.obligation.handoff().or(turn.handler.agent().map(AsRef::as_ref));
         self.agent_or_current(agent.unwrap_or_default(), &turn.event.conversation.channel)
     }
 
     /// The agent with this name, or, if it is not configured, the current agent of `channel`.
-    pub(crate) fn agent_or_current(&self, name: &str, channel: &ChannelId) -> &AgentName {
-        self.agents.get(name).unwrap_or_else(|| self.settings.agent(channel))
+    pub(crate) fn agent_or_current(&self, name: &str, channel: &ChannelId) -> AgentName {
+        self.agents.get(name).cloned().unwrap_or_else(|| self.settings.get().agent(channel).clone())
     }
 }
 
@@ -129,7 +129,8 @@ impl<'a> Transaction<'a> {
     /// Lets the guard decide on the events of one turn, and adds the rows of its effects.
     pub(super) fn decide(&mut self, input: &TurnEvents) -> TurnDecision {
         let mut turn = input.turn.clone();
-        let policy = self.context.settings.policy(&input.turn);
+        let settings = self.context.settings.get();
+        let policy = settings.policy(&input.turn);
         let (mut decided, mut consequences) = (Decided::default(), Consequences::default());
         let mut events: VecDeque<Event> = input.events.iter().cloned().collect();
         while let Some(event) = events.pop_front() {
@@ -152,7 +153,7 @@ impl<'a> Transaction<'a> {
                         self.change_waiting(DeliveryState::Held, DeliveryState::Pending, &mut consequences);
                     }
                     Effect::Run { agent, attempt } => decided.run = Some(self.start_run(&mut turn, agent, attempt)),
-                    Effect::RunAgain => consequences.runs_again = Some(self.context.next_agent(&turn).clone()),
+                    Effect::RunAgain => consequences.runs_again = Some(self.context.next_agent(&turn)),
                     Effect::RunGoesOn => consequences.run_goes_on = Some(turn.runs),
                     Effect::StopRun => consequences.stop_run = Some(turn.runs),
                     Effect::Resend { labelled, .. } => self.resend(labelled),
@@ -213,7 +214,7 @@ impl<'a> Transaction<'a> {
     ) -> Option<Event> {
         let target = self.target(turn);
         let capabilities = target.capabilities();
-        let rendered = render::signal(cleared, &target, &capabilities, &self.context.settings);
+        let rendered = render::signal(cleared, &target, &capabilities, &self.context.settings.get());
         let records = || rendered.deliveries.iter().map(NewDelivery::record);
         let messages = records().map(|record| record.id.to_string()).collect();
         records().for_each(|record| consequences.sends(record));

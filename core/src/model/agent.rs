@@ -10,6 +10,7 @@ use crate::model::{
     conversation::{ChannelId, ChatKind, ConversationRef},
     event::{Author, Sender},
     ids::{SessionId, TurnId},
+    trace::TraceHeaders,
 };
 
 /// The name of a configured agent, as in `[agents.<name>]`.
@@ -132,6 +133,8 @@ pub struct AgentTurn {
     pub now: Timestamp,
     /// When the gateway stops the run.
     pub deadline: Timestamp,
+    /// The trace that the run belongs to, for the agent's own; `None` if none is recorded.
+    pub trace: Option<TraceHeaders>,
 }
 
 /// The tokens that a run consumed.

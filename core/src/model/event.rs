@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     conversation::{ChatKind, ConversationRef},
     ids::TurnId,
+    trace::CallerTrace,
 };
 
 /// The sender of an event.
@@ -232,6 +233,9 @@ pub struct InboundEvent {
     /// How long [`Amends::Continues`] events may follow: the turn does not begin before that time has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_within: Option<Duration>,
+    /// The trace that the sender's program is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<CallerTrace>,
     /// When the gateway received it.
     pub received_at: Timestamp,
     /// The payload as it was received, for the operator.
@@ -264,6 +268,7 @@ impl InboundEvent {
             patience: None,
             amends: None,
             more_within: None,
+            trace: None,
             received_at,
             raw: String::new(),
         }

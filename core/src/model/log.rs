@@ -142,6 +142,8 @@ pub enum LogEvent {
     DeliveryDelivered {
         /// The delivery.
         delivery_id: DeliveryId,
+        /// The attempt's number.
+        attempt: u32,
         /// The platform's ids of the messages.
         message_ids: Vec<String>,
     },
@@ -149,6 +151,8 @@ pub enum LogEvent {
     DeliveryFailed {
         /// The delivery.
         delivery_id: DeliveryId,
+        /// The attempt's number.
+        attempt: u32,
         /// The error's name.
         result: String,
         /// The platform's words.

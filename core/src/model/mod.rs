@@ -15,5 +15,6 @@ pub(crate) mod search;
 pub(crate) mod settings;
 pub(crate) mod stored_delivery;
 pub(crate) mod tokens;
+pub(crate) mod trace;
 pub(crate) mod turn;
 pub(crate) mod view;

@@ -3,9 +3,11 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use rejoinder_guard::{Cause, Ladder, Policy, Rung, is_blank};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
@@ -81,6 +83,8 @@ pub struct Settings {
     pub max_parts: usize,
     /// How long rows are kept.
     pub lifetimes: Lifetimes,
+    /// Whether the traces of turns are recorded, so that agents are told theirs also without a caller's.
+    pub is_traced: bool,
 }
 
 /// How long rows are kept; `None`: forever. What is owed or in work is never removed.
@@ -94,6 +98,39 @@ pub struct Lifetimes {
     pub payloads: Option<Duration>,
     /// A line of the gateway's own log.
     pub lines: Option<Duration>,
+}
+
+/// The settings that hold now. Cheap to clone; all clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveSettings(Arc<ArcSwap<Settings>>);
+
+impl LiveSettings {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(settings)))
+    }
+
+    /// The settings as they are now. Who decides on something reads them once.
+    pub(crate) fn get(&self) -> Arc<Settings> {
+        self.0.load_full()
+    }
+
+    /// Replaces the settings, apart from those that parts were built with.
+    pub(crate) fn change(&self, new: Settings) {
+        let old = self.get();
+        // A channel that is no longer configured is there until the next start, and without a rule it would let everyone in.
+        let mut access = old.access.clone();
+        access.extend(new.access);
+        self.0.store(Arc::new(Settings {
+            access,
+            default_agent: old.default_agent.clone(),
+            channel_agents: old.channel_agents.clone(),
+            max_concurrent_turns: old.max_concurrent_turns,
+            agent_turns: old.agent_turns.clone(),
+            masker: old.masker.clone(),
+            is_traced: old.is_traced,
+            ..new
+        }));
+    }
 }
 
 impl Settings {

@@ -20,7 +20,7 @@ use crate::{
         delivery::{Action, Content, DeliveryError, MAX_RETRY_AFTER, Receipt},
         event::{EventKind, InboundEvent, Sender, SenderKind},
         ids::{EventId, OwnerId, TurnId},
-        settings::Settings,
+        settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::TurnRecord,
     },
@@ -52,7 +52,7 @@ pub(crate) struct Attempts {
     pub(crate) caller: Arc<Caller>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) timer: Arc<Timer>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     /// This process, the owner of the attempts that begin here.
     pub(crate) owner: OwnerId,
@@ -174,7 +174,7 @@ impl Attempts {
     }
 
     fn on_unknown(&self, turn: &TurnRecord) -> OnUnknown {
-        self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat).on_unknown
+        self.settings.get().policies.of(&turn.event.conversation.channel, turn.event.chat).on_unknown
     }
 
     /// Turns an edit into a new message, with a label: the edit may have been applied although the platform reported an
@@ -301,7 +301,8 @@ impl Attempts {
         // An attempt that a limit ended is none, unless there is nothing but limits.
         let attempts =
             if matches!(result, Err(DeliveryError::Limited { .. })) { begun.number } else { delivery.attempts };
-        let is_spent = retry::is_spent(delivery, attempts, &self.settings, at) || (gets_nowhere && delivery.is_draft());
+        let is_spent =
+            retry::is_spent(delivery, attempts, &self.settings.get(), at) || (gets_nowhere && delivery.is_draft());
         let is_newly_parked = gets_nowhere && !delivery.parked;
         let delivery = &DeliveryRecord { parked: delivery.parked || gets_nowhere, ..delivery.clone() };
         let is_delivered = result.is_ok();
@@ -448,7 +449,8 @@ impl Attempts {
         if delivery.part == 1 || delivery.is_copy || !content.text.is_empty() {
             return None;
         }
-        let text = self.settings.templates.template(&delivery.conversation.channel, "file_not_sent");
+        let settings = self.settings.get();
+        let text = settings.templates.template(&delivery.conversation.channel, "file_not_sent");
         let content = Content { text: text.replace("{name}", &file.name), ..Content::default() };
         Some(Action::Send { content, reply_to: reply_to.clone() })
     }

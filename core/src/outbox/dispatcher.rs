@@ -30,7 +30,7 @@ use crate::{
         conversation::ChannelId,
         delivery::{Class, Delivery, DeliveryError, Receipt},
         ids::ConversationId,
-        settings::Settings,
+        settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
     },
     ports::{
@@ -69,7 +69,7 @@ pub(crate) struct Dispatcher {
     pub(crate) opened: Mutex<mpsc::UnboundedReceiver<Opened>>,
     pub(crate) in_flight: HashMap<ChannelId, Semaphore>,
     pub(crate) timer: Arc<Timer>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
 }
@@ -260,7 +260,8 @@ impl Dispatcher {
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
-        let attempted = render::delivery(&begun.delivery, begun.number, begun.is_overtaken, &self.settings.templates);
+        let attempted =
+            render::delivery(&begun.delivery, begun.number, begun.is_overtaken, &self.settings.get().templates);
         let Some(result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
             // The gateway ended: the next start finds an attempt without a result.
             return Ok(Sent::Stopped);

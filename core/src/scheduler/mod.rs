@@ -83,7 +83,7 @@ impl Scheduler {
 
     /// Notes that a turn that was just accepted waits for its run.
     pub(crate) fn enqueue(&self, turn: TurnRecord) {
-        let (conversation, agent) = (turn.conversation, self.ledger.context.next_agent(&turn).clone());
+        let (conversation, agent) = (turn.conversation, self.ledger.context.next_agent(&turn));
         // Turns that run before it may begin the transcript.
         self.lately.keep(TurnRecord { has_history: true, ..turn });
         self.slots.enqueue(conversation, &agent);
@@ -152,7 +152,7 @@ impl Scheduler {
                 self.lifecycle.pause_unless_stopping(pause).await;
                 continue;
             }
-            let agent = self.ledger.context.next_agent(&turn).clone();
+            let agent = self.ledger.context.next_agent(&turn);
             let permit = Permit { agent, channel: turn.event.conversation.channel.clone() };
             if !slot.acquire(&permit) {
                 return slot.leave_to(permit.agent);
@@ -248,7 +248,7 @@ impl Scheduler {
     async fn schedule_waiting(self: &Arc<Self>) -> Result<(), StoreError> {
         let round = self.slots.begin_round();
         let context = &self.ledger.context;
-        let agent_of = |waiting: &WaitingTurn| context.agent_or_current(&waiting.agent, &waiting.channel).clone();
+        let agent_of = |waiting: &WaitingTurn| context.agent_or_current(&waiting.agent, &waiting.channel);
         let mut limit = round.few;
         let (mut lines, unread) = loop {
             let waiting = self.store.waiting(limit).await?;

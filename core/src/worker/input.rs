@@ -12,7 +12,8 @@ use crate::{
     model::{
         agent::{AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Surface},
         event::EventKind,
-        settings::Settings,
+        settings::LiveSettings,
+        trace::{Span, TurnTrace},
         turn::{Handler, TurnRecord},
     },
     outbox::render,
@@ -35,7 +36,7 @@ pub(crate) struct Inputs {
     pub(crate) agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) file_budget: FileBudget,
 }
@@ -76,8 +77,9 @@ impl Inputs {
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
         let history = self.history(turn, runtime.as_ref()).await.map_err(|error| unread("the transcript", &error))?;
         let deferred = self.deferred(turn, run).await.map_err(|error| unread("the deferral", &error))?;
-        let policy = self.settings.policies.of(&event.conversation.channel, event.chat);
-        let (budget, limit) = (&self.file_budget, self.settings.max_attachment);
+        let settings = self.settings.get();
+        let policy = settings.policies.of(&event.conversation.channel, event.chat);
+        let (budget, limit) = (&self.file_budget, settings.max_attachment);
         let files = Files { budget, channel, limit, clock: &self.clock };
         let quoted_files = event.quoted.iter().flat_map(|quoted| &quoted.attachments);
         let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
@@ -105,8 +107,10 @@ impl Inputs {
                 files: quoted_files,
             }),
             history,
+            trace: (settings.is_traced || event.trace.is_some())
+                .then(|| TurnTrace::new(turn.id, event.trace.clone()).headers(Span::Run(run.number))),
             capabilities: ask(channel, || channel.capabilities(&event.conversation), render::minimal_capabilities),
-            cut_off: self.settings.templates.template(&event.conversation.channel, CUT_OFF).to_owned(),
+            cut_off: settings.templates.template(&event.conversation.channel, CUT_OFF).to_owned(),
             now: run.started_at,
             deadline: run.started_at + policy.hard_deadline,
         };

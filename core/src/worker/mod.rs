@@ -33,7 +33,7 @@ use crate::{
         agent::Usage,
         capabilities::Support,
         run::{Cost, RunContent},
-        settings::Settings,
+        settings::LiveSettings,
         turn::TurnRecord,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
@@ -56,7 +56,7 @@ pub(crate) struct Worker {
     pub(crate) channels: Arc<Channels>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) ephemerals: Arc<Ephemerals>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
 }
@@ -151,7 +151,8 @@ impl Worker {
         let at = self.clock.now();
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.handler.to_string(), "end" => end)
             .record(at.since(run.started_at).as_secs_f64());
-        let price = run.handler.agent().and_then(|agent| self.settings.prices.get(agent));
+        let settings = self.settings.get();
+        let price = run.handler.agent().and_then(|agent| settings.prices.get(agent));
         let cost = price.zip(usage).map(|(price, usage)| price.cost(usage));
         count(run, end, usage, cost);
         let (number, end) = (run.number, end.to_owned());
@@ -188,7 +189,8 @@ impl Worker {
             let cancel = cancel.clone();
             tokio::spawn(async move { runtime.run(input, events, cancel).await })
         };
-        let mut recorder = Recorder::new(&self.settings.masker);
+        let settings = self.settings.get();
+        let mut recorder = Recorder::new(&settings.masker);
         let (mut open, mut is_shown) = (true, true);
         let result = loop {
             tokio::select! {

@@ -301,6 +301,7 @@ impl TestGateway {
             min_attempts: 3,
             max_parts: 4,
             lifetimes: setup.lifetimes,
+            is_traced: false,
         };
         let agents = setup.agents.into_iter().map(|(name, make)| (name, Arc::new(make(Arc::clone(&shared))))).collect();
         let mut gateway = Self {

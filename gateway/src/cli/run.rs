@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Global, notify, reload};
+use super::{Global, notify, reload::Reloader};
 use crate::{
     console::{
         command::{command_line, shell_quoted},
@@ -52,11 +52,12 @@ fn serve(global: &Global, config: Config, source: &ConfigSource, data_dir: PathB
     runtime.block_on(async {
         let shutdown = CancellationToken::new();
         listen_to_signals(shutdown.clone())?;
-        reload::listen(global, &config)?;
+        let reloader = Reloader::listen(global, &config)?;
         let (address, format) = (wiring::listen(&config), config.log.format);
         let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
         let address = listener.local_addr().context("the listener has no address")?;
         let gateway = Gateway::start(Setup::new(config, data_dir), address).await.map_err(anyhow::Error::new)?;
+        reloader.start(gateway.engine());
         match format {
             LogFormat::Text => {
                 // A file or a service's journal keeps what is printed, for more readers than a terminal has.

@@ -72,5 +72,6 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         min_attempts: 3,
         max_parts: 8,
         lifetimes: Lifetimes::default(),
+        is_traced: false,
     }
 }

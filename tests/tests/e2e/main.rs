@@ -19,6 +19,7 @@ mod process;
 mod retention;
 mod search;
 mod time;
+mod traces;
 mod waiting;
 
 /// The token of the hooks in these tests.

@@ -234,28 +234,31 @@ async fn the_service_manager_hears_that_it_is_ready_lives_and_stops() {
     reading.abort();
 }
 
-/// SIGHUP reads the configuration again: the log's level changes at once, other keys wait for the next start, and a wrong file
-/// changes nothing.
+/// SIGHUP reads the configuration again: the log's level, words and ladders change at once, other keys wait for the next start,
+/// and a wrong file changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_signal_reads_the_configuration_again() {
-    let agent = ScriptedAgent::replying("done").await;
-    let level = "[log]\nlevel = \"info\"\n";
+    let agent = ScriptedAgent::start(|call, _| match call.said().as_str() {
+        "fail" => Script::fails("out of order"),
+        _ => Script::replies("done"),
+    })
+    .await;
+    let level = "[log]\nlevel = \"info\"\n[guard.templates.webhook]\nfailed = \"It broke.\"\n";
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).config(level).start().await;
-    let hang_up = |gateway: &Gateway| {
-        let process = gateway.process_id().expect("it runs").to_string();
-        assert!(std::process::Command::new("kill").args(["-HUP", &process]).status().is_ok_and(|it| it.success()));
-    };
+    assert_eq!(gateway.hook("test", TOKEN).ask("fail").await.text(), "It broke.");
     let logs = async |words: &str| eventually(words, async || gateway.log().contains(words).then_some(())).await;
 
-    gateway.reconfigure(|text| text.replace("level = \"info\"", "level = \"debug\"").replace("\"2s\"", "\"3s\""));
-    hang_up(&gateway);
+    gateway.reconfigure(|text| {
+        text.replace("level = \"info\"", "level = \"debug\"").replace("\"2s\"", "\"3s\"").replace("broke", "bent")
+    });
+    gateway.hang_up();
     logs("these settings change at the next start: restart the gateway").await;
     assert!(gateway.log().contains("\"changed\":\"server.drain\""), "{}", gateway.log());
-    gateway.hook("test", TOKEN).ask("hello").await;
+    assert_eq!(gateway.hook("test", TOKEN).ask("fail").await.text(), "It bent.");
     logs("\"level\":\"DEBUG\"").await;
 
     gateway.reconfigure(|text| text.replace("level = \"debug\"", "level = \"loud\""));
-    hang_up(&gateway);
+    gateway.hang_up();
     logs("the configuration is wrong, and the gateway keeps the old one").await;
     assert_eq!(gateway.hook("test", TOKEN).ask("hello").await.text(), "done");
 }

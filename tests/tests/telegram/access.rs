@@ -46,6 +46,30 @@ async fn those_on_the_list_are_let_in() {
     assert_eq!(agent.calls().len(), 2);
 }
 
+/// Who is put on the list is let in from the next signal on, and who is taken off is not, without a restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_list_is_changed_while_it_runs() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let (ada, bob) = (double.person("Ada"), double.person("Bob"));
+    let list = format!("dm_policy = \"allowlist\"\nallow_from = [{}]", ada.id());
+    let gateway = allowing(&double, &agent, &list).start().await;
+    ada.says("hello");
+    bob.says("hello");
+    ada.hears("Hello.").await;
+    double.all_confirmed().await;
+
+    gateway.reconfigure(|text| text.replace(&format!("[{}]", ada.id()), &format!("[{}]", bob.id())));
+    gateway.hang_up();
+    let log = "the configuration was read again";
+    eventually(log, async || gateway.log().contains(log).then_some(())).await;
+    ada.says("am I still here?");
+    bob.says("and I?");
+    bob.hears("Hello.").await;
+    double.all_confirmed().await;
+
+    assert_eq!((double.bot_texts(ada.chat()).len(), double.bot_texts(bob.chat()).len()), (1, 1));
+}
+
 /// O2: a flood from a stranger does not affect people on the list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_flood_from_a_stranger_runs_no_agent() {

@@ -1,7 +1,7 @@
 //! Calls that Telegram rejects, and calls whose result is unknown.
 
 use rejoinder_telegram_double::{Fault, TelegramDouble};
-use rejoinder_tests::{Gate, Gateway, ScriptedAgent, eventually};
+use rejoinder_tests::{Collector, Gate, Gateway, ScriptedAgent, eventually};
 use rstest::rstest;
 
 use crate::{between, only_turn, telegram};
@@ -38,6 +38,32 @@ async fn an_unknown_message_is_sent_again_with_a_label(#[case] fault: Fault) {
     );
     let labelled = "rejoinder_labelled_deliveries_total{channel=\"telegram.test\"} 1\n";
     eventually("the label is counted", async || gateway.metrics().await.contains(labelled).then_some(())).await;
+}
+
+/// An attempt that failed and the one that arrived are in the turn's trace, and nothing that anybody wrote.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn every_attempt_is_in_the_trace() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let collector = Collector::start().await;
+    let channel = telegram(&double, "streaming = \"off\"");
+    let gateway =
+        Gateway::builder().config(&channel).config(&agent.section()).config(&collector.section()).start().await;
+    let ada = double.person("Ada");
+
+    double.fault(Fault::too_many(1).on("sendMessage"));
+    ada.says("a secret question");
+    ada.hears("Hello.").await;
+    eventually("the trace", async || (collector.named("send telegram.test").len() == 2).then_some(())).await;
+    eventually("its end", async || (!collector.named("turn").is_empty()).then_some(())).await;
+
+    let (turn, sent) = (&collector.named("turn")[0], collector.named("send telegram.test"));
+    assert!(sent.iter().all(|span| span.trace == turn.trace && span.parent == turn.id), "{sent:?}");
+    let results: Vec<_> = sent.iter().map(|span| span.attribute("rejoinder.attempt.result")).collect();
+    assert_eq!(results, [Some("limited"), Some("delivered")]);
+    assert!(turn.took >= 1_000_000_000, "the limit lasted for a second: {turn:?}");
+    let all = format!("{:?}", collector.spans());
+    assert!(!all.contains("secret") && !all.contains("Hello"), "{all}");
+    assert_eq!(gateway.turns("settled").len(), 1);
 }
 
 /// B10, D6: a rejected message is sent again unchanged; one that may have arrived is sent again with a label.

@@ -4,7 +4,7 @@ use std::{pin::pin, time::Duration};
 
 use eventsource_stream::{EventStreamError, Eventsource};
 use futures_util::StreamExt;
-use rejoinder_core::{AgentError, AgentTurn, ModelInput, RunEvents, Usage};
+use rejoinder_core::{AgentError, AgentTurn, ModelInput, RunEvents, TraceHeaders, Usage};
 use reqwest::{
     Response, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
@@ -223,6 +223,11 @@ impl OpenAi {
             .header("x-rejoinder-turn-id", turn.turn.to_string())
             .header("x-rejoinder-attempt", turn.attempt)
             .body(body);
+        let request = match &turn.trace {
+            Some(TraceHeaders { parent, state }) if state.is_empty() => request.header("traceparent", parent),
+            Some(TraceHeaders { parent, state }) => request.header("traceparent", parent).header("tracestate", state),
+            None => request,
+        };
         match &self.authorization {
             Some(authorization) => request.header(AUTHORIZATION, authorization),
             None => request,

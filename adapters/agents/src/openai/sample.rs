@@ -53,6 +53,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
         cut_off: "The rest is missing.".to_owned(),
         now,
         deadline: now + Duration::from_mins(10),
+        trace: None,
     }
 }
 

@@ -329,5 +329,6 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
         cut_off: "The rest is missing.".into(),
         now,
         deadline: now + Duration::from_mins(10),
+        trace: None,
     }
 }

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use rejoinder_core::{
-    Amends, Attachment, Author, ChannelId, ChatKind, ConversationRef, Directed, EventKind, Expectation, InboundEvent,
-    Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
+    Amends, Attachment, Author, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventKind, Expectation,
+    InboundEvent, Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -29,6 +29,8 @@ pub(super) struct Details<'a> {
     pub(super) amends: Option<Amends>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) more_within: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) trace: Option<Cow<'a, CallerTrace>>,
 }
 
 impl<'a> Details<'a> {
@@ -45,6 +47,7 @@ impl<'a> Details<'a> {
             patience: event.patience,
             amends: event.amends,
             more_within: event.more_within,
+            trace: event.trace.as_ref().map(Cow::Borrowed),
         }
     }
 }
@@ -89,6 +92,7 @@ impl StoredEvent {
             patience: details.patience,
             amends: details.amends,
             more_within: details.more_within,
+            trace: details.trace.map(Cow::into_owned),
             received_at: Timestamp::from_millis(self.received_at),
             raw: self.raw.unwrap_or_default(),
         })

@@ -16,7 +16,14 @@ fn refused(content_type: Option<&str>, body: &str) -> Problem {
 }
 
 fn context(channel: &ChannelId) -> Context<'_> {
-    Context { channel, conversation: None, key: None, wait: Duration::ZERO, now: Timestamp::from_millis(1) }
+    Context {
+        channel,
+        conversation: None,
+        key: None,
+        wait: Duration::ZERO,
+        trace: None,
+        now: Timestamp::from_millis(1),
+    }
 }
 
 fn event(body: &str, change: impl FnOnce(&mut Context<'_>)) -> InboundEvent {

@@ -13,6 +13,7 @@ use crate::{
         event::{Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
         ids::TurnId,
         stored_delivery::DeliveryRecord,
+        trace::CallerTrace,
     },
     ports::store::{
         Store,
@@ -245,6 +246,7 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
         patience: Some(Duration::from_millis(1500)),
         amends: None,
         more_within: None,
+        trace: CallerTrace::read("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Some("a=1")),
         received_at: at(9),
         raw: "not json \u{0}\u{1}\t{]".to_owned(),
         ..said(&chat("a").in_thread("t"), "key \"with\" quotes")
