@@ -11,7 +11,10 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
 use rejoinder_config::{AlertKind, AlertTarget, Alerts};
-use rejoinder_core::{SharedClock, Timestamp};
+use rejoinder_core::{
+    AgentHealth, SharedClock, Timestamp,
+    store::{LogFilter, Transition},
+};
 use serde::Serialize;
 use standardwebhooks::Webhook;
 use tokio::sync::Mutex;
@@ -20,7 +23,7 @@ use tracing::{info, warn};
 use utoipa::ToSchema;
 
 use self::{
-    board::{Board, News, Rules},
+    board::{Board, Key, News, Rules},
     send::{Alert, Data, Sender, signer},
 };
 use crate::{
@@ -34,6 +37,12 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What waits is counted at least as often, and whenever something was logged.
 const COUNT: Duration = Duration::from_secs(10);
+
+/// How many of the latest alerts a start reads.
+const REMEMBERED: u32 = 1000;
+
+/// How long after the start a channel may not show yet that it is down.
+const TIME_TO_SHOW: Duration = Duration::from_secs(45);
 
 /// The pause after an alert that nobody got.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
@@ -103,6 +112,8 @@ impl Alerter {
     }
 
     async fn run(self: Arc<Self>) {
+        self.remember().await;
+        let started_at = self.clock.now();
         let logged = self.problems.store.logged();
         let (mut counted_at, mut counted_to, mut backlog) = (None::<Timestamp>, 0, None);
         let mut next_digest = self.next_digest(self.clock.now());
@@ -120,12 +131,16 @@ impl Alerter {
             let problems = self.problems.find(trouble, backlog.as_ref());
             let news = {
                 let mut board = self.board.lock().await;
-                board.look(now, problems);
+                board.look(now, problems, |key| self.is_unknown(key, started_at, now));
                 board.news(now, &self.rules(now))
             };
             if let Some(news) = news.filter(|_| now >= not_before) {
                 if self.tell(&news).await {
                     self.board.lock().await.told(now, &news);
+                    let log = Transition { log: news.log(now), ..Transition::default() };
+                    if let Err(error) = self.problems.store.commit(log).await {
+                        warn!(%error, "an alert cannot be logged: it is told again after a restart");
+                    }
                 } else {
                     not_before = now + TRY_AGAIN;
                 }
@@ -134,6 +149,38 @@ impl Alerter {
                 next_digest = self.next_digest(now);
                 self.send_digest(now).await;
             }
+        }
+    }
+
+    /// Whether it has not shown since the start if this is wrong.
+    fn is_unknown(&self, (kind, about): &Key, started_at: Timestamp, now: Timestamp) -> bool {
+        let has_run = |health: &AgentHealth| health.ok_at.is_some() || health.is_down();
+        match kind {
+            AlertKind::Channel => now.since(started_at) < TIME_TO_SHOW,
+            AlertKind::Agent => self
+                .problems
+                .engine
+                .agents()
+                .iter()
+                .any(|(name, health)| about.as_deref() == Some(&**name) && !has_run(health)),
+            _ => false,
+        }
+    }
+
+    /// Reads what an earlier process told.
+    async fn remember(&self) {
+        let filter = LogFilter {
+            topics: vec!["alert.*".to_owned()],
+            newest_first: true,
+            limit: REMEMBERED,
+            ..LogFilter::default()
+        };
+        match self.problems.store.log(&filter).await {
+            Ok(mut entries) => {
+                entries.reverse();
+                *self.board.lock().await = Board::of_log(&entries);
+            }
+            Err(error) => warn!(%error, "cannot read which alerts were sent: some may be sent again"),
         }
     }
 

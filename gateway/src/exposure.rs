@@ -72,13 +72,19 @@ pub(crate) fn readable_folder(path: &Path) -> String {
     format!("{} is open to other users of this machine, and it holds conversations and tokens", path.display())
 }
 
-/// Remarks on files with secrets that every user can read. That a group can is often meant.
+/// Those of these files with secrets that every user can read. That a group can is often meant.
+pub(crate) fn readable_files<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> impl Iterator<Item = &'a PathBuf> {
+    files.into_iter().filter(|file| Exposure::examine(file, 0o707) != Exposure::Closed)
+}
+
+/// The remark on a file with a secret that every user can read.
+pub(crate) fn readable_secret(file: &Path) -> String {
+    format!("every user of this machine can read the secret in {}", file.display())
+}
+
+/// Remarks on [`readable_files`], with what to do.
 pub(crate) fn readable_secrets<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> impl Iterator<Item = String> {
-    let readable = files.into_iter().filter(|file| Exposure::examine(file, 0o707) != Exposure::Closed);
-    readable.map(|file| {
-        let shown = file.display();
-        format!("every user of this machine can read the secret in {shown}. Run chmod o= {shown}.")
-    })
+    readable_files(files).map(|file| format!("{}. Run chmod o= {}.", readable_secret(file), file.display()))
 }
 
 /// The bits of a mode that let others write.

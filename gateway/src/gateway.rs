@@ -455,7 +455,7 @@ fn check_exposure(data_dir: &Path, database: &Path) -> Result<Vec<String>, RunEr
 }
 
 /// The file in the data directory with the local URL of a running gateway's admin interface.
-const ADDRESS_FILE: &str = "address";
+pub(crate) const ADDRESS_FILE: &str = "address";
 
 /// The local URL of the admin interface of the gateway that runs with `data_dir`, as it wrote it down.
 pub(crate) fn read_address(data_dir: &Path) -> Option<String> {

@@ -1,50 +1,69 @@
-//! Open loops: what is still owed to people, the most pressing first.
+//! Open loops: what is still owed to people, and what they were asked, the most pressing first.
 
 use rejoinder_core::{
-    Store, StoreError, Timestamp,
+    ChannelId, Store, StoreError, Timestamp,
     store::{TurnFilter, TurnListState, TurnStatus, TurnSummary},
 };
 
-/// How many open turns are looked at.
+/// How many turns of a kind are looked at.
 const MOST: u32 = 500;
 
-/// Something that is owed.
+/// After this time a question that nobody answered is no open loop any more, in milliseconds.
+const FORGOTTEN: i64 = 7 * 24 * 60 * 60 * 1000;
+
+/// Something that is open.
 pub(crate) struct Loop {
     pub(crate) turn: TurnSummary,
-    /// `late`, `deferred` or `open`.
+    /// `late`, `deferred`, `open` or `asked`.
     pub(crate) kind: &'static str,
     /// How pressing it is: a weight for the kind, times the minutes since the person asked.
     pub(crate) score: u64,
 }
 
-/// What is owed, the most pressing first.
-pub(crate) async fn open_loops(store: &dyn Store, now: Timestamp) -> Result<Vec<Loop>, StoreError> {
-    let in_state = |state| TurnFilter { state: Some(state), limit: MOST, now: Some(now), ..TurnFilter::default() };
-    let late = store.list_turns(&in_state(TurnListState::Overdue)).await?;
-    let open = store.list_turns(&in_state(TurnListState::Open)).await?;
+/// What is open on these channels, or on all, the most pressing first.
+pub(crate) async fn open_loops(
+    store: &dyn Store,
+    channels: Option<Vec<ChannelId>>,
+    now: Timestamp,
+) -> Result<Vec<Loop>, StoreError> {
+    let list = async |state, since| {
+        let channels = channels.clone();
+        let filter =
+            TurnFilter { state: Some(state), channels, since, limit: MOST, now: Some(now), ..TurnFilter::default() };
+        store.list_turns(&filter).await
+    };
+    let late = list(TurnListState::Overdue, None).await?;
+    let open = list(TurnListState::Open, None).await?;
+    let asked = list(TurnListState::Asked, Some(Timestamp::from_millis(now.as_millis() - FORGOTTEN))).await?;
     let is_late = |turn: &TurnSummary| late.iter().any(|other| other.turn_id == turn.turn_id);
-    let mut owed: Vec<Loop> = open
-        .into_iter()
-        .map(|turn| {
-            let kind = match turn.status {
-                _ if is_late(&turn) => "late",
-                TurnStatus::Deferred => "deferred",
-                _ => "open",
-            };
+    let owed = open.into_iter().map(|turn| {
+        let kind = match turn.status {
+            _ if is_late(&turn) => "late",
+            TurnStatus::Deferred => "deferred",
+            _ => "open",
+        };
+        (turn, kind)
+    });
+    let asked = asked.into_iter().map(|turn| (turn, "asked"));
+    let mut loops: Vec<Loop> = owed
+        .chain(asked)
+        .map(|(turn, kind)| {
             let minutes = now.since(turn.accepted_at).as_secs() / 60;
             Loop { turn, kind, score: score(kind, minutes) }
         })
         .collect();
-    owed.sort_by_key(|open| std::cmp::Reverse(open.score));
-    Ok(owed)
+    loops.sort_by_key(|open| std::cmp::Reverse(open.score));
+    Ok(loops)
 }
 
-/// A person who was promised an answer waits more calmly than one who has heard nothing.
+/// A person who was promised an answer waits more calmly than one who has heard nothing, and who was asked may take their
+/// time.
 fn score(kind: &str, minutes: u64) -> u64 {
     let weight = match kind {
-        "late" => 10,
-        "deferred" => 3,
-        _ => 1,
+        "late" => 100,
+        "deferred" => 30,
+        "asked" => 1,
+        _ => 10,
     };
     weight * (minutes + 1)
 }
@@ -58,5 +77,6 @@ mod tests {
         assert!(score("deferred", 60) > score("late", 1));
         assert!(score("late", 5) > score("deferred", 5));
         assert!(score("deferred", 5) > score("open", 5));
+        assert!(score("open", 5) > score("asked", 30));
     }
 }

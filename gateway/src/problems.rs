@@ -12,6 +12,17 @@ use crate::disk::Room;
 /// Below how many free bytes a disk is nearly full, unless a twentieth of it is less.
 const ROOM: u64 = 1 << 30;
 
+/// What people are told of.
+const ALERTS: [(&str, AlertKind); 7] = [
+    ("store", AlertKind::Store),
+    ("disk", AlertKind::Disk),
+    ("channel", AlertKind::Channel),
+    ("agent", AlertKind::Agent),
+    ("overdue", AlertKind::Overdue),
+    ("undeliverable", AlertKind::Undeliverable),
+    ("callbacks", AlertKind::Callbacks),
+];
+
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
@@ -35,16 +46,12 @@ impl Problem {
 
     /// How alerts call it; `None` if nobody is told of it.
     pub(crate) fn alert(&self) -> Option<AlertKind> {
-        Some(match self.kind {
-            "store" => AlertKind::Store,
-            "disk" => AlertKind::Disk,
-            "channel" => AlertKind::Channel,
-            "agent" => AlertKind::Agent,
-            "overdue" => AlertKind::Overdue,
-            "undeliverable" => AlertKind::Undeliverable,
-            "callbacks" => AlertKind::Callbacks,
-            _ => return None,
-        })
+        ALERTS.iter().find_map(|(kind, alert)| (*kind == self.kind).then_some(*alert))
+    }
+
+    /// The `kind` of what alerts tell.
+    pub(crate) fn kind(alert: AlertKind) -> &'static str {
+        ALERTS.iter().find_map(|(kind, of)| (*of == alert).then_some(*kind)).expect("all kinds are in the list")
     }
 }
 

@@ -30,6 +30,7 @@ use super::{answer, new_delivery};
 use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
+        delivery::{Action, Content},
         event::{Directed, InboundEvent, Sender, SenderKind},
         ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -72,6 +73,7 @@ macro_rules! store_conformance {
             what_cannot_be_accepted_whole_changes_nothing
             a_turn_is_read_back_as_it_was_accepted
             a_run_can_start_with_the_turn
+            a_question_that_was_shown_waits_for_the_person
             the_first_pick_answers_a_question_and_later_ones_are_kept
             of_64_picks_at_once_one_answers
             only_who_was_asked_picks
@@ -304,9 +306,16 @@ impl Turn {
 
     /// Ends the turn's run with an answer, whose delivery waits to be sent.
     async fn answer(&mut self, store: &dyn Store, text: &str) -> DeliveryId {
+        let content = Content { text: text.to_owned(), ..Content::default() };
+        self.answer_with(store, content).await
+    }
+
+    /// The same, with more than a text.
+    async fn answer_with(&mut self, store: &dyn Store, content: Content) -> DeliveryId {
         self.begin(store).await;
-        let mut transition = self.on(Event::Outcome(Outcome::Reply(Reply::text(text))), 2);
-        let record = self.delivery(1, text);
+        let mut transition = self.on(Event::Outcome(Outcome::Reply(Reply::text(&content.text))), 2);
+        let action = Action::Send { content, reply_to: None };
+        let record = DeliveryRecord { action, ..self.delivery(1, "") };
         let id = record.id;
         transition.deliveries.push(new_delivery(record));
         done(store, transition).await;

@@ -204,6 +204,27 @@ pub enum LogEvent {
     },
     /// `store.up`: it can write again.
     StoreUp,
+    /// `alert.raised`: people were told that something is wrong, or that there is more of it.
+    AlertRaised {
+        /// The kind of problem, as in `[alerts]`.
+        kind: String,
+        /// The channel or agent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        about: Option<String>,
+        /// What is wrong.
+        text: String,
+        /// How many turns or deliveries it is about.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        count: Option<u64>,
+    },
+    /// `alert.cleared`: people were told that it is over.
+    AlertCleared {
+        /// As in `AlertRaised`.
+        kind: String,
+        /// As in `AlertRaised`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        about: Option<String>,
+    },
     /// `operator.…`: an operator did something.
     Operator(AuditEntry),
 }
@@ -234,6 +255,8 @@ impl LogEvent {
             Self::AgentDown { .. } => "agent.down",
             Self::StoreDown { .. } => "store.down",
             Self::StoreUp => "store.up",
+            Self::AlertRaised { .. } => "alert.raised",
+            Self::AlertCleared { .. } => "alert.cleared",
             Self::Operator(entry) => return Cow::Owned(format!("operator.{}", entry.action)),
         })
     }

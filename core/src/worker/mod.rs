@@ -119,6 +119,9 @@ impl Worker {
                 RunResult::Returned(Ok(_)) => self.agents.note(agent, Ok(())),
                 RunResult::Returned(Err(error)) => self.agents.note(agent, Err(error.summary())),
                 RunResult::Panicked(_) => self.agents.note(agent, Err("the agent's runtime panicked".to_owned())),
+                RunResult::Stopped if self.is_over_time(turn, run) => {
+                    self.agents.note(agent, Err("the agent gave no answer in time".to_owned()));
+                }
                 RunResult::Unreadable | RunResult::Stopped | RunResult::GatewayStopped => {}
             }
         }
@@ -169,6 +172,13 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Whether a run has taken as long as it may.
+    fn is_over_time(&self, turn: &TurnRecord, run: &Run) -> bool {
+        let settings = self.settings.get();
+        let policy = settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
+        self.clock.now() >= run.started_at + policy.hard_deadline
     }
 
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {

@@ -65,6 +65,29 @@ async fn a_stuck_run_ends_at_its_deadline_and_the_next_turn_runs() {
     gateway.at_rest().await;
 }
 
+/// H3. An agent that hangs is down like one that fails; one that a person stops is not.
+#[tokio::test]
+async fn an_agent_that_gives_no_answer_in_time_is_down() {
+    let gateway = TestGateway::with(Script::hangs()).await;
+    let health = || gateway.engine().agents()[0].1.clone();
+
+    for _ in 0..3 {
+        gateway.receives(said(&chat("ada"), "hello")).await;
+        gateway.receives(said(&chat("ada"), "/stop")).await;
+        gateway.settle().await;
+    }
+    assert_eq!(health().failures, 0);
+    for _ in 0..3 {
+        assert!(!health().is_down());
+        gateway.receives(said(&chat("ada"), "hello")).await;
+        gateway.advance(HARD_DEADLINE + secs(1)).await;
+    }
+
+    assert!(health().is_down());
+    assert_eq!(health().error.as_deref(), Some("the agent gave no answer in time"));
+    gateway.at_rest().await;
+}
+
 /// D3. A waiting turn is answered, however many turns before it time out.
 #[tokio::test]
 async fn waiting_turns_outlive_the_timeouts_before_them() {

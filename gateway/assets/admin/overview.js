@@ -21,14 +21,14 @@ export function overview(view) {
       return [headline(found), problems(view, found, () => refresh()), day, details(found)];
     },
   });
-  const debts = part(view, {
-    title: "Debts",
-    load: () => get("turns", { state: "open", limit: 200 }, view.signal),
-    render: ({ items }) => debtTable(items.filter(({ state }) => state === "deferred")),
+  const loops = part(view, {
+    title: "Open loops",
+    load: () => get("loops", { limit: 50 }, view.signal),
+    render: loopTable,
   });
-  const refresh = () => Promise.all([now.refresh(), debts.refresh()]);
+  const refresh = () => Promise.all([now.refresh(), loops.refresh()]);
 
-  show(view.main, heading("Overview"), now.element, debts.element);
+  show(view.main, heading("Overview"), now.element, loops.element);
   keepFresh(refresh, { signal: view.signal, topics: ["turn.", "delivery.dead", "delivery.parked", "delivery.discarded", "channel.", "agent.", "operator."], pause: 2_000, every: 15_000 });
 }
 
@@ -144,8 +144,17 @@ const turnTable = (label, column, turns) =>
     ({ turn_id: id }) => id,
   );
 
-function debtTable(turns) {
-  if (!turns.length) return empty("Nobody was promised a later answer that is still to come.");
-  const due = { name: "Due", cell: ({ wake_at: at }) => time(at) ?? "–" };
-  return turnTable("Debts", due, turns.sort((a, b) => Date.parse(a.wake_at ?? a.accepted_at) - Date.parse(b.wake_at ?? b.accepted_at)));
+const KINDS = {
+  late: ["Late", "bad"],
+  deferred: ["Promised", "warn"],
+  open: ["Waits", ""],
+  asked: ["Was asked", ""],
+};
+
+/** What is owed, and what people were asked, the most pressing first. */
+function loopTable({ items, total }) {
+  if (!items.length) return empty("Nothing is owed, and nobody was asked anything that they have not answered.");
+  const turns = items.map(({ kind, turn }) => ({ ...turn, kind }));
+  const what = { name: "What", cell: ({ kind, wake_at: at }) => [badge(KINDS[kind]), kind === "deferred" && at && make("span", { className: "why" }, "due ", time(at))] };
+  return [turnTable("Open loops", what, turns), total > items.length && make("p", { className: "quiet" }, `And ${number(total - items.length)} more.`)];
 }

@@ -3,12 +3,16 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_config::AlertKind;
-use rejoinder_core::Timestamp;
+use rejoinder_core::{
+    ChannelId, Timestamp,
+    store::{LogEntry, LogEvent, NewLogEntry, Subject},
+};
+use serde::Deserialize;
 
 use crate::problems::Problem;
 
 /// What an alert is about: a kind, and its channel or agent.
-type Key = (AlertKind, Option<String>);
+pub(super) type Key = (AlertKind, Option<String>);
 
 /// When something is told.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +50,8 @@ struct Item {
     gone: Option<Timestamp>,
     /// How many of it were told, if it was told.
     told: Option<u64>,
+    /// Whether only an earlier process has seen it.
+    is_remembered: bool,
 }
 
 impl Item {
@@ -62,22 +68,49 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// Takes in what is wrong now.
-    pub(super) fn look(&mut self, now: Timestamp, problems: Vec<Problem>) {
+    /// The board of an earlier process, from what it wrote to the log, oldest first.
+    pub(super) fn of_log(entries: &[LogEntry]) -> Self {
+        let mut board = Self::default();
+        for LogEntry { at, topic, data, .. } in entries {
+            let text = |name: &str| data[name].as_str().map(ToOwned::to_owned);
+            let Ok(kind) = AlertKind::deserialize(&data["kind"]) else { continue };
+            let key = (kind, text("about"));
+            if topic == "alert.cleared" {
+                board.items.remove(&key);
+                continue;
+            }
+            let problem = Problem {
+                subject: key.1.clone(),
+                count: data["count"].as_u64(),
+                ..Problem::new(Problem::kind(kind), text("text").unwrap_or_default())
+            };
+            let since = board.items.get(&key).map_or(*at, |item| item.since);
+            let mut item = Item { problem, since, gone: None, told: None, is_remembered: true };
+            item.told = Some(item.count());
+            board.told_at.insert(key.clone(), *at);
+            board.items.insert(key, item);
+        }
+        board
+    }
+
+    /// Takes in what is wrong now. What an earlier process has seen still is wrong while it `is_unknown`.
+    pub(super) fn look(&mut self, now: Timestamp, problems: Vec<Problem>, is_unknown: impl Fn(&Key) -> bool) {
         let mut found: BTreeMap<Key, Problem> = problems
             .into_iter()
             .filter_map(|problem| Some(((problem.alert()?, problem.subject.clone()), problem)))
             .collect();
         self.items.retain(|key, item| {
             if let Some(problem) = found.remove(key) {
-                (item.problem, item.gone) = (problem, None);
+                (item.problem, item.gone, item.is_remembered) = (problem, None, false);
                 return true;
             }
-            item.gone.get_or_insert(now);
+            if !(item.is_remembered && is_unknown(key)) {
+                item.gone.get_or_insert(now);
+            }
             item.told.is_some()
         });
         for (key, problem) in found {
-            self.items.insert(key, Item { problem, since: now, gone: None, told: None });
+            self.items.insert(key, Item { problem, since: now, gone: None, told: None, is_remembered: false });
         }
     }
 
@@ -132,6 +165,22 @@ impl Board {
 }
 
 impl News {
+    /// What the log keeps of it.
+    pub(super) fn log(&self, at: Timestamp) -> Vec<NewLogEntry> {
+        let raised =
+            self.begun.iter().chain(&self.grown).map(|Problem { kind, text, subject, count }| LogEvent::AlertRaised {
+                kind: (*kind).to_owned(),
+                about: subject.clone(),
+                text: text.clone(),
+                count: *count,
+            });
+        let cleared = self.ended.iter().map(|(Problem { kind, subject, .. }, _)| LogEvent::AlertCleared {
+            kind: (*kind).to_owned(),
+            about: subject.clone(),
+        });
+        raised.chain(cleared).map(|event| NewLogEntry { at, subject: subject_of(&event), event }).collect()
+    }
+
     /// What people read.
     pub(super) fn text(&self) -> String {
         let mut lines: Vec<String> = Vec::new();
@@ -145,6 +194,18 @@ impl News {
             lines.extend(self.still.iter().map(|problem| format!("* {}", problem.text)));
         }
         lines.join("\n\n").replace("\n\n* ", "\n* ")
+    }
+}
+
+fn subject_of(event: &LogEvent) -> Subject {
+    match event {
+        LogEvent::AlertRaised { kind, about: Some(channel), .. }
+        | LogEvent::AlertCleared { kind, about: Some(channel) }
+            if kind == "channel" =>
+        {
+            Subject::channel(&ChannelId::from_stored(channel))
+        }
+        _ => Subject::default(),
     }
 }
 
@@ -193,7 +254,7 @@ mod tests {
     fn pass(board: &mut Board, rules: &Rules<'_>, (from, until): (i64, i64), problems: &[Problem]) -> Vec<(i64, News)> {
         let mut all = Vec::new();
         for second in from..until {
-            board.look(at(second), problems.to_vec());
+            board.look(at(second), problems.to_vec(), |_| false);
             if let Some(news) = board.news(at(second), rules) {
                 board.told(at(second), &news);
                 all.push((second, news));
@@ -275,10 +336,37 @@ mod tests {
     }
 
     #[test]
+    fn a_restart_tells_nothing_twice_and_gives_the_all_clear() {
+        let mut board = Board::default();
+        let told = pass(&mut board, &RULES, (0, 20), &[channel(), counted("undeliverable", 3)]);
+        let log: Vec<LogEntry> = told[0].1.log(at(10)).into_iter().zip(1..).map(stored).collect();
+
+        let mut board = Board::of_log(&log);
+        for second in 30..60 {
+            board.look(at(second), vec![counted("undeliverable", 3)], |(kind, _)| *kind == AlertKind::Channel);
+            assert_eq!(board.news(at(second), &RULES), None);
+        }
+        let mut told = pass(&mut board, &RULES, (60, 61), &[channel(), counted("undeliverable", 3)]);
+        told.extend(pass(&mut board, &RULES, (61, 100), &[channel(), counted("undeliverable", 3)]));
+        told.extend(pass(&mut board, &RULES, (100, 200), &[counted("undeliverable", 3)]));
+
+        let still = vec![counted("undeliverable", 3)];
+        let ended = vec![(channel(), Duration::from_secs(90))];
+        assert_eq!(told, [(110, News { ended, still, ..News::default() })]);
+        let log = log.into_iter().chain(told[0].1.log(at(110)).into_iter().zip(3..).map(stored));
+        assert_eq!(Board::of_log(&log.collect::<Vec<_>>()).wrong(), [counted("undeliverable", 3)]);
+    }
+
+    fn stored((entry, seq): (NewLogEntry, i64)) -> LogEntry {
+        let data = serde_json::to_value(&entry.event).unwrap();
+        LogEntry { seq, at: entry.at, topic: entry.event.topic().into_owned(), subject: entry.subject, data }
+    }
+
+    #[test]
     fn what_could_not_be_told_is_told_later() {
         let mut board = Board::default();
-        board.look(at(0), vec![channel()]);
-        board.look(at(10), vec![channel()]);
+        board.look(at(0), vec![channel()], |_| false);
+        board.look(at(10), vec![channel()], |_| false);
 
         assert!(board.news(at(10), &RULES).is_some());
         assert!(board.news(at(11), &RULES).is_some());

@@ -39,7 +39,7 @@ pub(super) async fn text(
     now: Timestamp,
 ) -> Result<String, StoreError> {
     let (day, _) = figures.read(now).await?;
-    let loops = open_loops(store, now).await?;
+    let loops = open_loops(store, None, now).await?;
     let mut text = format!("**The last 24 hours**: {} turns", day.turns);
     if let (Some(p50), Some(p95)) = (day.p50_ms, day.p95_ms) {
         let percent = (day.prompt * 100).checked_div(day.signals).unwrap_or(100);
@@ -57,7 +57,7 @@ pub(super) async fn text(
         }
     }
     if !loops.is_empty() {
-        let _ = write!(text, "\n\n**Owed**: {}\n", loops.len());
+        let _ = write!(text, "\n\n**Open**: {}\n", loops.len());
         for open in loops.iter().take(LOOPS) {
             let _ = write!(text, "\n* {}", line(open, now));
         }

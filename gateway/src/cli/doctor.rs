@@ -1,10 +1,11 @@
 //! `rejoinder doctor`: checks everything that a running gateway needs, and says how to fix problems.
 //!
-//! It changes nothing, sends no message, fetches no update from a platform and gives no turn to an agent, so it can run
-//! beside a gateway. The checks of platforms and agents are in `platforms/` and `agents/`. To add another check, write a
-//! function that returns findings in a file of `doctor/`, and call it in `run_checks`.
+//! It sends no message, fetches no update from a platform and gives no turn to an agent, so it can run beside a gateway. It
+//! changes nothing, or with `--fix` what `doctor/fix.rs` lists. The checks of platforms and agents are in `platforms/` and
+//! `agents/`. To add another check, write a function that returns findings in a file of `doctor/`, and call it in `run_checks`.
 
 mod data;
+mod fix;
 mod gateway;
 mod settings;
 
@@ -16,7 +17,7 @@ use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesOrder
 use rejoinder_config::Config;
 use serde::Serialize;
 
-use self::data::Database;
+use self::{data::Database, fix::Fixer};
 use super::Global;
 use crate::{
     agents, client,
@@ -32,6 +33,9 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = help())]
 pub(super) struct Doctor {
+    /// Close files to other users and remove a leftover address; change nothing at platforms, in the configuration or database
+    #[arg(long)]
+    fix: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -43,8 +47,11 @@ fn help() -> String {
         "\
 Each line is a finding: ok, warning or wrong, what it is about, what was found and what to do. It checks the \
 configuration, the data directory, the database, the gateway (running or not), the agents, and the accounts \
-at {names}. It changes nothing and sends no message. A server has 10 seconds \
+at {names}. It sends no message, and without --fix it changes nothing. A server has 10 seconds \
 to answer, a homeserver 30.
+
+With --fix, what it has fixed is marked as fixed and is no failure; what it did not fix says why. It changes only files \
+of its own user, who must be the owner of the data directory.
 
 Run it as the gateway's user, with the gateway's --config and --data, and with the variables that its configuration \
 names.
@@ -53,6 +60,7 @@ Exit code: 0 if nothing is wrong (there may be warnings), 1 otherwise.
 
 Examples:
   rejoinder doctor
+  rejoinder doctor --fix
   rejoinder doctor --json | jq '.findings[] | select(.verdict != \"ok\")'"
     )
 }
@@ -103,15 +111,16 @@ impl Report {
 impl Doctor {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let data_dir = global.data_dir()?;
+        let fixer = Fixer::new(self.fix, &data_dir);
         let mut report = Report { is_for_programs: self.json, findings: Vec::new() };
         match global.load() {
             Ok(loaded) => {
-                report.add(settings::check(&loaded, &data_dir))?;
-                run_checks(&loaded.config, &data_dir, &mut report).await?;
+                report.add(settings::check(&loaded, &data_dir, fixer))?;
+                run_checks(&loaded.config, &data_dir, fixer, &mut report).await?;
             }
             Err(Failure::Config(errors)) => {
                 report.add(settings::problems(&errors))?;
-                run_checks_without_config(global, &data_dir, &mut report).await?;
+                run_checks_without_config(global, &data_dir, fixer, &mut report).await?;
             }
             Err(failure) => return Err(failure),
         }
@@ -120,12 +129,12 @@ impl Doctor {
 }
 
 /// Runs all checks at once, and reports their findings in a fixed order.
-async fn run_checks(config: &Config, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
+async fn run_checks(config: &Config, data_dir: &Path, fixer: Fixer, report: &mut Report) -> Result<(), Failure> {
     let http = client::http_client().context("cannot create the HTTP client")?;
     let database = Database::of(wiring::database(config, data_dir));
     let is_held = database.is_held();
     let mut checks: FuturesOrdered<BoxFuture<'_, Vec<Finding>>> = FuturesOrdered::new();
-    checks.push_back(async { data::check(data_dir, &database).await }.boxed());
+    checks.push_back(async { data::check(data_dir, &database, fixer).await }.boxed());
     // Without the token only the details of its readiness are missing.
     let token = wiring::admin_token(config, data_dir).ok().flatten();
     checks.push_back(gateway::check(wiring::listen_for_operator(config), token, is_held).boxed());
@@ -144,8 +153,13 @@ async fn run_checks(config: &Config, data_dir: &Path, report: &mut Report) -> Re
 }
 
 /// The checks that do not need a valid configuration.
-async fn run_checks_without_config(global: &Global, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
+async fn run_checks_without_config(
+    global: &Global,
+    data_dir: &Path,
+    fixer: Fixer,
+    report: &mut Report,
+) -> Result<(), Failure> {
     let Ok(store) = rejoinder_config::load_store(&global.options()?) else { return Ok(()) };
     let database = Database::of(store.url.path(data_dir));
-    report.add(data::check(data_dir, &database).await)
+    report.add(data::check(data_dir, &database, fixer).await)
 }

@@ -130,6 +130,8 @@ enum ListState {
     Overdue,
     /// Not ended, and its channel is no longer configured
     Absent,
+    /// Answered with a question that nobody has answered yet
+    Asked,
 }
 
 #[derive(Debug, Args)]
@@ -236,6 +238,7 @@ impl List {
                 ListState::Undeliverable => TurnListState::Undeliverable,
                 ListState::Overdue => TurnListState::Overdue,
                 ListState::Absent => TurnListState::Absent,
+                ListState::Asked => TurnListState::Asked,
             }),
             channels: self.channel.as_deref().map(|channel| vec![ChannelId::from_stored(channel)]),
             conversation: self.conversation,

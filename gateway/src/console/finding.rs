@@ -32,11 +32,13 @@ pub(crate) struct Finding {
     pub(crate) what: String,
     /// What to do about it: one or more sentences.
     pub(crate) advice: Option<String>,
+    /// Whether `--fix` has fixed it. Then it is [`Verdict::Ok`].
+    pub(crate) fixed: bool,
 }
 
 impl Finding {
     fn new(verdict: Verdict, about: impl Into<String>, what: impl AsRef<str>) -> Self {
-        Self { verdict, about: about.into(), what: one_line(what.as_ref()), advice: None }
+        Self { verdict, about: about.into(), what: one_line(what.as_ref()), advice: None, fixed: false }
     }
 
     pub(crate) fn ok(about: impl Into<String>, what: impl AsRef<str>) -> Self {
@@ -57,15 +59,31 @@ impl Finding {
         self
     }
 
-    pub(crate) fn line(&self) -> String {
-        let Self { verdict, about, what, advice } = self;
-        let (stop, advice) = match advice {
-            Some(advice) if what.ends_with('.') => (" ", advice.as_str()),
-            Some(advice) => (". ", advice.as_str()),
-            None => ("", ""),
-        };
-        format!("{:<8} {about:<17} {what}{stop}{advice}", verdict.as_str())
+    /// Adds further sentences to what to do.
+    pub(crate) fn with_more_advice(self, more: impl AsRef<str>) -> Self {
+        let more = more.as_ref();
+        let advice = self.advice.as_ref().map_or_else(|| more.to_owned(), |advice| sentences(advice, more));
+        self.with_advice(advice)
     }
+
+    /// The finding after it was fixed. `done` says how: a sentence.
+    pub(crate) fn into_fixed(self, done: impl AsRef<str>) -> Self {
+        let what = one_line(&sentences(&self.what, done.as_ref()));
+        Self { verdict: Verdict::Ok, what, advice: None, fixed: true, ..self }
+    }
+
+    pub(crate) fn line(&self) -> String {
+        let Self { verdict, about, what, advice, fixed } = self;
+        let verdict = if *fixed { "fixed" } else { verdict.as_str() };
+        let text = advice.as_ref().map_or_else(|| what.clone(), |advice| sentences(what, advice));
+        format!("{verdict:<8} {about:<17} {text}")
+    }
+}
+
+/// Joins sentences; the first may lack its full stop.
+fn sentences(first: &str, second: &str) -> String {
+    let stop = if first.ends_with('.') { "" } else { "." };
+    format!("{first}{stop} {second}")
 }
 
 /// A finding is one line: replaces line breaks and control characters, which texts of servers may contain.
@@ -86,5 +104,14 @@ mod tests {
             Finding::ok("config", "well.").with_advice("Go on.").line(),
             "ok       config            well. Go on."
         );
+    }
+
+    #[test]
+    fn a_fixed_finding_is_no_failure_and_says_what_was_done() {
+        let finding = Finding::wrong("data", "others write to it").with_advice("Run chmod.");
+        let finding = finding.into_fixed("It is closed.");
+
+        assert_eq!((finding.verdict, finding.advice.as_ref()), (Verdict::Ok, None));
+        assert_eq!(finding.line(), "fixed    data              others write to it. It is closed.");
     }
 }

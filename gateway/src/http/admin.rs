@@ -14,6 +14,7 @@ pub(super) mod deliveries;
 pub(super) mod errors;
 pub(super) mod events;
 pub(super) mod logs;
+pub(super) mod loops;
 pub(super) mod messages;
 pub(super) mod operation;
 pub(super) mod overview;
@@ -47,6 +48,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/conversations/{id}", get(conversations::show))
         .route("/deliveries", get(deliveries::list))
         .route("/dead-letters", get(dead_letters::list))
+        .route("/loops", get(loops::list))
         .route("/search", get(search::list))
         .route("/channels", get(channels::list))
         .route("/agents", get(agents::list))

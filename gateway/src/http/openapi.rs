@@ -8,8 +8,8 @@ use utoipa::{
 
 use super::{
     admin::{
-        agents, alerts, audit, channels, conversations, dead_letters, deliveries, errors, events, logs, messages,
-        overview, people, search, session, tokens, turns,
+        agents, alerts, audit, channels, conversations, dead_letters, deliveries, errors, events, logs, loops,
+        messages, overview, people, search, session, tokens, turns,
     },
     error::ProblemDocument,
     health,
@@ -51,6 +51,7 @@ use crate::platforms::{self, Platform};
         channels::resume,
         agents::list,
         logs::list,
+        loops::list,
         errors::list,
         events::follow,
         alerts::list,

@@ -72,6 +72,33 @@ async fn a_backup_beside_a_running_gateway_is_restored() {
     eventually("what was open is answered", async || other.open_turns().is_empty().then_some(())).await;
 }
 
+/// Turns are removed while backups are made. Each backup has whole turns, and no more than there were.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn backups_and_removal_do_not_disturb_each_other() {
+    let agent = ScriptedAgent::echoing().await;
+    let short = "[retention]\nturns = \"1s\"\npayloads = \"1s\"\n";
+    let config = [hook(""), agent.section(), short.to_owned()].concat();
+    let gateway = Gateway::builder().config(&config).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    for number in 0..4 {
+        for turn in 0..40 {
+            hook.ask(&format!("{number} {turn}")).await;
+        }
+        let file = gateway.data().with_file_name(format!("backup-{number}.tar.gz"));
+        let file = file.to_str().expect("a path").to_owned();
+        assert!(gateway.output_of(&["backup", &file]).contains("checked"));
+
+        let other = Gateway::builder().config(&config).prepare();
+        assert!(other.output_of(&["restore", &file]).contains("Restored"));
+        let stats: Value = serde_json::from_str(&other.output_of(&["store", "stats", "--json"])).expect("JSON");
+        let rows = |table: &str| stats["rows"][table].as_u64().expect("a number");
+        assert!(rows("turns") > 0 && rows("turns") < 160, "{stats}");
+        assert_eq!((rows("turns"), rows("turns")), (rows("obligations"), rows("deliveries")), "{stats}");
+    }
+    let removed = async || gateway.turns("settled").is_empty().then_some(());
+    eventually("all turns are removed", removed).await;
+}
+
 /// A backup with flipped bits, a cut one and something else are refused, and nothing is changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_damaged_backup_is_refused() {

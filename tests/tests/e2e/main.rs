@@ -8,6 +8,7 @@ mod commands;
 mod conversations;
 mod crashes;
 mod disk;
+mod doctor;
 mod doors;
 mod example;
 mod hooks;

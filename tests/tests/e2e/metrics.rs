@@ -1,8 +1,10 @@
-//! What Prometheus sees, and the figures of `rejoinder turns stats`.
+//! What Prometheus sees, the files for it in `ops`, and the figures of `rejoinder turns stats`.
 
 use std::{
     collections::BTreeSet,
+    fs,
     io::Write,
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -24,10 +26,14 @@ fn value(metrics: &str, sample: &str) -> Option<f64> {
     metrics.lines().find_map(|line| line.strip_prefix(&sample)?.parse().ok())
 }
 
-/// Has Prometheus' own tool judge the names, types and help texts.
+/// Prometheus' own tool.
+fn promtool() -> Command {
+    Command::new(std::env::var_os("REJOINDER_PROMTOOL").expect("promtool: run `cargo xtask test`"))
+}
+
+/// Has it judge the names, types and help texts.
 fn check(metrics: &str) {
-    let promtool = std::env::var_os("REJOINDER_PROMTOOL").expect("promtool: run `cargo xtask test`");
-    let mut process = Command::new(promtool)
+    let mut process = promtool()
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -128,4 +134,49 @@ async fn the_promise_is_told_as_figures() {
     let other = gateway.output_of(&["turns", "stats", "--channel", "webhook.other", "--json"]);
     let other: Value = serde_json::from_str(&other).expect("it is JSON");
     assert_eq!((&other["total"]["owed"], &other["total"]["p50_ms"]), (&json!(0), &Value::Null));
+}
+
+/// What is in `file`, whose path begins at the top of the repository.
+fn text_of(file: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file)).expect(file)
+}
+
+/// The names of the samples that docs/metrics.md promises, such as `rejoinder_run_seconds_bucket`.
+fn documented_samples() -> BTreeSet<String> {
+    let page = text_of("docs/metrics.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let samples = rows.flat_map(|(name, row)| {
+        let suffixes: &[&str] = if row.starts_with("histogram ") { &["_bucket", "_count", "_sum"] } else { &[""] };
+        suffixes.iter().map(move |suffix| format!("{name}{suffix}"))
+    });
+    samples.collect()
+}
+
+/// A query for another name finds nothing: the alert stays silent, and the panel empty.
+#[test]
+fn alerts_and_the_dashboard_ask_for_samples_that_exist() {
+    let documented = documented_samples();
+    for file in ["ops/prometheus/alerts.yml", "ops/prometheus/alerts_test.yml", "ops/grafana/rejoinder.json"] {
+        let text = text_of(file);
+        let words = text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+        let named: BTreeSet<_> =
+            words.filter(|word| word.starts_with("rejoinder_") || word.starts_with("process_")).collect();
+        let unknown: Vec<_> = named.iter().filter(|name| !documented.contains(**name)).collect();
+        assert!(!named.is_empty() && unknown.is_empty(), "{file}: {unknown:?}");
+    }
+}
+
+#[test]
+fn prometheus_accepts_the_rules_and_the_sample() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ops/prometheus");
+    for arguments in [
+        "check rules --lint=all --lint-fatal alerts.yml",
+        "test rules alerts_test.yml",
+        // Without the files that it names: the token's is on the operator's machine only.
+        "check config --syntax-only prometheus.yml",
+    ] {
+        let output = promtool().args(arguments.split(' ')).current_dir(&folder).output().expect("promtool starts");
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "promtool {arguments}:\n{}", String::from_utf8_lossy(&said));
+    }
 }

@@ -1,7 +1,7 @@
 //! What operators do over the admin API: tokens with roles, operations, the events as they happen.
 
 use futures_util::StreamExt;
-use rejoinder_tests::{Browser, Gateway, ScriptedAgent, eventually};
+use rejoinder_tests::{Browser, Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -336,4 +336,41 @@ async fn a_conversation_shows_what_was_said() {
     let refused =
         gateway.admin_request(Method::POST, "messages", None).json(&message).send().await.expect("it answers");
     assert_eq!(refused.status(), StatusCode::CONFLICT, "a hook's callers fetch their answers");
+}
+
+/// What is owed comes before what was asked, and who answers closes the loop.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_is_open_is_listed() {
+    let release = Gate::default();
+    let agent = {
+        let release = release.clone();
+        ScriptedAgent::start(move |call, _| match call.said().as_str() {
+            "wait" => Script::replies("at last").waiting(&release),
+            "unclear" => Script::is_silent("what does it mean?"),
+            _ => Script::replies("fine"),
+        })
+        .await
+    };
+    let ladder = "[guard.ladder.webhook.direct]\nsilent = [{ clarify = \"which\" }]\n\
+        [guard.clarify.which]\nquestion = \"Which one?\"\nchoices = [\"this\", \"that\"]\n";
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).config(ladder).start().await;
+    let says = async |place: &str, words: &str, wait: &str| {
+        Reply::of(gateway.hook("test", TOKEN).message_in(place, words).header("Prefer", wait)).await
+    };
+    let open = async || {
+        let found = gateway.admin("loops").await;
+        let kinds = found["items"].as_array().expect("a list").iter().map(|item| item["kind"].to_string());
+        (kinds.collect::<Vec<_>>().join(" "), found["total"].as_u64())
+    };
+    assert_eq!(open().await, (String::new(), Some(0)));
+
+    let asked = says("ada", "unclear", "wait=10").await;
+    assert_eq!(asked.text(), "Which one?");
+    says("bob", "wait", "wait=0").await;
+    eventually("both", async || (open().await.0 == "\"open\" \"asked\"").then_some(())).await;
+    assert_eq!(gateway.turns("asked")[0]["turn_id"], asked.turn());
+
+    says("ada", "this", "wait=10").await;
+    release.open();
+    eventually("nothing is open", async || (open().await.1 == Some(0)).then_some(())).await;
 }

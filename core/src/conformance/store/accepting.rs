@@ -18,6 +18,7 @@ use crate::{
     ports::store::{
         Store,
         accept::{CursorMove, EarlierMessage, NewEvent, Stored},
+        list::{TurnFilter, TurnListState},
         transition::RunStart,
     },
 };
@@ -297,6 +298,33 @@ async fn ask(store: &dyn Store, question: &Turn, chooser: Option<&str>) {
 
 async fn picked(store: &dyn Store, turn: TurnId) -> Option<String> {
     store.view(turn).await.expect("views are read").expect("the turn is there").picked
+}
+
+async fn asked(store: &dyn Store) -> Vec<TurnId> {
+    let filter = TurnFilter { state: Some(TurnListState::Asked), limit: 10, ..TurnFilter::default() };
+    store.list_turns(&filter).await.expect("lists are read").into_iter().map(|turn| turn.turn_id).collect()
+}
+
+/// A question waits for the person until they pick, or write something else.
+pub async fn a_question_that_was_shown_waits_for_the_person(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut questions = Vec::new();
+    for place in ["a", "b", "c"] {
+        let mut question = Turn::accept(&*store, said(&chat(place), place)).await;
+        let choices = vec!["Yes".to_owned(), "No".to_owned()];
+        let content = Content { text: "Well?".to_owned(), choices, ..Content::default() };
+        let delivery = question.answer_with(&*store, content).await;
+        assert!(!asked(&*store).await.contains(&question.id), "it is not sent yet");
+        question.settle(&*store, delivery).await;
+        questions.push(question);
+    }
+    let [one, other, third] = [&questions[0], &questions[1], &questions[2]].map(|question| question.id);
+    assert_eq!(asked(&*store).await, [third, other, one]);
+
+    accept_one(&*store, pick(&questions[0], "a pick", "bob", "Yes")).await;
+    Turn::accept(&*store, said(&chat("b"), "something else")).await;
+
+    assert_eq!(asked(&*store).await, [third]);
 }
 
 /// Only the first pick opens a turn, also after a restart.

@@ -286,6 +286,8 @@ pub enum TurnListState {
     Overdue,
     /// Not ended, owed or not, on a channel that is not configured.
     Absent,
+    /// Settled with a question from whose choices nobody has picked, and nobody has written anything else since.
+    Asked,
 }
 
 /// An entry of the list of turns.

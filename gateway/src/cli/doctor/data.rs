@@ -1,7 +1,9 @@
 //! Checks of the data directory and its database.
 
 use std::{
+    collections::BTreeSet,
     io,
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -13,11 +15,15 @@ use rejoinder_core::{
 use rejoinder_store::{OpenError, SqliteStore};
 
 use rustix::fs::{Access, access};
+use tokio::net::TcpStream;
 
+use super::fix::{Fixer, OTHERS, Remedy};
 use crate::{
+    client::CHECK_TIMEOUT,
     console::finding::Finding,
     disk::Room,
     exposure::{Exposure, readable_folder, writable_above},
+    gateway::{ADDRESS_FILE, read_address},
 };
 
 const ABOUT: &str = "data";
@@ -42,16 +48,25 @@ impl Database {
     }
 }
 
-pub(super) async fn check(data_dir: &Path, database: &Database) -> Vec<Finding> {
-    let mut findings = vec![check_directory(data_dir)];
+pub(super) async fn check(data_dir: &Path, database: &Database, fixer: Fixer) -> Vec<Finding> {
+    let mut findings = check_directory(data_dir, fixer);
     if let Some(folder) = database.path.parent().filter(|folder| *folder != data_dir) {
-        findings.push(check_directory(folder));
+        findings.extend(check_directory(folder, fixer));
     }
+    findings.extend(check_files(data_dir, &database.path, fixer));
+    findings.extend(check_address(data_dir, database, fixer).await);
     findings.extend(check_database(database).await);
     findings
 }
 
-fn check_directory(path: &Path) -> Finding {
+/// One finding; if it was fixed, also what is found then.
+fn check_directory(path: &Path, fixer: Fixer) -> Vec<Finding> {
+    let finding = examine_directory(path, fixer);
+    let again = finding.fixed.then(|| examine_directory(path, fixer));
+    std::iter::once(finding).chain(again).collect()
+}
+
+fn examine_directory(path: &Path, fixer: Fixer) -> Finding {
     let shown = path.display();
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,
@@ -73,14 +88,17 @@ fn check_directory(path: &Path) -> Finding {
         );
         return Finding::wrong(ABOUT, what).with_advice(format!("Run chmod go-w {above}."));
     }
-    let advice = format!("Run chmod 700 {shown}.");
+    let treat = |finding: Finding| {
+        let finding = finding.with_advice(format!("Run chmod 700 {shown}."));
+        fixer.treat(finding, Remedy::Close { path, bits: OTHERS })
+    };
     match Exposure::of(path) {
         Exposure::Writable => {
             let what =
                 format!("other users of this machine can write to {shown}, so the gateway does not start with it");
-            return Finding::wrong(ABOUT, what).with_advice(advice);
+            return treat(Finding::wrong(ABOUT, what));
         }
-        Exposure::Readable => return Finding::warning(ABOUT, readable_folder(path)).with_advice(advice),
+        Exposure::Readable => return treat(Finding::warning(ABOUT, readable_folder(path))),
         Exposure::Closed => {}
     }
     match Room::of(path).map(|room| room.free) {
@@ -107,6 +125,50 @@ fn check_missing_directory(path: &Path) -> Finding {
 fn low_disk_space(path: &Path, room: u64) -> Finding {
     let what = format!("{} has {} MiB left on its disk", path.display(), room >> 20);
     Finding::warning(ABOUT, what).with_advice("Free some disk space: a gateway that cannot write accepts no messages.")
+}
+
+/// Files with conversations and tokens that other users can open. In a folder that is closed they cannot.
+fn check_files(data_dir: &Path, database: &Path, fixer: Fixer) -> Vec<Finding> {
+    let of_database = ["", "-wal", "-shm"].map(|ending| {
+        let mut path = database.as_os_str().to_owned();
+        path.push(ending);
+        PathBuf::from(path)
+    });
+    let in_data_dir = data_dir.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let tokens: BTreeSet<_> = in_data_dir.filter(|path| path.to_string_lossy().ends_with("-token")).collect();
+    let treat = |path: PathBuf| {
+        let finding = file_finding(&path)?;
+        Some(fixer.treat(finding, Remedy::Close { path: &path, bits: OTHERS }))
+    };
+    let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    of_database.into_iter().chain(tokens).filter(is_file).filter_map(treat).collect()
+}
+
+fn file_finding(path: &Path) -> Option<Finding> {
+    let shown = path.display();
+    let finding = match Exposure::of(path) {
+        Exposure::Closed => return None,
+        Exposure::Readable => Finding::warning(ABOUT, format!("other users of this machine can open {shown}")),
+        Exposure::Writable => Finding::wrong(ABOUT, format!("other users of this machine can write to {shown}")),
+    };
+    Some(finding.with_advice(format!("Run chmod 600 {shown}.")))
+}
+
+/// The address of a gateway that was killed: commands go there, with the admin token, whoever listens there next.
+async fn check_address(data_dir: &Path, database: &Database, fixer: Fixer) -> Option<Finding> {
+    let url = read_address(data_dir).filter(|_| matches!(database.is_held, Ok(false)))?;
+    let address: SocketAddr = url.strip_prefix("http://")?.parse().ok()?;
+    // What answers there may be a gateway with the same data directory and another database.
+    let connected = tokio::time::timeout(CHECK_TIMEOUT, TcpStream::connect(address)).await.ok()?;
+    let nobody_listens = connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if !nobody_listens {
+        return None;
+    }
+    let path = data_dir.join(ADDRESS_FILE);
+    let shown = path.display();
+    let what = format!("no gateway runs, but {shown} says that one is at {url}, and commands look for it there");
+    let finding = Finding::warning(ABOUT, what).with_advice(format!("Run rm {shown}."));
+    Some(fixer.treat(finding, Remedy::RemoveAddress { path: &path, database: &database.path }))
 }
 
 async fn check_database(database: &Database) -> Vec<Finding> {

@@ -5,18 +5,31 @@ use std::path::Path;
 use anyhow::Error;
 use rejoinder_config::{ConfigErrors, Loaded};
 
-use crate::{console::finding::Finding, wiring};
+use super::fix::{EVERYBODY, Fixer, Remedy};
+use crate::{
+    console::finding::Finding,
+    exposure::{readable_files, readable_secret, readable_secrets},
+    wiring,
+};
 
 const ABOUT: &str = "config";
 
-pub(super) fn check(loaded: &Loaded, data_dir: &Path) -> Vec<Finding> {
+pub(super) fn check(loaded: &Loaded, data_dir: &Path, fixer: Fixer) -> Vec<Finding> {
     let Loaded { config, source, overrides } = loaded;
     let with = if overrides.is_empty() { String::new() } else { format!(", with {}", overrides.join(", ")) };
     let mut findings = vec![match wiring::check(config, data_dir) {
         Ok(()) => Finding::ok(ABOUT, format!("{source}{with}")),
         Err(error) => Finding::wrong(ABOUT, format!("{source}{with}: {:#}", Error::new(error))),
     }];
-    findings.extend(wiring::remarks(config).iter().map(|remark| Finding::warning(ABOUT, remark)));
+    // The secrets' remarks are findings of their own, below, because they can be fixed.
+    let on_secrets: Vec<_> = readable_secrets(&config.secret_files).collect();
+    let remarks = wiring::remarks(config).into_iter().filter(|remark| !on_secrets.contains(remark));
+    findings.extend(remarks.map(|remark| Finding::warning(ABOUT, remark)));
+    findings.extend(readable_files(&config.secret_files).map(|file| {
+        let finding = Finding::warning(ABOUT, readable_secret(file));
+        let finding = finding.with_advice(format!("Run chmod o= {}.", file.display()));
+        fixer.treat(finding, Remedy::Close { path: file, bits: EVERYBODY })
+    }));
     findings
 }
 

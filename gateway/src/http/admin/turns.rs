@@ -77,6 +77,7 @@ enum StateFilter {
     Undeliverable,
     Overdue,
     Absent,
+    Asked,
 }
 
 impl Filter {
@@ -112,6 +113,7 @@ impl From<StateFilter> for TurnListState {
             StateFilter::Undeliverable => Self::Undeliverable,
             StateFilter::Overdue => Self::Overdue,
             StateFilter::Absent => Self::Absent,
+            StateFilter::Asked => Self::Asked,
         }
     }
 }

@@ -29,6 +29,11 @@ pub(in crate::sqlite) async fn list(
         Some(TurnListState::Undeliverable) => {
             "obligations as o indexed by obligations_undeliverable cross join turns as t on t.id = o.turn_id"
         }
+        Some(TurnListState::Asked) => {
+            "(select distinct turn_id from deliveries indexed by deliveries_asking
+                where asks = 1 and is_copy = 0 and state = 'delivered') as d
+            cross join turns as t on t.id = d.turn_id cross join obligations as o on o.turn_id = t.id"
+        }
     };
     let mut sql = QueryBuilder::<Sqlite>::new(
         "select t.id, t.conversation_id, c.channel, c.chat, c.thread, t.accepted_at, t.agent, t.command, o.owed, o.state, o.wake_at,
@@ -68,6 +73,13 @@ pub(in crate::sqlite) async fn list(
         }
         Some(TurnListState::Absent) => {
             sql.push(" and o.absent = 1");
+        }
+        Some(TurnListState::Asked) => {
+            sql.push(
+                " and o.state = 'settled' and t.picked is null and exists (
+                    select 1 from deliveries as d where d.turn_id = t.id and d.asks = 1 and d.is_copy = 0 and d.state = 'delivered')
+                and not exists (select 1 from turns as l where l.conversation_id = t.conversation_id and l.seq > t.seq)",
+            );
         }
     }
     match filter.channels.as_deref() {

@@ -1,7 +1,7 @@
 //! Transitions: each is all or nothing.
 
 use rejoinder_core::{
-    StoreError, Timestamp,
+    Action, StoreError, Timestamp,
     store::{
         AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine, Transition,
         TurnChange,
@@ -138,8 +138,14 @@ fn insert_delivery(transaction: &Transaction<'_>, record: &DeliveryRecord) -> Re
         record.retried_at.map(Timestamp::as_millis),
         record.delivered_at.map(Timestamp::as_millis),
         record.fetched_at.map(Timestamp::as_millis),
+        asks(&record.action),
     ];
     rows::change_one(transaction, "deliveries", INSERT_DELIVERY, values)
+}
+
+/// Whether a message has choices for the person.
+fn asks(action: &Action) -> bool {
+    matches!(action, Action::Send { content, .. } | Action::Edit { content, .. } if !content.choices.is_empty())
 }
 
 fn change_delivery(transaction: &Transaction<'_>, change: &DeliveryChange) -> Result<(), StoreError> {
@@ -177,8 +183,8 @@ const INSERT_DELIVERY: &str = "
     insert into deliveries
         (id, turn_id, claim, part, parts, conversation_id, channel, class, signal, via, is_copy, action, state,
         attempts, next_attempt_at, label, parked, message_ids, error, created_at, retried_at, delivered_at,
-        fetched_at)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        fetched_at, asks)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const CHANGE_DELIVERY: &str = "
     update deliveries set

@@ -1,0 +1,68 @@
+//! Open loops: what is owed to people, and what they were asked.
+
+use axum::{
+    Extension, Json,
+    extract::{Query, State, rejection::QueryRejection},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{caller::Caller, responses::Reading};
+use crate::{
+    http::{Shared, error::ApiError, paging},
+    loops::open_loops,
+    view::TurnItem,
+};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct Filter {
+    /// Only turns of this channel.
+    #[param(max_length = 128)]
+    channel: Option<String>,
+    /// The largest number; 50 by default.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+/// What is open, the most pressing first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LoopList {
+    items: Vec<LoopItem>,
+    /// How many there are in all; of each kind, 500 are counted at most.
+    total: usize,
+    /// Always null: there is only one page.
+    #[schema(value_type = Option<String>)]
+    next: Option<&'static str>,
+}
+
+/// An open loop.
+#[derive(Debug, Serialize, ToSchema)]
+struct LoopItem {
+    /// `late`: the person should have seen a signal by now. `deferred`: they were promised an answer. `open`: they wait.
+    /// `asked`: they were asked a question within the last seven days, and have not answered.
+    kind: &'static str,
+    /// How pressing it is: a weight for the kind, times the minutes since the person asked.
+    score: u64,
+    turn: TurnItem,
+}
+
+/// Lists what is owed to people, and the questions that they have not answered, the most pressing first.
+#[utoipa::path(get, path = "/admin/api/loops", tag = "admin", operation_id = "list_loops",
+    params(Filter),
+    responses((status = 200, description = "What is open", body = LoopList), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(
+    State(app): Shared,
+    Extension(caller): Extension<Caller>,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Result<Json<LoopList>, ApiError> {
+    let Query(Filter { channel, limit }) = filter?;
+    let limit = paging::limit(limit)? as usize;
+    let loops = open_loops(app.store.as_ref(), caller.channels(channel.as_deref()), app.clock.now()).await?;
+    let total = loops.len();
+    let items = loops.into_iter().take(limit);
+    let items = items.map(|open| LoopItem { kind: open.kind, score: open.score, turn: open.turn.into() }).collect();
+    Ok(Json(LoopList { items, total, next: None }))
+}
