@@ -172,7 +172,6 @@ create table deliveries (
     retried_at integer,             -- when the operator last had it sent again
     delivered_at integer,
     fetched_at integer,
-    asks integer not null,          -- whether it has choices for the person
     absent integer not null default 0   -- as in obligations
 ) strict;
 
@@ -185,7 +184,6 @@ create index deliveries_in_lanes on deliveries (channel, conversation_id, seq, s
 create index deliveries_held on deliveries (id) where state = 'held';
 create index deliveries_dead on deliveries (id, state, is_copy) where state = 'dead' and is_copy = 1;
 create index deliveries_failed on deliveries (seq) where state in ('held', 'refused', 'dead');
-create index deliveries_asking on deliveries (turn_id, asks, is_copy, state) where asks = 1;
 create index deliveries_absent on deliveries (turn_id, absent) where absent = 1;
 
 create table attempts (

@@ -138,7 +138,7 @@ mod tests {
         }
         let filters = description["paths"]["/admin/api/turns"]["get"]["parameters"].as_array().unwrap();
         let state = filters.iter().find(|filter| filter["name"] == "state").unwrap();
-        let states = serde_json::json!(["open", "settled", "undeliverable", "overdue", "absent"]);
+        let states = serde_json::json!(["open", "settled", "undeliverable", "overdue", "absent", "asked"]);
         assert!(state.to_string().contains(&format!("\"enum\":{states}")), "{state}");
         for reference in text.split("\"$ref\":\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
             assert!(description.pointer(reference).is_some(), "{reference} is referenced but missing");

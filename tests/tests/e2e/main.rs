@@ -21,6 +21,7 @@ mod retention;
 mod search;
 mod time;
 mod traces;
+mod upgrades;
 mod waiting;
 
 /// The token of the hooks in these tests.

@@ -11,14 +11,14 @@ use super::{error::OpenError, lock::beside};
 
 /// Not `sqlx::migrate!`, which alone would need SQLx's macros: a second SQLx, Tokio and SQLite, for the compiler.
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    let initial = include_str!("../../../../migrations/sqlite/0001_initial.sql");
-    Migrator::with_migrations(vec![Migration::new(
-        1,
-        "initial".into(),
-        MigrationType::Simple,
-        initial.into_sql_str(),
-        false,
-    )])
+    let all = [
+        ("initial", include_str!("../../../../migrations/sqlite/0001_initial.sql")),
+        ("questions", include_str!("../../../../migrations/sqlite/0002_questions.sql")),
+    ];
+    let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
+        Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    Migrator::with_migrations((1..).zip(all).map(migration).collect())
 });
 
 /// The latest schema version that this program knows, and the only one that it reads.
@@ -86,16 +86,16 @@ mod tests {
     use super::*;
     use crate::sqlite::{connections::schema_options, lock::Lock};
 
-    /// The next version of the schema.
+    /// The version after the latest.
     fn next() -> Migrator {
-        let second = Migration::new(
-            2,
-            "second".into(),
+        let next = Migration::new(
+            schema_version() + 1,
+            "next".into(),
             MigrationType::Simple,
             "alter table probe add column note text; update probe set note = 'new'".into_sql_str(),
             false,
         );
-        Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([second]).collect())
+        Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([next]).collect())
     }
 
     #[tokio::test]
@@ -120,16 +120,17 @@ mod tests {
         migrate_with(&next(), &mut connection, &path).await.expect("it is updated");
         migrate_with(&next(), &mut connection, &path).await.expect("nothing is left to do");
 
-        assert_eq!(version(&mut connection).await.expect("readable"), 2);
+        let known = schema_version();
+        assert_eq!(version(&mut connection).await.expect("readable"), known + 1);
         connection.close().await.expect("it closes");
-        let mut copy = open(&directory.path().join("rejoinder.db.schema-1")).await;
-        assert_eq!(version(&mut copy).await.expect("readable"), 1);
+        let mut copy = open(&directory.path().join(format!("rejoinder.db.schema-{known}"))).await;
+        assert_eq!(version(&mut copy).await.expect("readable"), known);
         let columns: Vec<String> = sqlx::query_scalar("select name from pragma_table_info('probe')")
             .fetch_all(&mut copy)
             .await
             .expect("readable");
         assert!(!columns.contains(&"note".to_owned()), "{columns:?}");
         let old = migrate(&mut open(&path).await, &path).await;
-        assert!(matches!(old, Err(OpenError::Newer { found: 2, known: 1, .. })), "{old:?}");
+        assert!(matches!(old, Err(OpenError::Newer { found, .. }) if found == known + 1), "{old:?}");
     }
 }

@@ -32,8 +32,8 @@ use crate::{
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Filter {
-    /// Only turns in this state: `open` (owed an answer and not settled), `settled`, `undeliverable`, `overdue`, or `absent`
-    /// (its channel is not configured).
+    /// Only turns in this state: `open` (owed an answer and not settled), `settled`, `undeliverable`, `overdue`, `absent`
+    /// (its channel is not configured), or `asked` (answered with a question that nobody has answered).
     #[param(inline)]
     state: Option<StateFilter>,
     /// Only turns of this channel, for example `webhook.siri`.

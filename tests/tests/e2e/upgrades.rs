@@ -1,0 +1,75 @@
+//! An upgrade of a database of the first version, with turns in flight.
+
+use std::path::Path;
+
+use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
+use rusqlite::Connection;
+
+use crate::{TOKEN, hook};
+
+/// Undoes what later versions have changed in the schema.
+const TO_THE_FIRST: &str = "
+    drop index deliveries_asking;
+    alter table deliveries drop column asks;
+    delete from _sqlx_migrations where version > 1;";
+
+/// What a schema consists of, without what SQLite and the library for migrations make themselves.
+fn schema(connection: &Connection) -> Vec<String> {
+    let sql = "select sql from sqlite_master where sql is not null and tbl_name not like '%sqlx%' order by name";
+    let mut statement = connection.prepare(sql).expect("it is readable");
+    let all = statement.query_map([], |row| row.get(0)).expect("it is readable");
+    all.collect::<Result<_, _>>().expect("it is text")
+}
+
+fn take_back(database: &Path) {
+    let connection = Connection::open(database).expect("it opens");
+    connection.execute_batch(TO_THE_FIRST).expect("it is taken back");
+    let first = Connection::open_in_memory().expect("it opens");
+    first.execute_batch(include_str!("../../../migrations/sqlite/0001_initial.sql")).expect("it is made");
+    assert_eq!(schema(&connection), schema(&first));
+}
+
+/// One turn runs, one waits for it, one was promised an answer, and one was answered with a question. The copy that is made
+/// before has them all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn turns_in_flight_survive_an_upgrade_from_the_first_version() {
+    let never = Gate::default();
+    let agent = {
+        let never = never.clone();
+        ScriptedAgent::start(move |call, number| match call.said().as_str() {
+            "unclear" => Script::is_silent("what does it mean?"),
+            said if number < 3 => Script::replies(said).waiting(&never),
+            said => Script::replies(&format!("answer to {said}")),
+        })
+        .await
+    };
+    let ladder = "[guard.ladder.webhook.direct]\nsilent = [{ clarify = \"which\" }]\n\
+        [guard.clarify.which]\nquestion = \"Which one?\"\nchoices = [\"this\", \"that\"]\n";
+    let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).config(ladder).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let says = async |place: &str, words: &str, wait: &str| {
+        Reply::of(hook.message_in(place, words).header("Prefer", wait)).await
+    };
+    assert_eq!(says("ada", "unclear", "wait=10").await.text(), "Which one?");
+    let running = says("bob", "running", "wait=0").await;
+    let waiting = says("bob", "waiting", "wait=0").await;
+    let deferred = says("cy", "deferred", "wait=1").await;
+    assert_eq!(deferred.state(), "deferred", "{deferred:?}");
+    eventually("both run", async || (agent.calls().len() == 3).then_some(())).await;
+
+    gateway.kill();
+    take_back(&gateway.data().join("rejoinder.db"));
+    gateway.restart().await;
+
+    for (turn, words) in [(running, "running"), (waiting, "waiting"), (deferred, "deferred")] {
+        let answer = hook.until_settled(&turn.turn()).await;
+        assert_eq!(answer.text(), format!("answer to {words}"), "{}", gateway.explain(&turn.turn()));
+    }
+    assert_eq!(gateway.turns("asked").len(), 1, "the question still waits");
+    assert!(gateway.log().contains("to go back, put the copy in its place"), "{}", gateway.log());
+    let copy = Connection::open(gateway.data().join("rejoinder.db.schema-1")).expect("it opens");
+    let open: u32 = copy
+        .query_row("select count(*) from obligations where ended_at is null", [], |row| row.get(0))
+        .expect("it is readable");
+    assert_eq!(open, 3);
+}
