@@ -334,8 +334,8 @@ impl Engine {
         self.lifecycle.stop(drain).await;
     }
 
-    /// Changes the settings from now on. What parts were built with stays: the agents of channels, how many turns run at once,
-    /// and which secrets are masked.
+    /// Changes the settings from now on. What parts were built with stays: everything about agents, how many turns run at once,
+    /// the largest attachment, and which secrets are masked.
     pub fn change_settings(&self, settings: Settings) {
         self.settings.change(settings);
     }

@@ -179,6 +179,28 @@ pub(crate) struct Notes {
     pub(crate) remarks: Vec<String>,
 }
 
+impl Notes {
+    /// `urls`: the gateway's own, and that of `/admin`.
+    fn new(
+        parts: &Parts,
+        (url, admin_url): (String, String),
+        sessions: &Sessions,
+        data_dir: PathBuf,
+        remarks: Vec<String>,
+    ) -> Self {
+        let page = parts.admin_tokens.is_some().then(|| sessions.link(Caller::configured()).ok()).flatten();
+        Self {
+            url,
+            channels: parts.notices.clone(),
+            agents: parts.agent_infos.clone(),
+            page: page.map(|(path, _)| format!("{admin_url}{path}")),
+            admin: parts.admin_token_source.clone().map(|source| (admin_url, source)),
+            data_dir,
+            remarks,
+        }
+    }
+}
+
 impl fmt::Debug for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gateway").field("notes", &self.notes).finish_non_exhaustive()
@@ -233,17 +255,7 @@ impl Gateway {
         let own_address = operator.as_ref().map_or(address, |(_, address)| *address);
         let admin_url = operator.as_ref().map_or_else(|| url.clone(), |(_, address)| url_of(*address));
         let sessions = Arc::new(Sessions::new(parts.admin_tokens.clone(), Arc::clone(&clock)));
-        let page = parts.admin_tokens.is_some().then(|| sessions.link(Caller::configured()).ok()).flatten();
-        let page = page.map(|(path, _)| format!("{admin_url}{path}"));
-        let notes = Notes {
-            url,
-            channels: parts.notices.clone(),
-            agents: parts.agent_infos.clone(),
-            admin: parts.admin_token_source.clone().map(|source| (admin_url, source)),
-            page,
-            data_dir,
-            remarks,
-        };
+        let notes = Notes::new(&parts, (url, admin_url), &sessions, data_dir, remarks);
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let feed = Feed::start(Arc::clone(&store), stop_waiting.clone());
         let figures = Arc::new(Figures::new(Arc::clone(&store)));

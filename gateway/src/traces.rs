@@ -123,12 +123,11 @@ impl Tracer {
     /// Sends the next traces; returns whether there are no more for now.
     async fn follow(&self, position: &mut Option<LogSeq>, first: LogSeq) -> Result<bool> {
         let channel = ChannelId::from_stored(CURSOR.0);
-        let after = match *position {
-            Some(position) => position,
-            None => {
-                let stored = self.store.cursor(&channel, CURSOR.1).await?;
-                stored.and_then(|text| text.parse().ok()).unwrap_or(first)
-            }
+        let after = if let Some(position) = *position {
+            position
+        } else {
+            let stored = self.store.cursor(&channel, CURSOR.1).await?;
+            stored.and_then(|text| text.parse().ok()).unwrap_or(first)
         };
         let end = *self.store.logged().borrow();
         let topics = TOPICS.map(ToOwned::to_owned).into();

@@ -117,11 +117,10 @@ async fn collect(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
 }
 
 fn collected(span: Span) -> CollectedSpan {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     CollectedSpan {
-        trace: hex(&span.trace_id),
-        id: hex(&span.span_id),
-        parent: hex(&span.parent_span_id),
+        trace: hex::encode(span.trace_id),
+        id: hex::encode(span.span_id),
+        parent: hex::encode(span.parent_span_id),
         name: span.name,
         took: span.end_time_unix_nano - span.start_time_unix_nano,
         attributes: span.attributes.into_iter().filter_map(attribute).collect(),

@@ -86,8 +86,8 @@ impl Reloader {
 /// Whether a key holds as soon as it is read.
 fn is_at_once(key: &str) -> bool {
     let is_under =
-        |section: &&str| key.strip_prefix(*section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    if AT_ONCE.iter().any(|section| is_under(&section)) {
+        |section: &str| key.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    if AT_ONCE.iter().any(|section| is_under(section)) {
         return true;
     }
     // channels.<platform>.<name>.<key>

@@ -63,7 +63,7 @@ impl Spans<'_> {
         let started = turn.event.received_at.min(self.dossier.accepted_at);
         let data = self.span(Span::Turn, "turn", started, self.dossier.ended_at);
         SpanData {
-            parent_span_id: self.trace.parent().map_or(SpanId::INVALID, |span| SpanId::from(span)),
+            parent_span_id: self.trace.parent().map_or(SpanId::INVALID, SpanId::from),
             parent_span_is_remote: self.trace.parent().is_some(),
             span_kind: SpanKind::Server,
             attributes,
@@ -89,7 +89,7 @@ impl Spans<'_> {
         let RunRecord { number, handler, started_at, ended_at, end, usage, cost, .. } = run;
         let (name, kind) = match handler {
             Handler::Agent(agent) => (format!("invoke_agent {agent}"), SpanKind::Client),
-            _ => (format!("command {handler}"), SpanKind::Internal),
+            Handler::Gateway(_) => (format!("command {handler}"), SpanKind::Internal),
         };
         let end = end.as_deref().unwrap_or("running");
         let mut attributes = vec![

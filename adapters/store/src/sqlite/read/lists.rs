@@ -16,25 +16,6 @@ pub(in crate::sqlite) async fn list(
     filter: &TurnFilter,
     now: Timestamp,
 ) -> Result<Vec<TurnSummary>, StoreError> {
-    // Partial indexes of the obligations find the few open, overdue, absent or undeliverable turns of a long history.
-    let from = match filter.state {
-        _ if filter.conversation.is_some() => "turns as t cross join obligations as o on o.turn_id = t.id",
-        None | Some(TurnListState::Settled) => "turns as t cross join obligations as o on o.turn_id = t.id",
-        Some(TurnListState::Open | TurnListState::Overdue) => {
-            "obligations as o indexed by obligations_live cross join turns as t on t.id = o.turn_id"
-        }
-        Some(TurnListState::Absent) => {
-            "obligations as o indexed by obligations_absent cross join turns as t on t.id = o.turn_id"
-        }
-        Some(TurnListState::Undeliverable) => {
-            "obligations as o indexed by obligations_undeliverable cross join turns as t on t.id = o.turn_id"
-        }
-        Some(TurnListState::Asked) => {
-            "(select distinct turn_id from deliveries indexed by deliveries_asking
-                where asks = 1 and is_copy = 0 and state = 'delivered') as d
-            cross join turns as t on t.id = d.turn_id cross join obligations as o on o.turn_id = t.id"
-        }
-    };
     let mut sql = QueryBuilder::<Sqlite>::new(
         "select t.id, t.conversation_id, c.channel, c.chat, c.thread, t.accepted_at, t.agent, t.command, o.owed, o.state, o.wake_at,
         o.ended_at, o.body, e.text, e.details, (
@@ -47,7 +28,7 @@ pub(in crate::sqlite) async fn list(
             exists (select 1 from paused as p where p.channel = t.channel) as is_paused
         from ",
     );
-    sql.push(from).push(
+    sql.push(source(filter)).push(
         " cross join conversations as c on c.id = t.conversation_id cross join events as e on e.id = t.event_id where true",
     );
     if let Some(before) = filter.before {
@@ -56,32 +37,7 @@ pub(in crate::sqlite) async fn list(
     if let Some((first, last)) = filter.ids {
         sql.push(" and t.id between ").push_bind(first.as_uuid()).push(" and ").push_bind(last.as_uuid());
     }
-    match filter.state {
-        None => {}
-        Some(TurnListState::Open) => {
-            sql.push(" and o.ended_at is null and o.owed = 1");
-        }
-        Some(TurnListState::Settled) => {
-            sql.push(" and o.state = 'settled'");
-        }
-        Some(TurnListState::Undeliverable) => {
-            sql.push(" and o.state = 'undeliverable'");
-        }
-        Some(TurnListState::Overdue) => {
-            sql.push(" and o.ended_at is null and o.owed = 1 and o.absent = 0 and o.overdue_at < ");
-            sql.push_bind(now.as_millis());
-        }
-        Some(TurnListState::Absent) => {
-            sql.push(" and o.absent = 1");
-        }
-        Some(TurnListState::Asked) => {
-            sql.push(
-                " and o.state = 'settled' and t.picked is null and exists (
-                    select 1 from deliveries as d where d.turn_id = t.id and d.asks = 1 and d.is_copy = 0 and d.state = 'delivered')
-                and not exists (select 1 from turns as l where l.conversation_id = t.conversation_id and l.seq > t.seq)",
-            );
-        }
-    }
+    push_state(&mut sql, filter.state, now);
     match filter.channels.as_deref() {
         None => {}
         // An index finds the turns of one channel.
@@ -128,6 +84,59 @@ pub(in crate::sqlite) async fn list(
     sql.push(" order by t.seq desc limit ").push_bind(filter.limit);
     let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(summary).collect()
+}
+
+/// Where the turns of a list are read from.
+fn source(filter: &TurnFilter) -> &'static str {
+    // Partial indexes of the obligations find the few open, overdue, absent or undeliverable turns of a long history.
+    match filter.state {
+        _ if filter.conversation.is_some() => "turns as t cross join obligations as o on o.turn_id = t.id",
+        None | Some(TurnListState::Settled) => "turns as t cross join obligations as o on o.turn_id = t.id",
+        Some(TurnListState::Open | TurnListState::Overdue) => {
+            "obligations as o indexed by obligations_live cross join turns as t on t.id = o.turn_id"
+        }
+        Some(TurnListState::Absent) => {
+            "obligations as o indexed by obligations_absent cross join turns as t on t.id = o.turn_id"
+        }
+        Some(TurnListState::Undeliverable) => {
+            "obligations as o indexed by obligations_undeliverable cross join turns as t on t.id = o.turn_id"
+        }
+        Some(TurnListState::Asked) => {
+            "(select distinct turn_id from deliveries indexed by deliveries_asking
+                where asks = 1 and is_copy = 0 and state = 'delivered') as d
+            cross join turns as t on t.id = d.turn_id cross join obligations as o on o.turn_id = t.id"
+        }
+    }
+}
+
+/// The condition that the turns are in this state.
+fn push_state(sql: &mut QueryBuilder<Sqlite>, state: Option<TurnListState>, now: Timestamp) {
+    match state {
+        None => {}
+        Some(TurnListState::Open) => {
+            sql.push(" and o.ended_at is null and o.owed = 1");
+        }
+        Some(TurnListState::Settled) => {
+            sql.push(" and o.state = 'settled'");
+        }
+        Some(TurnListState::Undeliverable) => {
+            sql.push(" and o.state = 'undeliverable'");
+        }
+        Some(TurnListState::Overdue) => {
+            sql.push(" and o.ended_at is null and o.owed = 1 and o.absent = 0 and o.overdue_at < ");
+            sql.push_bind(now.as_millis());
+        }
+        Some(TurnListState::Absent) => {
+            sql.push(" and o.absent = 1");
+        }
+        Some(TurnListState::Asked) => {
+            sql.push(
+                " and o.state = 'settled' and t.picked is null and exists (
+                    select 1 from deliveries as d where d.turn_id = t.id and d.asks = 1 and d.is_copy = 0 and d.state = 'delivered')
+                and not exists (select 1 from turns as l where l.conversation_id = t.conversation_id and l.seq > t.seq)",
+            );
+        }
+    }
 }
 
 pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Result<Backlog, StoreError> {
