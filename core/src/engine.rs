@@ -334,8 +334,7 @@ impl Engine {
         self.lifecycle.stop(drain).await;
     }
 
-    /// Changes the settings from now on. What parts were built with stays: everything about agents, how many turns run at once,
-    /// the largest attachment, and which secrets are masked.
+    /// Changes from now on who may write, words, policies, limits and how deliveries are retried. The other settings stay.
     pub fn change_settings(&self, settings: Settings) {
         self.settings.change(settings);
     }

@@ -44,12 +44,12 @@ pub(crate) struct Retention {
 impl Retention {
     /// Removes what is past its time, again and again, until the gateway stops.
     pub(crate) async fn run(self: Arc<Self>) {
+        let lifetimes = &self.settings.get().lifetimes;
+        let all = [lifetimes.turns, lifetimes.payloads, lifetimes.lines].into_iter().flatten();
+        // What is not kept at all is not stored.
+        let shortest = all.filter(|lifetime| !lifetime.is_zero()).min().unwrap_or(Duration::MAX);
+        let (least, most) = (shortest.min(INTERVAL.0), shortest.min(INTERVAL.1));
         loop {
-            let lifetimes = self.settings.get().lifetimes;
-            let all = [lifetimes.turns, lifetimes.payloads, lifetimes.lines].into_iter().flatten();
-            // What is not kept at all is not stored.
-            let shortest = all.filter(|lifetime| !lifetime.is_zero()).min().unwrap_or(Duration::MAX);
-            let (least, most) = (shortest.min(INTERVAL.0), shortest.min(INTERVAL.1));
             let pause = match self.remove_expired().await {
                 Ok(Some(next)) => next.since(self.clock.now()).clamp(least, most),
                 // Rows that are stored meanwhile are not past their time before the longest pause is over.

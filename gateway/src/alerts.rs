@@ -12,8 +12,8 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Result;
 use rejoinder_config::{AlertKind, AlertTarget, Alerts};
 use rejoinder_core::{
-    AgentHealth, SharedClock, Timestamp,
-    store::{LogFilter, Transition},
+    SharedClock, Timestamp,
+    store::{LogFilter, LogSeq, Transition},
 };
 use serde::Serialize;
 use standardwebhooks::Webhook;
@@ -23,7 +23,7 @@ use tracing::{info, warn};
 use utoipa::ToSchema;
 
 use self::{
-    board::{Board, Key, News, Rules},
+    board::{Board, Key, Known, News, Rules},
     send::{Alert, Data, Sender, signer},
 };
 use crate::{
@@ -38,11 +38,14 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What waits is counted at least as often, and whenever something was logged.
 const COUNT: Duration = Duration::from_secs(10);
 
-/// How many of the latest alerts a start reads.
-const REMEMBERED: u32 = 1000;
+/// How many of the latest alerts a start reads, and in how many of the latest entries of the log it looks for them.
+const REMEMBERED: (u32, LogSeq) = (1000, 200_000);
 
 /// How long after the start a channel may not show yet that it is down.
 const TIME_TO_SHOW: Duration = Duration::from_secs(45);
+
+/// The same for an agent, which shows it only when it runs.
+const TIME_TO_RUN: Duration = Duration::from_hours(1);
 
 /// The pause after an alert that nobody got.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
@@ -131,7 +134,7 @@ impl Alerter {
             let problems = self.problems.find(trouble, backlog.as_ref());
             let news = {
                 let mut board = self.board.lock().await;
-                board.look(now, problems, |key| self.is_unknown(key, started_at, now));
+                board.look(now, problems, |key| self.known(key, started_at, now));
                 board.news(now, &self.rules(now))
             };
             if let Some(news) = news.filter(|_| now >= not_before) {
@@ -152,29 +155,31 @@ impl Alerter {
         }
     }
 
-    /// Whether it has not shown since the start if this is wrong.
-    fn is_unknown(&self, (kind, about): &Key, started_at: Timestamp, now: Timestamp) -> bool {
-        let has_run = |health: &AgentHealth| health.ok_at.is_some() || health.is_down();
+    /// Whether it can be told since the start if this is wrong.
+    fn known(&self, (kind, about): &Key, started_at: Timestamp, now: Timestamp) -> Known {
+        let (since, about) = (now.since(started_at), about.as_deref().unwrap_or_default());
+        let Problems { engine, .. } = &self.problems;
         match kind {
-            AlertKind::Channel => now.since(started_at) < TIME_TO_SHOW,
-            AlertKind::Agent => self
-                .problems
-                .engine
-                .agents()
-                .iter()
-                .any(|(name, health)| about.as_deref() == Some(&**name) && !has_run(health)),
-            _ => false,
+            _ if !self.settings.at_once.contains(kind) => Known::Never,
+            AlertKind::Channel if !engine.channels().iter().any(|(channel, _)| channel.as_str() == about) => {
+                Known::Never
+            }
+            AlertKind::Channel if since < TIME_TO_SHOW => Known::NotYet,
+            AlertKind::Agent => match engine.agents().into_iter().find(|(name, _)| **name == *about) {
+                Some((_, health)) if health.ok_at.is_some() || health.is_down() => Known::Yes,
+                // One that nobody writes to any more may be told of again.
+                Some(_) if since < TIME_TO_RUN => Known::NotYet,
+                _ => Known::Never,
+            },
+            _ => Known::Yes,
         }
     }
 
     /// Reads what an earlier process told.
     async fn remember(&self) {
-        let filter = LogFilter {
-            topics: vec!["alert.*".to_owned()],
-            newest_first: true,
-            limit: REMEMBERED,
-            ..LogFilter::default()
-        };
+        let ((limit, within), last) = (REMEMBERED, *self.problems.store.logged().borrow());
+        let topics = vec!["alert.*".to_owned()];
+        let filter = LogFilter { topics, after: last - within, newest_first: true, limit, ..LogFilter::default() };
         match self.problems.store.log(&filter).await {
             Ok(mut entries) => {
                 entries.reverse();

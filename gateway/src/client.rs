@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reqwest::header::HeaderMap;
 use url::{Host, Url};
 
 /// Whether requests to `url` are not encrypted and leave this machine.
@@ -24,7 +25,13 @@ pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The HTTP client for all outgoing requests. It has no timeout for whole requests, because an agent's answer may take
 /// minutes: callers set their own. It follows no redirects, so requests go only to the configured address.
 pub(crate) fn http_client() -> Result<reqwest::Client, reqwest::Error> {
+    http_client_with(HeaderMap::new())
+}
+
+/// The same with headers for every request.
+pub(crate) fn http_client_with(headers: HeaderMap) -> Result<reqwest::Client, reqwest::Error> {
     reqwest::Client::builder()
+        .default_headers(headers)
         .user_agent(concat!("rejoinder/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_keepalive(Duration::from_secs(30))

@@ -30,8 +30,7 @@ use crate::{
     metrics, open_files,
     platforms::{ChannelNotice, Intakes},
     problems::Problems,
-    secrets,
-    traces::{self, Tracer},
+    secrets, traces,
     wiring::{self, AgentInfo, Parts},
 };
 
@@ -160,7 +159,7 @@ pub struct Gateway {
     notes: Notes,
     /// `None` if no log lines are kept.
     lines: Option<LineWriter>,
-    _upkeep: DropGuard,
+    upkeep: DropGuard,
 }
 
 /// What the start reports to the operator.
@@ -219,7 +218,7 @@ impl Gateway {
         created.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
         let means = Means::of(&config.alerts).map_err(|error| RunError::Wiring(error.to_string(), None))?;
         let exporter =
-            traces::exporter(&config.telemetry).map_err(|error| RunError::Wiring(format!("{error:#}"), None))?;
+            traces::Exporter::of(&config.telemetry).map_err(|error| RunError::Wiring(format!("{error:#}"), None))?;
         let database = wiring::database(&config, &data_dir);
         let mut remarks = wiring::remarks(&config);
         remarks.extend(check_exposure(&data_dir, &database)?);
@@ -260,9 +259,7 @@ impl Gateway {
         let feed = Feed::start(Arc::clone(&store), stop_waiting.clone());
         let figures = Arc::new(Figures::new(Arc::clone(&store)));
         let problems = Problems { engine: engine.clone(), store: Arc::clone(&store), database: database.clone() };
-        if let Some(exporter) = exporter {
-            Tracer::start(&store, exporter, upkeep.clone());
-        }
+        traces::follow(&store, exporter, upkeep.clone()).await;
         let alerter = means.map(|means| Alerter::start(means, &problems, &figures, &clock, upkeep.clone()));
         let commons = Commons {
             engine: engine.clone(),
@@ -305,7 +302,7 @@ impl Gateway {
             proxies,
             address: url_of(own_address),
             notes,
-            _upkeep: upkeep,
+            upkeep,
         })
     }
 
@@ -344,6 +341,7 @@ impl Gateway {
             proxies,
             notes,
             lines,
+            upkeep,
             ..
         } = self;
         let places = Places::new(Bounds::new(open_files::most(), connections_per_peer));
@@ -362,6 +360,8 @@ impl Gateway {
         let public = http::accept(listener, router, Arc::clone(&places), Arc::clone(&proxies), &stopping);
         let (connections, of_operator) = tokio::join!(public, of_operator);
         watching.abort();
+        // From now on channels and agents end because the gateway does.
+        drop(upkeep);
         let drain = if broken.is_cancelled() {
             error!("stopping: the store has ended by an internal error");
             Duration::ZERO

@@ -1,5 +1,7 @@
 //! Open loops: what is still owed to people, and what they were asked, the most pressing first.
 
+use std::collections::HashSet;
+
 use rejoinder_core::{
     ChannelId, Store, StoreError, Timestamp,
     store::{TurnFilter, TurnListState, TurnStatus, TurnSummary},
@@ -7,9 +9,6 @@ use rejoinder_core::{
 
 /// How many turns of a kind are looked at.
 const MOST: u32 = 500;
-
-/// After this time a question that nobody answered is no open loop any more, in milliseconds.
-const FORGOTTEN: i64 = 7 * 24 * 60 * 60 * 1000;
 
 /// Something that is open.
 pub(crate) struct Loop {
@@ -26,26 +25,23 @@ pub(crate) async fn open_loops(
     channels: Option<Vec<ChannelId>>,
     now: Timestamp,
 ) -> Result<Vec<Loop>, StoreError> {
-    let list = async |state, since| {
+    let list = async |state| {
         let channels = channels.clone();
-        let filter =
-            TurnFilter { state: Some(state), channels, since, limit: MOST, now: Some(now), ..TurnFilter::default() };
+        let filter = TurnFilter { state: Some(state), channels, limit: MOST, now: Some(now), ..TurnFilter::default() };
         store.list_turns(&filter).await
     };
-    let late = list(TurnListState::Overdue, None).await?;
-    let open = list(TurnListState::Open, None).await?;
-    let asked = list(TurnListState::Asked, Some(Timestamp::from_millis(now.as_millis() - FORGOTTEN))).await?;
-    let is_late = |turn: &TurnSummary| late.iter().any(|other| other.turn_id == turn.turn_id);
-    let owed = open.into_iter().map(|turn| {
-        let kind = match turn.status {
-            _ if is_late(&turn) => "late",
-            TurnStatus::Deferred => "deferred",
-            _ => "open",
-        };
+    let late = list(TurnListState::Overdue).await?;
+    let open = list(TurnListState::Open).await?;
+    let asked = list(TurnListState::Asked).await?;
+    let known: HashSet<_> = late.iter().map(|turn| turn.turn_id).collect();
+    let in_time = open.into_iter().filter(|turn| !known.contains(&turn.turn_id)).map(|turn| {
+        let kind = if turn.status == TurnStatus::Deferred { "deferred" } else { "open" };
         (turn, kind)
     });
+    let late = late.into_iter().map(|turn| (turn, "late"));
     let asked = asked.into_iter().map(|turn| (turn, "asked"));
-    let mut loops: Vec<Loop> = owed
+    let mut loops: Vec<Loop> = late
+        .chain(in_time)
         .chain(asked)
         .map(|(turn, kind)| {
             let minutes = now.since(turn.accepted_at).as_secs() / 60;

@@ -2,21 +2,15 @@
 //!
 //! A trace is drawn from what is stored about a turn when the turn ends, and its ids follow from the turn's. So a turn that
 //! lived through several processes has one trace, and nothing on its way knows of traces. The place in the log up to which
-//! traces were sent is stored: while the collector is away, nothing is lost.
+//! traces were sent is stored: while the collector is away, nothing is lost that is not removed by its age.
 
+mod exporter;
 mod spans;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use anyhow::{Context, Result};
-use opentelemetry::KeyValue;
-use opentelemetry_otlp::{Protocol, SpanExporter as OtlpExporter, WithExportConfig, WithHttpConfig};
-use opentelemetry_sdk::{Resource, trace::SpanExporter};
-use rejoinder_config::Telemetry;
+use anyhow::{Context, Result, bail};
+use opentelemetry_sdk::trace::SpanData;
 use rejoinder_core::{
     ChannelId, DeliveryId, Store, StoreError, TurnId,
     store::{CursorMove, LogEntry, LogFilter, LogSeq},
@@ -24,7 +18,8 @@ use rejoinder_core::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::client;
+use self::exporter::ExportError;
+pub(crate) use self::exporter::Exporter;
 
 /// How long ends of turns are collected before their traces are sent together.
 const COLLECT: Duration = Duration::from_secs(1);
@@ -32,11 +27,11 @@ const COLLECT: Duration = Duration::from_secs(1);
 /// How many entries of the log are read at once.
 const PAGE: u32 = 500;
 
-/// How long the collector may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
 /// The pause after the collector or the store has failed.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
+
+/// After how many failures in a row it is said again: about an hour.
+const SAY_AGAIN: u32 = 360;
 
 /// What spans are made of.
 const TOPICS: [&str; 4] = ["turn.settled", "turn.undeliverable", "delivery.delivered", "delivery.failed"];
@@ -44,13 +39,54 @@ const TOPICS: [&str; 4] = ["turn.settled", "turn.undeliverable", "delivery.deliv
 /// The name under which the place in the log is stored, like the cursor of a channel.
 const CURSOR: (&str, &str) = ("gateway.traces", "log");
 
-/// Follows the log and sends traces.
-pub(crate) struct Tracer {
-    store: Arc<dyn Store>,
-    exporter: OtlpExporter,
+/// The place while no traces are wanted.
+const OFF: &str = "off";
+
+/// Sends traces until `stop` is cancelled. Without an exporter, what ends meanwhile will not be sent later either.
+pub(crate) async fn follow(store: &Arc<dyn Store>, exporter: Option<Exporter>, stop: CancellationToken) {
+    let place = Place { store: Arc::clone(store) };
+    match exporter {
+        Some(exporter) => {
+            tokio::spawn(stop.run_until_cancelled_owned(Tracer { place, exporter }.run()));
+        }
+        None => {
+            if let Err(error) = place.switch_off().await {
+                warn!(%error, "cannot store that no traces are wanted");
+            }
+        }
+    }
 }
 
-/// What an entry of the log adds to the trace of its turn.
+/// The place in the log up to which traces were sent.
+struct Place {
+    store: Arc<dyn Store>,
+}
+
+impl Place {
+    /// `None` if there is none yet, or no traces were wanted.
+    async fn read(&self) -> Result<Option<LogSeq>, StoreError> {
+        let text = self.store.cursor(&ChannelId::from_stored(CURSOR.0), CURSOR.1).await?;
+        Ok(text.and_then(|text| text.parse().ok()))
+    }
+
+    async fn write(&self, position: String) -> Result<(), StoreError> {
+        let channel = ChannelId::from_stored(CURSOR.0);
+        let cursor = CursorMove { channel, name: CURSOR.1.to_owned(), position };
+        self.store.accept(Vec::new(), Some(cursor)).await.map(drop)
+    }
+
+    async fn switch_off(&self) -> Result<(), StoreError> {
+        if self.read().await?.is_some() { self.write(OFF.to_owned()).await } else { Ok(()) }
+    }
+}
+
+/// Follows the log and sends traces.
+struct Tracer {
+    place: Place,
+    exporter: Exporter,
+}
+
+/// What entries of the log add to the trace of their turn.
 #[derive(Debug, Default)]
 struct Added {
     /// The turn has ended.
@@ -59,60 +95,31 @@ struct Added {
     attempts: Vec<(DeliveryId, u64)>,
 }
 
-/// The exporter to the configured collector; `None` without one.
-///
-/// # Errors
-/// When the HTTP client cannot be created.
-pub(crate) fn exporter(settings: &Telemetry) -> Result<Option<OtlpExporter>> {
-    let Some(base) = &settings.otlp_endpoint else { return Ok(None) };
-    let base = base.as_str().trim_end_matches('/');
-    let endpoint = if base.ends_with("/v1/traces") { base.to_owned() } else { format!("{base}/v1/traces") };
-    let headers = settings.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-    let mut exporter = OtlpExporter::builder()
-        .with_http()
-        .with_http_client(client::http_client()?)
-        .with_endpoint(endpoint)
-        .with_protocol(Protocol::HttpBinary)
-        .with_timeout(TIMEOUT)
-        .with_headers(headers.collect::<HashMap<_, _>>())
-        .build()
-        .context("telemetry.otlp_endpoint cannot be used")?;
-    // With what OTEL_RESOURCE_ATTRIBUTES says of the place.
-    let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-    let resource = Resource::builder().with_service_name("rejoinder").with_attribute(version).build();
-    exporter.set_resource(&resource);
-    Ok(Some(exporter))
-}
-
 impl Tracer {
-    /// Sends traces until `stop` is cancelled.
-    pub(crate) fn start(store: &Arc<dyn Store>, exporter: OtlpExporter, stop: CancellationToken) {
-        let tracer = Self { store: Arc::clone(store), exporter };
-        tokio::spawn(stop.run_until_cancelled_owned(tracer.run()));
-    }
-
     async fn run(self) {
-        let mut logged = self.store.logged();
-        // Of turns that ended before traces were first wanted there are none.
+        let mut logged = self.place.store.logged();
+        // Of turns that ended before traces were wanted there are none.
         let first = *logged.borrow_and_update();
-        let (mut position, mut is_failing) = (None, false);
+        let (mut position, mut failures) = (None, 0);
         loop {
-            match self.follow(&mut position, first).await {
+            match self.send_next(&mut position, first).await {
                 Ok(is_at_end) => {
-                    if is_failing {
+                    if failures > 0 {
                         info!("traces are sent again");
                     }
-                    is_failing = false;
-                    if is_at_end && logged.changed().await.is_err() {
-                        return;
+                    failures = 0;
+                    if is_at_end {
+                        if logged.changed().await.is_err() {
+                            return;
+                        }
+                        tokio::time::sleep(COLLECT).await;
                     }
-                    tokio::time::sleep(COLLECT).await;
                 }
                 Err(error) => {
-                    if !is_failing {
+                    if failures % SAY_AGAIN == 0 {
                         warn!("traces cannot be sent, trying again: {error:#}");
                     }
-                    is_failing = true;
+                    failures += 1;
                     tokio::time::sleep(TRY_AGAIN).await;
                 }
             }
@@ -121,34 +128,46 @@ impl Tracer {
     }
 
     /// Sends the next traces; returns whether there are no more for now.
-    async fn follow(&self, position: &mut Option<LogSeq>, first: LogSeq) -> Result<bool> {
-        let channel = ChannelId::from_stored(CURSOR.0);
-        let after = if let Some(position) = *position {
-            position
-        } else {
-            let stored = self.store.cursor(&channel, CURSOR.1).await?;
-            stored.and_then(|text| text.parse().ok()).unwrap_or(first)
-        };
-        let end = *self.store.logged().borrow();
+    async fn send_next(&self, position: &mut Option<LogSeq>, first: LogSeq) -> Result<bool> {
+        let after = if let Some(position) = *position { position } else { self.place.read().await?.unwrap_or(first) };
+        let end = *self.place.store.logged().borrow();
         let topics = TOPICS.map(ToOwned::to_owned).into();
         let filter = LogFilter { after, topics, limit: PAGE, ..LogFilter::default() };
-        let entries = self.store.log(&filter).await?;
+        let entries = self.place.store.log(&filter).await?;
         let is_at_end = entries.len() < PAGE as usize;
         let last = entries.last().map_or(after, |entry| entry.seq);
-        let spans = self.spans(&entries).await?;
-        if !spans.is_empty() {
-            self.exporter.export(spans).await?;
-        }
+        self.send(self.spans(&entries).await?).await?;
         let reached = if is_at_end { last.max(end) } else { last };
-        if !entries.is_empty() || position.is_none() {
-            let (name, position) = (CURSOR.1.to_owned(), reached.to_string());
-            self.store.accept(Vec::new(), Some(CursorMove { channel, name, position })).await?;
+        let is_first = position.replace(reached).is_none();
+        if is_first || !entries.is_empty() {
+            // After a restart they may be sent again, with the same ids.
+            self.place.write(reached.to_string()).await.context("cannot store which traces were sent")?;
         }
-        *position = Some(reached);
         Ok(is_at_end)
     }
 
-    async fn spans(&self, entries: &[LogEntry]) -> Result<Vec<opentelemetry_sdk::trace::SpanData>, StoreError> {
+    /// Sends the spans of turns. If the collector refuses them, each turn is sent alone, and what is refused then is left out.
+    async fn send(&self, turns: Vec<(TurnId, Vec<SpanData>)>) -> Result<()> {
+        let all: Vec<_> = turns.iter().flat_map(|(_, spans)| spans).cloned().collect();
+        if all.is_empty() {
+            return Ok(());
+        }
+        match self.exporter.export(all).await {
+            Ok(()) => return Ok(()),
+            Err(ExportError::Failed(why)) => bail!(why),
+            Err(ExportError::Refused(_)) => {}
+        }
+        for (turn, spans) in turns {
+            match self.exporter.export(spans).await {
+                Ok(()) => {}
+                Err(ExportError::Failed(why)) => bail!(why),
+                Err(ExportError::Refused(why)) => warn!(%turn, why, "the collector refuses the trace of a turn"),
+            }
+        }
+        Ok(())
+    }
+
+    async fn spans(&self, entries: &[LogEntry]) -> Result<Vec<(TurnId, Vec<SpanData>)>, StoreError> {
         let mut added = BTreeMap::<TurnId, Added>::new();
         for entry in entries {
             let Some(turn) = entry.subject.turn_id else { continue };
@@ -159,13 +178,16 @@ impl Tracer {
                 None => added.is_ended |= entry.topic.starts_with("turn."),
             }
         }
-        let mut spans = Vec::new();
+        let mut turns = Vec::new();
         for (turn, added) in added {
-            // It may have been removed.
-            if let Some(dossier) = self.store.dossier(turn).await? {
-                spans.extend(spans::of_turn(&dossier, &added));
+            match self.place.store.dossier(turn).await {
+                Ok(Some(dossier)) => turns.push((turn, spans::of_turn(&dossier, &added))),
+                // It was removed.
+                Ok(None) => {}
+                Err(StoreError::Corrupt(error)) => warn!(%turn, error, "a turn cannot be read, and has no trace"),
+                Err(error) => return Err(error),
             }
         }
-        Ok(spans)
+        Ok(turns)
     }
 }

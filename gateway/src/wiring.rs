@@ -22,6 +22,7 @@ use url::Url;
 
 use crate::{
     agents,
+    client::is_readable_on_the_way,
     exposure::readable_secrets,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     platforms::{self, ChannelNotice, Routes},
@@ -136,9 +137,12 @@ pub(crate) fn remarks(config: &Config) -> Vec<String> {
          server.trusted_proxies to the proxy's addresses."
             .to_owned()
     });
+    let open_traces = config.telemetry.otlp_endpoint.as_ref().filter(|url| is_readable_on_the_way(url)).map(|url| {
+        format!("telemetry.otlp_endpoint is {url}: traces can be read on the way. Use https://, or a collector on this machine.")
+    });
     let of_agents = config.agents.iter().filter_map(|(name, agent)| agents::factory_of(agent).remark_on(name, agent));
     let of_platforms = platforms::all().flat_map(|platform| platform.remarks(config));
-    let of_server = open.into_iter().chain(open_admin).chain(unknown_proxy);
+    let of_server = open.into_iter().chain(open_admin).chain(unknown_proxy).chain(open_traces);
     of_server.chain(of_agents).chain(of_platforms).chain(readable_secrets(&config.secret_files)).collect()
 }
 

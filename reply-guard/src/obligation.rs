@@ -32,6 +32,7 @@ pub use self::{
     event::Event,
     state::{CancelledBy, ObligationState, Settlement},
 };
+use crate::Rung;
 use crate::{Cause, Draft, Outcome, Policy, Timestamp, outcome::NormalisedOutcome};
 
 /// How long a signal may take to reach the person after its time, before the turn counts as overdue.
@@ -68,6 +69,9 @@ struct Debt {
 struct Climb {
     cause: Cause,
     why: String,
+    /// The rungs of the cause when the climb began; the operator may change the ladder meanwhile.
+    #[serde(default)]
+    rungs: Vec<Rung>,
     next: usize,
 }
 

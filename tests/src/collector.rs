@@ -10,6 +10,7 @@ use axum::{
     body::Bytes,
     extract::State,
     http::{HeaderMap, StatusCode, header},
+    response::IntoResponse,
     routing::post,
 };
 use opentelemetry_proto::tonic::{
@@ -102,7 +103,11 @@ impl Collector {
     }
 }
 
-async fn collect(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Result<Vec<u8>, StatusCode> {
+async fn collect(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<impl IntoResponse, StatusCode> {
     if shared.is_down.load(Ordering::SeqCst) {
         return Err(StatusCode::SERVICE_UNAVAILABLE);
     }
@@ -113,7 +118,8 @@ async fn collect(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
     let request = ExportTraceServiceRequest::decode(body).map_err(|_| StatusCode::BAD_REQUEST)?;
     let spans = request.resource_spans.into_iter().flat_map(|one| one.scope_spans).flat_map(|one| one.spans);
     shared.spans.lock().expect("no request has panicked").extend(spans.map(collected));
-    Ok(ExportTraceServiceResponse::default().encode_to_vec())
+    let answer = ExportTraceServiceResponse::default().encode_to_vec();
+    Ok(([(header::CONTENT_TYPE, "application/x-protobuf")], answer))
 }
 
 fn collected(span: Span) -> CollectedSpan {

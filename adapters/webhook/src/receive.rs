@@ -98,8 +98,11 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
 
 /// The trace that the caller is in, if it says so.
 fn caller_trace(headers: &HeaderMap) -> Option<CallerTrace> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    CallerTrace::read(text("traceparent")?, text("tracestate"))
+    let texts = |name| headers.get_all(name).iter().map(|value| value.to_str().ok()).collect::<Option<Vec<_>>>();
+    match texts("traceparent")?[..] {
+        [parent] => CallerTrace::read(parent, texts("tracestate").map(|states| states.join(",")).as_deref()),
+        _ => None,
+    }
 }
 
 /// Ask the agent.

@@ -109,12 +109,13 @@ impl LiveSettings {
         Self(Arc::new(ArcSwap::from_pointee(settings)))
     }
 
-    /// The settings as they are now. Who decides on something reads them once.
+    /// The settings as they are now.
     pub(crate) fn get(&self) -> Arc<Settings> {
         self.0.load_full()
     }
 
-    /// Replaces the settings, apart from those that parts were built with.
+    /// Replaces the settings, apart from those that parts were built with, and how long rows are kept: what a mistake
+    /// removes is gone.
     pub(crate) fn change(&self, new: Settings) {
         let old = self.get();
         // A channel that is no longer configured is there until the next start, and without a rule it would let everyone in.
@@ -130,6 +131,7 @@ impl LiveSettings {
             max_concurrent_turns: old.max_concurrent_turns,
             agent_turns: old.agent_turns.clone(),
             masker: old.masker.clone(),
+            lifetimes: old.lifetimes,
             is_traced: old.is_traced,
             ..new
         }));

@@ -131,6 +131,12 @@ impl TurnTrace {
         self.caller.as_ref().is_none_or(|caller| caller.parent.is_sampled)
     }
 
+    /// The caller's `tracestate`; empty without one.
+    #[must_use]
+    pub fn state(&self) -> &str {
+        self.caller.as_ref().map_or("", |caller| &caller.state)
+    }
+
     /// The id of a span: never 0.
     #[must_use]
     pub fn span(&self, span: Span) -> u64 {
@@ -150,8 +156,7 @@ impl TurnTrace {
     #[must_use]
     pub fn headers(&self, span: Span) -> TraceHeaders {
         let parent = TraceParent { trace: self.id(), span: self.span(span), is_sampled: self.is_sampled() };
-        let state = self.caller.as_ref().map(|caller| caller.state.clone()).unwrap_or_default();
-        TraceHeaders { parent: parent.to_string(), state }
+        TraceHeaders { parent: parent.to_string(), state: self.state().to_owned() }
     }
 }
 

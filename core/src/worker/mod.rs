@@ -11,7 +11,7 @@ mod record;
 use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use rejoinder_guard::{Event, Outcome, SignalKind};
+use rejoinder_guard::{Event, Outcome, SignalKind, Timestamp};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -81,11 +81,13 @@ struct FinishedRun {
     usage: Option<Usage>,
     content: Option<Arc<RunContent>>,
     typing: Option<Typing>,
+    /// When the run had to end; `None` if it did not begin.
+    deadline: Option<Timestamp>,
 }
 
 impl From<RunResult> for FinishedRun {
     fn from(result: RunResult) -> Self {
-        Self { result, usage: None, content: None, typing: None }
+        Self { result, usage: None, content: None, typing: None, deadline: None }
     }
 }
 
@@ -113,15 +115,16 @@ impl Worker {
 
     /// Passes the end of a run to the guard.
     async fn finish(&self, turn: &mut TurnRecord, run: &Run, finished: FinishedRun) {
-        let FinishedRun { result, usage, content, typing: _ } = finished;
+        let FinishedRun { result, usage, content, deadline, typing: _ } = finished;
+        let is_late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
         if let Some(agent) = run.handler.agent() {
             match &result {
+                RunResult::Returned(Ok(_)) | RunResult::Stopped if is_late => {
+                    self.agents.note(agent, Err("the agent gave no answer in time".to_owned()));
+                }
                 RunResult::Returned(Ok(_)) => self.agents.note(agent, Ok(())),
                 RunResult::Returned(Err(error)) => self.agents.note(agent, Err(error.summary())),
                 RunResult::Panicked(_) => self.agents.note(agent, Err("the agent's runtime panicked".to_owned())),
-                RunResult::Stopped if self.is_over_time(turn, run) => {
-                    self.agents.note(agent, Err("the agent gave no answer in time".to_owned()));
-                }
                 RunResult::Unreadable | RunResult::Stopped | RunResult::GatewayStopped => {}
             }
         }
@@ -174,13 +177,6 @@ impl Worker {
         }
     }
 
-    /// Whether a run has taken as long as it may.
-    fn is_over_time(&self, turn: &TurnRecord, run: &Run) -> bool {
-        let settings = self.settings.get();
-        let policy = settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
-        self.clock.now() >= run.started_at + policy.hard_deadline
-    }
-
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
         let RunTokens { stop, show } = tokens;
         let prepared = match self.inputs.prepare(turn, run).await {
@@ -189,6 +185,7 @@ impl Worker {
             Err(PrepareError::Failed(error)) => return RunResult::Returned(Err(error)).into(),
         };
         let PreparedRun { runtime, input, held: _held } = prepared;
+        let deadline = Some(input.deadline);
         let mut drafting = Drafting::new(&self.ephemerals, &input.capabilities, show);
         let typing = (input.capabilities.typing != Support::No)
             .then(|| Typing::start(&self.ephemerals, turn, &input.capabilities, show));
@@ -232,7 +229,7 @@ impl Worker {
         }
         drafting.end().await;
         let (usage, content) = recorder.finish();
-        FinishedRun { result, usage, content, typing }
+        FinishedRun { result, usage, content, typing, deadline }
     }
 
     /// Waits up to [`GRACE`] for a cancelled run to return. Of its events only what is recorded counts.

@@ -30,6 +30,16 @@ impl Rules<'_> {
     }
 }
 
+/// Whether this process can tell if something is wrong that an earlier one has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    Yes,
+    /// It shows with time.
+    NotYet,
+    /// Nobody is told of it any more, or it is gone from the configuration.
+    Never,
+}
+
 /// What is to be told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct News {
@@ -93,8 +103,8 @@ impl Board {
         board
     }
 
-    /// Takes in what is wrong now. What an earlier process has seen still is wrong while it `is_unknown`.
-    pub(super) fn look(&mut self, now: Timestamp, problems: Vec<Problem>, is_unknown: impl Fn(&Key) -> bool) {
+    /// Takes in what is wrong now. `known` says of what only an earlier process has seen whether this one can tell.
+    pub(super) fn look(&mut self, now: Timestamp, problems: Vec<Problem>, known: impl Fn(&Key) -> Known) {
         let mut found: BTreeMap<Key, Problem> = problems
             .into_iter()
             .filter_map(|problem| Some(((problem.alert()?, problem.subject.clone()), problem)))
@@ -104,9 +114,12 @@ impl Board {
                 (item.problem, item.gone, item.is_remembered) = (problem, None, false);
                 return true;
             }
-            if !(item.is_remembered && is_unknown(key)) {
-                item.gone.get_or_insert(now);
+            match known(key) {
+                Known::NotYet if item.is_remembered => return true,
+                Known::Never if item.is_remembered => return false,
+                _ => {}
             }
+            item.gone.get_or_insert(now);
             item.told.is_some()
         });
         for (key, problem) in found {
@@ -118,7 +131,7 @@ impl Board {
     pub(super) fn news(&self, now: Timestamp, rules: &Rules<'_>) -> Option<News> {
         // Turns are late because of something else that is wrong, or was until now.
         let is_cause = |kind| matches!(kind, AlertKind::Store | AlertKind::Channel | AlertKind::Agent);
-        let has_cause = self.items.keys().any(|(kind, _)| is_cause(*kind));
+        let has_cause = self.items.iter().any(|((kind, _), item)| !item.is_remembered && is_cause(*kind));
         let mut news = News::default();
         for (key, item) in &self.items {
             let kind = key.0;
@@ -254,7 +267,7 @@ mod tests {
     fn pass(board: &mut Board, rules: &Rules<'_>, (from, until): (i64, i64), problems: &[Problem]) -> Vec<(i64, News)> {
         let mut all = Vec::new();
         for second in from..until {
-            board.look(at(second), problems.to_vec(), |_| false);
+            board.look(at(second), problems.to_vec(), |_| Known::Yes);
             if let Some(news) = board.news(at(second), rules) {
                 board.told(at(second), &news);
                 all.push((second, news));
@@ -343,7 +356,9 @@ mod tests {
 
         let mut board = Board::of_log(&log);
         for second in 30..60 {
-            board.look(at(second), vec![counted("undeliverable", 3)], |(kind, _)| *kind == AlertKind::Channel);
+            board.look(at(second), vec![counted("undeliverable", 3)], |(kind, _)| {
+                if *kind == AlertKind::Channel { Known::NotYet } else { Known::Yes }
+            });
             assert_eq!(board.news(at(second), &RULES), None);
         }
         let mut told = pass(&mut board, &RULES, (60, 61), &[channel(), counted("undeliverable", 3)]);
@@ -357,6 +372,20 @@ mod tests {
         assert_eq!(Board::of_log(&log.collect::<Vec<_>>()).wrong(), [counted("undeliverable", 3)]);
     }
 
+    #[test]
+    fn what_nobody_is_told_of_any_more_is_forgotten_and_hides_nothing() {
+        let told = News { begun: vec![channel()], ..News::default() };
+        let log: Vec<LogEntry> = told.log(at(10)).into_iter().zip(1..).map(stored).collect();
+        let mut board = Board::of_log(&log);
+
+        board.look(at(20), vec![counted("overdue", 3)], |_| Known::NotYet);
+        board.look(at(40), vec![counted("overdue", 3)], |_| Known::NotYet);
+        let news = board.news(at(40), &RULES).unwrap();
+        assert_eq!((news.begun, news.still), (vec![counted("overdue", 3)], vec![channel()]));
+        board.look(at(41), Vec::new(), |_| Known::Never);
+        assert_eq!(board.news(at(60), &RULES), None);
+    }
+
     fn stored((entry, seq): (NewLogEntry, i64)) -> LogEntry {
         let data = serde_json::to_value(&entry.event).unwrap();
         LogEntry { seq, at: entry.at, topic: entry.event.topic().into_owned(), subject: entry.subject, data }
@@ -365,8 +394,8 @@ mod tests {
     #[test]
     fn what_could_not_be_told_is_told_later() {
         let mut board = Board::default();
-        board.look(at(0), vec![channel()], |_| false);
-        board.look(at(10), vec![channel()], |_| false);
+        board.look(at(0), vec![channel()], |_| Known::Yes);
+        board.look(at(10), vec![channel()], |_| Known::Yes);
 
         assert!(board.news(at(10), &RULES).is_some());
         assert!(board.news(at(11), &RULES).is_some());

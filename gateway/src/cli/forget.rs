@@ -1,16 +1,23 @@
 //! `rejoinder forget`: erases what is stored about a person.
 
-use std::io::{self, IsTerminal};
+use std::{
+    fs::DirEntry,
+    io::{self, IsTerminal},
+    path::Path,
+};
 
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
 
 use super::{Global, running::RunningGateway};
-use crate::console::{
-    ask::{Ask, Terminal},
-    failure::Failure,
-    output,
+use crate::{
+    console::{
+        ask::{Ask, Terminal},
+        failure::Failure,
+        output,
+    },
+    wiring,
 };
 
 /// How often the gateway is asked again although nothing changes: ten seconds pass each time.
@@ -34,7 +41,8 @@ runs, deliveries, attempts. In chats with others, what models were shown and wha
 and what was answered to them, stays. `rejoinder turns list --person NAME --json` shows the id of a person (sender_id).
 
 Then the database is written anew, so that no deleted byte is left in its files: writes wait for that, about a second for each
-100 MB, and it needs as much free space as the database has. Backups that were made before still have the person's words.
+100 MB, and it needs as much free space as the database has. Backups that were made before still have the person's words, and
+so do copies of the database from before an update, which are named.
 
 Examples:
   rejoinder forget telegram.main/7
@@ -54,11 +62,12 @@ impl Forget {
             let count = |name: &str| answer[name].as_u64().unwrap_or_default();
             turns += count("turns");
             if answer["done"] == true {
-                return output::print(match turns {
+                output::print(match turns {
                     0 => format!("Nothing is stored about {person}."),
                     1 => format!("{person} is forgotten: one turn was erased."),
                     _ => format!("{person} is forgotten: {turns} turns were erased."),
-                });
+                })?;
+                return name_copies(&wiring::database(&global.load()?.config, &global.data_dir()?));
             }
             tries = if count("turns") > 0 { 0 } else { tries + 1 };
             if tries >= TRIES {
@@ -71,6 +80,21 @@ impl Forget {
             eprintln!("{turns} turns erased so far");
         }
     }
+}
+
+/// Names the copies of the database from before updates: what they hold is not erased.
+fn name_copies(database: &Path) -> Result<(), Failure> {
+    let name = database.file_name().unwrap_or_default().to_string_lossy();
+    let beside = database.parent().and_then(|folder| folder.read_dir().ok()).into_iter().flatten().flatten();
+    let is_copy = |file: &DirEntry| file.file_name().to_string_lossy().starts_with(&format!("{name}.schema-"));
+    for copy in beside.filter(is_copy) {
+        let copy = copy.path();
+        output::print(format!(
+            "{} was made before an update and is left as it was: remove it when you will not go back.",
+            copy.display()
+        ))?;
+    }
+    Ok(())
 }
 
 fn confirm(person: &str) -> Result<(), Failure> {

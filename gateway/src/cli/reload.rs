@@ -1,20 +1,17 @@
 //! The signal to read the configuration again.
 
-use std::collections::BTreeSet;
-
-use anyhow::Context;
-use rejoinder_config::{Config, LogLevel};
+use rejoinder_config::{Config, Loaded, LogLevel};
 use rejoinder_core::{Engine, Masker};
 use secrecy::ExposeSecret;
 use serde_json::Value;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tracing::{error, info, warn};
 
 use super::{Global, notify};
-use crate::{console::failure::Failure, logging, wiring};
+use crate::{logging, wiring};
 
 /// Sections, and keys, that hold as soon as they are read.
-const AT_ONCE: [&str; 6] = ["guard", "limits", "log.keep", "log.level", "outbox", "retention"];
+const AT_ONCE: [&str; 4] = ["guard", "limits", "log.level", "outbox"];
 
 /// The same for the keys of channels: who may talk to the agent, and what is done about a message that may have been sent.
 const AT_ONCE_OF_CHANNELS: [&str; 6] =
@@ -25,26 +22,28 @@ const AT_ONCE_OF_CHANNELS: [&str; 6] =
 pub(super) struct Reloader {
     hangup: Signal,
     global: Global,
+    /// Where the configuration came from.
+    source: String,
     /// What the gateway was started with, without secrets.
     started: Value,
     /// And these.
-    secrets: BTreeSet<String>,
+    secrets: Vec<String>,
     /// What was read last.
     read: Value,
     level: LogLevel,
 }
 
 impl Reloader {
-    /// Keeps the signal from ending the process.
-    pub(super) fn listen(global: &Global, config: &Config) -> Result<Self, Failure> {
-        Ok(Self {
-            hangup: signal(SignalKind::hangup()).context("cannot listen to SIGHUP")?,
+    pub(super) fn new(hangup: Signal, global: &Global, Loaded { config, source, .. }: &Loaded) -> Self {
+        Self {
+            hangup,
             global: global.clone(),
+            source: source.to_string(),
             started: shown(config),
             secrets: secrets(config),
             read: shown(config),
             level: config.log.level,
-        })
+        }
     }
 
     pub(super) fn start(mut self, engine: Engine) {
@@ -52,7 +51,7 @@ impl Reloader {
             while self.hangup.recv().await.is_some() {
                 notify::reloading();
                 match self.global.load() {
-                    Ok(loaded) => self.apply(&loaded.config, &engine),
+                    Ok(loaded) => self.apply(&loaded, &engine),
                     Err(failure) => error!("the configuration is wrong, and the gateway keeps the old one: {failure}"),
                 }
                 notify::reloaded();
@@ -60,14 +59,28 @@ impl Reloader {
         });
     }
 
-    fn apply(&mut self, config: &Config, engine: &Engine) {
+    fn apply(&mut self, Loaded { config, source, .. }: &Loaded, engine: &Engine) {
+        let source = source.to_string();
+        if source != self.source {
+            return error!(
+                "the gateway keeps its configuration: it was started with {}, and finds {source}",
+                self.source
+            );
+        }
+        let after = shown(config);
+        let parts = changed_parts(&self.started, &after);
+        if !parts.is_empty() {
+            // Rules and words belong to channels, and ladders name agents: half of such a change could let somebody in, or
+            // leave somebody without an answer.
+            let parts = parts.join(", ");
+            return error!(parts, "channels or agents were added or removed, and nothing changes: restart the gateway");
+        }
         if self.level != config.log.level {
             logging::set_level(config.log.level);
             self.level = config.log.level;
         }
         // The engine goes on masking the secrets that it was started with, which the parts still use.
         engine.change_settings(wiring::settings(config, Masker::default()));
-        let after = shown(config);
         let mut now = differences(&self.read, &after);
         now.retain(|key| is_at_once(key));
         let mut later = differences(&self.started, &after);
@@ -83,6 +96,22 @@ impl Reloader {
     }
 }
 
+/// The channels and agents that are in one configuration only.
+fn changed_parts(before: &Value, after: &Value) -> Vec<String> {
+    let names = |config: &Value| -> Vec<String> {
+        let below = |value: &Value, prefix: &str| -> Vec<(String, Value)> {
+            let table = value.as_object().into_iter().flatten();
+            table.map(|(name, value)| (format!("{prefix}.{name}"), value.clone())).collect()
+        };
+        let channels = below(&config["channels"], "channels").into_iter().flat_map(|(key, table)| below(&table, &key));
+        channels.chain(below(&config["agents"], "agents")).map(|(key, _)| key).collect()
+    };
+    let (before, after) = (names(before), names(after));
+    let removed = before.iter().filter(|name| !after.contains(name));
+    let added = after.iter().filter(|name| !before.contains(name));
+    removed.chain(added).cloned().collect()
+}
+
 /// Whether a key holds as soon as it is read.
 fn is_at_once(key: &str) -> bool {
     let is_under =
@@ -94,7 +123,7 @@ fn is_at_once(key: &str) -> bool {
     matches!(key.split('.').collect::<Vec<_>>()[..], ["channels", _, _, name] if AT_ONCE_OF_CHANNELS.contains(&name))
 }
 
-fn secrets(config: &Config) -> BTreeSet<String> {
+fn secrets(config: &Config) -> Vec<String> {
     config.secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect()
 }
 
@@ -142,14 +171,26 @@ mod tests {
     }
 
     #[test]
+    fn channels_and_agents_that_come_or_go_are_named() {
+        let before = json!({ "channels": { "webhook": { "a": {}, "b": {} } }, "agents": { "main": { "model": "x" } } });
+        let after = json!({ "channels": { "webhook": { "a": { "wait": 1 } } }, "agents": { "main": {}, "new": {} } });
+
+        assert_eq!(changed_parts(&before, &after), ["channels.webhook.b", "agents.new"]);
+        assert_eq!(changed_parts(&after, &after), Vec::<String>::new());
+    }
+
+    #[test]
     fn what_holds_at_once_is_known_by_its_key() {
-        for key in
-            ["guard.templates.failed", "limits.turns_per_minute", "log.level", "channels.telegram.main.allow_from"]
-        {
+        for key in [
+            "guard.templates.failed",
+            "limits.turns_per_minute",
+            "log.level",
+            "outbox.lifetime",
+            "channels.telegram.main.allow_from",
+        ] {
             assert!(is_at_once(key), "{key}");
         }
-        for key in
-            ["log.format", "channels.telegram.main.token", "channels.telegram.new", "guardian", "agents.a.allow_from"]
+        for key in ["log.format", "channels.telegram.main.token", "retention.turns", "guardian", "agents.a.allow_from"]
         {
             assert!(!is_at_once(key), "{key}");
         }

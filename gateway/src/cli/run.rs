@@ -8,10 +8,11 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use rejoinder_config::{Config, ConfigSource, Loaded, LogFormat};
+use rejoinder_config::{ConfigSource, Loaded, LogFormat};
 use secrecy::ExposeSecret;
 use tokio::{
     net::TcpListener,
+    runtime::Runtime,
     signal::unix::{SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
@@ -37,22 +38,29 @@ const BANNER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the gateway until a signal stops it.
 pub(super) fn run(global: &Global) -> Result<(), Failure> {
-    let Loaded { config, source, .. } = global.load()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+    // First of all: until it is listened to, this signal ends the process.
+    let hangup = {
+        let _runtime = runtime.enter();
+        signal(SignalKind::hangup()).context("cannot listen to SIGHUP")?
+    };
+    let loaded = global.load()?;
     let data_dir = global.data_dir()?;
-    logging::start(config.log);
+    logging::start(loaded.config.log);
     open_files::raise();
-    let ended = serve(global, config, &source, data_dir);
+    let reloader = Reloader::new(hangup, global, &loaded);
+    let ended = serve(&runtime, loaded, data_dir, reloader);
     logging::finish();
     ended
 }
 
-fn serve(global: &Global, config: Config, source: &ConfigSource, data_dir: PathBuf) -> Result<(), Failure> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+fn serve(runtime: &Runtime, loaded: Loaded, data_dir: PathBuf, reloader: Reloader) -> Result<(), Failure> {
+    let Loaded { config, source, .. } = loaded;
+    let source = &source;
     runtime.block_on(async {
         let shutdown = CancellationToken::new();
         listen_to_signals(shutdown.clone())?;
-        let reloader = Reloader::listen(global, &config)?;
         let (address, format) = (wiring::listen(&config), config.log.format);
         let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
         let address = listener.local_addr().context("the listener has no address")?;

@@ -63,6 +63,10 @@ impl RunningGateway {
             return Err(anyhow!("admin.enabled is false, so the gateway cannot be asked").into());
         }
         let data_dir = global.data_dir()?;
+        // Otherwise the token would go to whatever else listens at the address of a gateway that was killed.
+        if let Ok(false) = rejoinder_store::is_in_use(&wiring::database(&config, &data_dir)) {
+            return Err(none_runs(global, &data_dir));
+        }
         let url = find_url(global, &config, &data_dir)?;
         let token = wiring::admin_token(&config, &data_dir).context("cannot read the admin token")?;
         // The first start makes one.

@@ -130,7 +130,7 @@ enum ListState {
     Overdue,
     /// Not ended, and its channel is no longer configured
     Absent,
-    /// Answered with a question that nobody has answered yet
+    /// Answered within a week with a question that nobody has answered yet
     Asked,
 }
 

@@ -1,6 +1,6 @@
 //! The spans of a turn, from what is stored about it. They name ids, states and figures, and nothing that anybody wrote.
 
-use std::{borrow::Cow, time::SystemTime};
+use std::{borrow::Cow, str::FromStr, time::SystemTime};
 
 use opentelemetry::{
     InstrumentationScope, KeyValue,
@@ -87,17 +87,19 @@ impl Spans<'_> {
 
     fn run(&self, run: &RunRecord) -> SpanData {
         let RunRecord { number, handler, started_at, ended_at, end, usage, cost, .. } = run;
-        let (name, kind) = match handler {
-            Handler::Agent(agent) => (format!("invoke_agent {agent}"), SpanKind::Client),
-            Handler::Gateway(_) => (format!("command {handler}"), SpanKind::Internal),
-        };
         let end = end.as_deref().unwrap_or("running");
         let mut attributes = vec![
-            KeyValue::new("gen_ai.operation.name", "invoke_agent"),
-            KeyValue::new("gen_ai.agent.name", handler.to_string()),
             KeyValue::new("rejoinder.run.number", i64::from(*number)),
             KeyValue::new("rejoinder.run.end", end.to_owned()),
         ];
+        let (name, kind) = match handler {
+            Handler::Agent(agent) => {
+                attributes.push(KeyValue::new("gen_ai.operation.name", "invoke_agent"));
+                attributes.push(KeyValue::new("gen_ai.agent.name", agent.to_string()));
+                (format!("invoke_agent {agent}"), SpanKind::Client)
+            }
+            Handler::Gateway(_) => (format!("command {handler}"), SpanKind::Internal),
+        };
         let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
         if let Some(usage) = usage {
             attributes.push(KeyValue::new("gen_ai.usage.input_tokens", count(usage.input_tokens)));
@@ -150,8 +152,13 @@ impl Spans<'_> {
         ended: Option<Timestamp>,
     ) -> SpanData {
         let id = |span| SpanId::from(self.trace.span(span));
-        let context =
-            SpanContext::new(TraceId::from(self.trace.id()), id(span), TraceFlags::SAMPLED, false, TraceState::NONE);
+        let context = SpanContext::new(
+            TraceId::from(self.trace.id()),
+            id(span),
+            TraceFlags::SAMPLED,
+            false,
+            TraceState::from_str(self.trace.state()).unwrap_or_default(),
+        );
         SpanData {
             span_context: context,
             parent_span_id: id(Span::Turn),

@@ -9,9 +9,13 @@ const CUT_OFF: &str = "cut_off";
 impl Obligation {
     /// Takes the next rung. The first cause of the climb selects the rungs, also when later rungs fail.
     pub(super) fn climb(&mut self, cause: Cause, why: &str, context: &mut EventContext<'_>) {
-        let climb = self.climb.get_or_insert_with(|| Climb { cause, why: why.to_owned(), next: 0 });
+        let rungs = context.policy.ladder.rungs(cause);
+        let climb =
+            self.climb.get_or_insert_with(|| Climb { cause, why: why.to_owned(), rungs: rungs.to_vec(), next: 0 });
         let cause = climb.cause;
-        let Some(rung) = context.policy.ladder.rungs(cause).get(climb.next).cloned() else {
+        // Empty in a climb that an earlier version stored.
+        let rungs = if climb.rungs.is_empty() { context.policy.ladder.rungs(cause) } else { &climb.rungs };
+        let Some(rung) = rungs.get(climb.next).cloned() else {
             let reason = if climb.next == 0 {
                 format!("{cause}: {why}; the ladder has no rung for it")
             } else {
@@ -47,7 +51,7 @@ impl Obligation {
     /// Claims the template that says that an answer was cut off. No rung is left after it.
     pub(super) fn claim_cut_off_notice(&mut self, why: &str, context: &mut EventContext<'_>) {
         let cause = self.climb.as_ref().map_or(Cause::Refused, |climb| climb.cause);
-        self.climb = Some(Climb { cause, why: why.to_owned(), next: usize::MAX });
+        self.climb = Some(Climb { cause, why: why.to_owned(), rungs: Vec::new(), next: usize::MAX });
         let rung = Rung::Say(CUT_OFF.to_owned());
         self.claim(Body::Say(CUT_OFF.to_owned()), Via::Fallback { cause, rung }, End::Failure, context);
     }

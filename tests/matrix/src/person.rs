@@ -211,7 +211,14 @@ impl Person {
 
     /// All messages in a room in their current version.
     pub async fn sees(&self, room: &str) -> Vec<Message> {
-        view::messages(&self.events(room).await)
+        let events = self.events(room).await;
+        // Shown if the test fails.
+        for event in &events {
+            let content: String = event["content"].to_string().chars().take(300).collect();
+            println!("{} {} {} {content}", event["origin_server_ts"], event["event_id"], event["type"]);
+        }
+        println!();
+        view::messages(&events)
     }
 
     /// The texts of the messages of `user` in a room.

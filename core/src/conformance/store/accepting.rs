@@ -301,7 +301,8 @@ async fn picked(store: &dyn Store, turn: TurnId) -> Option<String> {
 }
 
 async fn asked(store: &dyn Store) -> Vec<TurnId> {
-    let filter = TurnFilter { state: Some(TurnListState::Asked), limit: 10, ..TurnFilter::default() };
+    let now = Some(START + Duration::from_hours(24));
+    let filter = TurnFilter { state: Some(TurnListState::Asked), limit: 10, now, ..TurnFilter::default() };
     store.list_turns(&filter).await.expect("lists are read").into_iter().map(|turn| turn.turn_id).collect()
 }
 

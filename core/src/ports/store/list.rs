@@ -286,7 +286,7 @@ pub enum TurnListState {
     Overdue,
     /// Not ended, owed or not, on a channel that is not configured.
     Absent,
-    /// Settled with a question from whose choices nobody has picked, and nobody has written anything else since.
+    /// Settled within a week with a question from whose choices nobody has picked, and nobody has written anything else since.
     Asked,
 }
 

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeSet,
     io,
-    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -15,19 +14,20 @@ use rejoinder_core::{
 use rejoinder_store::{OpenError, SqliteStore};
 
 use rustix::fs::{Access, access};
-use tokio::net::TcpStream;
 
 use super::fix::{Fixer, OTHERS, Remedy};
 use crate::{
-    client::CHECK_TIMEOUT,
     console::finding::Finding,
     disk::Room,
     exposure::{Exposure, readable_folder, writable_above},
-    gateway::{ADDRESS_FILE, read_address},
+    gateway::ADDRESS_FILE,
 };
 
 const ABOUT: &str = "data";
 const ABOUT_DATABASE: &str = "database";
+
+/// How the names of generated secrets end.
+const SECRETS: [&str; 2] = ["-token", "-key"];
 
 /// How much disk space should be free, in bytes.
 const MIN_FREE_SPACE: u64 = 256 << 20;
@@ -54,7 +54,7 @@ pub(super) async fn check(data_dir: &Path, database: &Database, fixer: Fixer) ->
         findings.extend(check_directory(folder, fixer));
     }
     findings.extend(check_files(data_dir, &database.path, fixer));
-    findings.extend(check_address(data_dir, database, fixer).await);
+    findings.extend(check_address(data_dir, database, fixer));
     findings.extend(check_database(database).await);
     findings
 }
@@ -135,13 +135,13 @@ fn check_files(data_dir: &Path, database: &Path, fixer: Fixer) -> Vec<Finding> {
         PathBuf::from(path)
     });
     let in_data_dir = data_dir.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    let tokens: BTreeSet<_> = in_data_dir.filter(|path| path.to_string_lossy().ends_with("-token")).collect();
+    let is_secret = |path: &PathBuf| SECRETS.iter().any(|ending| path.to_string_lossy().ends_with(ending));
+    let secrets: BTreeSet<_> = in_data_dir.filter(is_secret).collect();
     let treat = |path: PathBuf| {
         let finding = file_finding(&path)?;
         Some(fixer.treat(finding, Remedy::Close { path: &path, bits: OTHERS }))
     };
-    let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    of_database.into_iter().chain(tokens).filter(is_file).filter_map(treat).collect()
+    of_database.into_iter().chain(secrets).filter(|path| path.is_file()).filter_map(treat).collect()
 }
 
 fn file_finding(path: &Path) -> Option<Finding> {
@@ -154,19 +154,14 @@ fn file_finding(path: &Path) -> Option<Finding> {
     Some(finding.with_advice(format!("Run chmod 600 {shown}.")))
 }
 
-/// The address of a gateway that was killed: commands go there, with the admin token, whoever listens there next.
-async fn check_address(data_dir: &Path, database: &Database, fixer: Fixer) -> Option<Finding> {
-    let url = read_address(data_dir).filter(|_| matches!(database.is_held, Ok(false)))?;
-    let address: SocketAddr = url.strip_prefix("http://")?.parse().ok()?;
-    // What answers there may be a gateway with the same data directory and another database.
-    let connected = tokio::time::timeout(CHECK_TIMEOUT, TcpStream::connect(address)).await.ok()?;
-    let nobody_listens = connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-    if !nobody_listens {
+/// The address of a gateway that was killed: who reads it takes whatever listens there now for the gateway.
+fn check_address(data_dir: &Path, database: &Database, fixer: Fixer) -> Option<Finding> {
+    let path = data_dir.join(ADDRESS_FILE);
+    if !path.exists() || !matches!(database.is_held, Ok(false)) {
         return None;
     }
-    let path = data_dir.join(ADDRESS_FILE);
     let shown = path.display();
-    let what = format!("no gateway runs, but {shown} says that one is at {url}, and commands look for it there");
+    let what = format!("no gateway runs, but the address of one is in {shown}");
     let finding = Finding::warning(ABOUT, what).with_advice(format!("Run rm {shown}."));
     Some(fixer.treat(finding, Remedy::RemoveAddress { path: &path, database: &database.path }))
 }

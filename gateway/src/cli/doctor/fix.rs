@@ -129,12 +129,21 @@ fn permit_folder(path: &Path, mode: u32) -> Result<(), String> {
     for entry in path.read_dir().map_err(|error| error.to_string())?.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        // Matrix accounts have the only folders of a gateway.
-        if !name.starts_with("matrix-") && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            return Err(format!("it also holds the folder {name}"));
+        if !is_ours(&name) {
+            return Err(format!("it also holds {name}"));
         }
     }
     Ok(())
+}
+
+/// Whether the gateway makes files or folders with this name.
+fn is_ours(name: &str) -> bool {
+    let is_secret = name.ends_with("-token") || name.ends_with("-key");
+    is_secret
+        || name == "address"
+        || name.contains(".db")
+        || name.starts_with("matrix-")
+        || name.starts_with(".rejoinder")
 }
 
 #[cfg(test)]
@@ -251,6 +260,7 @@ mod tests {
     #[rstest]
     #[case("matrix-main", 0o755, true)]
     #[case("photos", 0o755, false)]
+    #[case("hook-result-key", 0o755, true)]
     #[case("matrix-main", 0o1777, false)]
     fn a_folder_is_closed_if_it_is_the_gateways_alone(#[case] inner: &str, #[case] was: u32, #[case] is_closed: bool) {
         let (folder, _) = readable_file();

@@ -30,7 +30,7 @@ pub(in crate::http) struct Filter {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LoopList {
     items: Vec<LoopItem>,
-    /// How many there are in all; of each kind, 500 are counted at most.
+    /// How many there are in all, of the newest 500 that are late, the newest 500 that are owed, and the newest 500 questions.
     total: usize,
     /// Always null: there is only one page.
     #[schema(value_type = Option<String>)]

@@ -33,7 +33,8 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Filter {
     /// Only turns in this state: `open` (owed an answer and not settled), `settled`, `undeliverable`, `overdue`, `absent`
-    /// (its channel is not configured), or `asked` (answered with a question that nobody has answered).
+    /// (its channel is not configured), or `asked` (answered within a week with a question that
+    /// nobody has answered).
     #[param(inline)]
     state: Option<StateFilter>,
     /// Only turns of this channel, for example `webhook.siri`.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_core::{
     Cost, FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnStatus, Via,
-    store::{AgentFigures, Backlog, TurnFilter, TurnListState, TurnSummary},
+    store::{AgentFigures, Backlog, Origin, TurnFilter, TurnListState, TurnSummary},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
@@ -28,7 +28,8 @@ pub(in crate::sqlite) async fn list(
             exists (select 1 from paused as p where p.channel = t.channel) as is_paused
         from ",
     );
-    sql.push(source(filter)).push(
+    push_source(&mut sql, filter, now);
+    sql.push(
         " cross join conversations as c on c.id = t.conversation_id cross join events as e on e.id = t.event_id where true",
     );
     if let Some(before) = filter.before {
@@ -86,10 +87,21 @@ pub(in crate::sqlite) async fn list(
     rows.iter().map(summary).collect()
 }
 
+/// How long a question waits for its answer, in milliseconds: a week. Then it is forgotten.
+const ASKED_FOR: i64 = 7 * 24 * 60 * 60 * 1000;
+
 /// Where the turns of a list are read from.
-fn source(filter: &TurnFilter) -> &'static str {
+fn push_source(sql: &mut QueryBuilder<Sqlite>, filter: &TurnFilter, now: Timestamp) {
     // Partial indexes of the obligations find the few open, overdue, absent or undeliverable turns of a long history.
-    match filter.state {
+    let source = match filter.state {
+        Some(TurnListState::Asked) => {
+            sql.push(
+                "(select distinct turn_id from deliveries indexed by deliveries_asking
+                where asks = 1 and is_copy = 0 and state = 'delivered' and turn_id >= ",
+            );
+            sql.push_bind(first_id(Timestamp::from_millis(now.as_millis() - ASKED_FOR)));
+            ") as d cross join turns as t on t.id = d.turn_id cross join obligations as o on o.turn_id = t.id"
+        }
         _ if filter.conversation.is_some() => "turns as t cross join obligations as o on o.turn_id = t.id",
         None | Some(TurnListState::Settled) => "turns as t cross join obligations as o on o.turn_id = t.id",
         Some(TurnListState::Open | TurnListState::Overdue) => {
@@ -101,12 +113,8 @@ fn source(filter: &TurnFilter) -> &'static str {
         Some(TurnListState::Undeliverable) => {
             "obligations as o indexed by obligations_undeliverable cross join turns as t on t.id = o.turn_id"
         }
-        Some(TurnListState::Asked) => {
-            "(select distinct turn_id from deliveries indexed by deliveries_asking
-                where asks = 1 and is_copy = 0 and state = 'delivered') as d
-            cross join turns as t on t.id = d.turn_id cross join obligations as o on o.turn_id = t.id"
-        }
-    }
+    };
+    sql.push(source);
 }
 
 /// The condition that the turns are in this state.
@@ -131,10 +139,12 @@ fn push_state(sql: &mut QueryBuilder<Sqlite>, state: Option<TurnListState>, now:
         }
         Some(TurnListState::Asked) => {
             sql.push(
-                " and o.state = 'settled' and t.picked is null and exists (
-                    select 1 from deliveries as d where d.turn_id = t.id and d.asks = 1 and d.is_copy = 0 and d.state = 'delivered')
-                and not exists (select 1 from turns as l where l.conversation_id = t.conversation_id and l.seq > t.seq)",
-            );
+                " and o.state = 'settled' and t.picked is null and not exists (
+                select 1 from turns as l
+                where l.conversation_id = t.conversation_id and l.seq > t.seq and l.command is not ",
+            )
+            .push_bind(Origin::MESSAGE)
+            .push(")");
         }
     }
 }
