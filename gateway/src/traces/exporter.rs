@@ -20,10 +20,15 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
+use tracing::warn;
+
 use crate::client;
 
 /// How long the collector may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The length of an answer that says nothing, as some collectors write it.
+const EMPTY: usize = 2;
 
 /// Sends spans to a collector.
 pub(crate) struct Exporter {
@@ -127,7 +132,14 @@ impl HttpClient for Client {
             Ok(Ok(response)) if response.status().is_success() && !is_otlp(response) => {
                 Answer::Failed("what answers there is no collector".to_owned())
             }
-            Ok(Ok(response)) => Answer::Status(response.status()),
+            Ok(Ok(response)) => {
+                if response.status().is_success() && response.body().len() > EMPTY {
+                    let says = String::from_utf8_lossy(response.body());
+                    let says = says.chars().filter(|letter| !letter.is_control()).take(200).collect::<String>();
+                    warn!(says, "the collector took only a part of the traces, or has something to say about them");
+                }
+                Answer::Status(response.status())
+            }
         };
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer.clone();
         match (sent, answer) {

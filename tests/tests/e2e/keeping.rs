@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, Script, ScriptedAgent, eventually};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -75,21 +75,11 @@ async fn a_backup_beside_a_running_gateway_is_restored() {
 /// Turns are removed while backups are made. Each backup has whole turns, and no more than there were.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn backups_and_removal_do_not_disturb_each_other() {
-    let hold = Gate::default();
-    let agent = {
-        let hold = hold.clone();
-        ScriptedAgent::start(move |call, _| match call.said().as_str() {
-            "owed" => Script::replies("at last").waiting(&hold),
-            said => Script::replies(said),
-        })
-        .await
-    };
+    let agent = ScriptedAgent::echoing().await;
     let short = "[retention]\nturns = \"1s\"\npayloads = \"1s\"\n";
     let config = [hook(""), agent.section(), short.to_owned()].concat();
     let gateway = Gateway::builder().config(&config).start().await;
-    let hook = gateway.hook("test", TOKEN);
-    // It is never removed, and has no delivery.
-    Reply::of(hook.message_in("elsewhere", "owed").header("Prefer", "wait=0")).await;
+    let (hook, mut found) = (gateway.hook("test", TOKEN), 0);
     for round in 1..=4 {
         for turn in 0..40 {
             hook.ask(&format!("{round} {turn}")).await;
@@ -102,13 +92,13 @@ async fn backups_and_removal_do_not_disturb_each_other() {
         assert!(other.output_of(&["restore", &file]).contains("Restored"));
         let stats: Value = serde_json::from_str(&other.output_of(&["store", "stats", "--json"])).expect("JSON");
         let rows = |table: &str| stats["rows"][table].as_u64().expect("a number");
-        assert!((1..=40 * round + 1).contains(&rows("turns")), "{stats}");
-        assert_eq!(rows("turns"), rows("deliveries") + 1, "{stats}");
+        assert!(rows("turns") <= 40 * round, "{stats}");
+        assert_eq!(rows("turns"), rows("deliveries"), "{stats}");
+        found += rows("turns");
     }
+    assert!(found > 0, "all turns were removed before each backup");
     let removed = async || gateway.turns("settled").is_empty().then_some(());
     eventually("all turns are removed", removed).await;
-    assert_eq!(gateway.open_turns().len(), 1);
-    hold.open();
 }
 
 /// A backup with flipped bits, a cut one and something else are refused, and nothing is changed.
