@@ -49,9 +49,9 @@ impl Problem {
         ALERTS.iter().find_map(|(kind, alert)| (*kind == self.kind).then_some(*alert))
     }
 
-    /// The `kind` of what alerts tell.
-    pub(crate) fn kind(alert: AlertKind) -> &'static str {
-        ALERTS.iter().find_map(|(kind, of)| (*of == alert).then_some(*kind)).expect("all kinds are in the list")
+    /// The problem that people were told of as a `kind`; `None` if there is no such kind.
+    pub(crate) fn told(kind: &str, text: String) -> Option<Self> {
+        ALERTS.iter().find(|(name, _)| *name == kind).map(|(name, _)| Self::new(name, text))
     }
 }
 

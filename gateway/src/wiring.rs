@@ -117,6 +117,12 @@ pub(crate) fn check(config: &Config, data_dir: &Path) -> Result<(), WiringError>
 
 /// Remarks on a valid configuration that the operator should know.
 pub(crate) fn remarks(config: &Config) -> Vec<String> {
+    let on_secrets = readable_secrets(&config.secret_files);
+    remarks_on_settings(config).into_iter().chain(on_secrets).collect()
+}
+
+/// The same without those on the files of secrets.
+pub(crate) fn remarks_on_settings(config: &Config) -> Vec<String> {
     let listen = config.server.listen;
     let is_behind_tls = config.server.public_url.as_ref().is_some_and(|url| url.scheme() == "https");
     let open = (!listen.ip().is_loopback() && !is_behind_tls).then(|| {
@@ -143,7 +149,7 @@ pub(crate) fn remarks(config: &Config) -> Vec<String> {
     let of_agents = config.agents.iter().filter_map(|(name, agent)| agents::factory_of(agent).remark_on(name, agent));
     let of_platforms = platforms::all().flat_map(|platform| platform.remarks(config));
     let of_server = open.into_iter().chain(open_admin).chain(unknown_proxy).chain(open_traces);
-    of_server.chain(of_agents).chain(of_platforms).chain(readable_secrets(&config.secret_files)).collect()
+    of_server.chain(of_agents).chain(of_platforms).collect()
 }
 
 /// How long rows are kept.

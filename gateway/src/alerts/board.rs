@@ -7,7 +7,6 @@ use rejoinder_core::{
     ChannelId, Timestamp,
     store::{LogEntry, LogEvent, NewLogEntry, Subject},
 };
-use serde::Deserialize;
 
 use crate::problems::Problem;
 
@@ -77,23 +76,27 @@ pub(super) struct Board {
     told_at: BTreeMap<Key, Timestamp>,
 }
 
+impl Problem {
+    /// What an alert about it is about.
+    fn key(&self) -> Option<Key> {
+        Some((self.alert()?, self.subject.clone()))
+    }
+}
+
 impl Board {
     /// The board of an earlier process, from what it wrote to the log, oldest first.
     pub(super) fn of_log(entries: &[LogEntry]) -> Self {
         let mut board = Self::default();
         for LogEntry { at, topic, data, .. } in entries {
             let text = |name: &str| data[name].as_str().map(ToOwned::to_owned);
-            let Ok(kind) = AlertKind::deserialize(&data["kind"]) else { continue };
-            let key = (kind, text("about"));
+            let kind = text("kind").unwrap_or_default();
+            let Some(problem) = Problem::told(&kind, text("text").unwrap_or_default()) else { continue };
+            let problem = Problem { subject: text("about"), count: data["count"].as_u64(), ..problem };
+            let Some(key) = problem.key() else { continue };
             if topic == "alert.cleared" {
                 board.items.remove(&key);
                 continue;
             }
-            let problem = Problem {
-                subject: key.1.clone(),
-                count: data["count"].as_u64(),
-                ..Problem::new(Problem::kind(kind), text("text").unwrap_or_default())
-            };
             let since = board.items.get(&key).map_or(*at, |item| item.since);
             let mut item = Item { problem, since, gone: None, told: None, is_remembered: true };
             item.told = Some(item.count());
@@ -105,10 +108,8 @@ impl Board {
 
     /// Takes in what is wrong now. `known` says of what only an earlier process has seen whether this one can tell.
     pub(super) fn look(&mut self, now: Timestamp, problems: Vec<Problem>, known: impl Fn(&Key) -> Known) {
-        let mut found: BTreeMap<Key, Problem> = problems
-            .into_iter()
-            .filter_map(|problem| Some(((problem.alert()?, problem.subject.clone()), problem)))
-            .collect();
+        let mut found: BTreeMap<Key, Problem> =
+            problems.into_iter().filter_map(|problem| Some((problem.key()?, problem))).collect();
         self.items.retain(|key, item| {
             if let Some(problem) = found.remove(key) {
                 (item.problem, item.gone, item.is_remembered) = (problem, None, false);
@@ -155,7 +156,7 @@ impl Board {
     /// Takes down what was told.
     pub(super) fn told(&mut self, now: Timestamp, news: &News) {
         for problem in news.begun.iter().chain(&news.grown) {
-            let Some(key) = problem.alert().map(|kind| (kind, problem.subject.clone())) else { continue };
+            let Some(key) = problem.key() else { continue };
             if let Some(item) = self.items.get_mut(&key) {
                 item.told = Some(item.count());
             }

@@ -1,6 +1,6 @@
 //! The signal to read the configuration again.
 
-use rejoinder_config::{Config, Loaded, LogLevel};
+use rejoinder_config::{Config, Loaded};
 use rejoinder_core::{Engine, Masker};
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -26,11 +26,10 @@ pub(super) struct Reloader {
     source: String,
     /// What the gateway was started with, without secrets.
     started: Value,
-    /// And these.
+    /// The secrets that it was started with, in the order in which they are read.
     secrets: Vec<String>,
     /// What was read last.
     read: Value,
-    level: LogLevel,
 }
 
 impl Reloader {
@@ -42,7 +41,6 @@ impl Reloader {
             started: shown(config),
             secrets: secrets(config),
             read: shown(config),
-            level: config.log.level,
         }
     }
 
@@ -75,10 +73,7 @@ impl Reloader {
             let parts = parts.join(", ");
             return error!(parts, "channels or agents were added or removed, and nothing changes: restart the gateway");
         }
-        if self.level != config.log.level {
-            logging::set_level(config.log.level);
-            self.level = config.log.level;
-        }
+        logging::set_level(config.log.level);
         // The engine goes on masking the secrets that it was started with, which the parts still use.
         engine.change_settings(wiring::settings(config, Masker::default()));
         let mut now = differences(&self.read, &after);

@@ -125,29 +125,25 @@ struct Client {
 #[async_trait]
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let sent = tokio::time::timeout(TIMEOUT, self.http.send_bytes(request)).await;
-        let answer = match &sent {
-            Err(_) => Answer::Failed(format!("no answer within {} s", TIMEOUT.as_secs())),
-            Ok(Err(error)) => Answer::Failed(chain(error.as_ref())),
-            Ok(Ok(response)) if response.status().is_success() && !is_otlp(response) => {
-                Answer::Failed("what answers there is no collector".to_owned())
+        let answer = match tokio::time::timeout(TIMEOUT, self.http.send_bytes(request)).await {
+            Err(_) => Err(format!("no answer within {} s", TIMEOUT.as_secs())),
+            Ok(Err(error)) => Err(format!("{:#}", anyhow::Error::from_boxed(error))),
+            Ok(Ok(response)) if response.status().is_success() && !is_otlp(&response) => {
+                Err("what answers there is no collector".to_owned())
             }
-            Ok(Ok(response)) => {
-                if response.status().is_success() && response.body().len() > EMPTY {
-                    let says = String::from_utf8_lossy(response.body());
-                    let says = says.chars().filter(|letter| !letter.is_control()).take(200).collect::<String>();
-                    warn!(says, "the collector took only a part of the traces, or has something to say about them");
-                }
-                Answer::Status(response.status())
-            }
+            Ok(Ok(response)) => Ok(response),
         };
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer.clone();
-        match (sent, answer) {
-            (Ok(Ok(response)), Answer::Status(_)) => Ok(response),
-            (_, Answer::Failed(why)) => Err(why.into()),
-            (Ok(Err(error)), _) => Err(error),
-            _ => Err("no answer".into()),
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = match &answer {
+            Ok(response) => Answer::Status(response.status()),
+            Err(why) => Answer::Failed(why.clone()),
+        };
+        let response = answer?;
+        if response.status().is_success() && response.body().len() > EMPTY {
+            let says = String::from_utf8_lossy(response.body());
+            let says = says.chars().filter(|letter| !letter.is_control()).take(200).collect::<String>();
+            warn!(says, "the collector took only a part of the traces, or has something to say about them");
         }
+        Ok(response)
     }
 }
 
@@ -155,12 +151,6 @@ impl HttpClient for Client {
 fn is_otlp(response: &Response<Bytes>) -> bool {
     let media_type = response.headers().get(CONTENT_TYPE);
     response.body().is_empty() || media_type.is_some_and(|it| it.as_bytes().starts_with(b"application/x-protobuf"))
-}
-
-/// An error with its causes.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source()).map(|cause| format!(": {cause}"));
-    std::iter::once(error.to_string()).chain(causes).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use rejoinder_config::{ConfigErrors, Loaded};
 use super::fix::{EVERYBODY, Fixer, Remedy};
 use crate::{
     console::finding::Finding,
-    exposure::{readable_files, readable_secret, readable_secrets},
+    exposure::{readable_files, readable_secret},
     wiring,
 };
 
@@ -21,10 +21,7 @@ pub(super) fn check(loaded: &Loaded, data_dir: &Path, fixer: Fixer) -> Vec<Findi
         Ok(()) => Finding::ok(ABOUT, format!("{source}{with}")),
         Err(error) => Finding::wrong(ABOUT, format!("{source}{with}: {:#}", Error::new(error))),
     }];
-    // The secrets' remarks are findings of their own, below, because they can be fixed.
-    let on_secrets: Vec<_> = readable_secrets(&config.secret_files).collect();
-    let remarks = wiring::remarks(config).into_iter().filter(|remark| !on_secrets.contains(remark));
-    findings.extend(remarks.map(|remark| Finding::warning(ABOUT, remark)));
+    findings.extend(wiring::remarks_on_settings(config).into_iter().map(|remark| Finding::warning(ABOUT, remark)));
     findings.extend(readable_files(&config.secret_files).map(|file| {
         let finding = Finding::warning(ABOUT, readable_secret(file));
         let finding = finding.with_advice(format!("Run chmod o= {}.", file.display()));
