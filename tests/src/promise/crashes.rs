@@ -106,11 +106,11 @@ async fn crash_at_each<P: Platform>(
     platform.says(&ada, "we meet").await;
     wait_for_text(&platform, &ada, WHOLE).await;
     until_settled_and_acknowledged(&platform, &gateway).await;
+    gateway.stop().await;
 
     let mut wrong = Vec::new();
     for step in steps {
         let (before, runs) = (platform.messages_of(&ada).await.len(), agent.calls().len());
-        gateway.stop().await;
         gates.close();
         gateway.spawn(&[(CRASH_AT, step.point)]);
         gateway.until_ready().await;
@@ -124,6 +124,8 @@ async fn crash_at_each<P: Platform>(
         let about = format!("the answer after a crash at {}", step.point);
         platform.until(&ada, &about, |messages| is_answered(messages).then_some(())).await;
         until_settled_and_acknowledged(&platform, &gateway).await;
+        // It removes a draft beside its answer before it ends.
+        gateway.stop().await;
 
         let messages = platform.messages_of(&ada).await.split_off(before);
         let runs = agent.calls().len() - runs;

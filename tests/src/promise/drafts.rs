@@ -47,9 +47,11 @@ fn between<P: Platform>(platform: &P, agent: &ScriptedAgent, guard: &str) -> Gat
 }
 
 /// Waits until the person is answered and nothing is owed, and checks that there is one answer.
-async fn expect_one_answer<P: Platform>(platform: &P, person: &P::Person, gateway: &Gateway) {
+async fn expect_one_answer<P: Platform>(platform: &P, person: &P::Person, mut gateway: Gateway) {
     wait_for_text(platform, person, WHOLE).await;
     gateway.until_settled().await;
+    // It removes a draft beside its answer before it ends.
+    gateway.stop().await;
     assert_answered_once::<P>(&platform.messages_of(person).await, WHOLE);
 }
 
@@ -65,7 +67,7 @@ pub async fn a_draft_whose_response_is_lost_leaves_one<P: Platform>(pace: Pace, 
     wait_for_text(&platform, &ada, BEGINNING).await;
     gate.open();
 
-    expect_one_answer(&platform, &ada, &gateway).await;
+    expect_one_answer(&platform, &ada, gateway).await;
 }
 
 /// The process is killed when the first draft has arrived, but before it has the response: one message remains.
@@ -83,7 +85,7 @@ pub async fn a_process_killed_before_it_noted_its_draft_leaves_one<P: Platform>(
     gate.open();
     gateway.restart().await;
 
-    expect_one_answer(&platform, &ada, &gateway).await;
+    expect_one_answer(&platform, &ada, gateway).await;
 }
 
 /// A deferral is shown when the agent begins to stream: its message is edited to the draft and then to the answer, and no
@@ -130,7 +132,7 @@ pub async fn a_deferral_whose_response_is_lost_leaves_one<P: Platform>() {
     eventually("a repeated send", async || gateway.explain(&turn).contains("acknowledged").then_some(())).await;
     gate.open();
 
-    expect_one_answer(&platform, &ada, &gateway).await;
+    expect_one_answer(&platform, &ada, gateway).await;
 }
 
 /// The process is killed when the deferral has arrived, but before it has the response: when the answer is sent, one
@@ -151,5 +153,5 @@ pub async fn a_process_killed_before_it_noted_its_deferral_leaves_one<P: Platfor
     eventually("a repeated send", async || gateway.explain(&turn).contains("acknowledged").then_some(())).await;
     gate.open();
 
-    expect_one_answer(&platform, &ada, &gateway).await;
+    expect_one_answer(&platform, &ada, gateway).await;
 }

@@ -88,6 +88,8 @@ pub async fn killed_again_and_again_while_answers_grow<P: Platform>(keys: &str) 
     }
     until_all_answered(&platform, &people, KILLS).await;
     gateway.until_settled().await;
+    // It removes drafts beside their answers before it ends.
+    gateway.stop().await;
 
     let mut wrong = Vec::new();
     for (n, person) in people.iter().enumerate() {

@@ -42,6 +42,8 @@ async fn a_deferral_is_paid_after_a_restart() {
     chat.until_last(&user, "echo hello").await;
 
     gateway.until_settled().await;
+    // It removes a deferral beside its answer before it ends.
+    gateway.stop().await;
     assert_eq!(chat.hears(&user).await, ["echo hello"]);
 }
 
