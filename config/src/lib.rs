@@ -35,6 +35,7 @@ mod node;
 pub mod number;
 mod outbox;
 mod people;
+mod persons;
 mod problem;
 mod read;
 mod redacted;
@@ -68,6 +69,7 @@ pub use crate::{
     network::Network,
     outbox::Outbox,
     people::{AllowList, IdFormat, People},
+    persons::Persons,
     problem::{ConfigErrors, Place, Problem},
     retention::Retention,
     routing::Routing,

@@ -10,8 +10,8 @@ use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Alerts, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Retention, Routing,
-    Server, Store, Telemetry,
+    Admin, Agent, Alerts, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Persons, Retention,
+    Routing, Server, Store, Telemetry,
     check::{Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -32,6 +32,7 @@ pub struct Config {
     pub telemetry: Telemetry,
     pub alerts: Alerts,
     pub channels: Channels,
+    pub people: Persons,
     /// By name. Never empty.
     pub agents: BTreeMap<String, Agent>,
     pub routing: Routing,
@@ -50,7 +51,7 @@ pub struct Config {
     pub secrets: Vec<SecretString>,
 }
 
-const SECTIONS: [&str; 14] = [
+const SECTIONS: [&str; 15] = [
     "server",
     "store",
     "admin",
@@ -59,6 +60,7 @@ const SECTIONS: [&str; 14] = [
     "telemetry",
     "alerts",
     "channels",
+    "people",
     "agents",
     "routing",
     "limits",
@@ -93,6 +95,7 @@ impl Config {
             section(&tree, "log", &mut reader),
             section(&tree, "telemetry", &mut reader),
             section(&tree, "alerts", &mut reader),
+            section(&tree, "people", &mut reader),
             section(&tree, "routing", &mut reader),
             section(&tree, "limits", &mut reader),
             section(&tree, "guard", &mut reader),
@@ -108,6 +111,7 @@ impl Config {
                 Some(log),
                 Some(telemetry),
                 Some(alerts),
+                Some(people),
                 Some(routing),
                 Some(limits),
                 Some(guard),
@@ -124,6 +128,7 @@ impl Config {
                     telemetry,
                     alerts,
                     channels,
+                    people,
                     agents,
                     routing,
                     limits,

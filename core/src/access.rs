@@ -2,8 +2,9 @@
 
 use crate::model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
-    conversation::ChatKind,
+    conversation::{ChannelId, ChatKind, ConversationRef},
     event::{Author, Directed, InboundEvent, SenderKind},
+    people::KnownPeople,
 };
 
 impl AllowList {
@@ -18,17 +19,20 @@ pub(crate) enum Permit {
     Granted,
     /// Denied, and the sender gets a notice.
     DeniedWithNotice,
+    /// Denied, and the sender gets a code to be let in with.
+    DeniedWithCode,
     Denied,
 }
 
 impl Access {
-    pub(crate) fn permit(&self, event: &InboundEvent) -> Permit {
-        let sender = &event.sender;
-        let is_let_in = self.lets_in(&sender.id, sender.username.as_deref(), event.chat, &event.conversation.chat);
+    pub(crate) fn permit(&self, event: &InboundEvent, known: &KnownPeople) -> Permit {
+        let (sender, place) = (&event.sender, &event.conversation);
+        let is_let_in = self.lets_in(&sender.id, sender.username.as_deref(), event.chat, place, known);
         match event.chat {
             ChatKind::Direct => match self.direct {
                 DirectPolicy::Open => Permit::Granted,
-                DirectPolicy::Allowlist if is_let_in => Permit::Granted,
+                DirectPolicy::Pairing | DirectPolicy::Allowlist if is_let_in => Permit::Granted,
+                DirectPolicy::Pairing => Permit::DeniedWithCode,
                 DirectPolicy::Allowlist if self.allow.is_empty() => Permit::DeniedWithNotice,
                 DirectPolicy::Allowlist | DirectPolicy::Disabled => Permit::Denied,
             },
@@ -45,24 +49,39 @@ impl Access {
 
     /// Whether the author of a message that is quoted or forwarded in `event` could have written it to the agent themselves.
     /// The event's sender may.
-    pub(crate) fn lets_in_author(&self, author: &Author, event: &InboundEvent) -> bool {
+    pub(crate) fn lets_in_author(&self, author: &Author, event: &InboundEvent, known: &KnownPeople) -> bool {
         // An unknown id is on no list, and no group has an empty one.
         let (id, username) = (author.id.as_deref().unwrap_or_default(), author.username.as_deref());
-        let chat = if author.is_elsewhere { "" } else { &*event.conversation.chat };
+        let place = &event.conversation;
+        let elsewhere = ConversationRef::new(place.channel.clone(), "");
         author.kind == SenderKind::Ourselves
             || author.id.as_ref() == Some(&event.sender.id)
-            || self.lets_in(id, username, event.chat, chat)
+            || self.lets_in(id, username, event.chat, if author.is_elsewhere { &elsewhere } else { place }, known)
     }
 
-    /// Whether the writer with this id and unique name is on the list for `kind` of chats, or everybody in the group with
-    /// the id `chat` is. Adapters ask before they spend much on an event that will not be heard.
-    #[must_use]
-    pub fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, chat: &str) -> bool {
+    /// Whether the writer with this id and unique name is known or on the list for `kind` of chats, or everybody in the group
+    /// at `place` is.
+    pub(crate) fn lets_in(
+        &self,
+        id: &str,
+        username: Option<&str>,
+        kind: ChatKind,
+        place: &ConversationRef,
+        known: &KnownPeople,
+    ) -> bool {
         if kind == ChatKind::Direct || self.group_allow.is_empty() {
-            self.direct == DirectPolicy::Open || self.allow.names(id, username)
+            self.direct == DirectPolicy::Open || self.allow.names(id, username) || known.has(&place.channel, id)
         } else {
-            self.group_allow.names(id, username) || self.group_allow.has_group(chat)
+            self.group_allow.names(id, username) || self.group_allow.has_group(&place.chat)
         }
+    }
+
+    /// Whether the writer with this id may bring the agent into a chat.
+    pub(crate) fn may_invite(&self, id: &str, channel: &ChannelId, known: &KnownPeople) -> bool {
+        self.direct == DirectPolicy::Open
+            || self.allow.has_sender(id)
+            || self.group_allow.has_sender(id)
+            || known.has(channel, id)
     }
 }
 
@@ -70,8 +89,9 @@ impl Access {
 mod tests {
     use super::*;
     use crate::model::{
-        conversation::{ChannelId, ConversationRef},
-        event::{Sender, SenderKind},
+        event::Sender,
+        ids::PersonId,
+        people::{Identity, KnownIdentity, PersonRecord, PersonRole},
     };
     use rejoinder_guard::Timestamp;
 
@@ -95,18 +115,54 @@ mod tests {
     }
 
     fn direct(access: &Access) -> Permit {
-        access.permit(&event(ChatKind::Direct, Directed::DirectChat))
+        access.permit(&event(ChatKind::Direct, Directed::DirectChat), &KnownPeople::default())
     }
 
     fn in_group(access: &Access, directed: Directed) -> Permit {
-        access.permit(&event(ChatKind::Group, directed))
+        access.permit(&event(ChatKind::Group, directed), &KnownPeople::default())
     }
 
     /// N1.
     #[test]
     fn an_empty_list_lets_nobody_in_and_says_so() {
-        assert_eq!(direct(&Access::default()), Permit::DeniedWithNotice);
-        assert_eq!(in_group(&Access::default(), Directed::Mention), Permit::Denied);
+        let listed = Access { direct: DirectPolicy::Allowlist, ..Access::default() };
+
+        assert_eq!(direct(&Access::default()), Permit::DeniedWithCode);
+        assert_eq!(direct(&listed), Permit::DeniedWithNotice);
+        for access in [Access::default(), listed] {
+            assert_eq!(in_group(&access, Directed::Mention), Permit::Denied);
+        }
+    }
+
+    /// B3.
+    #[test]
+    fn who_is_known_needs_no_list() {
+        let identity = Identity { channel: ChannelId::new("test", "main"), id: "42".to_owned() };
+        let known = |identity: Identity| {
+            let identity =
+                KnownIdentity { identity, added_at: Timestamp::from_millis(0), added_by: "grace".to_owned() };
+            KnownPeople::of(&[PersonRecord {
+                id: PersonId::new(Timestamp::from_millis(0)),
+                name: "Ada".to_owned(),
+                role: PersonRole::Member,
+                created_at: Timestamp::from_millis(0),
+                identities: vec![identity],
+            }])
+        };
+        let permits = |access: &Access, known: &KnownPeople| {
+            let permit = |chat, directed| access.permit(&event(chat, directed), known);
+            (permit(ChatKind::Direct, Directed::DirectChat), permit(ChatKind::Group, Directed::Mention))
+        };
+        let elsewhere = Identity { channel: ChannelId::new("test", "other"), ..identity.clone() };
+        let with = |direct| Access { direct, ..Access::default() };
+
+        for direct in [DirectPolicy::Pairing, DirectPolicy::Allowlist] {
+            assert_eq!(permits(&with(direct), &known(identity.clone())), (Permit::Granted, Permit::Granted));
+            assert_ne!(permits(&with(direct), &known(elsewhere.clone())).0, Permit::Granted);
+        }
+        assert_eq!(permits(&with(DirectPolicy::Disabled), &known(identity.clone())).0, Permit::Denied);
+        let listed = Access { group_allow: ["7"].into_iter().collect(), ..Access::default() };
+        assert_eq!(permits(&listed, &known(identity)), (Permit::Granted, Permit::Denied));
     }
 
     #[test]
@@ -118,7 +174,7 @@ mod tests {
         }
         for entry in ["7", "ada_l", "@42"] {
             let access = Access { allow: [entry].into_iter().collect(), ..Access::default() };
-            assert_eq!(direct(&access), Permit::Denied, "{entry}");
+            assert_eq!(direct(&access), Permit::DeniedWithCode, "{entry}");
         }
     }
 
@@ -133,9 +189,9 @@ mod tests {
         for name in ["7", "-100200", "@7"] {
             let called = |said: InboundEvent| {
                 let sender = Sender { username: Some(name.to_owned()), ..said.sender.clone() };
-                access.permit(&InboundEvent { sender, ..said })
+                access.permit(&InboundEvent { sender, ..said }, &KnownPeople::default())
             };
-            assert_eq!(called(event(ChatKind::Direct, Directed::DirectChat)), Permit::Denied, "{name}");
+            assert_eq!(called(event(ChatKind::Direct, Directed::DirectChat)), Permit::DeniedWithCode, "{name}");
             assert_eq!(called(event(ChatKind::Group, Directed::Mention)), Permit::Denied, "{name}");
         }
     }
@@ -146,7 +202,7 @@ mod tests {
         let said = event(ChatKind::Direct, Directed::DirectChat);
         let sender = Sender { id: "@ada:example.org".to_owned(), username: None, ..said.sender.clone() };
 
-        assert_eq!(access.permit(&InboundEvent { sender, ..said }), Permit::Denied);
+        assert_eq!(access.permit(&InboundEvent { sender, ..said }, &KnownPeople::default()), Permit::DeniedWithCode);
     }
 
     #[test]
@@ -155,13 +211,13 @@ mod tests {
         let said_by = |id: &str| {
             let said = event(ChatKind::Direct, Directed::DirectChat);
             let sender = Sender { id: id.to_owned(), username: None, ..said.sender };
-            access.permit(&InboundEvent { sender, ..said })
+            access.permit(&InboundEvent { sender, ..said }, &KnownPeople::default())
         };
 
         assert_eq!(said_by("@ada:example.org"), Permit::Granted);
-        assert_eq!(said_by("@eve:example.org.evil.org"), Permit::Denied);
-        assert_eq!(said_by("@eve:evil.org:example.org"), Permit::Denied);
-        assert_eq!(said_by("example.org"), Permit::Denied);
+        assert_eq!(said_by("@eve:example.org.evil.org"), Permit::DeniedWithCode);
+        assert_eq!(said_by("@eve:evil.org:example.org"), Permit::DeniedWithCode);
+        assert_eq!(said_by("example.org"), Permit::DeniedWithCode);
     }
 
     #[test]
@@ -185,6 +241,28 @@ mod tests {
         assert_eq!(in_group(&with("-100"), Directed::Mention), Permit::Granted);
         assert_eq!(in_group(&with("42"), Directed::Mention), Permit::Granted);
         assert_eq!(in_group(&with("7"), Directed::Mention), Permit::Denied);
+    }
+
+    #[test]
+    fn whoever_may_write_may_invite() {
+        let nobody = KnownPeople::default();
+        let may = |access: &Access, id: &str| access.may_invite(id, &ChannelId::new("test", "main"), &nobody);
+        let with = |direct, allow: &[&str], group_allow: &[&str]| Access {
+            direct,
+            allow: allow.iter().collect(),
+            group_allow: group_allow.iter().collect(),
+            ..Access::default()
+        };
+
+        assert!(!may(&Access::default(), "@ada:example.org"));
+        assert!(may(&with(DirectPolicy::Open, &[], &[]), "@ada:example.org"));
+        for entry in ["@ada:example.org", "*:example.org", "*"] {
+            assert!(may(&with(DirectPolicy::Pairing, &[entry], &[]), "@ada:example.org"), "{entry}");
+            assert!(may(&with(DirectPolicy::Pairing, &[], &[entry]), "@ada:example.org"), "{entry}");
+        }
+        for entry in ["@Ada:example.org", "@bo:example.org", "*:example.com", "!abc:example.org"] {
+            assert!(!may(&with(DirectPolicy::Pairing, &[entry], &[entry]), "@ada:example.org"), "{entry}");
+        }
     }
 
     #[test]

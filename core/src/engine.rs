@@ -22,10 +22,11 @@ use crate::{
         agent::AgentName,
         conversation::{ChannelId, ConversationRef},
         ids::{OwnerId, TurnId},
+        people::{Identity, Pairing, PersonRecord},
         settings::{LiveSettings, Settings},
         tokens::TokenChange,
     },
-    operations::{Actor, OperationError, Operations, forget::Forgotten},
+    operations::{Actor, OperationError, Operations, forget::Forgotten, people::NewPerson},
     outbox::{
         attempts::Attempts,
         caller::Caller,
@@ -38,6 +39,7 @@ use crate::{
         late_edits::LateEdits,
     },
     pauses,
+    people::People,
     ports::{
         agent::AgentRuntime,
         channel::{ChannelAdapter, ChannelHealth},
@@ -45,7 +47,6 @@ use crate::{
         intake::{Inlet, Intake},
         store::{
             Store, StoreError,
-            housekeeping::Person,
             record::{AbsentChannel, Pause},
         },
     },
@@ -87,6 +88,7 @@ pub struct Engine {
     caller: Arc<Caller>,
     operations: Arc<Operations>,
     agents: Arc<Agents>,
+    people: Arc<People>,
     settings: LiveSettings,
     watch: Arc<Watch>,
     lifecycle: Lifecycle,
@@ -119,6 +121,7 @@ impl Engine {
         let bounds = settings.agents().chain(agents.keys()).map(|agent| (agent.clone(), settings.agent_turns(agent)));
         let (total, stopping) = (settings.max_concurrent_turns, lifecycle.stopping.clone());
         let slots = Arc::new(Slots::new(total, bounds, stopping, Arc::clone(&clock)));
+        let people = Arc::new(People::load(Arc::clone(&store), Arc::clone(&clock), &settings.people).await?);
         let settings = LiveSettings::new(settings);
         let (lanes, opened) = Lanes::new(Arc::clone(&timer), lifecycle.clone());
         let lanes = Arc::new(lanes);
@@ -221,6 +224,7 @@ impl Engine {
         let commands = Arc::new(Commands {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),
+            people: Arc::clone(&people),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
         });
@@ -230,6 +234,8 @@ impl Engine {
             channels: Arc::clone(&channels),
             lanes: Arc::clone(&lanes),
             caller: Arc::clone(&caller),
+            people: Arc::clone(&people),
+            settings: settings.clone(),
             clock: Arc::clone(&clock),
             operating: Mutex::default(),
         });
@@ -261,6 +267,7 @@ impl Engine {
             addresses: Arc::clone(&addresses),
             slots: Arc::clone(&slots),
             notices: Arc::default(),
+            people: Arc::clone(&people),
             clock: Arc::clone(&clock),
             owner,
         };
@@ -293,6 +300,7 @@ impl Engine {
             caller,
             operations,
             agents: known_agents,
+            people,
             settings,
             watch,
             lifecycle,
@@ -411,12 +419,50 @@ impl Engine {
         self.operations.change_token(token, by).await
     }
 
+    /// Everybody who is known, oldest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn people(&self) -> Result<Vec<PersonRecord>, StoreError> {
+        self.store.people().await
+    }
+
+    /// The requests to be let in that wait, oldest first.
+    #[must_use]
+    pub fn pairings(&self) -> Vec<Pairing> {
+        self.people.waiting()
+    }
+
+    /// Lets somebody in who was given this code, and tells them.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn approve(&self, code: &str, as_whom: NewPerson, by: Actor) -> Result<PersonRecord, OperationError> {
+        self.operations.approve(self.inlet.as_ref(), code, as_whom, by).await
+    }
+
+    /// Does not let somebody in who was given this code.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn decline(&self, code: &str, by: Actor) -> Result<(), OperationError> {
+        self.operations.decline(code, by).await
+    }
+
+    /// Lets somebody out: the channel knows them no more.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn revoke(&self, identity: &Identity, by: Actor) -> Result<(), OperationError> {
+        self.operations.revoke(identity, by).await
+    }
+
     /// Erases what is stored about a person. Gives up what is still owed to them. Returns after about `patience`, also if it is
     /// not done: the next call goes on.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
-    pub async fn forget(&self, person: &Person, patience: Duration, by: Actor) -> Result<Forgotten, OperationError> {
+    pub async fn forget(&self, person: &Identity, patience: Duration, by: Actor) -> Result<Forgotten, OperationError> {
         self.operations.forget(person, patience, by).await
     }
 

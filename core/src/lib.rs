@@ -37,6 +37,7 @@ mod model;
 mod operations;
 mod outbox;
 mod pauses;
+mod people;
 mod ports;
 mod retention;
 mod router;
@@ -53,6 +54,7 @@ pub mod store {
         model::{
             line::{ErrorFilter, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
+            people::{KnownIdentity, Pairing, PeopleChange, PersonRecord},
             run::RunContent,
             search::{SearchQuery, SearchTerm, is_word_alone},
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
@@ -63,7 +65,7 @@ pub mod store {
         ports::store::{
             Housekeeping, Operator, Outbox, Store, StoreError, Turns,
             accept::{CursorMove, EarlierMessage, NewEvent, NewTurn, Stored},
-            housekeeping::{Cutoffs, ExpiredRows, Person, Removal, StoreStats},
+            housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
             list::{
                 AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
                 DeadLetterFilter, DeliveryFilter, DeliveryListState, FoundLine, ListedDelivery, Origin, SearchFilter,
@@ -81,7 +83,7 @@ pub mod store {
     };
 }
 
-pub use commands::{COMMANDS, CommandHelp};
+pub use commands::{COMMANDS, CommandHelp, is_command};
 #[cfg(feature = "crash-points")]
 pub use crash::crash_point_is_reached;
 pub use engine::{Engine, Parts};
@@ -96,15 +98,16 @@ pub use model::{
     conversation::{ChannelId, ChatKind, ConversationRef},
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
-    ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
+    ids::{ConversationId, DeliveryId, EventId, OwnerId, PersonId, SessionId, TurnId},
     masker::Masker,
+    people::{Identity, KnownPeople, PersonRole, SeedPerson},
     run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, Templates},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };
-pub use operations::{Actor, OperationError, forget::Forgotten};
+pub use operations::{Actor, OperationError, forget::Forgotten, people::NewPerson};
 pub use outbox::health::Outbound;
 pub use pauses::Backoff;
 pub use ports::{

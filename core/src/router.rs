@@ -7,6 +7,7 @@ use crate::{
     commands::{self, command::Command, message::MESSAGE},
     model::{
         event::{Directed, EventKind, InboundEvent, SenderKind},
+        people::KnownPeople,
         settings::Settings,
         turn::Handler,
     },
@@ -19,13 +20,15 @@ pub(crate) enum Route {
     NoTurn,
     /// It is stored and opens no turn; its sender gets a notice that they may not talk to the agent.
     Stranger,
+    /// As `Stranger`; the notice has a code to be let in with.
+    Asks,
     /// An agent, or one of the gateway's own commands, handles it.
     To { handler: Handler, expectation: Expectation },
 }
 
 /// Routes an event. Only an event that a person directs at the agent is owed an answer. What an operator has the gateway
 /// send is a turn of its own, for which access rules do not hold.
-pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
+pub(crate) fn route(event: &InboundEvent, settings: &Settings, known: &KnownPeople) -> Route {
     if event.sender.kind == SenderKind::Operator {
         return Route::To { handler: MESSAGE.handler(), expectation: Expectation::Nothing };
     }
@@ -40,9 +43,10 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
             return Route::NoTurn;
         }
     };
-    match settings.access.get(channel).map_or(Permit::Granted, |access| access.permit(event)) {
+    match settings.access.get(channel).map_or(Permit::Granted, |access| access.permit(event, known)) {
         Permit::Granted => {}
         Permit::DeniedWithNotice => return Route::Stranger,
+        Permit::DeniedWithCode => return Route::Asks,
         Permit::Denied => return Route::NoTurn,
     }
     let expectation = match event.directed {

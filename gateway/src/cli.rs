@@ -18,6 +18,8 @@ mod init;
 mod logs;
 mod man;
 mod notify;
+mod pairing;
+mod people;
 mod reload;
 mod run;
 mod running;
@@ -76,6 +78,7 @@ Examples:
   rejoinder turns list --state overdue      list the turns that are late
   rejoinder turns explain 0199a1            say why a turn ended as it did
   rejoinder dead-letters list               list what could not be delivered
+  rejoinder pairing approve ABCD-EFGH       let somebody in who was given this code
 
 Environment:
   REJOINDER_CONFIG, REJOINDER_DATA          the same as --config and --data
@@ -161,6 +164,12 @@ enum Command {
     /// List what could not be delivered; send it again or elsewhere, or give it up
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
+    /// List who asks to be let in; approve or decline their requests, or revoke an approval
+    #[command(subcommand)]
+    Pairing(pairing::PairingCommand),
+    /// List the people who are known
+    #[command(subcommand)]
+    People(people::PeopleCommand),
     /// Show the lines of the gateway's own log that are kept
     Logs(logs::Logs),
     /// Make, list or revoke tokens for the admin API
@@ -221,6 +230,8 @@ impl Cli {
             Command::Dashboard(dashboard) => in_one_thread(dashboard.perform(global)),
             Command::Turns(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
+            Command::Pairing(command) => in_one_thread(command.perform(global)),
+            Command::People(command) => in_one_thread(command.perform(global)),
             Command::Logs(logs) => in_one_thread(logs.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),
             Command::Alerts(command) => in_one_thread(command.perform(global)),
@@ -332,6 +343,9 @@ mod tests {
     #[case(&["turns", "list", "--limit", "0"])]
     #[case(&["dead-letters", "retry"])]
     #[case(&["dead-letters", "discard", "--all"])]
+    #[case(&["pairing", "approve"])]
+    #[case(&["pairing", "approve", "ABCD-EFGH", "--role", "admin"])]
+    #[case(&["people"])]
     #[case(&["tokens", "create"])]
     #[case(&["service"])]
     #[case(&["completions", "sh"])]

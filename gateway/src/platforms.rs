@@ -246,10 +246,14 @@ fn remarks_on_people(config: &Config, platform: &str, how: impl Fn(&str) -> Stri
         rejoinder_core::DirectPolicy::Open => {
             Some(format!("{key}.dm_policy is \"open\": everyone who finds the bot can talk to your agent."))
         }
-        rejoinder_core::DirectPolicy::Allowlist if people.allow_from.iter().any(|entry| entry == "*") => {
+        rejoinder_core::DirectPolicy::Pairing | rejoinder_core::DirectPolicy::Allowlist
+            if people.allow_from.iter().any(|entry| entry == "*") =>
+        {
             Some(format!("{key}.allow_from has \"*\": everyone who finds the bot can talk to your agent."))
         }
-        rejoinder_core::DirectPolicy::Allowlist | rejoinder_core::DirectPolicy::Disabled => None,
+        rejoinder_core::DirectPolicy::Pairing
+        | rejoinder_core::DirectPolicy::Allowlist
+        | rejoinder_core::DirectPolicy::Disabled => None,
     };
     people.filter_map(remark).collect()
 }

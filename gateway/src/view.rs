@@ -3,10 +3,10 @@
 use std::fmt;
 
 use rejoinder_core::{
-    Action, Attachment, Author, ChannelId, ConversationRef, Cost, Expectation, Handler, ModelInput, ObligationState,
-    Quote, Rung, SignalKind, ToolUse, TurnStatus, Via,
+    Action, Attachment, Author, ChannelId, ConversationRef, Cost, Expectation, Handler, Identity, ModelInput,
+    ObligationState, Quote, Rung, SignalKind, ToolUse, TurnStatus, Via,
     explain::{Entry, Explanation},
-    store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Person, Remark, RunContent, RunRecord, TurnSummary},
+    store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Remark, RunContent, RunRecord, TurnSummary},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -232,10 +232,10 @@ pub(crate) fn parse_address(text: &str) -> Option<ConversationRef> {
 }
 
 /// Reads `CHANNEL/ID`, as in `telegram.main/7`.
-pub(crate) fn parse_person(text: &str) -> Option<Person> {
+pub(crate) fn parse_identity(text: &str) -> Option<Identity> {
     let (channel, id) = text.trim().split_once('/')?;
-    let is_person = channel.contains('.') && !id.is_empty();
-    is_person.then(|| Person { channel: ChannelId::from_stored(channel), id: id.to_owned() })
+    let is_identity = channel.contains('.') && !id.is_empty();
+    is_identity.then(|| Identity { channel: ChannelId::from_stored(channel), id: id.to_owned() })
 }
 
 /// The text of an action, or its emoji; its choices; its files.

@@ -224,7 +224,7 @@ impl Wiring<'_> {
 
 /// The settings of the core. `masker` masks all secrets.
 pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
-    let Config { channels, agents, routing, limits, outbox, retention, log, telemetry, .. } = config;
+    let Config { channels, people, agents, routing, limits, outbox, retention, log, telemetry, .. } = config;
     let commons = || channels.iter().map(|(id, channel)| (id, &channel.common));
     let telling = commons().filter(|(_, common)| common.notify_reactions);
     Settings {
@@ -248,6 +248,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
             .collect(),
         prices: agents.iter().filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.price()?))).collect(),
         masker,
+        people: people.seeds(),
         limits: PersonLimits { turns_per_minute: limits.turns_per_minute, waiting_turns: limits.waiting_turns },
         delivery_lifetime: outbox.lifetime,
         min_attempts: outbox.min_attempts,

@@ -13,6 +13,7 @@ const SECTIONS = {
   Turns: "/turns",
   Deliveries: "/deliveries",
   Conversations: "/conversations",
+  People: "/people",
   Channels: "/channels",
   Live: "/live",
   Logs: "/logs",

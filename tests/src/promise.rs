@@ -11,6 +11,7 @@ mod crashes;
 mod drafts;
 mod kills;
 mod outages;
+mod pairing;
 mod parts;
 mod tests;
 
@@ -31,6 +32,7 @@ pub use outages::{
     Meanwhile, Outage, a_waiting_answer_is_sent_when_the_token_is_restored, twenty_people_are_answered_after_an_outage,
     twenty_people_are_answered_without_a_label, what_waits_goes_when_the_platform_is_back,
 };
+pub use pairing::a_stranger_is_let_in_with_their_code;
 pub use parts::{End, every_part_of_a_long_answer_is_seen, what_stops_in_the_middle_says_so};
 
 use crate::GatewayBuilder;

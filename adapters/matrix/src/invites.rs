@@ -19,7 +19,7 @@ use rejoinder_kit::{Receiver, RunEnd};
 use tokio::sync::Semaphore;
 
 use crate::{
-    Matrix, Session,
+    AutoJoin, Matrix, Session,
     inbound::{self, EventContext},
     room::chat_kind,
 };
@@ -166,7 +166,7 @@ impl Matrix {
     /// Sets the cursors of invitations older than our first start that are accepted: of these rooms only events after our join are new.
     pub(crate) async fn remember_old_invites(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.invited_rooms() {
-            if !self.accepts(&room).await.0 {
+            if !self.accepts(&room, receiver).await.0 {
                 continue;
             }
             receiver.move_cursor(room.room_id().as_str(), "joined").await?;
@@ -175,9 +175,14 @@ impl Matrix {
     }
 
     /// Whether an invitation is accepted, and who sent it.
-    async fn accepts(&self, invited: &Room) -> (bool, Option<String>) {
+    async fn accepts(&self, invited: &Room, receiver: &Receiver<'_>) -> (bool, Option<String>) {
         let host = invited.invite_details().await.ok().map(|invite| invite.inviter_id.to_string());
-        (host.as_ref().is_some_and(|host| self.options.accepts_invite_of(host)), host)
+        let is_accepted = |host: &String| match self.options.auto_join {
+            AutoJoin::Always => true,
+            AutoJoin::Never => false,
+            AutoJoin::Allowlist => receiver.intake.may_invite(host),
+        };
+        (host.as_ref().is_some_and(is_accepted), host)
     }
 
     /// Accepts the invitations of a sync that the configuration allows.
@@ -214,7 +219,7 @@ impl Matrix {
             .map(|next| next.room_id)
             .collect();
         for room in invited {
-            let (may_join, host) = self.accepts(&room).await;
+            let (may_join, host) = self.accepts(&room, receiver).await;
             if !may_join && !successors.contains(room.room_id()) {
                 match self.joins.refuse(room.room_id()) {
                     Refused::IsOpen => {}

@@ -59,8 +59,8 @@ use async_trait::async_trait;
 use matrix_sdk::Client;
 use quick_cache::sync::Cache;
 use rejoinder_core::{
-    Access, Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
-    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, TurnId,
+    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
+    DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, TurnId,
 };
 use rejoinder_kit::{Health, Receiver, RunEnd};
 use tokio::sync::watch;
@@ -93,7 +93,6 @@ const MAX_QUESTIONS: usize = 4096;
 pub struct Matrix {
     channel: ChannelId,
     options: MatrixSection,
-    access: Access,
     /// Holds our device's session and keys.
     folder: PathBuf,
     clock: SharedClock,
@@ -148,7 +147,6 @@ impl Matrix {
         let stale_after = (options.sync_timeout + REQUEST_TIMEOUT) * 2 + Duration::from_secs(10);
         Self {
             channel,
-            access: options.access(),
             options,
             folder,
             clock,

@@ -118,7 +118,7 @@ impl Matrix {
         since: Option<&str>,
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
-        self.accept_verifications(session, response);
+        self.accept_verifications(session, response, receiver.intake);
         let is_first = since.is_none();
         if is_first {
             self.remember_old_invites(session, receiver).await?;

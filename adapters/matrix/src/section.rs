@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, HOUR, SECOND},
     text,
 };
-use rejoinder_core::{Access, DirectPolicy, GroupPolicy, Rate};
+use rejoinder_core::{DirectPolicy, GroupPolicy, Rate};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -185,26 +185,6 @@ impl MatrixSection {
             group_allow_from: self.group_allow_from.clone(),
             quote_strangers: self.quote_strangers,
         }
-    }
-
-    /// Who may write.
-    pub(crate) fn access(&self) -> Access {
-        self.people().access()
-    }
-
-    /// Whether an invitation from `inviter` is accepted.
-    pub(crate) fn accepts_invite_of(&self, inviter: &str) -> bool {
-        match self.auto_join {
-            AutoJoin::Always => true,
-            AutoJoin::Never => false,
-            AutoJoin::Allowlist => self.may_invite(inviter),
-        }
-    }
-
-    /// Whether the allow lists let `user` invite the account.
-    pub(crate) fn may_invite(&self, user: &str) -> bool {
-        let Access { direct, allow, group_allow, .. } = self.access();
-        direct == DirectPolicy::Open || allow.has_sender(user) || group_allow.has_sender(user)
     }
 
     /// Whether a text is a full user id, with `@` and server.

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 23] = [
+pub const TEMPLATES: [&str; 30] = [
     "silent",
     "failed",
     "late",
@@ -35,6 +35,13 @@ pub const TEMPLATES: [&str; 23] = [
     "status_idle",
     "status_busy",
     "stranger",
+    "pairing",
+    "paired",
+    "approved",
+    "declined",
+    "code_unknown",
+    "code_locked",
+    "owners_only",
     "limited",
     "resent",
     "replaces",

@@ -121,6 +121,14 @@ use crate::Machine;
     "[channels.page.main]\nallow_from = [\"-5\"]",
     "`channels.page.main.allow_from[0]` is a group: groups belong in group_allow_from (rejoinder.toml:2)"
 )]
+#[case::a_policy_for_direct_chats_that_there_is_not(
+    "[channels.page.main]\ndm_policy = \"nobody\"",
+    "`channels.page.main.dm_policy` must be one of `pairing`, `allowlist`, `open` or `disabled`, not `nobody` (rejoinder.toml:2)"
+)]
+#[case::a_person_of_a_channel_that_is_not_there(
+    "[people.ada]\nidentities = [\"page.mian/42\"]",
+    "`people.ada.identities[0]` names the channel `page.mian`, which does not exist: did you mean `page.main`? (rejoinder.toml:2)"
+)]
 #[case::a_slip_in_a_platform(
     "[channels.hok.siri]\ntoken = \"token-of-these-tests\"",
     "`channels.hok` names a platform that this build does not have: it has `hook` and `page` (did you mean `hook`?) (rejoinder.toml:1)"
@@ -379,6 +387,51 @@ laet = "x"
       config key `guard.templates.late` is empty: people would see nothing (rejoinder.toml:3)
       config key `guard.templates.hok` names neither a platform nor a channel: did you mean `hook`? (rejoinder.toml:4)
       config key `guard.templates.hook.laet` is unknown: did you mean `late`? (rejoinder.toml:7)
+    "#);
+}
+
+#[test]
+fn people_whom_nobody_could_recognise_are_named() {
+    let unreadable = Machine::with_toml(
+        r#"[people.ada]
+role = "admin"
+identities = ["page.main"]
+[people.bob]
+role = "owner"
+"#,
+    );
+    let mistaken = Machine::with_toml(
+        r#"[people.ada]
+identities = []
+[people.bob]
+identities = ["page.main/8", "page.main/8"]
+[people.cy]
+identities = [
+  "page.main/8",
+  "page.main/@cy_l",
+  "page.main/*",
+  "page.main/*:example.org",
+]
+[people." "]
+identities = ["page.main/9"]
+"#,
+    );
+
+    insta::assert_snapshot!(unreadable.errors(), @r#"
+    3 problems in the configuration:
+      config key `people.ada.role` must be `member` or `owner`, not `admin` (rejoinder.toml:2)
+      config key `people.ada.identities[0]` must be a channel and a person's id there, such as "telegram.main/123456789", not "page.main" (rejoinder.toml:3)
+      config key `people.bob.identities` must be set (rejoinder.toml:4)
+    "#);
+    insta::assert_snapshot!(mistaken.errors(), @r#"
+    7 problems in the configuration:
+      config key `people.ada.identities` is empty: name at least one identity, such as "telegram.main/123456789" (rejoinder.toml:2)
+      config key `people.bob.identities[1]` names page.main/8, as people.bob.identities[0] does: remove one of the two (rejoinder.toml:4)
+      config key `people.cy.identities[0]` names page.main/8, as people.bob.identities[0] does: remove one of the two (rejoinder.toml:7)
+      config key `people.cy.identities[1]` names a username, which can be given to somebody else: write the person's id (rejoinder.toml:8)
+      config key `people.cy.identities[2]` names everyone, but an identity is one person's: use allow_from of the channel (rejoinder.toml:9)
+      config key `people.cy.identities[3]` names a whole server, but an identity is one person's: use allow_from of the channel (rejoinder.toml:10)
+      config key `people." "` has an invalid name: use at most 100 characters, without control characters (rejoinder.toml:12)
     "#);
 }
 

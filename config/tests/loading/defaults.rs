@@ -6,7 +6,7 @@ use rejoinder_config::{
     ConfigSource, StoreUrl, TEMPLATES, TokenValue,
     testing::{check_agent_manual, check_channel_manual, every_key_has_a_comment, keys, known_in, uncommented},
 };
-use rejoinder_core::{Cause, ChatKind, Rung};
+use rejoinder_core::{Cause, ChannelId, ChatKind, Identity, PersonRole, Rung, SeedPerson};
 use toml_edit::{DocumentMut, Item};
 
 use crate::{
@@ -92,6 +92,35 @@ fn what_every_channel_tells_is_read_from_its_section() {
     assert_eq!(channel.common.on_unknown, Some(rejoinder_core::OnUnknown::Hold));
 }
 
+#[test]
+fn people_are_named_with_their_role_and_who_they_are() {
+    let toml = r#"
+        [people.ada]
+        role = "owner"
+        identities = ["page.main/42", "hook.default/@ada:example.org"]
+        [people."Bob B."]
+        identities = ["page.main/7"]
+        "#;
+    let config = Machine::with_toml(toml).config();
+
+    let identity = |platform, name, id: &str| Identity { channel: ChannelId::new(platform, name), id: id.to_owned() };
+    let (bob, ada) = (
+        SeedPerson {
+            name: "Bob B.".to_owned(),
+            role: PersonRole::Member,
+            identities: vec![identity("page", "main", "7")],
+        },
+        SeedPerson {
+            name: "ada".to_owned(),
+            role: PersonRole::Owner,
+            identities: vec![identity("page", "main", "42"), identity("hook", "default", "@ada:example.org")],
+        },
+    );
+    assert_eq!(config.people.seeds(), [bob, ada]);
+    let shown = config.to_toml_redacted();
+    assert!(shown.contains("[people.ada]\nrole = \"owner\"\nidentities = [\"page.main/42\", "), "{shown}");
+}
+
 /// The checks of a section's manual pass for correct sections.
 #[test]
 fn every_section_keeps_to_its_manual() {
@@ -116,6 +145,7 @@ fn every_key_there_is_stands_in_the_manual() {
         ("admin", vec![&toml["admin"]]),
         ("metrics", vec![&toml["metrics"]]),
         ("log", vec![&toml["log"]]),
+        ("people.x", all(&toml["people"])),
         ("routing", vec![&toml["routing"]]),
         ("limits", vec![&toml["limits"]]),
         ("outbox", vec![&toml["outbox"]]),

@@ -131,7 +131,7 @@ impl ChannelSection for Page {
 # Its title.
 title = "Rejoinder"
 # Who may write in direct chats.
-dm_policy = "allowlist"
+dm_policy = "pairing"
 # Those who may.
 allow_from = []
 # Which messages in groups are read.

@@ -4,12 +4,18 @@ use futures_util::future::BoxFuture;
 use rejoinder_guard::{CancelledBy, Event, Timestamp};
 
 use crate::{
-    ledger::trigger::TurnEvents,
+    ledger::trigger::{DecidedPerson, TurnEvents},
     model::{
         event::Amends,
+        log::{AuditEntry, Subject},
+        people::{Pairing, PeopleChange},
         turn::{Handler, TurnRecord},
     },
-    ports::store::{Store, StoreError, transition::NewSession},
+    people::People,
+    ports::store::{
+        Store, StoreError,
+        transition::{NewSession, Operation},
+    },
 };
 
 /// A command's entry in a platform's command menu.
@@ -40,6 +46,7 @@ pub(super) type Act = for<'a> fn(&'a Call<'a>) -> BoxFuture<'a, Result<Answer, S
 pub(super) struct Call<'a> {
     pub(super) turn: &'a TurnRecord,
     pub(super) store: &'a dyn Store,
+    pub(super) people: &'a People,
     pub(super) now: Timestamp,
 }
 
@@ -47,6 +54,8 @@ pub(super) struct Call<'a> {
 pub(super) enum Words {
     /// The template with this name.
     Template(&'static str),
+    /// The same, with these placeholders of its own filled in.
+    Filled { template: &'static str, values: Vec<(&'static str, String)> },
     /// A text of its own.
     Own(String),
 }
@@ -58,12 +67,43 @@ pub(super) struct Answer {
     pub(super) turn_events: Vec<TurnEvents>,
     /// The new current session of the conversation.
     pub(super) session: Option<NewSession>,
+    /// The decision on a request to be let in.
+    pub(super) decision: Option<Decision>,
+}
+
+/// An owner's decision on a request to be let in.
+pub(super) struct Decision {
+    /// What the audit calls it.
+    pub(super) action: &'static str,
+    /// The name of the owner.
+    pub(super) by: String,
+    pub(super) change: PeopleChange,
+    pub(super) pairing: Pairing,
+}
+
+impl Decision {
+    /// Whether the person is let in, and so is told.
+    pub(super) const fn lets_in(&self) -> bool {
+        matches!(self.change, PeopleChange::Known(_))
+    }
+
+    /// The changes to store.
+    pub(super) fn to_change(&self, at: Timestamp) -> DecidedPerson {
+        let entry = AuditEntry {
+            by: self.by.clone(),
+            action: self.action.to_owned(),
+            target: self.pairing.identity.to_string(),
+            reason: None,
+        };
+        let subject = Subject::channel(&self.pairing.identity.channel);
+        DecidedPerson { change: self.change.clone(), operation: Operation { at, entry, subject, answer: None } }
+    }
 }
 
 impl Answer {
     /// A reply from `template`, with no other effect.
     pub(super) const fn of(template: &'static str) -> Self {
-        Self { words: Words::Template(template), turn_events: Vec::new(), session: None }
+        Self { words: Words::Template(template), turn_events: Vec::new(), session: None, decision: None }
     }
 }
 

@@ -1,7 +1,18 @@
 //! A message that an operator has the gateway send: the turn's own text.
 
+use rejoinder_guard::Timestamp;
+
 use super::command::{Answer, Command, Words};
-use crate::ports::store::list::Origin;
+use crate::{
+    model::{
+        conversation::{ChatKind, ConversationRef},
+        event::{EventKind, InboundEvent, Sender, SenderKind},
+        ids::TurnId,
+        people::Pairing,
+        settings::Settings,
+    },
+    ports::store::list::Origin,
+};
 
 pub(crate) const MESSAGE: Command = Command {
     name: Origin::MESSAGE,
@@ -10,6 +21,24 @@ pub(crate) const MESSAGE: Command = Command {
     description: "Send a message of the operator's",
     act: |call| {
         let words = Words::Own(call.turn.event.text.clone());
-        Box::pin(async { Ok(Answer { words, turn_events: Vec::new(), session: None }) })
+        Box::pin(async { Ok(Answer { words, ..Answer::of(Origin::MESSAGE) }) })
     },
 };
+
+/// The event of a message to a conversation. `key` is the same for a request that is repeated.
+pub(crate) fn message(to: &ConversationRef, text: String, by: &str, key: &str, at: Timestamp) -> InboundEvent {
+    let sender = Sender { id: by.to_owned(), name: Some(by.to_owned()), username: None, kind: SenderKind::Operator };
+    InboundEvent {
+        kind: EventKind::Other,
+        text,
+        ..InboundEvent::new(to.clone(), ChatKind::Direct, format!("operator:{key}"), sender, at)
+    }
+}
+
+/// The message to somebody who was let in.
+pub(crate) fn paired(pairing: &Pairing, settings: &Settings, at: Timestamp) -> (TurnId, InboundEvent) {
+    let channel = &pairing.conversation.channel;
+    let text = settings.templates.template(channel, "paired").replace("{agent}", settings.agent(channel));
+    let key = format!("paired:{}:{}", pairing.identity.id, pairing.asked_at.as_millis());
+    (TurnId::new(at), message(&pairing.conversation, text, "gateway", &key, at))
+}

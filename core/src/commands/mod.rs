@@ -3,11 +3,13 @@
 //! To add one: write a file with its [`Command`], and add it to [`ALL`] and, if platforms list it, to [`COMMANDS`]. Its
 //! replies are templates in `config/default.toml`.
 
+mod approve;
 pub(crate) mod command;
 mod help;
 pub(crate) mod limited;
 pub(crate) mod message;
 mod new;
+pub(crate) mod pairing;
 mod start;
 mod status;
 mod stop;
@@ -24,7 +26,8 @@ use crate::{
         Ledger,
         trigger::{Trigger, TurnEvents},
     },
-    model::{ids::TurnId, settings::LiveSettings, turn::TurnRecord},
+    model::{event::InboundEvent, ids::TurnId, settings::LiveSettings, turn::TurnRecord},
+    people::People,
     ports::{
         clock::SharedClock,
         store::{Store, StoreError, transition::RunEnd},
@@ -32,13 +35,16 @@ use crate::{
 };
 
 /// Every command and notice.
-const ALL: [&Command; 8] = [
+const ALL: [&Command; 11] = [
     &start::START,
     &help::HELP,
     &new::NEW,
     &stop::STOP,
     &status::STATUS,
+    &approve::APPROVE,
+    &approve::DECLINE,
     &stranger::STRANGER,
+    &pairing::PAIRING,
     &limited::LIMITED,
     &message::MESSAGE,
 ];
@@ -55,35 +61,44 @@ pub(crate) fn find(text: &str) -> Option<&'static Command> {
     ALL.into_iter().find(|command| command.matches(text))
 }
 
+/// Whether the gateway executes `/name` itself.
+#[must_use]
+pub fn is_command(name: &str) -> bool {
+    ALL.into_iter().any(|command| command.texts.iter().any(|text| text.strip_prefix('/') == Some(name)))
+}
+
 /// Executes commands.
 pub(crate) struct Commands {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ledger: Arc<Ledger>,
+    pub(crate) people: Arc<People>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
 
 impl Commands {
     /// Executes the turn's command and answers it in one transaction. Retries until this is stored, the store has
-    /// rejected it too often, or the gateway stops.
-    pub(crate) async fn perform(&self, turn: TurnId) {
+    /// rejected it too often, or the gateway stops. Returns a message that follows from it.
+    pub(crate) async fn perform(&self, turn: TurnId) -> Option<(TurnId, InboundEvent)> {
         let mut retry = self.ledger.store_retry("the result of a command", turn);
-        while let Err(error) = self.try_to_perform(turn).await {
-            if !retry.wait(&error).await {
-                return;
+        loop {
+            match self.try_to_perform(turn).await {
+                Ok(message) => return message,
+                Err(error) if !retry.wait(&error).await => return None,
+                Err(_) => {}
             }
         }
     }
 
     /// Like [`perform`](Self::perform), without retries. Does nothing if the turn has ended.
-    pub(crate) async fn try_to_perform(&self, turn: TurnId) -> Result<(), StoreError> {
-        let Some(turn) = self.store.turn(turn).await? else { return Ok(()) };
+    pub(crate) async fn try_to_perform(&self, turn: TurnId) -> Result<Option<(TurnId, InboundEvent)>, StoreError> {
+        let Some(turn) = self.store.turn(turn).await? else { return Ok(None) };
         if turn.obligation.state().is_final() {
-            return Ok(());
+            return Ok(None);
         }
         let command = ALL.into_iter().find(|command| turn.handler == command.handler());
-        let call = Call { turn: &turn, store: self.store.as_ref(), now: self.clock.now() };
-        let Answer { words, mut turn_events, session } = match command {
+        let call = Call { turn: &turn, store: self.store.as_ref(), people: &self.people, now: self.clock.now() };
+        let Answer { words, mut turn_events, session, decision } = match command {
             Some(command) => (command.act)(&call).await?,
             None => Answer::of(UNKNOWN),
         };
@@ -93,11 +108,19 @@ impl Commands {
         let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None, cost: None, content: None };
         let text = match words {
             Words::Template(name) => self.fill_in(name, &turn),
+            Words::Filled { template, values } => {
+                let text = self.fill_in(template, &turn);
+                values.iter().fold(text, |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+            }
             Words::Own(text) => text,
         };
         let answer = Outcome::Reply(Reply::text(text));
         turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(answer)] });
-        self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, session }).await.map(drop)
+        let person = decision.as_ref().map(|decision| Box::new(decision.to_change(at)));
+        self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, session, person }).await?;
+        let Some(decision) = decision else { return Ok(None) };
+        self.people.reload().await?;
+        Ok(decision.lets_in().then(|| message::paired(&decision.pairing, &self.settings.get(), at)))
     }
 
     /// Fills in a template's placeholders: `{agent}`, and `{sender}`, the sender's id on the platform.
@@ -127,5 +150,11 @@ mod tests {
         assert_eq!(name("/stop it"), None);
         assert_eq!(name("please stop"), None);
         assert_eq!(name("/stranger"), None);
+    }
+
+    #[test]
+    fn a_command_is_known_by_its_names() {
+        assert!(["help", "cancel", "approve"].into_iter().all(is_command));
+        assert!(!["/help", "stranger", ""].into_iter().any(is_command));
     }
 }

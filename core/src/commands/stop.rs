@@ -1,6 +1,6 @@
 //! `/stop`: cancels the open turns of the conversation, running and waiting.
 
-use super::command::{Answer, Call, Command, Words};
+use super::command::{Answer, Call, Command};
 use crate::{ledger::trigger::TurnEvents, ports::store::StoreError};
 
 pub(super) const STOP: Command = Command {
@@ -14,9 +14,6 @@ pub(super) const STOP: Command = Command {
 async fn stop(call: &Call<'_>) -> Result<Answer, StoreError> {
     let open = call.open_before().await?.into_iter();
     let turn_events: Vec<TurnEvents> = open.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }).collect();
-    Ok(Answer {
-        words: Words::Template(if turn_events.is_empty() { "nothing_to_cancel" } else { "cancelled" }),
-        turn_events,
-        session: None,
-    })
+    let template = if turn_events.is_empty() { "nothing_to_cancel" } else { "cancelled" };
+    Ok(Answer { turn_events, ..Answer::of(template) })
 }

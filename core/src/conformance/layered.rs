@@ -14,6 +14,7 @@ use crate::{
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
+        people::{Identity, Pairing, PersonRecord},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
         tokens::TokenRecord,
@@ -23,7 +24,7 @@ use crate::{
     ports::store::{
         Housekeeping, Operator, Outbox, Store, StoreError, Turns,
         accept::{CursorMove, NewEvent, Stored},
-        housekeeping::{Cutoffs, Person, Removal, StoreStats},
+        housekeeping::{Cutoffs, Removal, StoreStats},
         list::{
             AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
             DeadLetterFilter, DeliveryFilter, FoundLine, ListedDelivery, SearchFilter, SessionSummary, TurnFilter,
@@ -172,6 +173,14 @@ impl<L: Layer> Turns for Layered<L> {
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.next_wake()).await
+    }
+    async fn people(&self) -> Result<Vec<PersonRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.people()).await
+    }
+    async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.pairings()).await
     }
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -330,11 +339,11 @@ impl<L: Layer> Housekeeping for Layered<L> {
         let pass = self.layer.before_write().await?;
         self.layer.finish(pass, self.store.remove(removal)).await
     }
-    async fn stored_of(&self, person: &Person, limit: u32) -> Result<Option<Removal>, StoreError> {
+    async fn stored_of(&self, person: &Identity, limit: u32) -> Result<Option<Removal>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.stored_of(person, limit)).await
     }
-    async fn unended_of(&self, person: &Person) -> Result<Vec<TurnId>, StoreError> {
+    async fn unended_of(&self, person: &Identity) -> Result<Vec<TurnId>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.unended_of(person)).await
     }
@@ -434,6 +443,12 @@ impl Turns for NullStore {
     }
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)
+    }
+    async fn people(&self) -> Result<Vec<PersonRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
+        Ok(Vec::new())
     }
     async fn transcript(&self, _session: SessionId, _limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         Ok(Vec::new())
@@ -561,10 +576,10 @@ impl Housekeeping for NullStore {
     async fn remove(&self, _removal: Removal) -> Result<(), StoreError> {
         Ok(())
     }
-    async fn stored_of(&self, _person: &Person, _limit: u32) -> Result<Option<Removal>, StoreError> {
+    async fn stored_of(&self, _person: &Identity, _limit: u32) -> Result<Option<Removal>, StoreError> {
         Ok(None)
     }
-    async fn unended_of(&self, _person: &Person) -> Result<Vec<TurnId>, StoreError> {
+    async fn unended_of(&self, _person: &Identity) -> Result<Vec<TurnId>, StoreError> {
         Ok(Vec::new())
     }
     async fn scrub(&self) -> Result<bool, StoreError> {

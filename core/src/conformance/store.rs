@@ -13,6 +13,7 @@ mod housekeeping;
 mod lasting;
 mod lines;
 mod operating;
+mod people;
 mod reading;
 mod searching;
 mod transitions;
@@ -24,7 +25,7 @@ use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Ti
 
 pub use self::{
     accepting::*, amending::*, contents::*, delivering::*, housekeeping::*, lasting::*, lines::*, operating::*,
-    reading::*, searching::*, transitions::*,
+    people::*, reading::*, searching::*, transitions::*,
 };
 use super::{answer, new_delivery};
 use crate::{
@@ -164,6 +165,11 @@ macro_rules! store_conformance {
             conversations_are_listed_with_their_sessions
             a_channel_is_paused_until_it_is_resumed
             the_log_of_a_time_is_found
+            people_are_known_by_all_their_identities
+            an_identity_belongs_to_one_person
+            a_request_is_kept_until_it_is_replaced_or_expires
+            a_request_goes_when_its_sender_is_known_or_forgotten
+            a_request_with_the_code_of_another_is_rejected
             what_was_said_is_found_newest_first
             a_search_can_be_narrowed
             a_search_goes_on_at_its_cursor

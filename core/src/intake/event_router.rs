@@ -10,16 +10,17 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    commands::{limited::LIMITED, stranger::STRANGER},
+    commands::{limited::LIMITED, pairing::PAIRING, stranger::STRANGER},
     intake::limits::{Counted, Limits, OverLimit},
     ledger::trigger::Run,
     model::{
-        conversation::ConversationRef,
+        conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Amends, Directed, EventKind, InboundEvent, SenderKind},
         ids::{ConversationId, EventId, OwnerId, SessionId, TurnId},
         settings::LiveSettings,
         turn::Handler,
     },
+    people::People,
     ports::{
         clock::SharedClock,
         store::{
@@ -38,6 +39,7 @@ pub(crate) struct EventRouter {
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) notices: Arc<Notices>,
+    pub(crate) people: Arc<People>,
     pub(crate) limits: Limits,
     pub(crate) clock: SharedClock,
     /// This process, the owner of the runs that begin here.
@@ -66,6 +68,8 @@ pub(super) struct RoutedEvent {
 pub(super) enum Notice {
     /// They may not talk to the agent.
     Stranger,
+    /// The same, with a code to be let in with.
+    Pairing,
     /// They are over a limit in this minute.
     Limited { minute: i64 },
 }
@@ -85,17 +89,19 @@ impl EventRouter {
         may_begin: bool,
     ) -> Result<RoutedEvent, StoreError> {
         let settings = self.settings.get();
-        let event = screen(event, &settings);
+        let known = self.people.known();
+        let event = screen(event, &settings, &known);
         if event.is_withdrawn() {
             // The platform decides who may delete a message.
             return Ok(self.without_turn(event, None));
         }
         let is_edit = event.amends == Some(Amends::Replaces);
-        let (handler, expectation) = match router::route(&event, &settings) {
+        let (handler, expectation) = match router::route(&event, &settings, &known) {
             // An event of a sender without access amends no turn.
             Route::NoTurn => return Ok(self.without_turn(InboundEvent { amends: None, ..event }, None)),
-            Route::Stranger => {
-                let notice = (!is_edit).then_some(Notice::Stranger);
+            route @ (Route::Stranger | Route::Asks) => {
+                let notice = if route == Route::Asks { Notice::Pairing } else { Notice::Stranger };
+                let notice = (!is_edit).then_some(notice);
                 return Ok(self.without_turn(InboundEvent { amends: None, ..event }, notice));
             }
             // An edit makes no turn, unless it makes its message a command.
@@ -126,6 +132,18 @@ impl EventRouter {
         Ok(RoutedEvent { counted, ..routed })
     }
 
+    /// Whether the writer with this id and unique name may talk to the agent in a chat.
+    pub(super) fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool {
+        let (settings, known) = (self.settings.get(), self.people.known());
+        settings.access.get(&place.channel).is_none_or(|access| access.lets_in(id, username, kind, place, &known))
+    }
+
+    /// Whether the person with this id may bring the agent into a chat.
+    pub(super) fn may_invite(&self, id: &str, channel: &ChannelId) -> bool {
+        let (settings, known) = (self.settings.get(), self.people.known());
+        settings.access.get(channel).is_none_or(|access| access.may_invite(id, channel, &known))
+    }
+
     /// An event that its sender's limits do not allow to be a turn. Who waits for the result of accepting it is told by
     /// that, and may send it again. Of the others, who would be owed an answer gets a notice.
     fn over_limit(&self, event: InboundEvent, expectation: Expectation, over: OverLimit) -> RoutedEvent {
@@ -137,9 +155,9 @@ impl EventRouter {
         RoutedEvent { new, limited: Some(over.retry_after), ..routed }
     }
 
-    /// The gateway's notice to the sender of `event`: a turn that owes nothing. A stranger gets at most one a day, and a
-    /// person who is over a limit one a minute, because its key holds the day or the minute. `None` if the channel has
-    /// given all its notices to strangers of this hour.
+    /// The gateway's notice to the sender of `event`: a turn that owes nothing. A stranger gets at most one a day or for each
+    /// code, and a person who is over a limit one a minute, because its key holds the day, when they asked, or the minute.
+    /// `None` if the channel has given all its notices to strangers of this hour, or all its codes.
     pub(super) async fn notice(&self, event: &InboundEvent, notice: Notice) -> Result<Option<RoutedEvent>, StoreError> {
         const DAY_MS: i64 = 24 * 60 * 60 * 1000;
         let (now, person) = (self.clock.now(), event.person());
@@ -147,6 +165,10 @@ impl EventRouter {
             Notice::Stranger => {
                 let Some(permit) = self.notices.try_take(&event.conversation.channel, now) else { return Ok(None) };
                 (&STRANGER, format!("stranger:{person}:{}", now.as_millis() / DAY_MS), Some(permit))
+            }
+            Notice::Pairing => {
+                let Some(pairing) = self.people.ask(event).await? else { return Ok(None) };
+                (&PAIRING, format!("pairing:{person}:{}", pairing.asked_at.as_millis()), None)
             }
             Notice::Limited { minute } => (&LIMITED, format!("limited:{person}:{minute}"), None),
         };

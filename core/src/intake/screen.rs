@@ -3,6 +3,7 @@
 use crate::model::{
     access::Access,
     event::{Author, InboundEvent, Quote},
+    people::KnownPeople,
     settings::Settings,
 };
 
@@ -13,9 +14,9 @@ const MAX_NAME: usize = 100;
 const UNNAMED_FILE: &str = "file";
 
 /// An event with clean names, and with the words of strangers as the channel's access rules want them.
-pub(super) fn screen(event: InboundEvent, settings: &Settings) -> InboundEvent {
+pub(super) fn screen(event: InboundEvent, settings: &Settings, known: &KnownPeople) -> InboundEvent {
     let access = settings.access.get(&event.conversation.channel);
-    let mut event = screened(event, access);
+    let mut event = screened(event, access, known);
     clean_maybe(&mut event.sender.name);
     if let Some(author) = &mut event.forwarded {
         clean_maybe(&mut author.name);
@@ -36,10 +37,10 @@ pub(super) fn screen(event: InboundEvent, settings: &Settings) -> InboundEvent {
 
 /// Marks strangers who wrote what is quoted or forwarded. If the channel quotes no strangers, removes the quote, and the text
 /// and files of what was forwarded.
-fn screened(mut event: InboundEvent, access: Option<&Access>) -> InboundEvent {
+fn screened(mut event: InboundEvent, access: Option<&Access>, known: &KnownPeople) -> InboundEvent {
     let (quoted, forwarded) = (event.quoted.take(), event.forwarded.take());
     let marked = |author: Author| {
-        let is_stranger = access.is_some_and(|access| !access.lets_in_author(&author, &event));
+        let is_stranger = access.is_some_and(|access| !access.lets_in_author(&author, &event, known));
         Author { is_stranger, ..author }
     };
     let is_kept = |author: &Author| !author.is_stranger || access.is_none_or(|access| access.quote_strangers);

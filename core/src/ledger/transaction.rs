@@ -93,9 +93,11 @@ impl<'a> Transaction<'a> {
                 transition.runs_ended.push(end.clone());
                 transition.remarks.extend(remark.clone());
             }
-            Trigger::Command { end, session } => {
+            Trigger::Command { end, session, person } => {
                 transition.runs_ended.push(end.clone());
                 transition.sessions.extend(session.clone());
+                transition.people.extend(person.as_ref().map(|person| person.change.clone()));
+                transition.operation = person.as_ref().map(|person| person.operation.clone());
             }
             Trigger::AttemptBegins { start, delivery: change, subject } => {
                 transition.attempts_started.push(start.clone());

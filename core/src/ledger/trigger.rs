@@ -5,6 +5,7 @@ use rejoinder_guard::{Event, Timestamp};
 use crate::{
     model::{
         log::Subject,
+        people::PeopleChange,
         stored_delivery::DeliveryRecord,
         turn::{Handler, TurnRecord},
     },
@@ -37,6 +38,8 @@ pub(crate) enum Trigger {
         end: RunEnd,
         /// The conversation's new current session.
         session: Option<NewSession>,
+        /// Who was let in, or was not.
+        person: Option<Box<DecidedPerson>>,
     },
     /// An attempt is about to send its first byte.
     AttemptBegins { start: AttemptStart, delivery: DeliveryChange, subject: Subject },
@@ -46,6 +49,13 @@ pub(crate) enum Trigger {
     NotAttempted(Box<DeliveryRecord>),
     /// The operator steps in.
     Operator(Box<OperatorStep>),
+}
+
+/// An owner's decision on a request to be let in.
+#[derive(Clone, Debug)]
+pub(crate) struct DecidedPerson {
+    pub(crate) change: PeopleChange,
+    pub(crate) operation: Operation,
 }
 
 /// Something that an operator does with a turn.

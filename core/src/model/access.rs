@@ -8,8 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DirectPolicy {
-    /// Only senders on the list. While the list is empty, a sender is notified once a day that they are not on it.
+    /// Senders on the list, and people who are known. Anybody else is given a code, with which the operator lets them in.
     #[default]
+    Pairing,
+    /// Senders on the list, and people who are known. While the list is empty, anybody else is told once a day that they are
+    /// not on it.
     Allowlist,
     /// Everyone may write.
     Open,
@@ -107,19 +110,19 @@ impl AllowList {
 pub struct Access {
     /// Who may write in direct chats.
     pub direct: DirectPolicy,
-    /// The list that [`DirectPolicy::Allowlist`] uses.
+    /// The list that [`DirectPolicy::Pairing`] and [`DirectPolicy::Allowlist`] use.
     pub allow: AllowList,
     /// Which messages in groups open a turn.
     pub group: GroupPolicy,
-    /// Who may write in groups, and the groups where everyone may. If empty, the senders on `allow` may, or everyone
-    /// where `direct` is open.
+    /// Who may write in groups, and the groups where everyone may. If empty, the senders on `allow` and people who are known
+    /// may, or everyone where `direct` is open.
     pub group_allow: AllowList,
     /// Whether the agent gets what a stranger wrote if somebody who is let in replies to it.
     pub quote_strangers: bool,
 }
 
 impl Default for Access {
-    /// Lets nobody in, and quotes strangers.
+    /// Lets people in who are known, gives others a code, and quotes strangers.
     fn default() -> Self {
         Self {
             direct: DirectPolicy::default(),

@@ -73,6 +73,10 @@ id!(
     /// A process of the gateway, from its start to its end: the owner of runs and attempts.
     OwnerId
 );
+id!(
+    /// A person, whom several channels may know.
+    PersonId
+);
 
 /// The counter within a millisecond, so that ids of the same millisecond sort in the order they were made.
 static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());

@@ -225,6 +225,13 @@ pub enum LogEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         about: Option<String>,
     },
+    /// `person.asked`: somebody who is not known was given a code to be let in with.
+    PersonAsked {
+        /// Who: `CHANNEL/ID`.
+        identity: String,
+        /// The code, with its dash.
+        code: String,
+    },
     /// `operator.…`: an operator did something.
     Operator(AuditEntry),
 }
@@ -257,6 +264,7 @@ impl LogEvent {
             Self::StoreUp => "store.up",
             Self::AlertRaised { .. } => "alert.raised",
             Self::AlertCleared { .. } => "alert.cleared",
+            Self::PersonAsked { .. } => "person.asked",
             Self::Operator(entry) => return Cow::Owned(format!("operator.{}", entry.action)),
         })
     }

@@ -10,6 +10,7 @@ pub(crate) mod ids;
 pub(crate) mod line;
 pub(crate) mod log;
 pub(crate) mod masker;
+pub(crate) mod people;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod settings;

@@ -16,6 +16,7 @@ use crate::model::{
     agent::AgentName,
     conversation::{ChannelId, ChatKind},
     masker::Masker,
+    people::SeedPerson,
     run::Price,
     turn::TurnRecord,
 };
@@ -73,6 +74,8 @@ pub struct Settings {
     pub prices: BTreeMap<AgentName, Price>,
     /// The operator's secrets, which no record of a run may contain.
     pub masker: Masker,
+    /// The people whom the configuration names.
+    pub people: Vec<SeedPerson>,
     /// What one person may do.
     pub limits: PersonLimits,
     /// The minimum age at which a failing delivery becomes a dead letter; it also needs `min_attempts`.

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use super::{Actor, OperationError, Operations};
 use crate::{
-    model::log::{AuditEntry, Subject},
+    model::{
+        log::{AuditEntry, Subject},
+        people::Identity,
+    },
     ports::store::{
-        housekeeping::{Person, Removal},
+        housekeeping::Removal,
         transition::{Operation, Transition},
     },
 };
@@ -33,7 +36,7 @@ impl Operations {
     /// is not done: the next call goes on.
     pub(crate) async fn forget(
         &self,
-        person: &Person,
+        person: &Identity,
         patience: Duration,
         by: Actor,
     ) -> Result<Forgotten, OperationError> {
@@ -41,6 +44,7 @@ impl Operations {
             return Err(OperationError::Unknown("there is no channel with this name"));
         }
         let until = self.clock.now() + patience;
+        self.forget_identity(person).await?;
         let mut forgotten = Forgotten::default();
         for turn in self.store.unended_of(person).await? {
             match self.cancel(turn, Actor { answer: None, ..by.clone() }).await {

@@ -4,8 +4,9 @@
 //! with who did it and why.
 
 pub(crate) mod forget;
+pub(crate) mod people;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::{CancelledBy, Event, ObligationState, Reply};
 use tokio::sync::Mutex;
@@ -13,6 +14,7 @@ use uuid::Uuid;
 
 use crate::{
     channels::Channels,
+    commands::message::message,
     ledger::{
         Ledger,
         log::{subject_of, subject_of_delivery},
@@ -20,16 +22,18 @@ use crate::{
     },
     model::{
         capabilities::Receipts,
-        conversation::{ChannelId, ChatKind, ConversationRef},
-        event::{EventKind, InboundEvent, Sender, SenderKind},
+        conversation::{ChannelId, ConversationRef},
+        event::InboundEvent,
         ids::{ConversationId, DeliveryId, TurnId},
         log::{AuditEntry, LogEvent, NewLogEntry, Subject},
+        settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
         tokens::TokenChange,
         turn::TurnRecord,
         view::Shown,
     },
     outbox::{caller::Caller, lanes::Lanes, retry},
+    people::People,
     ports::{
         clock::SharedClock,
         intake::{Accepted, Inlet, IntakeError},
@@ -69,6 +73,12 @@ pub enum OperationError {
     /// It is in a state in which this cannot be done. Says what to do instead.
     #[error("{0}")]
     Unfit(String),
+    /// Too many codes were tried that do not exist.
+    #[error("too many codes that do not exist were tried: try again later")]
+    TooMany {
+        /// When to try again.
+        retry_after: Duration,
+    },
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -96,6 +106,8 @@ pub(crate) struct Operations {
     pub(crate) channels: Arc<Channels>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) caller: Arc<Caller>,
+    pub(crate) people: Arc<People>,
+    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     /// Held from the read to the write: of two requests for one dead letter, the second finds that it is none any more.
     pub(crate) operating: Mutex<()>,
@@ -209,13 +221,7 @@ impl Operations {
     ) -> Result<TurnId, OperationError> {
         let (conversation, at) = (self.place(&to, &by).await?, self.clock.now());
         let request = by.answer.as_ref().map_or_else(|| id.to_string(), |answer| format!("{}:{}", by.name, answer.key));
-        let sender =
-            Sender { id: by.name.clone(), name: Some(by.name.clone()), username: None, kind: SenderKind::Operator };
-        let event = InboundEvent {
-            kind: EventKind::Other,
-            text,
-            ..InboundEvent::new(to.clone(), ChatKind::Direct, format!("operator:{request}"), sender, at)
-        };
+        let event = message(&to, text, &by.name, &request, at);
         let turn = match inlet.accept(&to.channel, vec![(id, event)], None).await {
             Ok(accepted) => match accepted.into_iter().next() {
                 Some(Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. }) => turn,

@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 use crate::{
     hub::{Hub, Watch},
     model::{
-        conversation::{ChannelId, ConversationRef},
+        conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent},
         ids::TurnId,
         view::TurnView,
@@ -92,6 +92,12 @@ pub(crate) trait Inlet: Send + Sync {
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError>;
 
+    /// See [`Intake::lets_in`].
+    fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool;
+
+    /// See [`Intake::may_invite`].
+    fn may_invite(&self, id: &str, channel: &ChannelId) -> bool;
+
     /// The platform of `channel` works again; see [`Intake::report_recovered`].
     fn report_recovered(&self, channel: &ChannelId);
 }
@@ -159,6 +165,19 @@ impl Intake {
             position,
         });
         self.inlet.accept(&self.channel, events, cursor).await
+    }
+
+    /// Whether the writer with this id and unique name may talk to the agent in a chat. Adapters ask before they spend much on
+    /// an event that will not be heard.
+    #[must_use]
+    pub fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool {
+        self.inlet.lets_in(id, username, kind, place)
+    }
+
+    /// Whether the person with this id may bring the agent into a chat.
+    #[must_use]
+    pub fn may_invite(&self, id: &str) -> bool {
+        self.inlet.may_invite(id, &self.channel)
     }
 
     /// Reports that the platform works again, or for the first time since the start: deliveries that wait for a retry

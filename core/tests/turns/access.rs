@@ -18,7 +18,12 @@ async fn guarded(access: Access) -> TestGateway {
 }
 
 fn allowing(entries: &[&str]) -> Access {
-    Access { allow: entries.iter().collect(), ..Access::default() }
+    Access { allow: entries.iter().collect(), ..listed() }
+}
+
+/// Nobody is on the list.
+fn listed() -> Access {
+    Access { direct: DirectPolicy::Allowlist, ..Access::default() }
 }
 
 async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
@@ -36,7 +41,7 @@ async fn nobody_ran(gateway: &TestGateway) {
 /// N1, O2. Without an allow list an unauthorised sender is notified once a day, and no agent runs.
 #[tokio::test]
 async fn a_stranger_is_told_once_a_day_and_runs_no_agent() {
-    let gateway = guarded(Access::default()).await;
+    let gateway = guarded(listed()).await;
     for number in 0..20 {
         let accepted = comes_in(&gateway, said(&chat("ada"), &format!("{number}"))).await;
         assert_eq!(accepted, Accepted::Kept);
@@ -57,7 +62,7 @@ async fn a_stranger_is_told_once_a_day_and_runs_no_agent() {
 /// N1. Each unauthorised sender of a batch is notified.
 #[tokio::test]
 async fn every_stranger_is_told() {
-    let gateway = guarded(Access::default()).await;
+    let gateway = guarded(listed()).await;
     let bob = Sender { id: "bob".to_owned(), name: None, username: None, kind: SenderKind::Person };
     let all = vec![said(&chat("ada"), "one"), InboundEvent { sender: bob, ..said(&chat("bob"), "two") }];
 
@@ -103,7 +108,7 @@ async fn a_stranger_leaves_nothing_but_the_key_of_their_message() {
 /// N1. Of a flood of strangers some are told their id in each hour, whoever else writes in the meantime.
 #[tokio::test]
 async fn of_a_flood_of_strangers_some_are_told_in_every_hour() {
-    let gateway = guarded(Access::default()).await;
+    let gateway = guarded(listed()).await;
     for _ in 0..200 {
         comes_in(&gateway, said(&chat("ada"), "let me in")).await;
     }
@@ -126,7 +131,7 @@ async fn of_a_flood_of_strangers_some_are_told_in_every_hour() {
 /// N1. Neither a restart nor a duplicate event repeats the notice.
 #[tokio::test]
 async fn a_restart_does_not_tell_a_stranger_again() {
-    let mut gateway = guarded(Access::default()).await;
+    let mut gateway = guarded(listed()).await;
     let event = said(&chat("ada"), "hello");
     comes_in(&gateway, event.clone()).await;
     gateway.restart().await;
@@ -143,7 +148,7 @@ async fn a_restart_does_not_tell_a_stranger_again() {
 /// A notice interrupted by a crash is sent after the restart.
 #[tokio::test]
 async fn a_notice_that_was_interrupted_is_given_after_the_restart() {
-    let mut gateway = guarded(Access::default()).await;
+    let mut gateway = guarded(listed()).await;
     gateway.life.crash_at(1, crate::life::Crash::After);
     let intake = gateway.intake();
     tokio::spawn(async move { intake.accept(said(&chat("ada"), "hello")).await });
@@ -187,7 +192,7 @@ async fn whoever_is_on_the_list_is_answered() {
 /// An unauthorised sender's command is not executed; it only causes the notice. Their edits and reactions are ignored.
 #[tokio::test]
 async fn a_stranger_commands_nothing() {
-    let gateway = guarded(Access::default()).await;
+    let gateway = guarded(listed()).await;
     let emoji = EventKind::Reaction { message: "m1".to_owned(), emoji: "👍".to_owned() };
     let edit = InboundEvent { amends: Some(rejoinder_core::Amends::Replaces), ..said(&chat("ada"), "helo") };
 
@@ -222,7 +227,7 @@ async fn a_group_is_heard_as_its_policy_says() {
 /// N1. In a group an unauthorised sender is not notified.
 #[tokio::test]
 async fn in_a_group_a_stranger_is_not_told() {
-    let gateway = guarded(Access::default()).await;
+    let gateway = guarded(listed()).await;
 
     comes_in(&gateway, mention(&chat("room"), "hello")).await;
 

@@ -25,6 +25,7 @@ mod limits;
 mod log;
 mod moves;
 mod operations;
+mod pairing;
 mod parking;
 mod poison;
 mod quotes;

@@ -22,7 +22,7 @@ export function access(view) {
     path: "audit",
     columns: [
       { name: "What", className: "main-cell", cell: (entry) => make("span", { className: "words" }, operation(entry)) },
-      { name: "About", cell: ({ turn_id: turn, channel, target }) => (turn ? [link(`/admin/turns/${turn}`, "Turn"), channel ? ` on ${channel}` : ""] : (channel ?? make("code", {}, target))) },
+      { name: "About", cell: ({ turn_id: turn, channel, target }) => (turn ? [link(`/admin/turns/${turn}`, "Turn"), channel ? ` on ${channel}` : ""] : (channel && !target.startsWith(`${channel}/`) ? channel : make("code", {}, target))) },
       { name: "When", cell: ({ at }) => time(at) },
     ],
     key: ({ id }) => String(id),

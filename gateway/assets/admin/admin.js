@@ -14,6 +14,7 @@ import { onConnection, start, stop } from "./live.js";
 import { logs } from "./logs.js";
 import { overview } from "./overview.js";
 import { heading } from "./parts.js";
+import { people } from "./people.js";
 import { turn } from "./turn.js";
 import { turns } from "./turns.js";
 
@@ -27,6 +28,7 @@ const SECTIONS = {
   deliveries: { title: "Deliveries", icon: "deliveries", list: deliveries },
   "dead-letters": { title: "Dead letters", in: "deliveries", list: deadLetters },
   conversations: { title: "Conversations", icon: "conversations", list: conversations, one: conversation },
+  people: { title: "People", icon: "people", list: people },
   channels: { title: "Channels and agents", short: "Channels", icon: "channels", list: channels },
   live: { title: "Live", icon: "live", list: feed },
   logs: { title: "Errors and logs", short: "Logs", icon: "logs", list: logs },

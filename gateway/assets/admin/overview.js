@@ -15,10 +15,10 @@ export function overview(view) {
   const now = part(view, {
     title: "Now",
     className: "bare",
-    load: () => get("overview", {}, view.signal),
-    render(found) {
+    load: () => Promise.all([get("overview", {}, view.signal), get("pairings", {}, view.signal)]),
+    render([found, { items: requests }]) {
       graphs.put(found);
-      return [headline(found), problems(view, found, () => refresh()), day, details(found)];
+      return [headline(found), problems(view, found, () => refresh()), asking(requests), day, details(found)];
     },
   });
   const loops = part(view, {
@@ -29,7 +29,7 @@ export function overview(view) {
   const refresh = () => Promise.all([now.refresh(), loops.refresh()]);
 
   show(view.main, heading("Overview"), now.element, loops.element);
-  keepFresh(refresh, { signal: view.signal, topics: ["turn.", "delivery.dead", "delivery.parked", "delivery.discarded", "channel.", "agent.", "operator."], pause: 2_000, every: 15_000 });
+  keepFresh(refresh, { signal: view.signal, topics: ["turn.", "delivery.dead", "delivery.parked", "delivery.discarded", "channel.", "agent.", "person.", "operator."], pause: 2_000, every: 15_000 });
 }
 
 function headline({ ok, headline: words, problems: all, at }) {
@@ -60,8 +60,16 @@ function detail({ kind }) {
   return words[kind] ?? "";
 }
 
+const look = (href, words) => make("a", { className: "button", attributes: { href } }, words);
+
+/** That people wait to be let in, if any do. */
+function asking(requests) {
+  if (!requests.length) return null;
+  const words = `${plural(requests.length, "person asks", "people ask")} to be let in.`;
+  return make("ul", { className: "problems", data: { key: "asking" }, attributes: { "aria-label": "Who asks to be let in" } }, make("li", {}, make("p", {}, words), make("div", { className: "buttons" }, look("/admin/people", "Look at the requests"))));
+}
+
 function mend(view, { kind, subject }, refresh) {
-  const look = (href, words) => make("a", { className: "button", attributes: { href } }, words);
   const retry = view.mayChange && button("Retry all", async () => (await retryMany({})) && refresh(), "button primary");
   const dead = () => [retry, look("/admin/dead-letters", "Look at them")];
   const acts = {

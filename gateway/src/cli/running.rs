@@ -39,6 +39,12 @@ fn advice(global: &Global) -> String {
     format!("start it with `{}`, or pass its --config and --data", command_line("run", global.config.as_deref()))
 }
 
+/// A text as one part of a path.
+pub(super) fn path_part(text: &str) -> String {
+    let encoded: String = url::form_urlencoded::byte_serialize(text.as_bytes()).collect();
+    encoded.replace('+', "%20")
+}
+
 /// A client for it.
 pub(super) fn http_client(timeout: Duration) -> Result<reqwest::Client, Failure> {
     // The gateway is on this machine: a configured proxy does not apply.
@@ -114,5 +120,16 @@ impl RunningGateway {
         }
         let why = answer["detail"].as_str().map_or_else(|| status.to_string(), output::printable);
         Err(anyhow!("{why}").into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_path_begins_no_other_part() {
+        assert_eq!(path_part("ABCD-EFGH"), "ABCD-EFGH");
+        assert_eq!(path_part("a b+c/d?e#f%é"), "a%20b%2Bc%2Fd%3Fe%23f%25%C3%A9");
     }
 }

@@ -3,7 +3,10 @@
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Global, running::RunningGateway};
+use super::{
+    Global,
+    running::{RunningGateway, path_part},
+};
 use crate::console::{failure::Failure, output};
 
 #[derive(Debug, Subcommand)]
@@ -79,9 +82,7 @@ impl TokensCommand {
                 if *json { output::print_json(&tokens) } else { output::print(lines(&tokens)) }
             }
             Self::Revoke(Revoke { token, reason }) => {
-                let name: String = url::form_urlencoded::byte_serialize(token.as_bytes()).collect();
-                let path = format!("tokens/{}", name.replace('+', "%20"));
-                gateway.delete(&path, &json!({ "reason": reason })).await?;
+                gateway.delete(&format!("tokens/{}", path_part(token)), &json!({ "reason": reason })).await?;
                 output::print(output::printable(&format!("The token {token} is revoked.")))
             }
         }

@@ -1,7 +1,8 @@
 //! The admin API, `/admin/api`.
 //!
-//! Every route wants a token. A viewer's reads; an operator's also changes what happens to turns; an admin's also manages
-//! tokens. To add a resource: write a file here, and add its routes below and its operations to `openapi.rs`.
+//! Every route wants a token. A viewer's reads; an operator's also changes what happens to turns, and lets people in; an
+//! admin's also manages tokens. To add a resource: write a file here, and add its routes below and its operations to
+//! `openapi.rs`.
 
 pub(super) mod agents;
 pub(super) mod alerts;
@@ -19,6 +20,7 @@ pub(super) mod messages;
 pub(super) mod operation;
 pub(super) mod overview;
 pub(super) mod page;
+pub(super) mod pairings;
 pub(super) mod people;
 pub(super) mod responses;
 pub(super) mod search;
@@ -52,6 +54,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/search", get(search::list))
         .route("/channels", get(channels::list))
         .route("/agents", get(agents::list))
+        .route("/pairings", get(pairings::list))
+        .route("/people", get(people::list))
         .route("/logs", get(logs::list))
         .route("/errors", get(errors::list))
         .route("/events", get(events::follow))
@@ -66,6 +70,9 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/messages", post(messages::send))
         .route("/channels/{channel}/pause", post(channels::pause))
         .route("/channels/{channel}/resume", post(channels::resume))
+        .route("/pairings/{code}/approve", post(pairings::approve))
+        .route("/pairings/{code}/decline", post(pairings::decline))
+        .route("/people/revoke", post(people::revoke))
         .route("/dead-letters/{id}/retry", post(dead_letters::retry))
         .route("/dead-letters/{id}/redirect", post(dead_letters::redirect))
         .route("/dead-letters/{id}/discard", post(dead_letters::discard))

@@ -24,6 +24,8 @@ pub(crate) enum ApiError {
     Unauthorized,
     #[error("too many wrong secrets")]
     TooManyGuesses,
+    #[error("too many codes that do not exist were tried: try again later")]
+    TooManyCodes { retry_after: Duration },
     #[error("the request must have one Host header")]
     NoHost,
     #[error(
@@ -76,6 +78,7 @@ impl From<OperationError> for ApiError {
         match error {
             OperationError::Unknown(what) => Self::NotFound(what),
             OperationError::Unfit(why) => Self::Conflict(why),
+            OperationError::TooMany { retry_after } => Self::TooManyCodes { retry_after },
             OperationError::Store(error) => error.into(),
         }
     }
@@ -100,10 +103,18 @@ pub(crate) struct ProblemDocument {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        let retry_after = match self {
+            // Rounded up: who waits for so many seconds is not too early.
+            Self::TooManyCodes { retry_after } => Duration::from_secs_f64(retry_after.as_secs_f64().ceil()),
+            _ => RETRY_AFTER,
+        };
         let (status, name, title) = match self {
             Self::BadRequest(_) | Self::NoHost => (StatusCode::BAD_REQUEST, "bad-request", "Bad request"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized"),
             Self::TooManyGuesses => return Problem::from(TooManyGuesses).into_response(),
+            Self::TooManyCodes { .. } => {
+                (StatusCode::TOO_MANY_REQUESTS, "too-many-codes", "Too many requests: too many wrong codes")
+            }
             Self::ForeignHost => (StatusCode::FORBIDDEN, "foreign-host", "Forbidden: foreign host"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden", "Forbidden: the role does not allow this"),
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "not-found", "Not found"),
@@ -124,7 +135,7 @@ impl IntoResponse for ApiError {
                 let challenge = HeaderValue::from_static("Bearer realm=\"rejoinder admin\"");
                 problem.with_header(header::WWW_AUTHENTICATE, challenge)
             }
-            StatusCode::SERVICE_UNAVAILABLE => problem.retry_after(RETRY_AFTER),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => problem.retry_after(retry_after),
             _ => problem,
         }
         .into_response()

@@ -9,7 +9,7 @@ use utoipa::{
 use super::{
     admin::{
         agents, alerts, audit, channels, conversations, dead_letters, deliveries, errors, events, logs, loops,
-        messages, overview, people, search, session, tokens, turns,
+        messages, overview, pairings, people, search, session, tokens, turns,
     },
     error::ProblemDocument,
     health,
@@ -56,6 +56,11 @@ use crate::platforms::{self, Platform};
         events::follow,
         alerts::list,
         alerts::test,
+        pairings::list,
+        pairings::approve,
+        pairings::decline,
+        people::list,
+        people::revoke,
         people::forget,
         tokens::list,
         tokens::create,

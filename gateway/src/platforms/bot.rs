@@ -22,6 +22,7 @@ use crate::{
     client,
     console::{
         ask::Ask,
+        command::command_line,
         failure::Failure,
         output::printable,
         secret::{SecretLocation, SecretRead, is_empty, variable},
@@ -291,7 +292,7 @@ impl<'a> BotOptions<'a> {
 
     fn ask_people(&self, terminal: &mut dyn Ask) -> Result<Vec<String>, Failure> {
         loop {
-            let question = "Who may write to it? Ids or usernames, separated by spaces (empty: nobody yet; the bot tells you your id):";
+            let question = "Who may write to it? Ids or usernames, separated by spaces (empty: nobody yet; the bot gives you a code to be let in with):";
             let answer = terminal.line_or_nothing(question)?;
             let people: Vec<String> =
                 answer.split([' ', ',']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
@@ -322,7 +323,7 @@ impl ConnectedBot<'_> {
         let people = self.allow.iter().map(|entry| toml_text(entry)).collect::<Result<Vec<_>, _>>()?;
         let _ = writeln!(
             text,
-            "# Who may write to it, by id or username. While it is empty, the bot tells people their id.\n\
+            "# Who may write to it, by id or username. It gives others a code to be let in with: docs/people.md.\n\
              allow_from = [{}]\n",
             people.join(", ")
         );
@@ -343,7 +344,11 @@ impl ConnectedBot<'_> {
         }
         text.push_str(&self.token.advice("token"));
         if self.allow.is_empty() {
-            text.push_str("Nobody may write to it yet: send it a message, and it tells you the id for allow_from.\n");
+            let approve = command_line("pairing approve", None);
+            let _ = writeln!(
+                text,
+                "Nobody may write to it yet: send it a direct message, and run `{approve}` with the code that it gives you."
+            );
         }
         text
     }

@@ -10,8 +10,8 @@ use std::{
 
 use futures_util::{FutureExt, future::BoxFuture};
 use rejoinder_config::{Config, PlatformSection};
-use rejoinder_core::{ChannelAdapter, ChannelId};
-use rejoinder_matrix::{AccountProfile, Login, MatrixSection};
+use rejoinder_core::{ChannelAdapter, ChannelId, DirectPolicy};
+use rejoinder_matrix::{AccountProfile, AutoJoin, Login, MatrixSection};
 use reqwest::Client;
 use url::Url;
 
@@ -50,11 +50,18 @@ impl Platform for Matrix {
     }
 
     fn remarks(&self, config: &Config) -> Vec<String> {
-        // The advice differs from a bot's: the account ignores invitations of strangers, so it cannot tell people their id.
+        // The advice differs from a bot's: the account ignores most invitations of strangers, so it cannot tell people their id.
         let mut remarks = remarks_on_people(config, self.section().name, |key| {
             format!("put user ids such as \"@ada:example.org\" into {key}.allow_from")
         });
         for (name, account) in config.channels.of::<MatrixSection>() {
+            let gives_codes = account.dm_policy == DirectPolicy::Pairing && account.auto_join != AutoJoin::Always;
+            if gives_codes && account.allow_from.is_empty() && account.group_allow_from.is_empty() {
+                remarks.push(format!(
+                    "channels.matrix.{name} accepts no invitation yet, so nobody is given a code: put user ids such as \
+                     \"@ada:example.org\" into allow_from, or set auto_join = \"always\"."
+                ));
+            }
             if is_readable_on_the_way(&account.homeserver) {
                 remarks.push(format!(
                     "channels.matrix.{name}.homeserver begins with http://: the password and all messages can be read \

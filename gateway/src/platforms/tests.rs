@@ -118,12 +118,14 @@ fn an_agent_without_a_key_may_be_anywhere() {
 #[cfg(feature = "telegram")]
 #[test]
 fn a_list_that_lets_everyone_in_is_remarked_on() {
-    let everyone = config("[channels.telegram.main]\ntoken = \"123456:abc\"\nallow_from = [\"*\"]\n");
+    for policy in ["pairing", "allowlist"] {
+        let bot = format!("token = \"123456:abc\"\nallow_from = [\"*\"]\ndm_policy = \"{policy}\"\n");
 
-    let remarks = remarks(&everyone);
+        let remarks = remarks(&config(&format!("[channels.telegram.main]\n{bot}")));
 
-    assert_eq!(remarks.len(), 1, "{remarks:?}");
-    assert!(remarks[0].starts_with("channels.telegram.main.allow_from has \"*\""), "{remarks:?}");
+        assert_eq!(remarks.len(), 1, "{remarks:?}");
+        assert!(remarks[0].starts_with("channels.telegram.main.allow_from has \"*\""), "{remarks:?}");
+    }
 }
 
 #[cfg(all(feature = "discord", feature = "matrix", feature = "telegram"))]

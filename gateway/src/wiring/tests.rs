@@ -123,3 +123,17 @@ fn a_price_is_that_of_its_agent() {
     let price = Price { input: 1.0, output: 2.0, currency: Currency::USD };
     assert_eq!(prices, BTreeMap::from([(AgentName::from("far"), price)]));
 }
+
+#[cfg(feature = "telegram")]
+#[test]
+fn people_whom_the_configuration_names_are_known() {
+    use rejoinder_core::{Identity, PersonRole, SeedPerson};
+
+    let bot = "[channels.telegram.main]\ntoken = \"123456:abc\"\n";
+    let ada = "[people.ada]\nrole = \"owner\"\nidentities = [\"telegram.main/42\"]\n";
+
+    let people = parts(&format!("{bot}{ada}")).unwrap().settings.people;
+
+    let identities = vec![Identity { channel: ChannelId::new("telegram", "main"), id: "42".to_owned() }];
+    assert_eq!(people, [SeedPerson { name: "ada".to_owned(), role: PersonRole::Owner, identities }]);
+}

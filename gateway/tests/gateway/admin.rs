@@ -9,6 +9,8 @@ use crate::support::{ADMIN_TOKEN, HOOK_TOKEN, TestGateway, problem};
 #[case("turns")]
 #[case("turns/01890000-0000-7000-8000-000000000000")]
 #[case("channels")]
+#[case("pairings")]
+#[case("people")]
 #[case("nothing/here")]
 #[tokio::test]
 async fn nothing_is_shown_without_the_token(#[case] path: &str) {

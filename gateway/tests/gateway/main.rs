@@ -7,6 +7,8 @@ mod doctor;
 mod doors;
 mod health;
 mod life;
+#[cfg(feature = "telegram")]
+mod people;
 mod support;
 mod surface;
 #[cfg(feature = "telegram")]

@@ -125,3 +125,10 @@ async fn a_strangers_command_is_not_thought_over_for_ever() {
     gateway.until_settled().await;
     assert!(agent.calls().is_empty());
 }
+
+/// N1, N2, O2.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stranger_is_let_in_with_their_code() {
+    const KEYS: &str = "dm_policy = \"pairing\"\nstreaming = \"off\"";
+    rejoinder_tests::promise::a_stranger_is_let_in_with_their_code::<crate::promise::Discord>(KEYS).await;
+}

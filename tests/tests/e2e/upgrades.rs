@@ -11,6 +11,9 @@ use crate::{TOKEN, hook};
 const TO_THE_FIRST: &str = "
     drop index deliveries_asking;
     alter table deliveries drop column asks;
+    drop table pairings;
+    drop table identities;
+    drop table people;
     delete from _sqlx_migrations where version > 1;";
 
 /// What a schema consists of, without what SQLite and the library for migrations make themselves.

@@ -239,3 +239,10 @@ async fn in_rooms_nobody_is_answered_where_that_is_off() {
     assert_eq!(agent.calls().len(), 1);
     assert!(ada.hears(&room, &user).await.is_empty());
 }
+
+/// N1, N2, O2.
+#[tokio::test]
+async fn a_stranger_is_let_in_with_their_code() {
+    const KEYS: &str = "dm_policy = \"pairing\"\nauto_join = \"always\"\nstreaming = \"off\"";
+    rejoinder_tests::promise::a_stranger_is_let_in_with_their_code::<crate::promise::Matrix>(KEYS).await;
+}

@@ -106,3 +106,10 @@ async fn a_group_on_the_list_is_let_in() {
     assert_eq!(agent.calls().len(), 1);
     assert!(double.bot_texts(others.id()).is_empty() && double.bot_texts(ada.chat()).is_empty());
 }
+
+/// N1, N2, O2.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stranger_is_let_in_with_their_code() {
+    const KEYS: &str = "dm_policy = \"pairing\"\nstreaming = \"off\"";
+    rejoinder_tests::promise::a_stranger_is_let_in_with_their_code::<crate::promise::Telegram>(KEYS).await;
+}

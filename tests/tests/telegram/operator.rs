@@ -72,6 +72,31 @@ async fn the_page_says_what_could_not_be_answered_and_mends_it() {
     assert!(crowd.iter().all(|person| double.bot_texts(person.chat()) == ["Hello."]));
 }
 
+/// N1: a stranger writes and is answered after the operator has let them in on the page.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stranger_is_let_in_on_the_page() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let channel = telegram(&double, "dm_policy = \"pairing\"");
+    let gateway = Gateway::builder().config(&channel).config(&agent.section()).start().await;
+    let eve = double.stranger("Eve");
+
+    let mut browser = Browser::start("operator-people", &gateway.url());
+    browser.reaches("nobody asks").await;
+    eve.says("let me in");
+    let requests = async || gateway.admin("pairings").await["items"].as_array().expect("a list").clone();
+    let request = eventually("she asks", async || requests().await.pop()).await;
+    let code = request["code"].as_str().expect("a code");
+    eve.finds("the code", |message| message.ours && message.text.contains(code)).await;
+    browser.resume().await;
+    browser.reaches("let in").await;
+    eve.says("am I in?");
+    eve.hears("Hello.").await;
+    browser.resume().await;
+    browser.succeeds().await;
+
+    assert_eq!(agent.calls().len(), 1, "only what she wrote afterwards is answered");
+}
+
 /// A request that is repeated sends nothing again, also over `kill -9`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_operator_sends_a_message() {

@@ -19,7 +19,7 @@ fn an_application_needs_a_token_and_no_more() {
     let bot = read("");
 
     assert_eq!((bot.streaming, bot.pace), (Streaming::Edit, Pace::Discord));
-    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Allowlist, GroupPolicy::Mention));
+    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Pairing, GroupPolicy::Mention));
     assert!(bot.allow_from.is_empty() && bot.group_allow_from.is_empty() && bot.allow_bots.is_empty());
     assert!(bot.message_content && bot.commands && bot.command_guilds.is_empty());
     assert!(!bot.auto_thread && bot.suppress_embeds && bot.quote_strangers && !bot.tell_reactions);
@@ -121,9 +121,9 @@ fn what_is_shown_of_an_application_can_be_loaded_but_for_its_token() {
     "gateway_url = \"wss://me:pw@gateway.discord.gg\"",
     "gateway_url` contains a user or a password, which would be printed with it: remove them"
 )]
-#[case::pairing(
-    "dm_policy = \"pairing\"",
-    "dm_policy` must be one of `allowlist`, `open` or `disabled`, not `pairing`"
+#[case::a_policy_for_direct_chats_that_there_is_not(
+    "dm_policy = \"nobody\"",
+    "dm_policy` must be one of `pairing`, `allowlist`, `open` or `disabled`, not `nobody`"
 )]
 #[case::a_slip_in_a_policy(
     "group_policy = \"mentions\"",

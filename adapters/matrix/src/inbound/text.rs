@@ -1,12 +1,9 @@
 //! Extracts the text of messages, mentions and picked choices.
 
-use rejoinder_core::COMMANDS;
+use rejoinder_core::is_command;
 
 use super::EventContext;
 use crate::payload::{Event, Message};
-
-/// Aliases of the gateway's commands.
-const ALIASES: [&str; 2] = ["cancel", "reset"];
 
 /// The text of a message, without the quote and the mention that clients put before it.
 pub(super) fn message_text(event: &Event, message: &Message, context: &EventContext<'_>) -> String {
@@ -70,8 +67,7 @@ fn localpart(user: &str) -> Option<&str> {
 /// Replaces the `!` of a gateway command by `/`: many clients do not send text that begins with a slash.
 fn command(body: &str) -> String {
     let name = body.strip_prefix('!').and_then(|rest| rest.split_whitespace().next());
-    let is_ours = name.is_some_and(|name| COMMANDS.iter().any(|it| it.name == name) || ALIASES.contains(&name));
-    if is_ours { body.replacen('!', "/", 1) } else { body.to_owned() }
+    if name.is_some_and(is_command) { body.replacen('!', "/", 1) } else { body.to_owned() }
 }
 
 /// Whether a message mentions us (<https://spec.matrix.org/latest/client-server-api/#user-and-room-mentions>).

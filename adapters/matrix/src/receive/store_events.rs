@@ -8,7 +8,7 @@ use matrix_sdk::{
     room::{IncludeRelations, RelationsOptions},
     ruma::{EventId, RoomId, UserId, events::relation::RelationType},
 };
-use rejoinder_core::{Accepted, Backoff, EventKind, InboundEvent, SenderKind};
+use rejoinder_core::{Accepted, Backoff, ConversationRef, EventKind, InboundEvent, SenderKind};
 use rejoinder_kit::{Receiver, RunEnd};
 
 use super::timeline::Position;
@@ -106,7 +106,8 @@ impl Matrix {
         action: impl FnOnce(&Event, &EventContext<'_>) -> T,
     ) -> Result<T, RunEnd> {
         let (is_ours, chat) = (event.sender == session.me(), chat_kind(room));
-        let is_heard = !is_ours && self.access.lets_in(&event.sender, None, chat, room.room_id().as_str());
+        let place = ConversationRef::new(self.channel.clone(), room.room_id().as_str());
+        let is_heard = !is_ours && receiver.intake.lets_in(&event.sender, None, chat, &place);
         let related = match inbound::refers_to(event).filter(|_| is_heard && event.state_key.is_none()) {
             Some(target) => {
                 let related = self.look_up(session, room, &target, receiver).await?;

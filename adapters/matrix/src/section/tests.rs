@@ -22,7 +22,7 @@ fn an_account_needs_a_homeserver_a_name_and_a_password_and_no_more() {
 
     assert_eq!((account.homeserver.as_str(), &*account.user), ("https://matrix.example.org/", "@agent:example.org"));
     assert_eq!((account.streaming, account.pace), (Streaming::Edit, Pace::Synapse));
-    assert_eq!((account.dm_policy, account.group_policy), (DirectPolicy::Allowlist, GroupPolicy::Mention));
+    assert_eq!((account.dm_policy, account.group_policy), (DirectPolicy::Pairing, GroupPolicy::Mention));
     assert_eq!((account.auto_join, account.read_receipts), (AutoJoin::Allowlist, ReadReceipts::Immediate));
     assert!(account.allow_from.is_empty() && account.group_allow_from.is_empty());
     assert!(account.access_token.is_none() && account.recovery_key.is_none() && !account.tell_reactions);
@@ -79,17 +79,6 @@ fn people_are_named_by_id_by_server_or_all_at_once() {
 }
 
 #[test]
-fn whoever_may_write_may_invite() {
-    let may = |keys: &str| read(keys).may_invite("@ada:example.org");
-
-    assert!(!may(""));
-    assert!(may("dm_policy = \"open\""));
-    assert!(may("allow_from = [\"@ada:example.org\"]"));
-    assert!(may("group_allow_from = [\"@ada:example.org\"]"));
-    assert!(!may("allow_from = [\"@bo:example.org\"]\ngroup_allow_from = [\"!abc:example.org\"]"));
-}
-
-#[test]
 fn what_is_shown_of_an_account_can_be_loaded_but_for_its_secrets() {
     let machine =
         account("recovery_key = \"sesame\"\nallow_from = [\"@ada:example.org\"]\nread_receipts = \"on_answer\"");
@@ -104,9 +93,9 @@ fn what_is_shown_of_an_account_can_be_loaded_but_for_its_secrets() {
 /// One mistake each: the added keys, and the error after "channels.matrix.main."
 #[rstest]
 #[case::two_proofs("access_token = \"syt_a\"", "access_token` cannot be set with password: remove one of the two")]
-#[case::pairing(
-    "dm_policy = \"pairing\"",
-    "dm_policy` must be one of `allowlist`, `open` or `disabled`, not `pairing`"
+#[case::a_policy_for_direct_chats_that_there_is_not(
+    "dm_policy = \"nobody\"",
+    "dm_policy` must be one of `pairing`, `allowlist`, `open` or `disabled`, not `nobody`"
 )]
 #[case::an_invitation_that_there_is_not(
     "auto_join = \"all\"",
@@ -202,31 +191,6 @@ fn the_manual_holds() {
         &[("MATRIX_ACCESS_TOKEN", "syt_example"), ("MATRIX_PASSWORD", "example"), ("MATRIX_RECOVERY_KEY", "example")],
         &["password", "access_token", "recovery_key", "agent"],
     );
-}
-
-#[rstest]
-#[case("@ada:example.org", true)]
-#[case("@Ada:example.org", false)]
-#[case("*:example.org", true)]
-#[case("*", true)]
-#[case("@bo:example.org", false)]
-#[case("*:example.com", false)]
-fn an_invitation_is_accepted_from_those_on_the_list(#[case] entry: &str, #[case] is_accepted: bool) {
-    let section = MatrixSection { allow_from: [entry].into_iter().collect(), ..MatrixSection::default() };
-
-    assert_eq!(section.accepts_invite_of("@ada:example.org"), is_accepted);
-}
-
-#[test]
-fn the_policy_goes_before_the_list() {
-    let with = |auto_join, allow: &[&str]| MatrixSection {
-        auto_join,
-        allow_from: allow.iter().copied().collect(),
-        ..MatrixSection::default()
-    };
-
-    assert!(!with(AutoJoin::Never, &["*"]).accepts_invite_of("@ada:example.org"));
-    assert!(with(AutoJoin::Always, &[]).accepts_invite_of("@b:c"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
-use rejoinder_core::{ChannelId, DirectPolicy, Policy, Store, TurnId, store::CursorMove};
+use rejoinder_core::{Access, ChannelId, DirectPolicy, Policy, Store, TurnId, store::CursorMove};
 use rejoinder_matrix::{AutoJoin, Matrix, MatrixSection};
 use rejoinder_matrix_server::{Account, Fault, Homeserver, Person};
 pub(crate) use rejoinder_testkit::CANNOT_READ as UNREADABLE;
@@ -104,12 +104,22 @@ impl Gateway {
     }
 
     pub(crate) async fn with(options: MatrixSection) -> Self {
+        let access = Access {
+            direct: options.dm_policy,
+            allow: options.allow_from.iter().collect(),
+            group: options.group_policy,
+            group_allow: options.group_allow_from.iter().collect(),
+            quote_strangers: options.quote_strangers,
+        };
         let setup = Setup::new()
             .agent(|clock, gate| obedient(clock, gate).reading(&["text/", "audio/"]))
             // On a slow machine a deferral could come first.
             .policy(Policy { soft_deadline: None, ..Policy::default() })
             // Longer than a homeserver remembers transaction ids.
-            .settings(|settings| settings.delivery_lifetime = Duration::from_hours(72));
+            .settings(move |settings| {
+                settings.delivery_lifetime = Duration::from_hours(72);
+                settings.access.insert(ChannelId::new("matrix", "main"), access.clone());
+            });
         Self::on(options, setup).await
     }
 

@@ -4,15 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Lifetimes, Obligation, OwnerId, SessionId,
-    SharedClock, StoreError, Timestamp, TurnId, TurnView,
+    ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Identity, Lifetimes, Obligation, OwnerId,
+    SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
         AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
         ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
         Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping, IdempotentAnswer, ListedDelivery, LogEntry,
-        LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries, Operator, Outbox, Pause,
-        Person, Removal, RunRecord, SearchFilter, SessionSummary, Store, StoreStats, Stored, TokenRecord, Transition,
-        TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries, Operator, Outbox, Pairing,
+        Pause, PersonRecord, Removal, RunRecord, SearchFilter, SessionSummary, Store, StoreStats, Stored, TokenRecord,
+        Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -129,6 +129,14 @@ impl Turns for SqliteStore {
 
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
         read::next_wake(&self.readers).await
+    }
+
+    async fn people(&self) -> Result<Vec<PersonRecord>, StoreError> {
+        read::people(&self.readers).await
+    }
+
+    async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
+        read::pairings(&self.readers).await
     }
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
@@ -321,11 +329,11 @@ impl Housekeeping for SqliteStore {
         }
     }
 
-    async fn stored_of(&self, person: &Person, limit: u32) -> Result<Option<Removal>, StoreError> {
+    async fn stored_of(&self, person: &Identity, limit: u32) -> Result<Option<Removal>, StoreError> {
         read::stored_of(&self.counter, person, limit).await
     }
 
-    async fn unended_of(&self, person: &Person) -> Result<Vec<TurnId>, StoreError> {
+    async fn unended_of(&self, person: &Identity) -> Result<Vec<TurnId>, StoreError> {
         read::unended_of(&self.counter, person).await
     }
 

@@ -19,7 +19,7 @@ fn a_bot_needs_a_token_and_no_more() {
     let bot = read("");
 
     assert_eq!((bot.mode, bot.streaming, bot.pace), (UpdateMode::Polling, Streaming::Edit, Pace::Telegram));
-    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Allowlist, GroupPolicy::Mention));
+    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Pairing, GroupPolicy::Mention));
     assert!(bot.allow_from.is_empty() && bot.group_allow_from.is_empty());
     assert!(!bot.link_previews && !bot.tell_reactions);
     assert_eq!(bot.api_url.as_str(), "https://api.telegram.org/");
@@ -108,9 +108,9 @@ fn what_is_shown_of_a_bot_can_be_loaded_but_for_its_token() {
 #[case::a_mode_that_there_is_not("mode = \"pull\"", "mode` must be `polling` or `webhook`, not `pull`")]
 #[case::a_poll_that_is_too_long("poll_timeout = \"51s\"", "poll_timeout` must be from 1s to 50s, not 51s")]
 #[case::a_poll_that_does_not_wait("poll_timeout = \"0s\"", "poll_timeout` must be from 1s to 50s, not 0s")]
-#[case::pairing(
-    "dm_policy = \"pairing\"",
-    "dm_policy` must be one of `allowlist`, `open` or `disabled`, not `pairing`"
+#[case::a_policy_for_direct_chats_that_there_is_not(
+    "dm_policy = \"nobody\"",
+    "dm_policy` must be one of `pairing`, `allowlist`, `open` or `disabled`, not `nobody`"
 )]
 #[case::a_slip_in_a_policy(
     "group_policy = \"mentions\"",

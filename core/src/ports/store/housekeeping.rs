@@ -6,7 +6,6 @@ use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    conversation::ChannelId,
     ids::{EventId, TurnId},
     line::LineId,
     log::LogSeq,
@@ -44,21 +43,6 @@ impl Cutoffs {
             keys: before(Some(Lifetimes::KEYS)),
             lines: before(lifetimes.lines),
         }
-    }
-}
-
-/// Somebody on a channel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Person {
-    /// The channel.
-    pub channel: ChannelId,
-    /// The key by which the channel knows them: see [`InboundEvent::person`](crate::InboundEvent::person).
-    pub id: String,
-}
-
-impl std::fmt::Display for Person {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.channel, self.id)
     }
 }
 

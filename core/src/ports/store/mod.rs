@@ -32,6 +32,7 @@ use crate::{
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
+        people::{Identity, Pairing, PersonRecord},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
         tokens::TokenRecord,
@@ -40,7 +41,7 @@ use crate::{
     },
     ports::store::{
         accept::{CursorMove, NewEvent, Stored},
-        housekeeping::{Cutoffs, Person, Removal, StoreStats},
+        housekeeping::{Cutoffs, Removal, StoreStats},
         list::{
             AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
             DeadLetterFilter, DeliveryFilter, FoundLine, ListedDelivery, SearchFilter, SessionSummary, TurnFilter,
@@ -175,6 +176,12 @@ pub trait Turns: Send + Sync + 'static {
 
     /// The earliest [`Obligation::wake_at`](crate::Obligation::wake_at).
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Everybody who is known, with their identities; oldest first.
+    async fn people(&self) -> Result<Vec<PersonRecord>, StoreError>;
+
+    /// The requests to be let in, also those whose time has passed; oldest first.
+    async fn pairings(&self) -> Result<Vec<Pairing>, StoreError>;
 
     /// The last `limit` lines of a session, oldest first.
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError>;
@@ -335,13 +342,13 @@ pub trait Housekeeping: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store cannot be read.
-    async fn stored_of(&self, person: &Person, limit: u32) -> Result<Option<Removal>, StoreError>;
+    async fn stored_of(&self, person: &Identity, limit: u32) -> Result<Option<Removal>, StoreError>;
 
     /// The turns of a person that cannot be removed yet: they have not ended, still run, or have an unfinished delivery.
     ///
     /// # Errors
     /// When the store cannot be read.
-    async fn unended_of(&self, person: &Person) -> Result<Vec<TurnId>, StoreError>;
+    async fn unended_of(&self, person: &Identity) -> Result<Vec<TurnId>, StoreError>;
 
     /// Takes a step of overwriting what removed rows have left in the files; `false` once nothing is left. The last step takes
     /// about a second for each 100 MB, and writes wait for it.

@@ -11,6 +11,7 @@ use crate::{
         delivery::Action,
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         log::{AuditEntry, NewLogEntry, Subject},
+        people::PeopleChange,
         run::{Cost, RunContent},
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         tokens::TokenChange,
@@ -50,6 +51,8 @@ pub struct Transition {
     pub operation: Option<Operation>,
     /// A change of the operators' tokens.
     pub token: Option<TokenChange>,
+    /// Changes of who is known, in order.
+    pub people: Vec<PeopleChange>,
     /// A channel that an operator pauses, or resumes (`None`).
     pub pause: Option<(ChannelId, Option<Pause>)>,
 }

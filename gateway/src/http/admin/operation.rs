@@ -27,6 +27,9 @@ const MAX_BODY: usize = 64 * 1024;
 /// The longest reason, in characters.
 const MAX_REASON: usize = 1000;
 
+/// The longest name, in characters.
+const MAX_NAME: usize = 100;
+
 /// The longest idempotency key, in bytes.
 const MAX_KEY: usize = 255;
 
@@ -37,6 +40,18 @@ pub(crate) struct Reason {
     /// Why, for the audit.
     #[schema(max_length = 1000)]
     pub(super) reason: Option<String>,
+}
+
+/// A name that an operator gives, without blanks around it.
+///
+/// # Errors
+/// When it is empty, too long, or has control characters.
+pub(super) fn checked_name(text: &str) -> Result<&str, ApiError> {
+    let name = text.trim();
+    if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
+        return Err(ApiError::BadRequest(format!("`name` must have 1 to {MAX_NAME} printable characters")));
+    }
+    Ok(name)
 }
 
 /// The header of a request that may be repeated.
@@ -222,3 +237,19 @@ fn replayed(before: IdempotentAnswer) -> Response {
 }
 
 const REPLAYED: header::HeaderName = header::HeaderName::from_static("idempotency-replayed");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_printable_and_short() {
+        let longest = "é".repeat(MAX_NAME);
+
+        assert_eq!(checked_name(" Ada Lovelace\n").unwrap(), "Ada Lovelace");
+        assert_eq!(checked_name(&longest).unwrap(), longest);
+        for text in ["", " \t", "Ada\nLovelace", "Ada\u{1b}[2J", &format!("{longest}e")] {
+            assert!(matches!(checked_name(text), Err(ApiError::BadRequest(_))), "{text:?}");
+        }
+    }
+}

@@ -1,20 +1,162 @@
-//! What is stored about people.
+//! Who is known, and what is stored about people.
 
 use std::time::Duration;
 
-use axum::{Json, extract::State, http::StatusCode};
-use rejoinder_core::{Actor, Forgotten};
+use axum::{Extension, Json, extract::State, http::StatusCode};
+use rejoinder_core::{
+    Actor, Forgotten, Identity, PersonRole,
+    store::{KnownIdentity, PersonRecord},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{operation::Operation, responses::Changing};
+use super::{
+    caller::Caller,
+    operation::{IdempotencyKey, Operation},
+    responses::{Changing, Reading},
+};
 use crate::{
     http::{Shared, error::ApiError},
-    view::parse_person,
+    time::rfc3339,
+    view::parse_identity,
 };
 
 /// For how long one request goes on: a request must have its answer before the time limit of requests.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The people who are known, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PersonList {
+    items: Vec<PersonItem>,
+    /// Always null: there is only one page.
+    #[schema(value_type = Option<String>)]
+    next: Option<&'static str>,
+}
+
+/// Somebody who is known.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PersonItem {
+    #[schema(format = "uuid")]
+    id: String,
+    /// What operators call them.
+    name: String,
+    role: PersonRoleName,
+    /// Since when they are known.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// Who they are on the channels that the token may see.
+    identities: Vec<IdentityItem>,
+}
+
+/// Somebody as a channel knows them.
+#[derive(Debug, Serialize, ToSchema)]
+struct IdentityItem {
+    /// The channel, for example `telegram.main`.
+    channel: String,
+    /// The platform's id of the person.
+    id: String,
+    /// Since when it is known.
+    #[schema(format = DateTime)]
+    added_at: String,
+    /// Who let them in: the name of a token, `configuration`, or the name of an owner.
+    added_by: String,
+}
+
+/// What a person may do besides talking to the agent: a `member` nothing, an `owner` lets others in with `/approve`.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PersonRoleName {
+    #[default]
+    Member,
+    Owner,
+}
+
+impl From<PersonRole> for PersonRoleName {
+    fn from(role: PersonRole) -> Self {
+        match role {
+            PersonRole::Member => Self::Member,
+            PersonRole::Owner => Self::Owner,
+        }
+    }
+}
+
+impl From<PersonRoleName> for PersonRole {
+    fn from(role: PersonRoleName) -> Self {
+        match role {
+            PersonRoleName::Member => Self::Member,
+            PersonRoleName::Owner => Self::Owner,
+        }
+    }
+}
+
+impl PersonItem {
+    /// A person, as far as `caller` may see them.
+    pub(super) fn seen_by(caller: &Caller, person: &PersonRecord) -> Self {
+        let visible = person.identities.iter().filter(|known| caller.may_see(&known.identity.channel));
+        Self {
+            id: person.id.to_string(),
+            name: person.name.clone(),
+            role: person.role.into(),
+            created_at: rfc3339(person.created_at),
+            identities: visible.map(IdentityItem::from).collect(),
+        }
+    }
+}
+
+impl From<&KnownIdentity> for IdentityItem {
+    fn from(KnownIdentity { identity, added_at, added_by }: &KnownIdentity) -> Self {
+        Self {
+            channel: identity.channel.to_string(),
+            id: identity.id.clone(),
+            added_at: rfc3339(*added_at),
+            added_by: added_by.clone(),
+        }
+    }
+}
+
+/// Lists the people who are known, oldest first. They may write in direct chats where the policy is `pairing` or `allowlist`,
+/// and in groups where `group_allow_from` is empty.
+#[utoipa::path(get, path = "/admin/api/people", tag = "admin", operation_id = "list_people",
+    responses((status = 200, description = "The people", body = PersonList), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(
+    State(app): Shared,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<PersonList>, ApiError> {
+    let people = app.engine.people().await?;
+    let seen = people.iter().map(|person| PersonItem::seen_by(&caller, person));
+    Ok(Json(PersonList { items: seen.filter(|person| !person.identities.is_empty()).collect(), next: None }))
+}
+
+/// Who is not to be known any more.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Revocation {
+    /// The person, as `CHANNEL/ID`: whoever has this id on this channel.
+    #[schema(min_length = 3, max_length = 1000)]
+    person: String,
+    /// Why, for the audit.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// Makes somebody unknown on a channel, from now on. Who is on the channel's `allow_from` may still write, and who is in
+/// `[people]` is known again after the next start. Needs the role `operator`.
+#[utoipa::path(post, path = "/admin/api/people/revoke", tag = "admin", operation_id = "revoke_person",
+    params(IdempotencyKey),
+    request_body(content = Revocation),
+    responses((status = 204, description = "They are not known any more"), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn revoke(
+    State(app): Shared,
+    operation: Operation<Revocation>,
+) -> Result<StatusCode, ApiError> {
+    let Revocation { person, reason } = &operation.body;
+    let identity = identity(person)?;
+    let actor = operation.actor(reason.as_deref(), StatusCode::NO_CONTENT, &())?;
+    app.engine.revoke(&identity, actor).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
 
 /// Whom to forget.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -39,10 +181,10 @@ pub(crate) struct ForgottenItem {
     unended: usize,
 }
 
-/// Erases what is stored about a person: their turns with all that belongs to them. What is still owed to them is given up.
-/// Goes on for ten seconds at most; ask again until it is done. In conversations with others, what models were shown and what
-/// messages quote goes as well. At the end the database is written anew, so that no deleted byte is left in its files: writes
-/// wait for that, about a second for each 100 MB. Needs the role `admin`.
+/// Erases what is stored about a person: their turns with all that belongs to them, and that they are known. What is still
+/// owed to them is given up. Goes on for ten seconds at most; ask again until it is done. In conversations with others, what
+/// models were shown and what messages quote goes as well. At the end the database is written anew, so that no deleted byte is
+/// left in its files: writes wait for that, about a second for each 100 MB. Needs the role `admin`.
 #[utoipa::path(post, path = "/admin/api/people/forget", tag = "admin", operation_id = "forget_person",
     request_body(content = Forget),
     responses((status = 200, description = "How far it is", body = ForgottenItem), Changing),
@@ -51,11 +193,14 @@ pub(in crate::http) async fn forget(
     State(app): Shared,
     operation: Operation<Forget>,
 ) -> Result<Json<ForgottenItem>, ApiError> {
-    let person = parse_person(&operation.body.person).ok_or_else(|| {
-        ApiError::BadRequest("`person` must be a person: CHANNEL/ID, as in telegram.main/7".to_owned())
-    })?;
+    let person = identity(&operation.body.person)?;
     // It may be repeated, so its answer is not kept.
     let actor = Actor { answer: None, ..operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &())? };
     let Forgotten { turns, unended, is_done } = app.engine.forget(&person, PATIENCE, actor).await?;
     Ok(Json(ForgottenItem { done: is_done, turns, unended }))
+}
+
+fn identity(person: &str) -> Result<Identity, ApiError> {
+    let wrong = || ApiError::BadRequest("`person` must be a person: CHANNEL/ID, as in telegram.main/7".to_owned());
+    parse_identity(person).ok_or_else(wrong)
 }

@@ -56,6 +56,9 @@ impl IntoResponses for ReadingOne {
 /// Of a request that changes something.
 pub(crate) struct Changing;
 
+/// The same, of a request with a code that somebody was given.
+pub(crate) struct ChangingByCode;
+
 impl IntoResponses for Changing {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let mut all = ReadingOne::responses();
@@ -63,6 +66,15 @@ impl IntoResponses for Changing {
             "409",
             problem("Its state does not allow this, or the Idempotency-Key is in use or was used for another request"),
         )]));
+        all
+    }
+}
+
+impl IntoResponses for ChangingByCode {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let mut all = Changing::responses();
+        let too_many = "Too many codes that do not exist were tried, or too many wrong tokens came from this address";
+        all.extend(responses([("429", problem(too_many).header("Retry-After", retry_after()))]));
         all
     }
 }

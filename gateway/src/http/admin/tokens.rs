@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     caller::CONFIGURED,
-    operation::{IdempotencyKey, Operation, Reason},
+    operation::{IdempotencyKey, Operation, Reason, checked_name},
     responses::{Changing, Reading},
 };
 use crate::{
@@ -25,9 +25,6 @@ use crate::{
     secrets,
     time::{parse, rfc3339},
 };
-
-/// The longest name, in characters.
-const MAX_NAME: usize = 100;
 
 /// The tokens that open the admin API beside the configured one, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
@@ -146,10 +143,7 @@ pub(in crate::http) async fn create(
     operation: Operation<NewToken>,
 ) -> Result<(StatusCode, Json<MadeToken>), ApiError> {
     let NewToken { name, role, channels, expires_at, reason } = &operation.body;
-    let name = name.trim();
-    if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
-        return Err(ApiError::BadRequest(format!("`name` must have 1 to {MAX_NAME} printable characters")));
-    }
+    let name = checked_name(name)?;
     if name == CONFIGURED || app.tokens.list().iter().any(|token| token.name == name) {
         return Err(ApiError::Conflict(format!("there is a token with the name {name} already")));
     }

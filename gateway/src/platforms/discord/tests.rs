@@ -222,7 +222,7 @@ fn an_application_is_for_those_whom_the_operator_lets_in() {
     assert_eq!(
         settings.access[&main],
         Access {
-            direct: DirectPolicy::Allowlist,
+            direct: DirectPolicy::Pairing,
             allow: ["42", "@ada_l"].into_iter().collect(),
             group: GroupPolicy::All,
             group_allow: ["5"].into_iter().collect(),
@@ -248,7 +248,8 @@ fn every_way_to_run_an_application_can_be_wired() {
 fn who_may_write_and_what_is_read_is_remarked_on() {
     let said = |more: &str| remarks(&config(&format!("[channels.discord.main]\ntoken = \"a.b.c\"\n{more}")));
 
-    assert!(said("")[0].contains("channels.discord.main.allow_from"));
+    assert!(said("dm_policy = \"allowlist\"")[0].contains("channels.discord.main.allow_from"));
+    assert!(said("").is_empty());
     assert!(said("allow_from = [42]").is_empty());
     let wordless = said("allow_from = [42]\nauto_thread = true\nmessage_content = false");
     assert!(wordless[0].contains("only messages that mention it"), "{wordless:?}");

@@ -368,7 +368,8 @@ impl ConnectedAccount {
             text.push_str(&key.advice("recovery key"));
         }
         text.push_str(if self.allow.is_empty() {
-            "Nobody may write to it or invite it yet: put user ids into allow_from.\n"
+            "Nobody may write to it or invite it yet: put user ids into allow_from, or set auto_join = \"always\", and it gives \
+             people a code to be let in with.\n"
         } else {
             "Start a chat with it, or invite it into a room: it joins by itself.\n"
         });

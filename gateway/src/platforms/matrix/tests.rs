@@ -201,7 +201,7 @@ fn an_account_is_for_those_whom_the_operator_lets_in() {
     assert_eq!(
         settings.access[&main],
         Access {
-            direct: DirectPolicy::Allowlist,
+            direct: DirectPolicy::Pairing,
             allow: ["@Ada:example.org", "*:example.com"].into_iter().collect(),
             group: GroupPolicy::All,
             group_allow: ["!r:example.org"].into_iter().collect(),
@@ -240,7 +240,9 @@ fn who_may_write_and_who_may_read_along_is_remarked_on() {
         remarks(&config(&format!("[channels.matrix.main]\n{account}")))
     };
 
-    assert!(said("https://x", "")[0].contains("put user ids"));
+    assert!(said("https://x", "dm_policy = \"allowlist\"")[0].contains("put user ids"));
+    assert!(said("https://x", "")[0].contains("accepts no invitation yet"));
+    assert!(said("https://x", "auto_join = \"always\"").is_empty());
     assert!(said("https://x", "allow_from = [\"@a:b\"]").is_empty());
     assert!(said("http://[::1]:8008", "allow_from = [\"@a:b\"]").is_empty());
     assert!(said("http://x", "allow_from = [\"@a:b\"]")[0].contains("can be read on the way"));

@@ -235,7 +235,7 @@ fn a_bot_is_for_those_whom_the_operator_lets_in() {
     assert_eq!(
         settings.access[&main],
         Access {
-            direct: DirectPolicy::Allowlist,
+            direct: DirectPolicy::Pairing,
             allow: ["42", "@ada_l"].into_iter().collect(),
             group: GroupPolicy::All,
             group_allow: ["-5"].into_iter().collect(),
@@ -273,7 +273,9 @@ fn every_way_to_run_a_bot_can_be_wired() {
 fn who_may_write_and_where_posts_go_is_remarked_on() {
     let said = |more: &str| remarks(&config(&format!("[channels.telegram.main]\ntoken = \"1:a\"\n{more}")));
 
-    assert!(said("")[0].contains("lets nobody in yet") && said("")[0].contains("channels.telegram.main.allow_from"));
+    let unlisted = said("dm_policy = \"allowlist\"");
+    assert!(unlisted[0].contains("lets nobody in yet") && unlisted[0].contains("channels.telegram.main.allow_from"));
+    assert!(said("").is_empty());
     assert!(said("dm_policy = \"open\"")[0].contains("everyone who finds the bot"));
     assert!(said("allow_from = [42]").is_empty());
     let posted = |path: &str| {

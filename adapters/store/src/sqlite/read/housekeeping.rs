@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_core::{
-    Lifetimes, StoreError, Timestamp, TurnId,
-    store::{Cutoffs, ExpiredRows, Person, Removal, StoreStats},
+    Identity, Lifetimes, StoreError, Timestamp, TurnId,
+    store::{Cutoffs, ExpiredRows, Removal, StoreStats},
 };
 use sqlx::{AssertSqlSafe, SqlitePool, sqlite::SqliteRow};
 
@@ -14,7 +14,7 @@ use crate::sqlite::error::store_error;
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 19] = [
     "attempts",
     "audit",
     "channels_cursor",
@@ -22,8 +22,11 @@ const TABLES: [&str; 16] = [
     "deliveries",
     "errors",
     "events",
+    "identities",
     "log",
     "log_lines",
+    "pairings",
+    "people",
     "remarks",
     "run_contents",
     "run_settings",
@@ -204,7 +207,7 @@ const UNENDED: &str = concat!(
 
 pub(in crate::sqlite) async fn stored_of(
     pool: &SqlitePool,
-    person: &Person,
+    person: &Identity,
     limit: u32,
 ) -> Result<Option<Removal>, StoreError> {
     let rows = async |sql: &'static str| {
@@ -229,7 +232,7 @@ pub(in crate::sqlite) async fn stored_of(
     Ok(None)
 }
 
-pub(in crate::sqlite) async fn unended_of(pool: &SqlitePool, person: &Person) -> Result<Vec<TurnId>, StoreError> {
+pub(in crate::sqlite) async fn unended_of(pool: &SqlitePool, person: &Identity) -> Result<Vec<TurnId>, StoreError> {
     let query = sqlx::query(UNENDED).bind(person.channel.as_str()).bind(&person.id);
     ids(&query.fetch_all(pool).await.map_err(store_error)?)
 }

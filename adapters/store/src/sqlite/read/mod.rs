@@ -8,6 +8,7 @@ mod housekeeping;
 mod lists;
 mod log;
 mod log_lines;
+mod people;
 mod search;
 mod tokens;
 mod turns;
@@ -28,6 +29,7 @@ pub(super) use housekeeping::{expired, next_expiry, stats, stored_of, unended_of
 pub(super) use lists::{agent_figures, backlog, list};
 pub(super) use log::{answer, audit, log, log_before};
 pub(super) use log_lines::{errors, log_lines};
+pub(super) use people::{pairings, people};
 pub(super) use search::search;
 pub(super) use tokens::tokens;
 pub(super) use turns::{

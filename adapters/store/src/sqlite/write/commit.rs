@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    channels, lines, log,
+    channels, lines, log, people,
     rows::{self, Transaction, json, name},
     runs, sessions, tokens,
 };
@@ -106,6 +106,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     }
     if let Some(token) = &transition.token {
         tokens::change(transaction, token)?;
+    }
+    for change in &transition.people {
+        people::change(transaction, change)?;
     }
     if let Some(operation) = &transition.operation {
         log::operation(transaction, operation)?;

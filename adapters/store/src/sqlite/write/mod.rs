@@ -11,6 +11,7 @@ mod known;
 mod lines;
 mod log;
 mod log_lines;
+mod people;
 mod pick;
 mod remove;
 mod rows;

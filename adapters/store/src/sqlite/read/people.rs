@@ -1,0 +1,64 @@
+//! Who is known, and who asks to be let in.
+
+use rejoinder_core::{
+    ChannelId, Identity, PersonId, StoreError,
+    store::{KnownIdentity, Pairing, PersonRecord},
+};
+use sqlx::{SqlitePool, sqlite::SqliteRow};
+
+use super::columns::Columns;
+use crate::sqlite::error::store_error;
+
+pub(in crate::sqlite) async fn people(pool: &SqlitePool) -> Result<Vec<PersonRecord>, StoreError> {
+    let mut people: Vec<PersonRecord> = Vec::new();
+    for row in &sqlx::query(SELECT_PEOPLE).fetch_all(pool).await.map_err(store_error)? {
+        let id: PersonId = row.id("id")?;
+        let identity = known_identity(row)?;
+        match people.last_mut() {
+            Some(last) if last.id == id => last.identities.extend(identity),
+            _ => people.push(PersonRecord {
+                id,
+                name: row.value("name")?,
+                role: row.name("role")?,
+                created_at: row.at("created_at")?,
+                identities: identity.into_iter().collect(),
+            }),
+        }
+    }
+    Ok(people)
+}
+
+/// The identity in a row of [`SELECT_PEOPLE`]; `None` for a person without one.
+fn known_identity(row: &SqliteRow) -> Result<Option<KnownIdentity>, StoreError> {
+    let Some(channel) = row.value::<Option<String>>("channel")? else { return Ok(None) };
+    Ok(Some(KnownIdentity {
+        identity: Identity { channel: ChannelId::from_stored(&channel), id: row.value("identity")? },
+        added_at: row.at("added_at")?,
+        added_by: row.value("added_by")?,
+    }))
+}
+
+pub(in crate::sqlite) async fn pairings(pool: &SqlitePool) -> Result<Vec<Pairing>, StoreError> {
+    let query = sqlx::query("select * from pairings order by asked_at, code");
+    query.fetch_all(pool).await.map_err(store_error)?.iter().map(pairing).collect()
+}
+
+fn pairing(row: &SqliteRow) -> Result<Pairing, StoreError> {
+    let conversation = row.conversation()?;
+    Ok(Pairing {
+        code: row.value("code")?,
+        identity: Identity { channel: conversation.channel.clone(), id: row.value("id")? },
+        name: row.value("name")?,
+        username: row.value("username")?,
+        conversation,
+        asked_at: row.at("asked_at")?,
+        expires_at: row.at("expires_at")?,
+        is_declined: row.value("declined")?,
+    })
+}
+
+/// A row for each identity, and one for a person without any.
+const SELECT_PEOPLE: &str = "
+    select p.id, p.name, p.role, p.created_at, i.channel, i.id as identity, i.added_at, i.added_by
+    from people as p left join identities as i on i.person_id = p.id
+    order by p.created_at, p.id, i.channel, i.id";

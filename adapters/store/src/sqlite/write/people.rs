@@ -1,0 +1,98 @@
+//! Who is known, and who asks to be let in.
+
+use rejoinder_core::{
+    Identity, StoreError,
+    store::{KnownIdentity, Pairing, PeopleChange, PersonRecord},
+};
+use rusqlite::params;
+use uuid::Uuid;
+
+use super::rows::{self, Transaction};
+use crate::sqlite::stored::thread;
+
+pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Result<(), StoreError> {
+    match change {
+        PeopleChange::Asked(pairing) => ask(transaction, pairing),
+        PeopleChange::Known(person) => know(transaction, person),
+        PeopleChange::Forgotten(identity) => forget(transaction, identity),
+    }
+}
+
+fn ask(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), StoreError> {
+    let Pairing { code, identity, name, username, conversation, asked_at, expires_at, is_declined } = pairing;
+    rows::change(transaction, DELETE_EXPIRED, [asked_at.as_millis()])?;
+    let values = params![
+        identity.channel.as_str(),
+        identity.id,
+        code,
+        name,
+        username,
+        conversation.chat,
+        thread(conversation),
+        asked_at.as_millis(),
+        expires_at.as_millis(),
+        is_declined,
+    ];
+    rows::change_one(transaction, "pairings", WRITE_PAIRING, values)
+}
+
+fn know(transaction: &Transaction<'_>, person: &PersonRecord) -> Result<(), StoreError> {
+    let PersonRecord { id, name, role, created_at, identities } = person;
+    let id = id.as_uuid();
+    rows::change_one(transaction, "people", WRITE_PERSON, params![id, name, role.as_str(), created_at.as_millis()])?;
+    for KnownIdentity { identity, added_at, added_by } in identities {
+        let former = person_of(transaction, identity)?;
+        let values = params![identity.channel.as_str(), identity.id, id, added_at.as_millis(), added_by];
+        rows::change_one(transaction, "identities", WRITE_IDENTITY, values)?;
+        rows::change(transaction, DELETE_PAIRING, [identity.channel.as_str(), &identity.id])?;
+        if let Some(former) = former {
+            rows::change(transaction, DELETE_EMPTY, [former])?;
+        }
+    }
+    Ok(())
+}
+
+fn forget(transaction: &Transaction<'_>, identity: &Identity) -> Result<(), StoreError> {
+    let former = person_of(transaction, identity)?;
+    for sql in [DELETE_IDENTITY, DELETE_PAIRING] {
+        rows::change(transaction, sql, [identity.channel.as_str(), &identity.id])?;
+    }
+    if let Some(former) = former {
+        rows::change(transaction, DELETE_EMPTY, [former])?;
+    }
+    Ok(())
+}
+
+/// Whose identity it is, if it is anybody's.
+fn person_of(transaction: &Transaction<'_>, identity: &Identity) -> Result<Option<Uuid>, StoreError> {
+    rows::one(transaction, SELECT_PERSON, [identity.channel.as_str(), &identity.id], |row| row.get(0))
+}
+
+const DELETE_EXPIRED: &str = "delete from pairings where expires_at <= ?";
+
+/// Fails if somebody else's request has the code.
+const WRITE_PAIRING: &str = "
+    insert into pairings (channel, id, code, name, username, chat, thread, asked_at, expires_at, declined)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (channel, id) do update set code = excluded.code, name = excluded.name, username = excluded.username,
+        chat = excluded.chat, thread = excluded.thread, asked_at = excluded.asked_at,
+        expires_at = excluded.expires_at, declined = excluded.declined";
+
+const WRITE_PERSON: &str = "
+    insert into people (id, name, role, created_at) values (?, ?, ?, ?)
+    on conflict (id) do update set name = excluded.name, role = excluded.role";
+
+const SELECT_PERSON: &str = "select person_id from identities where channel = ? and id = ?";
+
+const WRITE_IDENTITY: &str = "
+    insert into identities (channel, id, person_id, added_at, added_by) values (?, ?, ?, ?, ?)
+    on conflict (channel, id) do update set
+        person_id = excluded.person_id, added_at = excluded.added_at, added_by = excluded.added_by";
+
+const DELETE_PAIRING: &str = "delete from pairings where channel = ? and id = ?";
+
+const DELETE_IDENTITY: &str = "delete from identities where channel = ? and id = ?";
+
+/// Removes somebody who has no identity left.
+const DELETE_EMPTY: &str =
+    "delete from people where id = ?1 and not exists (select 1 from identities where person_id = ?1)";

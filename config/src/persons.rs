@@ -1,0 +1,129 @@
+//! `[people.<name>]`: people whom the operator names.
+
+use std::collections::BTreeMap;
+
+use rejoinder_core::{ChannelId, Identity, PersonRole, SeedPerson, is_blank};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{
+    check::{Checks, Section},
+    key::Key,
+    text,
+};
+
+/// People, by what the operator calls them. They are known from the start on.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Persons(BTreeMap<String, Person>);
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Person {
+    #[serde(default)]
+    role: PersonRole,
+    /// At least one.
+    identities: Vec<Written>,
+}
+
+impl Persons {
+    /// The people in the form that the core uses.
+    #[must_use]
+    pub fn seeds(&self) -> Vec<SeedPerson> {
+        let seed = |(name, person): (&String, &Person)| SeedPerson {
+            name: name.clone(),
+            role: person.role,
+            identities: person.identities.iter().map(|Written(identity)| identity.clone()).collect(),
+        };
+        self.0.iter().map(seed).collect()
+    }
+}
+
+impl Section for Persons {
+    fn check(&self, checks: &mut Checks<'_>) {
+        let mut seen: BTreeMap<&Identity, Key> = BTreeMap::new();
+        for (name, person) in &self.0 {
+            let name = name.as_str();
+            if !is_shown_as_written(name) {
+                let what = "has an invalid name: use at most 100 characters, without control characters";
+                checks.wrong(checks.key(&[name]), what);
+            }
+            if person.identities.is_empty() {
+                let what = "is empty: name at least one identity, such as \"telegram.main/123456789\"";
+                checks.wrong(checks.key(&[name, "identities"]), what);
+            }
+            for (index, Written(identity)) in person.identities.iter().enumerate() {
+                let key = checks.key(&[name, "identities"]).index(index);
+                if let Some(first) = seen.get(identity) {
+                    checks.wrong(key, format!("names {identity}, as {first} does: remove one of the two"));
+                    continue;
+                }
+                seen.insert(identity, key.clone());
+                if let Some(what) = why_nobody_has(&identity.id) {
+                    checks.wrong(key.clone(), what);
+                }
+                checks.refers_to_channel(key, identity.channel.as_str());
+            }
+        }
+    }
+}
+
+/// Whether people can read and write a name.
+fn is_shown_as_written(name: &str) -> bool {
+    const MAX_CHARACTERS: usize = 100;
+    !is_blank(name) && name.chars().count() <= MAX_CHARACTERS && !name.chars().any(char::is_control)
+}
+
+/// What is wrong with an id that no person has. `@name` and `*` mean in an [`AllowList`](crate::AllowList) what is no id.
+fn why_nobody_has(id: &str) -> Option<&'static str> {
+    match id {
+        "*" => Some("names everyone, but an identity is one person's: use allow_from of the channel"),
+        id if id.starts_with("*:") => {
+            Some("names a whole server, but an identity is one person's: use allow_from of the channel")
+        }
+        id if id.starts_with('@') && !id.contains(':') => {
+            Some("names a username, which can be given to somebody else: write the person's id")
+        }
+        _ => None,
+    }
+}
+
+/// An identity as the operator writes it: `telegram.main/42`.
+#[derive(Clone, Debug)]
+struct Written(Identity);
+
+impl Written {
+    fn parse(text: &str) -> Option<Self> {
+        let (channel, id) = text.trim().split_once('/')?;
+        let is_identity = channel.contains('.') && !is_blank(id) && id.trim_start() == id;
+        is_identity.then(|| Self(Identity { channel: ChannelId::from_stored(channel), id: id.to_owned() }))
+    }
+}
+
+impl Serialize for Written {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Written {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a channel and a person's id there, such as \"telegram.main/123456789\"";
+        text::parsed(deserializer, expected, Self::parse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_a_channel_and_an_id() {
+        let read = |text| Written::parse(text).map(|Written(identity)| (identity.channel.to_string(), identity.id));
+
+        let ada = ("matrix.main".to_owned(), "@ada/l:example.org".to_owned());
+        assert_eq!(read(" matrix.main/@ada/l:example.org "), Some(ada));
+        for wrong in ["", "42", "telegram.main", "telegram.main/", "telegram.main/ ", "telegram/42", "/42"] {
+            assert_eq!(read(wrong), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Checks of who is known, and of who asks to be let in.
+
+use uuid::Uuid;
+
+use super::{Subject, at, chat, done};
+use crate::{
+    model::{
+        conversation::ChannelId,
+        ids::PersonId,
+        people::{Identity, KnownIdentity, Pairing, PeopleChange, PersonRecord, PersonRole},
+    },
+    ports::store::{Store, transition::Transition},
+};
+
+fn identity(account: &str, id: &str) -> Identity {
+    Identity { channel: ChannelId::new("test", account), id: id.to_owned() }
+}
+
+/// Somebody who is known since `seconds` after the start.
+fn person<const N: usize>(number: u8, seconds: u64, identities: [Identity; N]) -> PersonRecord {
+    let known = |identity| KnownIdentity { identity, added_at: at(seconds), added_by: "grace".to_owned() };
+    PersonRecord {
+        id: PersonId::from(Uuid::from_u128(number.into())),
+        name: format!("person {number}"),
+        role: PersonRole::Member,
+        created_at: at(seconds),
+        identities: identities.into_iter().map(known).collect(),
+    }
+}
+
+/// The request of `id`, `seconds` after the start, with a code that is valid for a minute.
+fn request(id: &str, code: &str, seconds: u64) -> Pairing {
+    Pairing {
+        code: code.to_owned(),
+        identity: identity("main", id),
+        name: Some("Ann".to_owned()),
+        username: None,
+        conversation: chat(id),
+        asked_at: at(seconds),
+        expires_at: at(seconds + 60),
+        is_declined: false,
+    }
+}
+
+async fn change<const N: usize>(store: &dyn Store, changes: [PeopleChange; N]) {
+    done(store, Transition { people: changes.into(), ..Transition::default() }).await;
+}
+
+async fn ask(store: &dyn Store, pairing: &Pairing) {
+    change(store, [PeopleChange::Asked(pairing.clone())]).await;
+}
+
+async fn people(store: &dyn Store) -> Vec<PersonRecord> {
+    store.people().await.expect("people are read")
+}
+
+async fn pairings(store: &dyn Store) -> Vec<Pairing> {
+    store.pairings().await.expect("requests are read")
+}
+
+/// Also over a restart. A change of a person leaves the identities that it does not name, and when they were added.
+pub async fn people_are_known_by_all_their_identities(subject: &mut impl Subject) {
+    let store = subject.store();
+    let later = person(1, 2, [identity("main", "9"), identity("main", "10"), identity("long", "11")]);
+    let earlier = person(2, 1, [identity("main", "2")]);
+    change(&*store, [PeopleChange::Known(later.clone()), PeopleChange::Known(earlier.clone())]).await;
+
+    let in_order = [identity("long", "11"), identity("main", "10"), identity("main", "9")];
+    let later = PersonRecord { identities: person(1, 2, in_order).identities, ..later };
+    assert_eq!(people(&*store).await, [earlier.clone(), later.clone()]);
+
+    let named = PersonRecord {
+        name: "Ann".to_owned(),
+        role: PersonRole::Owner,
+        created_at: earlier.created_at,
+        ..person(2, 5, [identity("main", "3")])
+    };
+    change(&*store, [PeopleChange::Known(named.clone())]).await;
+    drop(store);
+
+    subject.reopen().await;
+    let both = earlier.identities.into_iter().chain(named.identities.clone()).collect();
+    assert_eq!(people(&*subject.store()).await, [PersonRecord { identities: both, ..named }, later]);
+}
+
+/// Who loses the last one is not known any more.
+pub async fn an_identity_belongs_to_one_person(subject: &mut impl Subject) {
+    let store = subject.store();
+    let (first, second) = (identity("main", "1"), identity("main", "2"));
+    let of_both = person(1, 1, [first.clone(), second.clone()]);
+    let other = |identity| person(2, 2, [identity]);
+    change(&*store, [PeopleChange::Known(of_both)]).await;
+
+    change(&*store, [PeopleChange::Known(other(first.clone()))]).await;
+    assert_eq!(people(&*store).await, [person(1, 1, [second.clone()]), other(first.clone())]);
+    // What is theirs stays theirs.
+    change(&*store, [PeopleChange::Known(other(first.clone()))]).await;
+    assert_eq!(people(&*store).await.len(), 2);
+
+    change(&*store, [PeopleChange::Known(other(second.clone()))]).await;
+    assert_eq!(people(&*store).await, [person(2, 2, [first.clone(), second.clone()])]);
+
+    change(&*store, [PeopleChange::Forgotten(first)]).await;
+    assert_eq!(people(&*store).await, [other(second.clone())]);
+    let nobodys = PeopleChange::Forgotten(identity("other", "2"));
+    change(&*store, [nobodys, PeopleChange::Forgotten(second)]).await;
+    assert!(people(&*store).await.is_empty());
+}
+
+/// Also over a restart.
+pub async fn a_request_is_kept_until_it_is_replaced_or_expires(subject: &mut impl Subject) {
+    let store = subject.store();
+    let (first, later) = (request("ann", "CODE1", 1), request("bob", "CODE2", 30));
+    let in_thread = chat("cy").in_thread("7");
+    let same_time =
+        Pairing { name: None, username: Some("cy".to_owned()), conversation: in_thread, ..request("cy", "CODE0", 30) };
+    for pairing in [&later, &same_time, &first] {
+        ask(&*store, pairing).await;
+    }
+    drop(store);
+
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(pairings(&*store).await, [first, same_time.clone(), later.clone()]);
+
+    let again = request("ann", "CODE3", 40);
+    ask(&*store, &again).await;
+    let declined = Pairing { is_declined: true, expires_at: at(1000), ..same_time };
+    ask(&*store, &declined).await;
+    assert_eq!(pairings(&*store).await, [declined.clone(), later, again.clone()]);
+
+    // `later` expires at this moment, and its code is free.
+    let last = request("dan", "CODE2", 90);
+    ask(&*store, &last).await;
+    assert_eq!(pairings(&*store).await, [declined, again, last]);
+}
+
+/// The same id on another channel is somebody else's.
+pub async fn a_request_goes_when_its_sender_is_known_or_forgotten(subject: &mut impl Subject) {
+    let store = subject.store();
+    let requests = [request("ann", "CODE1", 1), request("bob", "CODE2", 2), request("cy", "CODE3", 3)];
+    change(&*store, requests.clone().map(PeopleChange::Asked)).await;
+    let [ann, bob, cy] = requests;
+
+    change(&*store, [PeopleChange::Known(person(1, 4, [ann.identity, identity("other", "bob")]))]).await;
+    assert_eq!(pairings(&*store).await, [bob.clone(), cy.clone()]);
+
+    change(&*store, [PeopleChange::Forgotten(bob.identity)]).await;
+    assert_eq!(pairings(&*store).await, [cy]);
+    assert_eq!(people(&*store).await.len(), 1);
+}
+
+/// As a whole: nothing of the transition is stored.
+pub async fn a_request_with_the_code_of_another_is_rejected(subject: &mut impl Subject) {
+    let store = subject.store();
+    let first = request("ann", "CODE1", 1);
+    ask(&*store, &first).await;
+
+    let known = PeopleChange::Known(person(1, 2, [identity("main", "1")]));
+    let people_changes = vec![known, PeopleChange::Asked(request("bob", "CODE1", 2))];
+    let rejected = store.commit(Transition { people: people_changes, ..Transition::default() }).await;
+
+    assert!(rejected.is_err(), "{rejected:?}");
+    assert_eq!(pairings(&*store).await, [first]);
+    assert!(people(&*store).await.is_empty());
+}

@@ -1,0 +1,367 @@
+//! Strangers ask to be let in, with a code; operators and owners decide.
+
+use rejoinder_core::{
+    Accepted, Access, Actor, ChannelId, Clock, DirectPolicy, Identity, InboundEvent, Lifetimes, NewPerson,
+    OperationError, PersonRole, SeedPerson, Sender, SenderKind,
+    conformance::scripted::Script,
+    store::{AuditFilter, Cutoffs, LogFilter, Pairing},
+};
+
+use crate::{
+    gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, operator, said, secs},
+    life::Crash,
+};
+
+const HOUR: u64 = 3600;
+
+async fn guarded() -> TestGateway {
+    with_people(Vec::new()).await
+}
+
+async fn with_people(people: Vec<SeedPerson>) -> TestGateway {
+    let mut setup = GatewaySetup::new().always(Script::replies("hello"));
+    setup.access.insert(main_channel(), Access::default());
+    setup.people = people;
+    setup.start().await
+}
+
+fn identity(id: &str) -> Identity {
+    Identity { channel: main_channel(), id: id.to_owned() }
+}
+
+/// Somebody writes in their direct chat.
+fn says(person: &str, text: &str) -> InboundEvent {
+    let sender =
+        Sender { id: person.to_owned(), name: Some(person.to_uppercase()), username: None, kind: SenderKind::Person };
+    InboundEvent { sender, ..said(&chat(person), text) }
+}
+
+async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
+    let accepted = gateway.intake().accept(event).await.expect("it is accepted");
+    gateway.settle().await;
+    accepted
+}
+
+/// The notice with the code of a request.
+fn notice(pairing: &Pairing) -> String {
+    format!("Ask for {}.", dashed(pairing))
+}
+
+fn dashed(pairing: &Pairing) -> String {
+    format!("{}-{}", &pairing.code[..4], &pairing.code[4..])
+}
+
+fn only(gateway: &TestGateway) -> Pairing {
+    let [pairing] = &gateway.engine().pairings()[..] else { panic!("there is one request") };
+    pairing.clone()
+}
+
+async fn approve(gateway: &TestGateway, code: &str) {
+    gateway.engine().approve(code, NewPerson::default(), operator("she is a friend")).await.expect("it is approved");
+    gateway.settle().await;
+}
+
+/// N1, N2, O2. A stranger is given one code an hour, and runs no agent. Whoever has the code lets them in, without a restart.
+#[tokio::test]
+async fn a_stranger_is_given_a_code_and_let_in_by_it() {
+    let gateway = guarded().await;
+    for text in ["hello", "is anybody there?", "/start", "/help"] {
+        assert_eq!(comes_in(&gateway, says("ada", text)).await, Accepted::Kept);
+    }
+    let pairing = only(&gateway);
+    assert_eq!((&pairing.identity, pairing.name.as_deref()), (&identity("ada"), Some("ADA")));
+    assert_eq!(pairing.code.len(), 8);
+    assert!(pairing.code.chars().all(|char| char.is_ascii_uppercase() || char.is_ascii_digit()), "{}", pairing.code);
+    assert_eq!(gateway.visible(&chat("ada")), [notice(&pairing)]);
+    assert!(gateway.agent("main").runs().is_empty());
+
+    approve(&gateway, &dashed(&pairing).to_lowercase()).await;
+    gateway.receives(says("ada", "and now?")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [notice(&pairing), "Come in, says main.".to_owned(), "hello".to_owned()]);
+    let [ada] = &gateway.engine().people().await.expect("readable")[..] else { panic!("there is one person") };
+    assert_eq!((&*ada.name, ada.role, &*ada.identities[0].added_by), ("ADA", PersonRole::Member, "grace"));
+    assert!(gateway.engine().pairings().is_empty());
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
+    assert_eq!((&*audit[0].entry.action, &*audit[0].entry.target), ("approve", "test.main/ada"));
+    gateway.at_rest().await;
+}
+
+/// Who is known is heard in groups as well, and nobody else is told anything there.
+#[tokio::test]
+async fn who_is_known_is_heard_in_groups() {
+    let gateway = guarded().await;
+    comes_in(&gateway, says("ada", "hello")).await;
+    approve(&gateway, &only(&gateway).code).await;
+
+    let in_group = |person: &str| InboundEvent { sender: says(person, "").sender, ..mention(&chat("room"), "hello") };
+    comes_in(&gateway, in_group("bob")).await;
+    assert!(gateway.visible(&chat("room")).is_empty());
+    gateway.receives(in_group("ada")).await;
+
+    assert_eq!(gateway.visible(&chat("room")), ["hello"]);
+    assert!(gateway.engine().pairings().is_empty());
+    gateway.at_rest().await;
+}
+
+/// N2. A code is valid for an hour. Then its owner may ask again, and is given another one.
+#[tokio::test]
+async fn a_code_expires() {
+    let gateway = guarded().await;
+    comes_in(&gateway, says("ada", "hello")).await;
+    let first = only(&gateway);
+    gateway.advance(secs(HOUR)).await;
+
+    assert!(gateway.engine().pairings().is_empty());
+    let late = gateway.engine().approve(&first.code, NewPerson::default(), operator("too late")).await;
+    assert!(matches!(late, Err(OperationError::Unknown(_))), "{late:?}");
+    comes_in(&gateway, says("ada", "hello?")).await;
+
+    let second = only(&gateway);
+    assert_ne!(first.code, second.code);
+    assert_eq!(gateway.visible(&chat("ada")), [notice(&first), notice(&second)]);
+    gateway.at_rest().await;
+}
+
+/// N1. Three requests wait at most on a channel; nobody else is told anything until one of them is decided or expires.
+#[tokio::test]
+async fn three_requests_wait_at_most() {
+    let gateway = guarded().await;
+    for person in ["ada", "bob", "cy", "dan"] {
+        comes_in(&gateway, says(person, "hello")).await;
+    }
+    let waiting: Vec<_> = gateway.engine().pairings().iter().map(|one| one.identity.id.clone()).collect();
+    assert_eq!(waiting, ["ada", "bob", "cy"]);
+    assert!(gateway.visible(&chat("dan")).is_empty());
+
+    let first = gateway.engine().pairings()[0].clone();
+    gateway.engine().decline(&first.code, operator("who is this?")).await.expect("it is declined");
+    comes_in(&gateway, says("dan", "hello?")).await;
+
+    assert_eq!(gateway.visible(&chat("dan")).len(), 1);
+    gateway.at_rest().await;
+}
+
+/// Who was declined is told nothing, also after a restart, and may ask again after a week.
+#[tokio::test]
+async fn who_was_declined_may_ask_again_after_a_week() {
+    let mut gateway = guarded().await;
+    comes_in(&gateway, says("ada", "hello")).await;
+    let pairing = only(&gateway);
+    gateway.engine().decline(&pairing.code, operator("no")).await.expect("it is declined");
+
+    gateway.restart().await;
+    gateway.advance(secs(2 * HOUR)).await;
+    comes_in(&gateway, says("ada", "please")).await;
+    assert!(gateway.engine().pairings().is_empty());
+    assert_eq!(gateway.visible(&chat("ada")), [notice(&pairing)]);
+
+    gateway.advance(secs(7 * 24 * HOUR)).await;
+    comes_in(&gateway, says("ada", "please")).await;
+    assert_eq!(gateway.visible(&chat("ada")), [notice(&pairing), notice(&only(&gateway))]);
+    gateway.at_rest().await;
+}
+
+/// Requests and people outlive the process. Somebody who is revoked is a stranger again.
+#[tokio::test]
+async fn people_outlive_the_process_and_can_be_revoked() {
+    let mut gateway = guarded().await;
+    comes_in(&gateway, says("ada", "hello")).await;
+    let pairing = only(&gateway);
+    gateway.restart().await;
+    assert_eq!(only(&gateway), pairing);
+    comes_in(&gateway, says("ada", "hello?")).await;
+    approve(&gateway, &pairing.code).await;
+    gateway.restart().await;
+    gateway.receives(says("ada", "hello!")).await;
+    let told = [notice(&pairing), "Come in, says main.".to_owned(), "hello".to_owned()];
+    assert_eq!(gateway.visible(&chat("ada")), told);
+
+    let revoked = gateway.engine().revoke(&identity("ada"), operator("she left")).await;
+    revoked.expect("she is revoked");
+    let again = gateway.engine().revoke(&identity("ada"), operator("she left")).await;
+    assert!(matches!(again, Err(OperationError::Unknown(_))), "{again:?}");
+    gateway.restart().await;
+    comes_in(&gateway, says("ada", "still here?")).await;
+
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    assert!(gateway.engine().people().await.expect("readable").is_empty());
+    assert_eq!(gateway.visible(&chat("ada")).len(), 4, "she is given a code");
+    gateway.at_rest().await;
+}
+
+/// N2. Codes cannot be guessed: after ten that do not exist, none opens anything for the rest of the hour.
+#[tokio::test]
+async fn guessing_locks_all_codes() {
+    let gateway = guarded().await;
+    comes_in(&gateway, says("ada", "hello")).await;
+    let code = only(&gateway).code;
+    let tried = async |code: &str| gateway.engine().approve(code, NewPerson::default(), operator("a try")).await;
+    for number in 0..10 {
+        let wrong = tried(&format!("AAAA-AA{number:02}")).await;
+        assert!(matches!(wrong, Err(OperationError::Unknown(_))), "{wrong:?}");
+    }
+
+    let Err(OperationError::TooMany { retry_after }) = tried(&code).await else { panic!("it is locked") };
+    assert_eq!(retry_after, secs(HOUR));
+
+    gateway.advance(secs(HOUR)).await;
+    comes_in(&gateway, says("ada", "hello")).await;
+    tried(&only(&gateway).code).await.expect("she is let in");
+    gateway.settle().await;
+    gateway.at_rest().await;
+}
+
+/// An operator who is limited to other channels lets nobody in.
+#[tokio::test]
+async fn an_operator_of_other_channels_lets_nobody_in() {
+    let gateway = guarded().await;
+    comes_in(&gateway, says("ada", "hello")).await;
+    let elsewhere = || Actor { channels: Some(vec![ChannelId::new("test", "other")]), ..operator("mine") };
+
+    let code = only(&gateway).code;
+    let approved = gateway.engine().approve(&code, NewPerson::default(), elsewhere()).await;
+    let declined = gateway.engine().decline(&code, elsewhere()).await;
+    approve(&gateway, &code).await;
+    let revoked = gateway.engine().revoke(&identity("ada"), elsewhere()).await;
+
+    assert!(matches!(approved, Err(OperationError::Unknown(_))), "{approved:?}");
+    assert!(matches!(declined, Err(OperationError::Unknown(_))), "{declined:?}");
+    assert!(matches!(revoked, Err(OperationError::Unknown(_))), "{revoked:?}");
+    gateway.at_rest().await;
+}
+
+fn grace() -> SeedPerson {
+    SeedPerson { name: "Grace".to_owned(), role: PersonRole::Owner, identities: vec![identity("grace")] }
+}
+
+/// Whom the configuration names is known from the start, once. An owner lets others in from their chat; nobody else does.
+#[tokio::test]
+async fn an_owner_lets_others_in_from_their_chat() {
+    let mut gateway = with_people(vec![grace()]).await;
+    gateway.restart().await;
+    let [known] = &gateway.engine().people().await.expect("readable")[..] else { panic!("there is one person") };
+    assert_eq!((&*known.name, known.role, known.identities.len()), ("Grace", PersonRole::Owner, 1));
+    comes_in(&gateway, says("ada", "hello")).await;
+    comes_in(&gateway, says("bob", "hello")).await;
+    let (ada, bob) = (gateway.engine().pairings()[0].clone(), gateway.engine().pairings()[1].clone());
+
+    gateway.receives(says("grace", &format!("/approve {}", dashed(&ada)))).await;
+    gateway.receives(says("ada", &format!("/approve {}", bob.code))).await;
+    gateway.receives(says("grace", "/approve")).await;
+    gateway.receives(says("grace", &format!("/decline {}", bob.code.to_lowercase()))).await;
+
+    assert_eq!(gateway.visible(&chat("grace")), ["ADA is in.", "Which code?", "BOB stays out."]);
+    let of_ada = [notice(&ada), "Come in, says main.".to_owned(), "You are no owner.".to_owned()];
+    assert_eq!(gateway.visible(&chat("ada")), of_ada);
+    assert_eq!(gateway.visible(&chat("bob")), [notice(&bob)]);
+    assert!(gateway.agent("main").runs().is_empty() && gateway.engine().pairings().is_empty());
+    let people = gateway.engine().people().await.expect("readable");
+    assert_eq!(people[1].identities[0].added_by, "Grace");
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
+    let done: Vec<_> = audit.iter().map(|it| (&*it.entry.by, &*it.entry.action, &*it.entry.target)).collect();
+    assert_eq!(done, [("Grace", "decline", "test.main/bob"), ("Grace", "approve", "test.main/ada")]);
+    gateway.at_rest().await;
+}
+
+/// `kill -9` at every write while a stranger is given a code, and while an owner lets them in: there is one notice with the code
+/// that is stored, and one decision.
+#[tokio::test]
+async fn a_crash_gives_no_second_code() {
+    for write in 1..=5 {
+        let mut gateway = with_people(vec![grace()]).await;
+        gateway.life.crash_at(write, Crash::After);
+        let (intake, event) = (gateway.intake(), says("ada", "hello"));
+        let again = event.clone();
+        tokio::spawn(async move { intake.accept(event).await });
+        gateway.settle().await;
+        gateway.restart().await;
+        comes_in(&gateway, again).await;
+
+        let pairing = only(&gateway);
+        assert_eq!(gateway.visible(&chat("ada")), [notice(&pairing)], "after write {write}");
+        gateway.life.crash_at(write, Crash::After);
+        let (intake, event) = (gateway.intake(), says("grace", &format!("/approve {}", pairing.code)));
+        let again = event.clone();
+        tokio::spawn(async move { intake.accept(event).await });
+        gateway.settle().await;
+        gateway.restart().await;
+        comes_in(&gateway, again).await;
+
+        assert_eq!(gateway.visible(&chat("grace")), ["ADA is in."], "after write {write}");
+        assert_eq!(gateway.engine().people().await.expect("readable").len(), 2, "after write {write}");
+        gateway.receives(says("ada", "and now?")).await;
+        assert!(gateway.visible(&chat("ada")).ends_with(&["hello".to_owned()]), "after write {write}");
+        gateway.at_rest().await;
+    }
+}
+
+/// N1, O2. 10,000 strangers run no agent, are told nothing, and leave less than 300 bytes each.
+#[tokio::test]
+async fn a_crowd_of_strangers_costs_next_to_nothing() {
+    const STRANGERS: u64 = 10_000;
+    let gateway = guarded().await;
+    let nothing = Cutoffs::at(gateway.clock.now(), &Lifetimes::default());
+    let before = gateway.store.stats(&nothing).await.expect("readable").bytes;
+    let crowd: Vec<InboundEvent> = (0..STRANGERS)
+        .map(|number| InboundEvent { raw: "r".repeat(5000), ..says(&number.to_string(), &"x".repeat(4000)) })
+        .collect();
+    for events in crowd.chunks(100) {
+        gateway.intake().accept_all(events.to_vec(), None).await.expect("accepted");
+    }
+    gateway.settle().await;
+
+    let after = gateway.store.stats(&nothing).await.expect("readable");
+    let each = (after.bytes - before) / STRANGERS;
+    assert!(each < 300, "{each} bytes for each stranger");
+    assert_eq!((after.rows["turns"], gateway.engine().pairings().len()), (3, 3));
+    assert!(gateway.agent("main").runs().is_empty());
+    gateway.at_rest().await;
+}
+
+/// Who asks is in the log, for those who follow it.
+#[tokio::test]
+async fn who_asks_is_in_the_log() {
+    let gateway = guarded().await;
+    comes_in(&gateway, says("ada", "hello")).await;
+
+    let asked = LogFilter { topics: vec!["person.asked".to_owned()], limit: 10, ..LogFilter::default() };
+    let [entry] = &gateway.store.log(&asked).await.expect("readable")[..] else { panic!("there is one") };
+    let code = dashed(&only(&gateway));
+    assert_eq!(entry.data, serde_json::json!({ "identity": "test.main/ada", "code": code }));
+    assert_eq!(entry.subject.channel, Some(main_channel()));
+    gateway.at_rest().await;
+}
+
+/// Being forgotten includes who they are and what they asked for.
+#[tokio::test]
+async fn who_is_forgotten_is_a_stranger_again() {
+    let gateway = with_people(vec![grace()]).await;
+    comes_in(&gateway, says("ada", "hello")).await;
+    for person in ["ada", "grace"] {
+        let forgotten = gateway.engine().forget(&identity(person), secs(60), operator("her wish")).await;
+        assert!(forgotten.expect("it is done").is_done);
+    }
+
+    assert!(gateway.engine().pairings().is_empty());
+    assert!(gateway.engine().people().await.expect("readable").is_empty());
+    assert!(gateway.store.pairings().await.expect("readable").is_empty());
+    comes_in(&gateway, says("grace", "hello")).await;
+    assert_eq!(gateway.visible(&chat("grace")), [notice(&only(&gateway))]);
+    gateway.at_rest().await;
+}
+
+/// The other policies are as they were.
+#[tokio::test]
+async fn other_policies_give_no_codes() {
+    for direct in [DirectPolicy::Allowlist, DirectPolicy::Disabled] {
+        let mut setup = GatewaySetup::new().always(Script::replies("hello"));
+        setup.access.insert(main_channel(), Access { direct, ..Access::default() });
+        let gateway = setup.start().await;
+
+        comes_in(&gateway, says("ada", "hello")).await;
+
+        assert!(gateway.engine().pairings().is_empty());
+        gateway.at_rest().await;
+    }
+}

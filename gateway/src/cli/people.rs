@@ -1,0 +1,76 @@
+//! `rejoinder people`: who is known to the running gateway.
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::{Global, running::RunningGateway};
+use crate::console::{failure::Failure, output};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PeopleCommand {
+    /// List the people who are known, and who they are on which channel
+    List(List),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl PeopleCommand {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let Self::List(List { json }) = self;
+        let people = RunningGateway::find(global)?.get("people").await?;
+        if *json { output::print_json(&people) } else { output::print(lines(&people)) }
+    }
+}
+
+fn lines(people: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let row = |person: &Value| [name(person), text(&person["role"]), known_as(person), text(&person["created_at"])];
+    let rows: Vec<_> = people["items"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        return "Nobody is known.".to_owned();
+    }
+    output::printable(&output::table(["NAME", "ROLE", "KNOWN AS", "SINCE"], &rows))
+}
+
+/// A person's name, on one line.
+pub(super) fn name(person: &Value) -> String {
+    output::excerpt(person["name"].as_str().unwrap_or_default(), 100)
+}
+
+/// Who a person is on channels: `telegram.main/42, discord.main/7`.
+pub(super) fn known_as(person: &Value) -> String {
+    let identities = person["identities"].as_array().map_or(&[][..], Vec::as_slice);
+    identities.iter().map(identity).collect::<Vec<_>>().join(", ")
+}
+
+/// `CHANNEL/ID`, of anything with both.
+pub(super) fn identity(item: &Value) -> String {
+    let part = |name: &str| item[name].as_str().unwrap_or_default();
+    format!("{}/{}", part("channel"), part("id"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_person_has_one_line() {
+        let identity = |channel: &str, id: &str| json!({ "channel": channel, "id": id, "added_by": "admin" });
+        let identities = [identity("telegram.main", "42"), identity("discord.main", "7")];
+        let ada = json!({ "name": "Ada\nL.", "role": "owner", "created_at": "2026-01-01", "identities": identities });
+
+        assert_eq!(
+            lines(&json!({ "items": [ada] })),
+            "NAME    ROLE   KNOWN AS                          SINCE\n\
+             Ada L.  owner  telegram.main/42, discord.main/7  2026-01-01"
+        );
+        assert_eq!(lines(&json!({ "items": [] })), "Nobody is known.");
+    }
+}

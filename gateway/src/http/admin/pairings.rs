@@ -1,0 +1,161 @@
+//! Those who ask to be let in: their list, and the operator's yes or no.
+
+use axum::{
+    Extension, Json,
+    extract::{Path, State, rejection::PathRejection},
+    http::StatusCode,
+};
+use rejoinder_core::{
+    Actor, NewPerson,
+    store::{Pairing, Role},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    caller::Caller,
+    operation::{IdempotencyKey, Operation, Reason, checked_name},
+    people::{PersonItem, PersonRoleName},
+    responses::{ChangingByCode, Reading},
+};
+use crate::{
+    http::{Shared, error::ApiError},
+    time::rfc3339,
+};
+
+/// Those who ask to be let in, and wait for it; oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PairingList {
+    items: Vec<PairingItem>,
+    /// Always null: there is only one page.
+    #[schema(value_type = Option<String>)]
+    next: Option<&'static str>,
+}
+
+/// Somebody's request to be let in.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PairingItem {
+    /// The code that they were given, and that lets them in.
+    #[schema(example = "ABCD-EFGH")]
+    code: String,
+    /// The channel, for example `telegram.main`.
+    channel: String,
+    /// The platform's id of who asks.
+    id: String,
+    /// Their display name on the platform, which they chose themselves.
+    name: Option<String>,
+    /// Their unique name on the platform, without `@`.
+    username: Option<String>,
+    /// Where they asked: `CHANNEL/CHAT`, and `CHANNEL/CHAT/THREAD` in a thread.
+    conversation: String,
+    #[schema(format = DateTime)]
+    asked_at: String,
+    /// When the code expires.
+    #[schema(format = DateTime)]
+    expires_at: String,
+}
+
+impl From<&Pairing> for PairingItem {
+    fn from(pairing: &Pairing) -> Self {
+        Self {
+            code: dashed(&pairing.code),
+            channel: pairing.identity.channel.to_string(),
+            id: pairing.identity.id.clone(),
+            name: pairing.name.clone(),
+            username: pairing.username.clone(),
+            conversation: pairing.conversation.to_string(),
+            asked_at: rfc3339(pairing.asked_at),
+            expires_at: rfc3339(pairing.expires_at),
+        }
+    }
+}
+
+/// A code as people read it: with a dash after four characters.
+fn dashed(code: &str) -> String {
+    code.split_at_checked(4).map_or_else(|| code.to_owned(), |(first, last)| format!("{first}-{last}"))
+}
+
+/// Lists those who ask to be let in, oldest first.
+#[utoipa::path(get, path = "/admin/api/pairings", tag = "admin", operation_id = "list_pairings",
+    responses((status = 200, description = "The requests that wait", body = PairingList), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extension<Caller>) -> Json<PairingList> {
+    let pairings = app.engine.pairings();
+    let visible = pairings.iter().filter(|pairing| caller.may_see(&pairing.identity.channel));
+    Json(PairingList { items: visible.map(PairingItem::from).collect(), next: None })
+}
+
+/// As whom somebody is let in.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Approval {
+    /// What operators call them; the name that the platform gave if it is missing.
+    #[schema(min_length = 1, max_length = 100)]
+    name: Option<String>,
+    /// What they may do; `member` if it is missing. Only a token with the role `admin` makes somebody an `owner`.
+    role: Option<PersonRoleName>,
+    /// Why, for the audit.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// Lets somebody in who was given this code, from now on, and tells them. Needs the role `operator`. A repeated request finds
+/// that no request has the code any more. After ten codes that do not exist, codes are refused for the rest of an hour.
+#[utoipa::path(post, path = "/admin/api/pairings/{code}/approve", tag = "admin", operation_id = "approve_pairing",
+    params(("code" = String, Path, description = "The code, in any case, with or without its dash")),
+    request_body(content = Option<Approval>),
+    responses((status = 200, description = "Who is let in", body = PersonItem), ChangingByCode),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn approve(
+    State(app): Shared,
+    code: Result<Path<String>, PathRejection>,
+    operation: Operation<Approval>,
+) -> Result<Json<PersonItem>, ApiError> {
+    let Approval { name, role, reason } = &operation.body;
+    let (code, caller) = (typed(code)?, operation.caller());
+    let name = name.as_deref().map(checked_name).transpose()?.map(str::to_owned);
+    let role = role.unwrap_or_default();
+    if matches!(role, PersonRoleName::Owner) && caller.role < Role::Admin {
+        let why = "to make somebody an owner, this needs a token with the role `admin`";
+        return Err(ApiError::Forbidden(why.to_owned()));
+    }
+    // The answer is not known before it is done, so it is not kept.
+    let actor = Actor { answer: None, ..operation.actor(reason.as_deref(), StatusCode::OK, &())? };
+    let person = app.engine.approve(&code, NewPerson { name, role: role.into() }, actor).await?;
+    Ok(Json(PersonItem::seen_by(caller, &person)))
+}
+
+/// Does not let somebody in who was given this code. They are told nothing, and cannot ask again for seven days. Needs the role
+/// `operator`. After ten codes that do not exist, codes are refused for the rest of an hour.
+#[utoipa::path(post, path = "/admin/api/pairings/{code}/decline", tag = "admin", operation_id = "decline_pairing",
+    params(("code" = String, Path, description = "The code, in any case, with or without its dash"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 204, description = "They are not let in"), ChangingByCode),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn decline(
+    State(app): Shared,
+    code: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<StatusCode, ApiError> {
+    let code = typed(code)?;
+    let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
+    app.engine.decline(&code, actor).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The code as somebody typed it.
+fn typed(code: Result<Path<String>, PathRejection>) -> Result<String, ApiError> {
+    let unknown = |_| ApiError::NotFound("no request that waits has this code");
+    code.map(|Path(code)| code).map_err(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_shown_with_its_dash() {
+        assert_eq!(dashed("ABCDEFGH"), "ABCD-EFGH");
+        assert_eq!(dashed("AB"), "AB");
+    }
+}
