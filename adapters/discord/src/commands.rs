@@ -79,7 +79,7 @@ mod tests {
         let commands = commands.as_array().expect("a list");
 
         let names: Vec<_> = commands.iter().filter_map(|command| command["name"].as_str()).collect();
-        assert_eq!(names, ["ask", "help", "new", "stop", "status"]);
+        assert_eq!(names, ["ask", "help", "new", "stop", "status", "history", "export", "whoami"]);
         for command in commands {
             let description = command["description"].as_str().expect("a description");
             assert!((1..=100).contains(&description.chars().count()), "{description}");

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 30] = [
+pub const TEMPLATES: [&str; 38] = [
     "silent",
     "failed",
     "late",
@@ -33,7 +33,15 @@ pub const TEMPLATES: [&str; 30] = [
     "start",
     "help",
     "status_idle",
-    "status_busy",
+    "status_running",
+    "status_waiting",
+    "status_promised",
+    "status_sending",
+    "status_more",
+    "history_empty",
+    "whoami",
+    "whoami_member",
+    "whoami_owner",
     "stranger",
     "pairing",
     "paired",

@@ -1,8 +1,8 @@
 //! `/approve CODE`: an owner lets somebody in. `/decline CODE`: or does not.
 
-use super::command::{Answer, Call, Command, Decision, Words};
+use super::command::{Answer, Call, Command, Decision, Filled, Words};
 use crate::{
-    model::people::{Pairing, PeopleChange},
+    model::people::{Pairing, PeopleChange, PersonRole},
     operations::people::NewPerson,
     people::WrongCode,
 };
@@ -40,7 +40,7 @@ fn decide(
 ) -> Answer {
     let event = &call.turn.event;
     let known = call.people.known();
-    let Some(owner) = known.owner(&event.conversation.channel, event.person()) else {
+    let Some((PersonRole::Owner, owner)) = known.get(&event.conversation.channel, event.person()) else {
         return Answer::of("owners_only");
     };
     let code = event.text.split_whitespace().nth(1).unwrap_or_default();
@@ -50,7 +50,7 @@ fn decide(
         Err(WrongCode::Locked(_)) => return Answer::of("code_locked"),
     };
     let name = pairing.name.clone().unwrap_or_else(|| pairing.identity.id.clone());
-    let words = Words::Filled { template, values: vec![("name", name)] };
+    let words = Words::Templates(vec![Filled { template, values: vec![("name", name)] }]);
     let decision = Decision { action, by: owner.to_owned(), change: change(&pairing, owner), pairing };
     Answer { words, decision: Some(decision), ..Answer::of(template) }
 }

@@ -1,7 +1,7 @@
 //! The parts of a command: its texts, its action and its answer.
 
 use futures_util::future::BoxFuture;
-use rejoinder_guard::{CancelledBy, Event, Timestamp};
+use rejoinder_guard::{CancelledBy, Event, Reply, Timestamp};
 
 use crate::{
     ledger::trigger::{DecidedPerson, TurnEvents},
@@ -47,17 +47,23 @@ pub(super) struct Call<'a> {
     pub(super) turn: &'a TurnRecord,
     pub(super) store: &'a dyn Store,
     pub(super) people: &'a People,
+    /// The agent that the channel's messages go to.
+    pub(super) agent: &'a str,
     pub(super) now: Timestamp,
 }
 
 /// What a command replies with.
 pub(super) enum Words {
-    /// The template with this name.
-    Template(&'static str),
-    /// The same, with these placeholders of its own filled in.
-    Filled { template: &'static str, values: Vec<(&'static str, String)> },
-    /// A text of its own.
-    Own(String),
+    /// Templates, each on a line of its own.
+    Templates(Vec<Filled>),
+    /// Words of its own.
+    Own(Reply),
+}
+
+/// A template, with its own placeholders filled in.
+pub(super) struct Filled {
+    pub(super) template: &'static str,
+    pub(super) values: Vec<(&'static str, String)>,
 }
 
 /// The effects of a command, stored in one transaction.
@@ -102,8 +108,13 @@ impl Decision {
 
 impl Answer {
     /// A reply from `template`, with no other effect.
-    pub(super) const fn of(template: &'static str) -> Self {
-        Self { words: Words::Template(template), turn_events: Vec::new(), session: None, decision: None }
+    pub(super) fn of(template: &'static str) -> Self {
+        Self {
+            words: Words::Templates(vec![Filled { template, values: Vec::new() }]),
+            turn_events: Vec::new(),
+            session: None,
+            decision: None,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A message that an operator has the gateway send: the turn's own text.
 
-use rejoinder_guard::Timestamp;
+use rejoinder_guard::{Reply, Timestamp};
 
 use super::command::{Answer, Command, Words};
 use crate::{
@@ -20,7 +20,7 @@ pub(crate) const MESSAGE: Command = Command {
     takes_argument: false,
     description: "Send a message of the operator's",
     act: |call| {
-        let words = Words::Own(call.turn.event.text.clone());
+        let words = Words::Own(Reply::text(call.turn.event.text.clone()));
         Box::pin(async { Ok(Answer { words, ..Answer::of(Origin::MESSAGE) }) })
     },
 };

@@ -6,6 +6,7 @@
 mod approve;
 pub(crate) mod command;
 mod help;
+mod history;
 pub(crate) mod limited;
 pub(crate) mod message;
 mod new;
@@ -14,13 +15,14 @@ mod start;
 mod status;
 mod stop;
 pub(crate) mod stranger;
+mod whoami;
 
 use std::sync::Arc;
 
 use rejoinder_guard::{Event, Outcome, Reply, SignalKind};
 
 pub use self::command::CommandHelp;
-use self::command::{Answer, Call, Command, Words};
+use self::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     ledger::{
         Ledger,
@@ -35,12 +37,15 @@ use crate::{
 };
 
 /// Every command and notice.
-const ALL: [&Command; 11] = [
+const ALL: [&Command; 14] = [
     &start::START,
     &help::HELP,
     &new::NEW,
     &stop::STOP,
     &status::STATUS,
+    &history::HISTORY,
+    &history::EXPORT,
+    &whoami::WHOAMI,
     &approve::APPROVE,
     &approve::DECLINE,
     &stranger::STRANGER,
@@ -50,8 +55,16 @@ const ALL: [&Command; 11] = [
 ];
 
 /// The gateway's own commands, in the order in which platforms list them.
-pub const COMMANDS: [CommandHelp; 5] =
-    [start::START.help(), help::HELP.help(), new::NEW.help(), stop::STOP.help(), status::STATUS.help()];
+pub const COMMANDS: [CommandHelp; 8] = [
+    start::START.help(),
+    help::HELP.help(),
+    new::NEW.help(),
+    stop::STOP.help(),
+    status::STATUS.help(),
+    history::HISTORY.help(),
+    history::EXPORT.help(),
+    whoami::WHOAMI.help(),
+];
 
 /// The template that answers a stored command which this version does not have.
 const UNKNOWN: &str = "failed";
@@ -97,7 +110,10 @@ impl Commands {
             return Ok(None);
         }
         let command = ALL.into_iter().find(|command| turn.handler == command.handler());
-        let call = Call { turn: &turn, store: self.store.as_ref(), people: &self.people, now: self.clock.now() };
+        let settings = self.settings.get();
+        let agent = settings.agent(&turn.event.conversation.channel);
+        let (store, people) = (self.store.as_ref(), self.people.as_ref());
+        let call = Call { turn: &turn, store, people, agent, now: self.clock.now() };
         let Answer { words, mut turn_events, session, decision } = match command {
             Some(command) => (command.act)(&call).await?,
             None => Answer::of(UNKNOWN),
@@ -106,30 +122,47 @@ impl Commands {
         turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }));
         let (at, number, end) = (call.now, turn.runs, SignalKind::Reply.as_str().to_owned());
         let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None, cost: None, content: None };
-        let text = match words {
-            Words::Template(name) => self.fill_in(name, &turn),
-            Words::Filled { template, values } => {
-                let text = self.fill_in(template, &turn);
-                values.iter().fold(text, |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+        let reply = match words {
+            Words::Templates(lines) => {
+                let lines: Vec<_> = lines.into_iter().map(|line| self.fill_in(line, &turn)).collect();
+                Reply::text(lines.join("\n"))
             }
-            Words::Own(text) => text,
+            Words::Own(reply) => reply,
         };
-        let answer = Outcome::Reply(Reply::text(text));
-        turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(answer)] });
+        turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(Outcome::Reply(reply))] });
         let person = decision.as_ref().map(|decision| Box::new(decision.to_change(at)));
         self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, session, person }).await?;
         let Some(decision) = decision else { return Ok(None) };
         self.people.reload().await?;
-        Ok(decision.lets_in().then(|| message::paired(&decision.pairing, &self.settings.get(), at)))
+        Ok(decision.lets_in().then(|| message::paired(&decision.pairing, &settings, at)))
     }
 
-    /// Fills in a template's placeholders: `{agent}`, and `{sender}`, the sender's id on the platform.
-    fn fill_in(&self, template: &str, turn: &TurnRecord) -> String {
+    /// Fills in a template's placeholders: its own, `{agent}`, and `{sender}`, the sender's id on the platform.
+    fn fill_in(&self, Filled { template, mut values }: Filled, turn: &TurnRecord) -> String {
         let channel = &turn.event.conversation.channel;
         let settings = self.settings.get();
-        let text = settings.templates.template(channel, template);
-        text.replace("{agent}", settings.agent(channel)).replace("{sender}", &turn.event.sender.id)
+        values.push(("agent", settings.agent(channel).to_string()));
+        values.push(("sender", turn.event.sender.id.clone()));
+        filled(settings.templates.template(channel, template), &values)
     }
+}
+
+/// A text with its placeholders filled in. What is filled in is no template: a placeholder in it stays.
+fn filled(text: &str, values: &[(&'static str, String)]) -> String {
+    let next = |rest: &str| {
+        let places = values.iter().filter_map(|(name, value)| {
+            let placeholder = format!("{{{name}}}");
+            Some((rest.find(&placeholder)?, placeholder.len(), value.as_str()))
+        });
+        places.min_by_key(|(at, ..)| *at)
+    };
+    let (mut rest, mut whole) = (text, String::new());
+    while let Some((at, length, value)) = next(rest) {
+        whole.push_str(&rest[..at]);
+        whole.push_str(value);
+        rest = &rest[at + length..];
+    }
+    whole + rest
 }
 
 #[cfg(test)]
@@ -150,6 +183,14 @@ mod tests {
         assert_eq!(name("/stop it"), None);
         assert_eq!(name("please stop"), None);
         assert_eq!(name("/stranger"), None);
+    }
+
+    #[test]
+    fn what_is_filled_in_is_no_template() {
+        let values = [("name", "{text}".to_owned()), ("text", "{name} said".to_owned())];
+
+        assert_eq!(filled("{name}: {text} {other} {name}", &values), "{text}: {name} said {other} {text}");
+        assert_eq!(filled("nothing", &values), "nothing");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The notice to somebody who is not known, with the code that lets them in.
 
-use super::command::{Answer, Command, Words};
+use super::command::{Answer, Command, Filled, Words};
 use crate::{
     model::people::{Identity, Pairing},
     people::dashed,
@@ -19,7 +19,8 @@ pub(crate) const PAIRING: Command = Command {
             let pairing = call.store.pairings().await?.into_iter().find(is_theirs);
             // Without one they have been let in since, or their time has passed.
             let Some(pairing) = pairing else { return Ok(Answer::of("stranger")) };
-            let words = Words::Filled { template: "pairing", values: vec![("code", dashed(&pairing.code))] };
+            let values = vec![("code", dashed(&pairing.code))];
+            let words = Words::Templates(vec![Filled { template: "pairing", values }]);
             Ok(Answer { words, ..Answer::of("pairing") })
         })
     },

@@ -1,16 +1,83 @@
-//! `/status`: tells whether the conversation has open turns.
+//! `/status`: tells what is being worked on, what waits and what is promised.
 
-use super::command::{Answer, Command};
+use std::time::Duration;
+
+use rejoinder_guard::ObligationState;
+
+use super::command::{Answer, Call, Command, Filled, Words};
+use crate::{model::turn::TurnRecord, ports::store::StoreError};
+
+/// How many open turns are told one by one.
+const MOST: usize = 5;
+
+/// How many characters of a message are told.
+const EXCERPT: usize = 60;
 
 pub(super) const STATUS: Command = Command {
     name: "status",
     texts: &["/status"],
     takes_argument: false,
     description: "What is being worked on",
-    act: |call| {
-        Box::pin(async {
-            let is_idle = call.open_before().await?.is_empty();
-            Ok(Answer::of(if is_idle { "status_idle" } else { "status_busy" }))
-        })
-    },
+    act: |call| Box::pin(status(call)),
 };
+
+async fn status(call: &Call<'_>) -> Result<Answer, StoreError> {
+    let open = call.open_before().await?;
+    if open.is_empty() {
+        return Ok(Answer::of("status_idle"));
+    }
+    let mut words: Vec<Filled> = open.iter().take(MOST).map(|turn| of(turn, call)).collect();
+    if open.len() > MOST {
+        words.push(Filled { template: "status_more", values: vec![("count", (open.len() - MOST).to_string())] });
+    }
+    Ok(Answer { words: Words::Templates(words), ..Answer::of("status_idle") })
+}
+
+fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
+    let template = match turn.obligation.state() {
+        ObligationState::Deferred => "status_promised",
+        _ if turn.obligation.is_running() => "status_running",
+        _ if turn.obligation.is_waiting() => "status_waiting",
+        _ => "status_sending",
+    };
+    let time = spoken(call.now.since(turn.event.received_at));
+    Filled { template, values: vec![("time", time), ("text", excerpt(&turn.event.text))] }
+}
+
+/// A duration in its largest unit.
+fn spoken(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min", seconds / 60),
+        seconds @ 3600..86_400 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// The beginning of a text, on one line.
+fn excerpt(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(EXCERPT) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_told_in_its_largest_unit() {
+        let told = [0, 59, 60, 3599, 3600, 86_399, 86_400].map(|seconds| spoken(Duration::from_secs(seconds)));
+
+        assert_eq!(told, ["0 s", "59 s", "1 min", "59 min", "1 h", "23 h", "1 d"]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(excerpt(" one\n two "), "one two");
+        assert_eq!(excerpt(&"é".repeat(EXCERPT)), "é".repeat(EXCERPT));
+        assert_eq!(excerpt(&"é".repeat(EXCERPT + 1)), format!("{}…", "é".repeat(EXCERPT)));
+    }
+}

@@ -141,9 +141,8 @@ impl KnownPeople {
         self.0.get(channel).is_some_and(|ids| ids.contains_key(id))
     }
 
-    /// The name of the owner with this id, if it is one's.
-    pub(crate) fn owner(&self, channel: &ChannelId, id: &str) -> Option<&str> {
-        let (role, name) = self.0.get(channel)?.get(id)?;
-        (*role == PersonRole::Owner).then_some(name)
+    /// The role and the name of whoever has this id.
+    pub(crate) fn get(&self, channel: &ChannelId, id: &str) -> Option<(PersonRole, &str)> {
+        self.0.get(channel)?.get(id).map(|(role, name)| (*role, name.as_str()))
     }
 }

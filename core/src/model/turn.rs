@@ -32,6 +32,14 @@ impl Handler {
         }
     }
 
+    /// Whether what it answers is a part of the conversation that the agent is told of: not a notice to somebody who may not
+    /// talk to it, and not what was said before, told again.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        const UNRECORDED: [&str; 5] = ["export", "history", "limited", "pairing", "stranger"];
+        !matches!(self, Self::Gateway(name) if UNRECORDED.contains(&&**name))
+    }
+
     /// Whether the gateway answers the turn itself.
     #[must_use]
     pub const fn is_gateway(&self) -> bool {

@@ -227,6 +227,11 @@ fn contents(
 /// A file with the whole answer, as an agent's own file would be sent: its bytes are in its URL.
 pub(crate) fn answer_file(text: &str) -> Attachment {
     let (name, media_type) = ANSWER_FILE;
+    text_file(name, media_type, text)
+}
+
+/// A file with a text.
+pub(crate) fn text_file(name: &str, media_type: &str, text: &str) -> Attachment {
     let url = format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(text));
     Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url }
 }
@@ -289,6 +294,9 @@ fn question(
 /// The lines of the turn for the transcript: the person's message and the signal. An answer replaces the line of the
 /// agent's deferral.
 fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp) -> Vec<TranscriptLine> {
+    if !turn.handler.is_recorded() {
+        return Vec::new();
+    }
     let event = &turn.event;
     let line = |speaker, text: &str, at| TranscriptLine {
         session: turn.session,

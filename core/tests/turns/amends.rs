@@ -109,7 +109,7 @@ async fn an_earlier_edit_that_comes_later_changes_nothing() {
 /// The command is executed at once, and the earlier text is not put before the agent.
 #[tokio::test]
 async fn an_edit_of_what_waits_into_a_command_is_the_command() {
-    for (command, answer) in [("/status", "I am working on it."), ("/stop", "Stopped.")] {
+    for (command, answer) in [("/status", "Running for 0 s: one"), ("/stop", "Stopped.")] {
         let gateway = echo().await;
         let running = gateway.receives(said(&chat("ada"), "one")).await;
         let event = said(&chat("ada"), "/sotp");

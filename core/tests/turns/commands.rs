@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rejoinder_core::{
-    AgentTurn, Cause, Clock, ConversationId, EventId, Expectation, Handler, Obligation, Policy, Rung, SessionId,
-    Speaker, TurnId, Usage,
+    Action, AgentTurn, Cause, Clock, ConversationId, EventId, Expectation, Handler, Identity, InboundEvent, Obligation,
+    PersonRole, Policy, Rung, SeedPerson, Sender, SessionId, Speaker, TurnId, Usage,
     conformance::scripted::{Fault, Script, ScriptedChannel},
     store::{NewEvent, NewTurn, TurnStatus},
 };
@@ -125,8 +126,87 @@ async fn start_help_and_status_are_answered_in_the_operators_words() {
 
     let expected = ["Hello! I am main.", "Hello! I am main.", "Say what you like.", "Nothing is going on."];
     assert_eq!(gateway.visible(&chat("ada"))[..4], expected);
-    assert_eq!(gateway.visible(&chat("ada"))[4..], ["I am working on it.", "Stopped."]);
+    assert_eq!(gateway.visible(&chat("ada"))[4..], ["Running for 0 s: work", "Stopped."]);
     assert_eq!(gateway.visible(&chat("bob")), ["Nothing is going on."], "other conversations do not count");
+    gateway.at_rest().await;
+}
+
+/// D3. What runs, what is promised and what waits, each for how long.
+#[tokio::test]
+async fn the_status_names_what_is_open() {
+    let gateway = TestGateway::with(Script::hangs()).await;
+    gateway.receives(said(&chat("ada"), "the first\none")).await;
+    for number in 2..=7 {
+        gateway.advance(secs(1)).await;
+        gateway.receives(said(&chat("ada"), &format!("number {number}"))).await;
+    }
+    gateway.receives(said(&chat("ada"), "/status")).await;
+    let told = "Running for 6 s: the first one\nWaiting for 5 s: number 2\nWaiting for 4 s: number 3\n\
+                Waiting for 3 s: number 4\nWaiting for 2 s: number 5\n2 more.";
+    assert_eq!(gateway.visible(&chat("ada")), [told]);
+
+    gateway.advance(SOFT_DEADLINE).await;
+    gateway.receives(said(&chat("ada"), "/status")).await;
+
+    let seconds = SOFT_DEADLINE.as_secs() + 6;
+    let promised = format!("Promised for {seconds} s: the first one");
+    assert!(gateway.visible(&chat("ada")).iter().any(|text| text.starts_with(&promised)), "{promised}");
+    gateway.receives(said(&chat("ada"), "/stop")).await;
+    gateway.at_rest().await;
+}
+
+/// What was said is told again to whoever asks, and not to the agent.
+#[tokio::test]
+async fn what_was_said_is_shown_and_exported() {
+    let gateway = TestGateway::with(Script::replies("yes, *really*")).await;
+    for command in ["/history", "/export"] {
+        gateway.receives(said(&chat("ada"), command)).await;
+    }
+    assert_eq!(gateway.visible(&chat("ada")), ["Nothing was said.", "Nothing was said."]);
+    let asked = InboundEvent {
+        sender: Sender { name: Some("A*d*a".to_owned()), ..said(&chat("ada"), "").sender },
+        ..said(&chat("ada"), "is it?")
+    };
+    gateway.receives(asked).await;
+    gateway.receives(said(&chat("ada"), &"long ".repeat(100))).await;
+
+    let exported = gateway.receives(said(&chat("ada"), "/export")).await;
+    gateway.receives(said(&chat("ada"), "/history")).await;
+    gateway.receives(said(&chat("ada"), "and now?")).await;
+
+    let shown = gateway.visible(&chat("ada"));
+    let history = &shown[shown.len() - 2];
+    let lines: Vec<_> = history.split("\n\n").collect();
+    assert_eq!(lines.len(), 4, "{history}");
+    assert_eq!((lines[0], lines[1]), ("**ada**: is it?", "**main**: yes, *really*"));
+    assert!(lines[2].ends_with('…') && lines[2].chars().count() == "**ada**: ".len() + 301, "{}", lines[2]);
+    let delivery = &gateway.dossier(exported).await.deliveries[0];
+    let Action::Send { content, .. } = &delivery.action else { panic!("a message") };
+    let [file] = &content.attachments[..] else { panic!("a file") };
+    assert_eq!((&*file.name, &*file.media_type), ("conversation.md", "text/markdown"));
+    let text = file.url.strip_prefix("data:text/markdown;base64,").expect("its bytes");
+    let text = String::from_utf8(BASE64_STANDARD.decode(text).expect("base64")).expect("text");
+    assert!(text.starts_with("**ada**: is it?\n\n**main**: yes, *really*\n\n**ada**: long"), "{text}");
+    let last = gateway.agent("main").runs().pop().expect("a run");
+    assert_eq!(last.turn.history.len(), 4, "{:?}", last.turn.history);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn who_asks_is_told_who_they_are() {
+    let mut setup = GatewaySetup::new().always(Script::replies("hello"));
+    let identity = |id: &str| Identity { channel: crate::gateway::main_channel(), id: id.to_owned() };
+    let person = |name: &str, role, id| SeedPerson { name: name.to_owned(), role, identities: vec![identity(id)] };
+    setup.people = vec![person("Grace {agent}", PersonRole::Owner, "grace"), person("Bob", PersonRole::Member, "bob")];
+    let gateway = setup.start().await;
+    for id in ["grace", "bob", "eve"] {
+        let sender = Sender { id: id.to_owned(), ..said(&chat(id), "").sender };
+        gateway.receives(InboundEvent { sender, ..said(&chat(id), "/whoami") }).await;
+    }
+
+    assert_eq!(gateway.visible(&chat("grace")), ["You are the owner Grace {agent}, test.main/grace."]);
+    assert_eq!(gateway.visible(&chat("bob")), ["You are Bob, test.main/bob."]);
+    assert_eq!(gateway.visible(&chat("eve")), ["You are test.main/eve."]);
     gateway.at_rest().await;
 }
 

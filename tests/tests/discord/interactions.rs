@@ -275,7 +275,7 @@ async fn commands_are_the_gateways_own() {
     ada.mentions(general, "a long task").await;
     agent.until_called(1).await;
     ada.slash(general, "status", json!({})).await;
-    finds(server, general, "the status", |message| message.content.contains("is working on an answer")).await;
+    finds(server, general, "the status", |message| message.content.contains("is working on what came")).await;
     ada.slash(general, "stop", json!({})).await;
     hears(server, general, "Cancelled.").await;
     ada.slash(general, "new", json!({})).await;

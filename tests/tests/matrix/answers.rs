@@ -225,7 +225,7 @@ async fn commands_are_the_gateways_own() {
     let said = ada.until_hears(&room, &user, 3).await;
 
     gateway.until_settled().await;
-    assert!(said[0].contains("is working on an answer"), "{said:?}");
+    assert!(said[0].contains("is working on what came"), "{said:?}");
     assert_eq!(said[1], "Cancelled.");
     assert!(said[2].contains("/status"), "{said:?}");
     assert_eq!((ada.hears(&room, &user).await.len(), agent.calls().len()), (3, 1));

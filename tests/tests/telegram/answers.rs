@@ -268,7 +268,7 @@ async fn commands_are_the_gateways_own() {
     ada.says("a long task");
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
     ada.says("/status");
-    ada.finds("the status", |message| message.text.contains("is working on an answer")).await;
+    ada.finds("the status", |message| message.text.contains("is working on what came")).await;
     ada.says("/stop");
     ada.hears("Cancelled.").await;
     ada.says("/new");
