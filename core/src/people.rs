@@ -94,7 +94,8 @@ impl People {
     /// What has to be stored so that somebody of the configuration is known, if anything.
     fn planted(&self, seed: &SeedPerson, stored: &[PersonRecord]) -> Option<PeopleChange> {
         let now = self.clock.now();
-        let has = |person: &PersonRecord, identity| person.identities.iter().any(|one| one.identity == *identity);
+        let has =
+            |person: &PersonRecord, identity: &Identity| person.identities.iter().any(|one| one.identity == *identity);
         // By who they are: a stranger may have been let in under any name.
         let known = stored.iter().find(|person| seed.identities.iter().any(|identity| has(person, identity)));
         let has = |identity: &Identity| known.is_some_and(|known| has(known, identity));

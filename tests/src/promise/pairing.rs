@@ -29,7 +29,8 @@ pub async fn a_stranger_is_let_in_with_their_code<P: Platform>(keys: &str) {
     assert!(!gateway.run(&["pairing", "approve", "AAAA-AAAA"]).status.success(), "there is no such code");
     let approved = gateway.output_of(&["pairing", "approve", &code.to_lowercase()]);
     assert!(approved.contains("is let in"), "{approved}");
-    gateway.output_of(&["pairing", "decline", &other]);
+    let declined = gateway.output_of(&["pairing", "decline", &other]);
+    assert!(declined.contains("not let in"), "{declined}");
     wait_for_text(&platform, &eve, LET_IN).await;
     gateway.until_settled().await;
     gateway.kill();
