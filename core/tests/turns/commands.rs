@@ -135,10 +135,11 @@ async fn start_help_and_status_are_answered_in_the_operators_words() {
 #[tokio::test]
 async fn the_status_names_what_is_open() {
     let gateway = TestGateway::with(Script::hangs()).await;
-    gateway.receives(said(&chat("ada"), "the first\none")).await;
+    let now = |text: &str| InboundEvent { received_at: gateway.clock.now(), ..said(&chat("ada"), text) };
+    gateway.receives(now("the first\none")).await;
     for number in 2..=7 {
         gateway.advance(secs(1)).await;
-        gateway.receives(said(&chat("ada"), &format!("number {number}"))).await;
+        gateway.receives(now(&format!("number {number}"))).await;
     }
     gateway.receives(said(&chat("ada"), "/status")).await;
     let told = "Running for 6 s: the first one\nWaiting for 5 s: number 2\nWaiting for 4 s: number 3\n\

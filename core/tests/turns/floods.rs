@@ -64,7 +64,7 @@ async fn commands_are_not_limited() {
     gateway.receives(said(&chat("ada"), "/status")).await;
     gateway.receives(said(&chat("ada"), "/stop")).await;
 
-    assert_eq!(gateway.visible(&chat("ada")), [NOTICE, "I am working on it.", "Stopped."]);
+    assert_eq!(gateway.visible(&chat("ada")), [NOTICE, "Running for 0 s: one", "Stopped."]);
     gateway.at_rest().await;
 }
 

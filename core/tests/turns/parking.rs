@@ -85,10 +85,10 @@ async fn a_command_is_answered_beside_an_answer_that_gets_nowhere() {
 
     gateway.receives(said(&chat("ada"), "/status")).await;
 
-    assert_eq!(gateway.visible(&chat("ada")), ["I am working on it."]);
+    assert_eq!(gateway.visible(&chat("ada")), ["Sending for 10 s: one"]);
     gateway.platform.clear_faults();
     gateway.advance(secs(900)).await;
-    assert_eq!(gateway.visible(&chat("ada")), ["I am working on it.", "(again) done"]);
+    assert_eq!(gateway.visible(&chat("ada")), ["Sending for 10 s: one", "(again) done"]);
     gateway.at_rest().await;
 }
 
