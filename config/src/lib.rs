@@ -21,6 +21,7 @@ mod boxed;
 mod build;
 mod channels;
 mod check;
+mod commands;
 pub mod duration;
 mod environment;
 mod guard;
@@ -59,6 +60,7 @@ pub use crate::{
     build::Build,
     channels::{Account, Channel, ChannelSection, Channels, Common, PlatformSection},
     check::{Checks, Section},
+    commands::Commands,
     environment::Environment,
     guard::{Chats, Guard, Ladders, Rungs, TEMPLATES, Template, Templates},
     key::Key,

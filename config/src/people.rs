@@ -2,6 +2,7 @@
 //!
 //! A platform's section has them as fields (`dm_policy`, `allow_from`, `group_policy`, `group_allow_from`,
 //! `quote_strangers`), combines them into [`People`], and passes its format of ids and names to the check.
+//! The people whom the operator names, on all channels together, are [`Persons`](crate::Persons).
 
 use std::fmt;
 

@@ -1,4 +1,6 @@
 //! `[people.<name>]`: people whom the operator names.
+//!
+//! They are known on several channels. Who may write on one channel is in that channel's section: see [`People`](crate::People).
 
 use std::collections::BTreeMap;
 
@@ -6,6 +8,7 @@ use rejoinder_core::{ChannelId, Identity, PersonRole, SeedPerson, is_blank};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
+    Channels,
     check::{Checks, Section},
     key::Key,
     text,
@@ -35,6 +38,19 @@ impl Persons {
             identities: person.identities.iter().map(|Written(identity)| identity.clone()).collect(),
         };
         self.0.iter().map(seed).collect()
+    }
+
+    /// Reports identities on channels that have no rules about people. The senders that callers name there prove nothing.
+    pub(crate) fn check_channels(&self, channels: &Channels, checks: &mut Checks<'_>) {
+        for (name, person) in &self.0 {
+            for (index, Written(identity)) in person.identities.iter().enumerate() {
+                let channel = channels.iter().find(|(id, _)| *id == identity.channel);
+                if channel.is_some_and(|(_, channel)| channel.common.people.is_none()) {
+                    let what = format!("names {identity}, but callers of {} have a token instead: remove it", identity.channel);
+                    checks.wrong(checks.key(&[name, "identities"]).index(index), what);
+                }
+            }
+        }
     }
 }
 

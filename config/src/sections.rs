@@ -10,8 +10,8 @@ use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Alerts, Build, Channels, Environment, Guard, Limits, Log, Metrics, Outbox, Persons, Retention,
-    Routing, Server, Store, Telemetry,
+    Admin, Agent, Alerts, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox, Persons,
+    Retention, Routing, Server, Store, Telemetry,
     check::{Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -37,6 +37,7 @@ pub struct Config {
     pub agents: BTreeMap<String, Agent>,
     pub routing: Routing,
     pub limits: Limits,
+    pub commands: Commands,
     pub guard: Guard,
     pub outbox: Outbox,
     pub retention: Retention,
@@ -51,7 +52,7 @@ pub struct Config {
     pub secrets: Vec<SecretString>,
 }
 
-const SECTIONS: [&str; 15] = [
+const SECTIONS: [&str; 16] = [
     "server",
     "store",
     "admin",
@@ -64,6 +65,7 @@ const SECTIONS: [&str; 15] = [
     "agents",
     "routing",
     "limits",
+    "commands",
     "guard",
     "outbox",
     "retention",
@@ -98,6 +100,7 @@ impl Config {
             section(&tree, "people", &mut reader),
             section(&tree, "routing", &mut reader),
             section(&tree, "limits", &mut reader),
+            section(&tree, "commands", &mut reader),
             section(&tree, "guard", &mut reader),
             section(&tree, "outbox", &mut reader),
             section(&tree, "retention", &mut reader),
@@ -114,6 +117,7 @@ impl Config {
                 Some(people),
                 Some(routing),
                 Some(limits),
+                Some(commands),
                 Some(guard),
                 Some(outbox),
                 Some(retention),
@@ -132,6 +136,7 @@ impl Config {
                     agents,
                     routing,
                     limits,
+                    commands,
                     guard,
                     outbox,
                     retention,

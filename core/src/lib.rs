@@ -83,7 +83,7 @@ pub mod store {
     };
 }
 
-pub use commands::{COMMANDS, CommandHelp, is_command};
+pub use commands::is_command;
 #[cfg(feature = "crash-points")]
 pub use crash::crash_point_is_reached;
 pub use engine::{Engine, Parts};
@@ -95,6 +95,7 @@ pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{AgentFile, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker, Surface, Usage},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
+    command::{CommandAnswer, CommandHelp, OwnCommand},
     conversation::{ChannelId, ChatKind, ConversationRef},
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},

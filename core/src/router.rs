@@ -4,8 +4,9 @@ use rejoinder_guard::Expectation;
 
 use crate::{
     access::Permit,
-    commands::{self, command::Command, message::MESSAGE},
+    commands::{self, message::MESSAGE},
     model::{
+        command::CommandAnswer,
         event::{Directed, EventKind, InboundEvent, SenderKind},
         people::KnownPeople,
         settings::Settings,
@@ -57,6 +58,13 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings, known: &KnownPeop
         }
     };
     let command = commands::find(&event.text).filter(|_| expectation == Expectation::Answer);
-    let handler = command.map_or_else(|| Handler::Agent(settings.agent(channel).clone()), Command::handler);
+    let own = || commands::own::find(&event.text, settings).filter(|_| expectation == Expectation::Answer);
+    let handler = match command {
+        Some(command) => command.handler(),
+        None => match own() {
+            Some(own) if matches!(own.command.answer, CommandAnswer::Words(_)) => Handler::Gateway(own.name.into()),
+            _ => Handler::Agent(settings.agent(channel).clone()),
+        },
+    };
     Route::To { handler, expectation }
 }

@@ -248,6 +248,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
             .collect(),
         prices: agents.iter().filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.price()?))).collect(),
         masker,
+        commands: config.commands.own(),
         people: people.seeds(),
         limits: PersonLimits { turns_per_minute: limits.turns_per_minute, waiting_turns: limits.waiting_turns },
         delivery_lifetime: outbox.lifetime,

@@ -1,6 +1,6 @@
 //! The slash commands: their names and their registration.
 
-use rejoinder_core::COMMANDS;
+use rejoinder_core::{CommandHelp, Intake};
 use reqwest::Method;
 use serenity::{
     all::{CommandOptionType, CommandType},
@@ -20,6 +20,9 @@ pub(crate) const ASK: &str = "ask";
 /// The option with the question.
 pub(crate) const QUESTION: &str = "question";
 
+/// The option with what follows a command of the operator's.
+const TEXT: &str = "text";
+
 /// The option with a file.
 pub(crate) const FILE: &str = "file";
 
@@ -29,7 +32,11 @@ pub(crate) const PRIVATELY: &str = "private";
 /// The longest question, in characters. Discord allows no more in an option.
 const MAX_QUESTION: u16 = 6000;
 
-fn commands() -> Vec<CreateCommand> {
+/// Discord takes no more at once
+/// (<https://discord.com/developers/docs/interactions/application-commands#registering-a-command>).
+const MAX_COMMANDS: usize = 100;
+
+fn commands(listed: Vec<CommandHelp>) -> Vec<CreateCommand> {
     let privately =
         || CreateCommandOption::new(CommandOptionType::Boolean, PRIVATELY, "Only you see the answer").required(false);
     let question = CreateCommandOption::new(CommandOptionType::String, QUESTION, "What you want to know")
@@ -43,19 +50,21 @@ fn commands() -> Vec<CreateCommand> {
         privately(),
     ]);
     // Discord needs no `/start`: no chat has to be started.
-    let own = COMMANDS.iter().filter(|command| command.name != "start").map(|command| {
+    let others = listed.into_iter().filter(|command| command.name != "start" && command.name != ASK).map(|command| {
+        let text = || CreateCommandOption::new(CommandOptionType::String, TEXT, "What it is about").required(false);
+        let options = command.takes_text.then(|| text().max_length(MAX_QUESTION)).into_iter().chain([privately()]);
         CreateCommand::new(command.name)
             .kind(CommandType::ChatInput)
             .description(command.description)
-            .set_options(vec![privately()])
+            .set_options(options.collect::<Vec<_>>())
     });
-    std::iter::once(ask).chain(own).collect()
+    std::iter::once(ask).chain(others).take(MAX_COMMANDS).collect()
 }
 
 impl Discord {
     /// Registers the commands, everywhere or in the configured servers. Replaces what was registered there.
-    pub(crate) async fn register_commands(&self, application: Snowflake) -> Result<(), ApiError> {
-        let commands = json(&commands());
+    pub(crate) async fn register_commands(&self, application: Snowflake, intake: &Intake) -> Result<(), ApiError> {
+        let commands = json(&commands(intake.commands()));
         let guilds = &self.options.command_guilds;
         let paths = if guilds.is_empty() {
             vec![format!("applications/{application}/commands")]
@@ -75,11 +84,18 @@ mod tests {
 
     #[test]
     fn the_commands_are_as_discord_takes_them() {
-        let commands = json(&commands());
+        let listed = |name: &str, takes_text| CommandHelp {
+            name: name.to_owned().into(),
+            description: "What it does".into(),
+            takes_text,
+        };
+        let commands = json(&commands(vec![listed("start", false), listed("help", false), listed("weather", true)]));
         let commands = commands.as_array().expect("a list");
 
         let names: Vec<_> = commands.iter().filter_map(|command| command["name"].as_str()).collect();
-        assert_eq!(names, ["ask", "help", "new", "stop", "status", "history", "export", "whoami"]);
+        assert_eq!(names, ["ask", "help", "weather"]);
+        assert_eq!(commands[1]["options"].as_array().map(Vec::len), Some(1));
+        assert_eq!(commands[2]["options"][0]["name"], "text");
         for command in commands {
             let description = command["description"].as_str().expect("a description");
             assert!((1..=100).contains(&description.chars().count()), "{description}");

@@ -241,7 +241,7 @@ impl Discord {
         }
         let mut backoff = Backoff::default();
         loop {
-            match self.register_commands(me.application).await {
+            match self.register_commands(me.application, receiver.intake).await {
                 Ok(()) => return,
                 Err(error) if error.is_transient() => {
                     let pause = backoff.pause().max(error.pause().unwrap_or_default());

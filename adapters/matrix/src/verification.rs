@@ -40,30 +40,30 @@ struct Flow {
 impl Matrix {
     /// Accepts the verifications that a sync brought.
     pub(crate) fn accept_verifications(&self, session: &Session, response: &SyncResponse, intake: &Intake) {
-        let may_ask = |person: &UserId| intake.may_invite(person.as_str());
         for event in &response.to_device {
             let Ok(event) = serde_json::from_str::<ToDevice>(event.as_raw().json().get()) else { continue };
             let is_start = event.kind == "m.key.verification.start";
-            if (is_start || event.kind == "m.key.verification.request") && may_ask(&event.sender) {
-                self.accept_verification(session, &event.sender, event.content.transaction_id, is_start);
+            if is_start || event.kind == "m.key.verification.request" {
+                self.accept_verification(session, intake, &event.sender, event.content.transaction_id, is_start);
             }
         }
         let rooms = response.rooms.joined.values();
         for event in rooms.flat_map(|update| &update.timeline.events).filter_map(read) {
             let is_request = event.message().is_some_and(|message| message.msgtype == "m.key.verification.request");
-            if let (true, Ok(sender)) = (is_request, UserId::parse(&event.sender))
-                && may_ask(&sender)
-            {
-                self.accept_verification(session, &sender, event.id, false);
+            if let (true, Ok(sender)) = (is_request, UserId::parse(&event.sender)) {
+                self.accept_verification(session, intake, &sender, event.id, false);
             }
         }
     }
 
-    /// Accepts the verification of a person who may ask for it. `is_start`: it begins without a request, as in older clients.
-    fn accept_verification(&self, session: &Session, person: &UserId, flow: String, is_start: bool) {
+    /// Accepts the verification if the person may ask for it. `is_start`: it begins without a request, as in older clients.
+    fn accept_verification(&self, session: &Session, intake: &Intake, person: &UserId, flow: String, is_start: bool) {
         if person.as_str() == session.me() {
             // Anybody with the password could ask, and a device that we confirm receives our account's keys.
             tracing::warn!(channel = %self.channel, "ignored a verification request from another device of the same account");
+            return;
+        }
+        if !intake.may_invite(person.as_str()) {
             return;
         }
         let (client, channel, person) = (session.client.clone(), self.channel.clone(), person.to_owned());

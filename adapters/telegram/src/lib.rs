@@ -58,8 +58,8 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    Attachment, COMMANDS, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
-    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface,
+    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
+    DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface,
 };
 use rejoinder_kit::{Health, Receiver, RunEnd, WhileRunning};
 use reqwest::Client;
@@ -162,7 +162,7 @@ impl Telegram {
         };
         let me = receiver.ask("Telegram", || check::who_am_i(&self.api), classify).await?;
         tracing::info!(channel = %self.channel, bot = me.username, "connected to Telegram");
-        receiver.until_shutdown(self.list_commands()).await?;
+        receiver.until_shutdown(self.list_commands(receiver.intake)).await?;
         match self.options.active_webhook() {
             None => self.poll(&me, receiver).await,
             Some(webhook) => self.listen(webhook, &me, receiver).await,
@@ -176,8 +176,8 @@ impl Telegram {
     }
 
     /// Registers the gateway's commands, so that Telegram lists them to people who type a slash.
-    async fn list_commands(&self) {
-        let commands = COMMANDS.iter().map(|command| BotCommand::new(command.name, command.description));
+    async fn list_commands(&self, intake: &Intake) {
+        let commands = intake.commands().into_iter().map(|it| BotCommand::new(it.name, it.description));
         if let Err(error) = self.api.call::<_, bool>(&SetMyCommands::new(commands)).await {
             // The commands work without being listed.
             tracing::warn!(channel = %self.channel, %error, "the command list could not be registered");

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 38] = [
+pub const TEMPLATES: [&str; 39] = [
     "silent",
     "failed",
     "late",
@@ -32,6 +32,7 @@ pub const TEMPLATES: [&str; 38] = [
     "new_session",
     "start",
     "help",
+    "help_command",
     "status_idle",
     "status_running",
     "status_waiting",

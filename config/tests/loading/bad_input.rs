@@ -129,6 +129,10 @@ use crate::Machine;
     "[people.ada]\nidentities = [\"page.mian/42\"]",
     "`people.ada.identities[0]` names the channel `page.mian`, which does not exist: did you mean `page.main`? (rejoinder.toml:2)"
 )]
+#[case::a_person_of_a_channel_whose_callers_have_a_token(
+    "[people.ada]\nidentities = [\"page.main/42\", \"hook.default/42\"]",
+    "`people.ada.identities[1]` names hook.default/42, but callers of hook.default have a token instead: remove it (rejoinder.toml:2)"
+)]
 #[case::a_slip_in_a_platform(
     "[channels.hok.siri]\ntoken = \"token-of-these-tests\"",
     "`channels.hok` names a platform that this build does not have: it has `hook` and `page` (did you mean `hook`?) (rejoinder.toml:1)"
@@ -387,6 +391,35 @@ laet = "x"
       config key `guard.templates.late` is empty: people would see nothing (rejoinder.toml:3)
       config key `guard.templates.hok` names neither a platform nor a channel: did you mean `hook`? (rejoinder.toml:4)
       config key `guard.templates.hook.laet` is unknown: did you mean `late`? (rejoinder.toml:7)
+    "#);
+}
+
+#[test]
+fn commands_that_nobody_could_use_are_named() {
+    let mistaken = Machine::with_toml(
+        r#"[commands.Weather]
+description = "The weather"
+words = "Rain"
+[commands.stop]
+description = "Stop"
+words = "No"
+[commands.joke]
+description = ""
+[commands.both]
+description = "Both"
+words = " "
+prompt = "Tell a joke."
+"#,
+    );
+
+    insta::assert_snapshot!(mistaken.errors(), @r#"
+    6 problems in the configuration:
+      config key `commands.Weather` has an invalid name: use a-z, 0-9 and `_`, at most 32 characters (rejoinder.toml:1)
+      config key `commands.stop` is a command of the gateway: choose another name (rejoinder.toml:4)
+      config key `commands.joke` must have either `words`, which the gateway answers with, or a `prompt` for the agent (rejoinder.toml:7)
+      config key `commands.joke.description` must be one line of 1 to 100 characters (rejoinder.toml:8)
+      config key `commands.both` must have either `words`, which the gateway answers with, or a `prompt` for the agent (rejoinder.toml:9)
+      config key `commands.both.words` is empty (rejoinder.toml:11)
     "#);
 }
 

@@ -97,7 +97,7 @@ fn people_are_named_with_their_role_and_who_they_are() {
     let toml = r#"
         [people.ada]
         role = "owner"
-        identities = ["page.main/42", "hook.default/@ada:example.org"]
+        identities = ["page.main/42", "page.main/@ada:example.org"]
         [people."Bob B."]
         identities = ["page.main/7"]
         "#;
@@ -113,7 +113,7 @@ fn people_are_named_with_their_role_and_who_they_are() {
         SeedPerson {
             name: "ada".to_owned(),
             role: PersonRole::Owner,
-            identities: vec![identity("page", "main", "42"), identity("hook", "default", "@ada:example.org")],
+            identities: vec![identity("page", "main", "42"), identity("page", "main", "@ada:example.org")],
         },
     );
     assert_eq!(config.people.seeds(), [bob, ada]);

@@ -1,14 +1,18 @@
 //! The parts of a command: its texts, its action and its answer.
 
+use std::borrow::Cow;
+
 use futures_util::future::BoxFuture;
 use rejoinder_guard::{CancelledBy, Event, Reply, Timestamp};
 
 use crate::{
     ledger::trigger::{DecidedPerson, TurnEvents},
     model::{
+        command::CommandHelp,
         event::Amends,
         log::{AuditEntry, Subject},
         people::{Pairing, PeopleChange},
+        settings::Settings,
         turn::{Handler, TurnRecord},
     },
     people::People,
@@ -17,15 +21,6 @@ use crate::{
         transition::{NewSession, Operation},
     },
 };
-
-/// A command's entry in a platform's command menu.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CommandHelp {
-    /// Without the slash.
-    pub name: &'static str,
-    /// A short phrase, shown to people.
-    pub description: &'static str,
-}
 
 /// A command that the gateway executes itself, or a notice that it sends on its own.
 pub(crate) struct Command {
@@ -47,8 +42,7 @@ pub(super) struct Call<'a> {
     pub(super) turn: &'a TurnRecord,
     pub(super) store: &'a dyn Store,
     pub(super) people: &'a People,
-    /// The agent that the channel's messages go to.
-    pub(super) agent: &'a str,
+    pub(super) settings: &'a Settings,
     pub(super) now: Timestamp,
 }
 
@@ -120,7 +114,7 @@ impl Answer {
 
 impl Command {
     pub(super) const fn help(&self) -> CommandHelp {
-        CommandHelp { name: self.name, description: self.description }
+        CommandHelp { name: Cow::Borrowed(self.name), description: Cow::Borrowed(self.description), takes_text: false }
     }
 
     pub(crate) fn handler(&self) -> Handler {
@@ -136,6 +130,11 @@ impl Command {
 }
 
 impl Call<'_> {
+    /// The agent that the channel's messages go to.
+    pub(super) fn agent(&self) -> &str {
+        self.settings.agent(&self.turn.event.conversation.channel)
+    }
+
     /// Cancels a turn because of this command.
     pub(super) fn cancelled(&self) -> Event {
         Event::Cancelled { by: CancelledBy::Turn(self.turn.id.to_string()) }

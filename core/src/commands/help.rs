@@ -1,11 +1,23 @@
 //! `/help`: lists the commands.
 
-use super::command::{Answer, Command};
+use super::{
+    command::{Answer, Command, Filled, Words},
+    own,
+};
 
 pub(super) const HELP: Command = Command {
     name: "help",
     texts: &["/help"],
     takes_argument: false,
     description: "List the commands",
-    act: |_| Box::pin(async { Ok(Answer::of("help")) }),
+    act: |call| {
+        Box::pin(async {
+            let own = own::help(call.settings).map(|own| Filled {
+                template: "help_command",
+                values: vec![("name", own.name.into_owned()), ("description", own.description.into_owned())],
+            });
+            let lines = std::iter::once(Filled { template: "help", values: Vec::new() }).chain(own).collect();
+            Ok(Answer { words: Words::Templates(lines), ..Answer::of("help") })
+        })
+    },
 };

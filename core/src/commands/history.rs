@@ -59,7 +59,7 @@ fn line_of(line: &HistoryLine, call: &Call<'_>, most: Option<usize>) -> String {
             let author = line.author.as_ref().and_then(|author| author.name.as_deref().or(author.id.as_deref()));
             author.or(sender.name.as_deref()).unwrap_or(&sender.id).to_owned()
         }
-        Speaker::Agent | Speaker::Gateway => call.agent.to_string(),
+        Speaker::Agent | Speaker::Gateway => call.agent().to_owned(),
     };
     let cut = most.and_then(|most| line.text.char_indices().nth(most));
     let text = cut.map_or_else(|| line.text.clone(), |(end, _)| format!("{}…", &line.text[..end]));

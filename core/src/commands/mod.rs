@@ -1,6 +1,6 @@
 //! The commands that the gateway executes itself, the same on every channel. All other commands go to the agent.
 //!
-//! To add one: write a file with its [`Command`], and add it to [`ALL`] and, if platforms list it, to [`COMMANDS`]. Its
+//! To add one: write a file with its [`Command`], and add it to [`ALL`] and, if platforms list it, to [`LISTED`]. Its
 //! replies are templates in `config/default.toml`.
 
 mod approve;
@@ -10,6 +10,7 @@ mod history;
 pub(crate) mod limited;
 pub(crate) mod message;
 mod new;
+pub(crate) mod own;
 pub(crate) mod pairing;
 mod start;
 mod status;
@@ -21,14 +22,19 @@ use std::sync::Arc;
 
 use rejoinder_guard::{Event, Outcome, Reply, SignalKind};
 
-pub use self::command::CommandHelp;
 use self::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     ledger::{
         Ledger,
         trigger::{Trigger, TurnEvents},
     },
-    model::{event::InboundEvent, ids::TurnId, settings::LiveSettings, turn::TurnRecord},
+    model::{
+        command::CommandHelp,
+        event::InboundEvent,
+        ids::TurnId,
+        settings::{LiveSettings, Settings},
+        turn::TurnRecord,
+    },
     people::People,
     ports::{
         clock::SharedClock,
@@ -54,17 +60,22 @@ const ALL: [&Command; 14] = [
     &message::MESSAGE,
 ];
 
-/// The gateway's own commands, in the order in which platforms list them.
-pub const COMMANDS: [CommandHelp; 8] = [
-    start::START.help(),
-    help::HELP.help(),
-    new::NEW.help(),
-    stop::STOP.help(),
-    status::STATUS.help(),
-    history::HISTORY.help(),
-    history::EXPORT.help(),
-    whoami::WHOAMI.help(),
+/// The gateway's own commands, in the order in which menus list them.
+const LISTED: [&Command; 8] = [
+    &start::START,
+    &help::HELP,
+    &new::NEW,
+    &stop::STOP,
+    &status::STATUS,
+    &history::HISTORY,
+    &history::EXPORT,
+    &whoami::WHOAMI,
 ];
+
+/// The commands in the order in which platforms list them: the gateway's, and the operator's.
+pub(crate) fn listed(settings: &Settings) -> Vec<CommandHelp> {
+    LISTED.into_iter().map(Command::help).chain(own::help(settings)).collect()
+}
 
 /// The template that answers a stored command which this version does not have.
 const UNKNOWN: &str = "failed";
@@ -111,12 +122,11 @@ impl Commands {
         }
         let command = ALL.into_iter().find(|command| turn.handler == command.handler());
         let settings = self.settings.get();
-        let agent = settings.agent(&turn.event.conversation.channel);
         let (store, people) = (self.store.as_ref(), self.people.as_ref());
-        let call = Call { turn: &turn, store, people, agent, now: self.clock.now() };
+        let call = Call { turn: &turn, store, people, settings: &settings, now: self.clock.now() };
         let Answer { words, mut turn_events, session, decision } = match command {
             Some(command) => (command.act)(&call).await?,
-            None => Answer::of(UNKNOWN),
+            None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
         };
         let replaced = call.replaced().await?;
         turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }));
@@ -124,7 +134,7 @@ impl Commands {
         let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None, cost: None, content: None };
         let reply = match words {
             Words::Templates(lines) => {
-                let lines: Vec<_> = lines.into_iter().map(|line| self.fill_in(line, &turn)).collect();
+                let lines: Vec<_> = lines.into_iter().map(|line| fill_in(line, &turn, &settings)).collect();
                 Reply::text(lines.join("\n"))
             }
             Words::Own(reply) => reply,
@@ -136,15 +146,14 @@ impl Commands {
         self.people.reload().await?;
         Ok(decision.lets_in().then(|| message::paired(&decision.pairing, &settings, at)))
     }
+}
 
-    /// Fills in a template's placeholders: its own, `{agent}`, and `{sender}`, the sender's id on the platform.
-    fn fill_in(&self, Filled { template, mut values }: Filled, turn: &TurnRecord) -> String {
-        let channel = &turn.event.conversation.channel;
-        let settings = self.settings.get();
-        values.push(("agent", settings.agent(channel).to_string()));
-        values.push(("sender", turn.event.sender.id.clone()));
-        filled(settings.templates.template(channel, template), &values)
-    }
+/// Fills in a template's placeholders: its own, `{agent}`, and `{sender}`, the sender's id on the platform.
+fn fill_in(Filled { template, mut values }: Filled, turn: &TurnRecord, settings: &Settings) -> String {
+    let channel = &turn.event.conversation.channel;
+    values.push(("agent", settings.agent(channel).to_string()));
+    values.push(("sender", turn.event.sender.id.clone()));
+    filled(settings.templates.template(channel, template), &values)
 }
 
 /// A text with its placeholders filled in. What is filled in is no template: a placeholder in it stays.

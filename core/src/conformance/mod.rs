@@ -52,6 +52,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         agent_turns: HashMap::new(),
         prices: BTreeMap::new(),
         masker: Masker::default(),
+        commands: BTreeMap::new(),
         people: Vec::new(),
         limits: PersonLimits::default(),
         delivery_lifetime: Duration::from_hours(1),

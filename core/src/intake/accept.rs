@@ -10,7 +10,7 @@ use tracing::{error, warn};
 use super::event_router::{EventRouter, RoutedEvent};
 use crate::{
     addresses::Addresses,
-    commands::Commands,
+    commands::{self, Commands},
     crash::crash_point,
     ledger::{
         Ledger,
@@ -18,6 +18,7 @@ use crate::{
     },
     lifecycle::Lifecycle,
     model::{
+        command::CommandHelp,
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, Sender},
         ids::{EventId, TurnId},
@@ -67,6 +68,10 @@ impl Inlet for Acceptor {
         let accepting = Box::pin(async move { acceptor.accept_with_fallback(&channel, events, cursor).await });
         let accepting = self.lifecycle.work.spawn(accepting);
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
+    }
+
+    fn commands(&self) -> Vec<CommandHelp> {
+        commands::listed(&self.router.settings.get())
     }
 
     fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool {

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod agent;
 pub(crate) mod capabilities;
+pub(crate) mod command;
 pub(crate) mod conversation;
 pub(crate) mod delivery;
 pub(crate) mod event;

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use crate::model::{
     access::Access,
     agent::AgentName,
+    command::OwnCommand,
     conversation::{ChannelId, ChatKind},
     masker::Masker,
     people::SeedPerson,
@@ -74,6 +75,8 @@ pub struct Settings {
     pub prices: BTreeMap<AgentName, Price>,
     /// The operator's secrets, which no record of a run may contain.
     pub masker: Masker,
+    /// The operator's own commands, by name without the slash.
+    pub commands: BTreeMap<String, OwnCommand>,
     /// The people whom the configuration names.
     pub people: Vec<SeedPerson>,
     /// What one person may do.

@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 use crate::{
     hub::{Hub, Watch},
     model::{
+        command::CommandHelp,
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent},
         ids::TurnId,
@@ -92,6 +93,9 @@ pub(crate) trait Inlet: Send + Sync {
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError>;
 
+    /// See [`Intake::commands`].
+    fn commands(&self) -> Vec<CommandHelp>;
+
     /// See [`Intake::lets_in`].
     fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool;
 
@@ -165,6 +169,12 @@ impl Intake {
             position,
         });
         self.inlet.accept(&self.channel, events, cursor).await
+    }
+
+    /// The commands in the order in which a platform's menu lists them.
+    #[must_use]
+    pub fn commands(&self) -> Vec<CommandHelp> {
+        self.inlet.commands()
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat. Adapters ask before they spend much on

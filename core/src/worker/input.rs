@@ -8,10 +8,11 @@ use tracing::warn;
 use super::files::{FileBudget, Files, HeldBytes};
 use crate::{
     channels::Channels,
+    commands::own,
     ledger::trigger::Run,
     model::{
         agent::{AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Surface},
-        event::EventKind,
+        event::{Directed, EventKind},
         settings::LiveSettings,
         trace::{Span, TurnTrace},
         turn::{Handler, TurnRecord},
@@ -85,6 +86,8 @@ impl Inputs {
         let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
         let (mut attachments, held) = files.fetch(&attachments, runtime.as_ref()).await;
         let quoted_files = attachments.split_off(event.attachments.len());
+        let is_directed = event.directed != Directed::Ambient;
+        let own_prompt = own::prompt(&event.text, &settings).filter(|_| is_directed);
         let input = AgentTurn {
             turn: turn.id,
             conversation: event.conversation.clone(),
@@ -94,7 +97,7 @@ impl Inputs {
             attempt: run.attempt,
             deferred,
             sender: event.sender.clone(),
-            text: event.text.clone(),
+            text: own_prompt.unwrap_or_else(|| event.text.clone()),
             forwarded: event.forwarded.clone(),
             reaction: match &event.kind {
                 EventKind::Reaction { emoji, .. } => Some(emoji.clone()),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rejoinder_core::{
-    Action, AgentTurn, Cause, Clock, ConversationId, EventId, Expectation, Handler, Identity, InboundEvent, Obligation,
-    PersonRole, Policy, Rung, SeedPerson, Sender, SessionId, Speaker, TurnId, Usage,
+    Action, AgentTurn, Cause, Clock, CommandAnswer, ConversationId, EventId, Expectation, Handler, Identity,
+    InboundEvent, Obligation, OwnCommand, PersonRole, Policy, Rung, SeedPerson, Sender, SessionId, Speaker, TurnId,
+    Usage,
     conformance::scripted::{Fault, Script, ScriptedChannel},
     store::{NewEvent, NewTurn, TurnStatus},
 };
@@ -190,6 +191,69 @@ async fn what_was_said_is_shown_and_exported() {
     assert!(text.starts_with("**ada**: is it?\n\n**main**: yes, *really*\n\n**ada**: long"), "{text}");
     let last = gateway.agent("main").runs().pop().expect("a run");
     assert_eq!(last.turn.history.len(), 4, "{:?}", last.turn.history);
+    gateway.at_rest().await;
+}
+
+/// The operator's own commands: words are the gateway's answer, a prompt is put before the agent in place of the text.
+#[tokio::test]
+async fn operators_add_commands_of_their_own() {
+    let mut setup = GatewaySetup::new().always(Script::replies("sunny"));
+    let own = |description: &str, answer| OwnCommand { description: description.to_owned(), answer };
+    let words = CommandAnswer::Words("{text}? Ask {agent}, {sender}.".to_owned());
+    let with_place = CommandAnswer::Prompt("The weather in {text}, please.".to_owned());
+    let without = CommandAnswer::Prompt("Tell a joke.".to_owned());
+    setup.commands = [("hours", words), ("weather", with_place), ("joke", without)]
+        .map(|(name, answer)| (name.to_owned(), own("What it does", answer)))
+        .into();
+    let gateway = setup.start().await;
+
+    gateway.receives(said(&chat("ada"), "/hours  on {agent} day")).await;
+    assert!(gateway.agent("main").runs().is_empty());
+    for text in ["/weather  Rome {text}\n", "/weather", "/joke", "/joke about cats", "tell me /joke", "/jokes"] {
+        gateway.receives(said(&chat("ada"), text)).await;
+    }
+    gateway.receives(said(&chat("ada"), "/help")).await;
+
+    let given: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.text).collect();
+    let expected = [
+        "The weather in Rome {text}, please.",
+        "The weather in , please.",
+        "Tell a joke.",
+        "Tell a joke.\n\nabout cats",
+        "tell me /joke",
+        "/jokes",
+    ];
+    assert_eq!(given, expected);
+    let shown = gateway.visible(&chat("ada"));
+    assert_eq!(shown[0], "on {agent} day? Ask main, ada.");
+    let help = "Say what you like.\n/hours: What it does\n/joke: What it does\n/weather: What it does";
+    assert_eq!(shown.last().map(String::as_str), Some(help));
+    let listed: Vec<_> = gateway.intake().commands().into_iter().map(|it| (it.name, it.takes_text)).collect();
+    assert!(listed.contains(&("weather".into(), true)) && listed.contains(&("help".into(), false)), "{listed:?}");
+    gateway.at_rest().await;
+}
+
+/// A group hears a command of the operator's only if it is directed at the agent.
+#[tokio::test]
+async fn talk_in_a_group_is_no_command_of_the_operators() {
+    let mut setup = GatewaySetup::new().always(Script::replies("hello"));
+    let own = |answer| OwnCommand { description: "What it does".to_owned(), answer };
+    setup.commands = [
+        ("hours", CommandAnswer::Words("From nine to five.".to_owned())),
+        ("joke", CommandAnswer::Prompt("Tell a joke.".to_owned())),
+    ]
+    .map(|(name, answer)| (name.to_owned(), own(answer)))
+    .into();
+    let gateway = setup.start().await;
+
+    for text in ["/hours", "/joke"] {
+        gateway.receives(ambient(&chat("room"), text)).await;
+        gateway.receives(mention(&chat("room"), text)).await;
+    }
+
+    let given: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.text).collect();
+    assert_eq!(given, ["/hours", "/joke", "Tell a joke."]);
+    assert!(gateway.visible(&chat("room")).contains(&"From nine to five.".to_owned()));
     gateway.at_rest().await;
 }
 

@@ -165,7 +165,7 @@ export function logSentence({ topic, data: known }) {
     "channel.down": () => `The channel is down: ${data.problem}.`,
     "agent.up": () => `The agent ${data.agent} answers again.`,
     "agent.down": () => `The agent ${data.agent} fails: ${data.error}.`,
-    "person.asked": () => `${data.name ?? "Somebody"} (${data.identity}) asks to be let in.`,
+    "person.asked": () => `${data.identity} asks to be let in.`,
     "store.down": () => `The database could not be written from now on: ${data.problem}.`,
     "store.up": () => "The database can be written again.",
   };

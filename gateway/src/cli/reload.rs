@@ -11,7 +11,7 @@ use super::{Global, notify};
 use crate::{logging, wiring};
 
 /// Sections, and keys, that hold as soon as they are read.
-const AT_ONCE: [&str; 4] = ["guard", "limits", "log.level", "outbox"];
+const AT_ONCE: [&str; 5] = ["commands", "guard", "limits", "log.level", "outbox"];
 
 /// The same for the keys of channels: who may talk to the agent, and what is done about a message that may have been sent.
 const AT_ONCE_OF_CHANNELS: [&str; 6] =

@@ -59,6 +59,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         default_agent: "main".into(),
         channel_agents: HashMap::new(),
         access: HashMap::new(),
+        commands: BTreeMap::new(),
         people: Vec::new(),
         reaction_channels: HashSet::from([channel.clone()]),
         max_attachment: 1 << 20,

@@ -1,0 +1,58 @@
+//! The operator's own commands: `/name`, answered with words, or put before the agent as a prompt.
+
+use rejoinder_guard::Reply;
+
+use super::{
+    command::{Answer, Call, Words},
+    filled,
+};
+use crate::model::{
+    command::{CommandAnswer, CommandHelp, OwnCommand},
+    settings::Settings,
+};
+
+/// A text that invokes one of the operator's commands.
+#[derive(Debug)]
+pub(crate) struct OwnCall<'a> {
+    /// With its slash, so that no command of the gateway has it.
+    pub(crate) name: &'a str,
+    pub(crate) command: &'a OwnCommand,
+    /// What follows the name.
+    rest: &'a str,
+}
+
+/// The command of the operator's that a text invokes.
+pub(crate) fn find<'a>(text: &'a str, settings: &'a Settings) -> Option<OwnCall<'a>> {
+    let text = text.trim();
+    let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let command = settings.commands.get(name.strip_prefix('/')?)?;
+    Some(OwnCall { name, command, rest: rest.trim() })
+}
+
+/// What the agent is given in place of a text that invokes a prompt of the operator's.
+pub(crate) fn prompt(text: &str, settings: &Settings) -> Option<String> {
+    let OwnCall { command, rest, .. } = find(text, settings)?;
+    let CommandAnswer::Prompt(prompt) = &command.answer else { return None };
+    let has_place = prompt.contains("{text}");
+    let whole = filled(prompt, &[("text", rest.to_owned())]);
+    Some(if has_place || rest.is_empty() { whole } else { format!("{whole}\n\n{rest}") })
+}
+
+/// The answer to a command of the operator's; `None` if there is none of this name any more.
+pub(super) fn answer(call: &Call<'_>) -> Option<Answer> {
+    let event = &call.turn.event;
+    let OwnCall { command, rest, .. } = find(&event.text, call.settings)?;
+    let CommandAnswer::Words(words) = &command.answer else { return None };
+    let values = [("text", rest.to_owned()), ("agent", call.agent().to_owned()), ("sender", event.sender.id.clone())];
+    let words = Words::Own(Reply::text(filled(words, &values)));
+    Some(Answer { words, ..Answer::of("help") })
+}
+
+/// The entries of the operator's commands in a platform's menu.
+pub(crate) fn help(settings: &Settings) -> impl Iterator<Item = CommandHelp> + '_ {
+    settings.commands.iter().map(|(name, command)| CommandHelp {
+        name: name.clone().into(),
+        description: command.description.clone().into(),
+        takes_text: true,
+    })
+}

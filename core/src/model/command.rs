@@ -1,0 +1,32 @@
+//! Commands, as menus list them and as operators add them.
+
+use std::borrow::Cow;
+
+/// A command's entry in a platform's command menu.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandHelp {
+    /// Without the slash.
+    pub name: Cow<'static, str>,
+    /// A short phrase, shown to people.
+    pub description: Cow<'static, str>,
+    /// Whether a text may follow.
+    pub takes_text: bool,
+}
+
+/// A command of the operator's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnCommand {
+    /// A short phrase, shown to people.
+    pub description: String,
+    /// How it is answered.
+    pub answer: CommandAnswer,
+}
+
+/// How a command of the operator's is answered. `{text}` stands for what follows its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandAnswer {
+    /// With these words, by the gateway itself.
+    Words(String),
+    /// By the agent, which is given this in place of what the person wrote.
+    Prompt(String),
+}
