@@ -46,11 +46,23 @@ impl Persons {
             for (index, Written(identity)) in person.identities.iter().enumerate() {
                 let channel = channels.iter().find(|(id, _)| *id == identity.channel);
                 if channel.is_some_and(|(_, channel)| channel.common.people.is_none()) {
-                    let what = format!("names {identity}, but callers of {} have a token instead: remove it", identity.channel);
+                    let what = format!(
+                        "names {identity}, but callers of {} have a token instead: remove it",
+                        identity.channel
+                    );
                     checks.wrong(checks.key(&[name, "identities"]).index(index), what);
                 }
             }
         }
+    }
+}
+
+impl Persons {
+    /// Whether it names somebody on a channel.
+    #[must_use]
+    pub fn has_on(&self, channel: &str) -> bool {
+        let mut identities = self.0.values().flat_map(|person| &person.identities);
+        identities.any(|Written(identity)| identity.channel.as_str() == channel)
     }
 }
 

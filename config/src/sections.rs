@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     Admin, Agent, Alerts, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox, Persons,
     Retention, Routing, Server, Store, Telemetry,
-    check::{Names, Section},
+    check::{Checks, Names, Section},
     environment::ResolveContext,
     key::Key,
     names::{list, unknown},
@@ -97,7 +97,9 @@ impl Config {
             section(&tree, "log", &mut reader),
             section(&tree, "telemetry", &mut reader),
             section(&tree, "alerts", &mut reader),
-            section(&tree, "people", &mut reader),
+            section_and(&tree, "people", &mut reader, |people: &Persons, checks| {
+                people.check_channels(&channels, checks);
+            }),
             section(&tree, "routing", &mut reader),
             section(&tree, "limits", &mut reader),
             section(&tree, "commands", &mut reader),
@@ -166,8 +168,18 @@ pub(crate) fn read_alone<T: Section + DeserializeOwned>(tree: &Node, name: &str)
 }
 
 fn section<T: Section + DeserializeOwned>(tree: &Node, name: &str, reader: &mut Reader<'_>) -> Option<T> {
+    section_and(tree, name, reader, |_, _| {})
+}
+
+/// Reads one section, checks it, and runs the `more` checks.
+fn section_and<T: Section + DeserializeOwned>(
+    tree: &Node,
+    name: &str,
+    reader: &mut Reader<'_>,
+    more: impl Fn(&T, &mut Checks<'_>),
+) -> Option<T> {
     let node = tree.get(name).expect("default.toml has every section");
-    reader.read(node, &Key::default().name(name))
+    reader.read_and(node, &Key::default().name(name), more)
 }
 
 fn names(tree: &Node, build: &Build) -> Names {

@@ -55,6 +55,7 @@ use crate::{
     sweep::Sweep,
     timer::Timer,
     watch::{Part, Watch},
+    welcome::Welcomer,
     worker::{
         Worker,
         agents::{AgentHealth, Agents},
@@ -225,6 +226,7 @@ impl Engine {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),
             people: Arc::clone(&people),
+            channels: Arc::clone(&channels),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
         });
@@ -235,7 +237,6 @@ impl Engine {
             lanes: Arc::clone(&lanes),
             caller: Arc::clone(&caller),
             people: Arc::clone(&people),
-            settings: settings.clone(),
             clock: Arc::clone(&clock),
             operating: Mutex::default(),
         });
@@ -282,6 +283,13 @@ impl Engine {
             health,
             lifecycle: lifecycle.clone(),
         });
+        let welcomer = Arc::new(Welcomer {
+            people: Arc::clone(&people),
+            inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
+            settings: settings.clone(),
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
+        });
         let watch = Arc::new(Watch {
             store: Arc::clone(&store),
             channels: Arc::clone(&channels),
@@ -314,6 +322,7 @@ impl Engine {
         }
         engine.keep("sweep", move || Arc::clone(&sweep).run());
         engine.keep("scheduler", move || Arc::clone(&scheduler).run());
+        engine.keep("welcomer", move || Arc::clone(&welcomer).run());
         engine.keep("retention", move || Arc::clone(&retention).run());
         engine.keep("indexer", move || Arc::clone(&indexer).run());
         for adapter in adapters {
@@ -438,7 +447,7 @@ impl Engine {
     /// # Errors
     /// When it was not done; see [`OperationError`].
     pub async fn approve(&self, code: &str, as_whom: NewPerson, by: Actor) -> Result<PersonRecord, OperationError> {
-        self.operations.approve(self.inlet.as_ref(), code, as_whom, by).await
+        self.operations.approve(code, as_whom, by).await
     }
 
     /// Does not let somebody in who was given this code.

@@ -46,6 +46,7 @@ mod sweep;
 mod timer;
 mod visibility;
 mod watch;
+mod welcome;
 mod worker;
 
 /// The port to the store, and the rows that it writes and reads.
@@ -54,7 +55,7 @@ pub mod store {
         model::{
             line::{ErrorFilter, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
-            people::{KnownIdentity, Pairing, PeopleChange, PersonRecord},
+            people::{KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
             run::RunContent,
             search::{SearchQuery, SearchTerm, is_word_alone},
             stored_delivery::{DeliveryRecord, DeliveryState, Label},

@@ -1,9 +1,13 @@
 //! Who is known, and who asks to be let in.
 //!
-//! Memory holds the identities of everybody who is known, so that no event waits for a look at the store, and the few
-//! requests that wait. A stranger who is given no code costs nothing here.
+//! Memory holds everybody who is known, so that no event waits for a look at the store, and the few requests that wait. A
+//! stranger who is given no code costs nothing here.
+//!
+//! What changes is stored first and then taken over. A change is decided and stored while [`People::deciding`] is held, so
+//! that of two decisions on one request the second finds that it was decided.
 
 use std::{
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -11,13 +15,14 @@ use std::{
 use arc_swap::ArcSwap;
 use rand::seq::IndexedRandom;
 use rejoinder_guard::Timestamp;
+use tokio::sync::{Notify, OwnedMutexGuard};
 
 use crate::{
     model::{
         event::InboundEvent,
         ids::PersonId,
         log::{LogEvent, NewLogEntry, Subject},
-        people::{Identity, KnownIdentity, KnownPeople, Pairing, PeopleChange, PersonRecord, SeedPerson},
+        people::{Identity, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange, PersonRecord, SeedPerson},
     },
     ports::{
         clock::SharedClock,
@@ -37,11 +42,8 @@ const PENDING: usize = 3;
 /// The characters of a code: letters and digits that are not mistaken for each other.
 const ALPHABET: &[u8] = b"ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 
-/// The length of a code.
-const LENGTH: usize = 8;
-
-/// How many codes that do not exist may be tried within [`GUESSING`].
-const GUESSES: u32 = 10;
+/// How many codes that do not exist somebody may try within [`GUESSING`].
+const GUESSES: usize = 10;
 
 const GUESSING: Duration = Duration::from_hours(1);
 
@@ -53,24 +55,25 @@ pub(crate) struct People {
     store: Arc<dyn Store>,
     clock: SharedClock,
     known: ArcSwap<KnownPeople>,
-    requests: Mutex<Requests>,
+    state: Mutex<State>,
+    deciding: Arc<tokio::sync::Mutex<()>>,
+    let_in: Notify,
 }
 
 #[derive(Default)]
-struct Requests {
+struct State {
+    people: Vec<PersonRecord>,
     pairings: Vec<Pairing>,
-    /// Whose requests are being stored.
-    unstored: Vec<Identity>,
-    /// When the first of the codes was tried that do not exist, and how many they are.
-    guesses: Option<(Timestamp, u32)>,
+    /// Who has tried codes that do not exist, since when, and which.
+    guesses: HashMap<String, (Timestamp, HashSet<String>)>,
 }
 
 /// Why a code opens nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WrongCode {
-    /// Nobody was given it, or its time has passed.
+    /// Nobody was given it, its time has passed, or the request was decided.
     Unknown,
-    /// Too many codes were tried that do not exist: try again after this time.
+    /// The caller has tried too many codes that do not exist: they may try again after this time.
     Locked(Duration),
 }
 
@@ -81,52 +84,19 @@ impl People {
         clock: SharedClock,
         seeds: &[SeedPerson],
     ) -> Result<Self, StoreError> {
-        let people = Self { store, clock, known: ArcSwap::default(), requests: Mutex::default() };
-        let stored = people.store.people().await?;
-        let changes: Vec<_> = seeds.iter().filter_map(|seed| people.planted(seed, &stored)).collect();
+        let (mut people, pairings) = (store.people().await?, store.pairings().await?);
+        let changes = planted(seeds, &mut people, clock.now());
         if !changes.is_empty() {
-            people.store.commit(Transition { people: changes, ..Transition::default() }).await?;
+            store.commit(Transition { people: changes, ..Transition::default() }).await?;
         }
-        people.reload().await?;
-        Ok(people)
-    }
-
-    /// What has to be stored so that somebody of the configuration is known, if anything.
-    fn planted(&self, seed: &SeedPerson, stored: &[PersonRecord]) -> Option<PeopleChange> {
-        let now = self.clock.now();
-        let has =
-            |person: &PersonRecord, identity: &Identity| person.identities.iter().any(|one| one.identity == *identity);
-        // By who they are: a stranger may have been let in under any name.
-        let known = stored.iter().find(|person| seed.identities.iter().any(|identity| has(person, identity)));
-        let has = |identity: &Identity| known.is_some_and(|known| has(known, identity));
-        let is_same = known.is_some_and(|known| known.role == seed.role && known.name == seed.name);
-        if is_same && seed.identities.iter().all(has) {
-            return None;
-        }
-        let new = seed.identities.iter().filter(|identity| !has(identity));
-        let identities = new
-            .map(|identity| KnownIdentity {
-                identity: identity.clone(),
-                added_at: now,
-                added_by: CONFIGURATION.to_owned(),
-            })
-            .collect();
-        Some(PeopleChange::Known(PersonRecord {
-            id: known.map_or_else(|| PersonId::new(now), |known| known.id),
-            name: seed.name.clone(),
-            role: seed.role,
-            created_at: known.map_or(now, |known| known.created_at),
-            identities,
-        }))
-    }
-
-    /// Reads again what is stored.
-    pub(crate) async fn reload(&self) -> Result<(), StoreError> {
-        let people = self.store.people().await?;
-        let pairings = self.store.pairings().await?;
-        self.known.store(Arc::new(KnownPeople::of(&people)));
-        self.requests().replace(pairings);
-        Ok(())
+        Ok(Self {
+            known: ArcSwap::from_pointee(KnownPeople::of(&people)),
+            state: Mutex::new(State { people, pairings, guesses: HashMap::new() }),
+            store,
+            clock,
+            deciding: Arc::default(),
+            let_in: Notify::new(),
+        })
     }
 
     /// Everybody who is known now.
@@ -134,131 +104,326 @@ impl People {
         self.known.load_full()
     }
 
+    /// Held while a change is decided and stored.
+    pub(crate) async fn deciding(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.deciding).lock_owned().await
+    }
+
+    /// Takes over changes that were stored.
+    pub(crate) fn apply(&self, changes: &[PeopleChange]) {
+        let mut state = self.state();
+        for change in changes {
+            apply(&mut state.people, change);
+            change_request(&mut state.pairings, change);
+        }
+        self.known.store(Arc::new(KnownPeople::of(&state.people)));
+        if state.pairings.iter().any(|one| one.state == PairingState::Approved) {
+            self.let_in.notify_one();
+        }
+    }
+
+    /// Stores changes, and takes them over.
+    pub(crate) async fn change(&self, transition: Transition) -> Result<(), StoreError> {
+        let changes = transition.people.clone();
+        self.store.commit(transition).await?;
+        self.apply(&changes);
+        Ok(())
+    }
+
     /// The request of a stranger to be let in. Theirs, if they were given a code before; `None` if so many wait on the channel
-    /// that they are given none, or the answer was no.
+    /// that they are given none, the answer was no, or they have been let in meanwhile.
     pub(crate) async fn ask(&self, event: &InboundEvent) -> Result<Option<Pairing>, StoreError> {
-        let identity = Identity { channel: event.conversation.channel.clone(), id: event.person().to_owned() };
-        let Some((pairing, is_new)) = self.requests().ask(identity, event, self.clock.now()) else { return Ok(None) };
-        if is_new {
-            let subject = Subject::channel(&pairing.identity.channel);
-            let asked = LogEvent::PersonAsked { identity: pairing.identity.to_string(), code: dashed(&pairing.code) };
-            let log = vec![NewLogEntry { at: pairing.asked_at, subject, event: asked }];
-            let people = vec![PeopleChange::Asked(pairing.clone())];
-            let stored = self.store.commit(Transition { people, log, ..Transition::default() }).await;
-            self.requests().stored(&pairing.identity, stored.is_ok());
-            stored?;
+        let identity = event.identity();
+        if let Some(known) = self.request_of(&identity) {
+            return Ok((known.state == PairingState::Waiting).then_some(known));
         }
-        Ok(Some(pairing))
-    }
-
-    /// The requests that wait, oldest first.
-    pub(crate) fn waiting(&self) -> Vec<Pairing> {
+        if self.is_full(&identity) {
+            return Ok(None);
+        }
+        let _deciding = self.deciding().await;
+        // Another event of theirs, or another stranger's, may have come first.
+        if let Some(known) = self.request_of(&identity) {
+            return Ok((known.state == PairingState::Waiting).then_some(known));
+        }
+        if self.is_full(&identity) || self.known().has(&identity.channel, &identity.id) {
+            return Ok(None);
+        }
         let now = self.clock.now();
-        self.requests().pairings.iter().filter(|it| it.is_waiting(now)).cloned().collect()
-    }
-
-    /// The waiting request with a code, as somebody typed it.
-    pub(crate) fn with_code(&self, typed: &str) -> Result<Pairing, WrongCode> {
-        self.requests().with_code(typed, self.clock.now())
-    }
-
-    /// How a request is stored to which the answer is no.
-    pub(crate) fn declined(&self, pairing: Pairing) -> PeopleChange {
-        PeopleChange::Asked(Pairing { is_declined: true, expires_at: self.clock.now() + DECLINED, ..pairing })
-    }
-
-    fn requests(&self) -> MutexGuard<'_, Requests> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Requests {
-    /// The request of somebody, and whether it is new.
-    fn ask(&mut self, identity: Identity, event: &InboundEvent, now: Timestamp) -> Option<(Pairing, bool)> {
-        self.pairings.retain(|one| one.expires_at > now);
-        if let Some(known) = self.pairings.iter().find(|one| one.identity == identity) {
-            return (!known.is_declined).then(|| (known.clone(), false));
-        }
-        let of_channel = |one: &&Pairing| one.is_waiting(now) && one.identity.channel == identity.channel;
-        if self.pairings.iter().filter(of_channel).count() >= PENDING {
-            return None;
-        }
         let pairing = Pairing {
-            code: self.new_code(),
+            code: self.state().new_code(),
             identity,
             name: event.sender.name.clone(),
             username: event.sender.username.clone(),
             conversation: event.conversation.clone(),
             asked_at: now,
             expires_at: now + LIFETIME,
-            is_declined: false,
+            state: PairingState::Waiting,
         };
-        self.pairings.push(pairing.clone());
-        self.unstored.push(pairing.identity.clone());
-        Some((pairing, true))
+        let subject = Subject::channel(&pairing.identity.channel);
+        let asked = LogEvent::PersonAsked { identity: pairing.identity.to_string() };
+        let log = vec![NewLogEntry { at: now, subject, event: asked }];
+        let people = vec![PeopleChange::Asked(pairing.clone())];
+        self.change(Transition { people, log, ..Transition::default() }).await?;
+        Ok(Some(pairing))
     }
 
-    /// A new request was stored, or could not be.
-    fn stored(&mut self, identity: &Identity, is_stored: bool) {
-        self.unstored.retain(|one| one != identity);
-        if !is_stored {
-            self.pairings.retain(|one| one.identity != *identity);
-        }
+    /// The requests that wait, oldest first.
+    pub(crate) fn waiting(&self) -> Vec<Pairing> {
+        let now = self.clock.now();
+        self.state().pairings.iter().filter(|it| it.is_waiting(now)).cloned().collect()
     }
 
-    /// Takes over what is stored, beside what is being stored now.
-    fn replace(&mut self, mut stored: Vec<Pairing>) {
-        let Self { pairings, unstored, .. } = self;
-        let is_unstored = |one: &Pairing| unstored.contains(&one.identity);
-        let known: Vec<_> = stored.iter().map(|one| one.identity.clone()).collect();
-        stored.extend(pairings.drain(..).filter(|one| is_unstored(one) && !known.contains(&one.identity)));
-        self.pairings = stored;
+    /// Who was let in, and was not told yet.
+    pub(crate) fn untold(&self) -> Vec<Pairing> {
+        self.state().pairings.iter().filter(|it| it.state == PairingState::Approved).cloned().collect()
     }
 
+    /// Waits until somebody was let in.
+    pub(crate) async fn until_let_in(&self) {
+        self.let_in.notified().await;
+    }
+
+    /// The request of somebody whose time has not passed.
+    pub(crate) fn request_of(&self, identity: &Identity) -> Option<Pairing> {
+        let now = self.clock.now();
+        self.state().pairings.iter().find(|one| one.identity == *identity && one.expires_at > now).cloned()
+    }
+
+    /// The waiting request with a code, as `who` typed it, among those that they may decide.
+    pub(crate) fn with_code(
+        &self,
+        typed: &str,
+        who: &str,
+        may: impl Fn(&Pairing) -> bool,
+    ) -> Result<Pairing, WrongCode> {
+        self.state().with_code(typed, who, may, self.clock.now())
+    }
+
+    /// How a request is stored to which the answer is no.
+    pub(crate) fn declined(&self, pairing: Pairing) -> PeopleChange {
+        PeopleChange::Asked(Pairing {
+            state: PairingState::Declined,
+            expires_at: self.clock.now() + DECLINED,
+            ..pairing
+        })
+    }
+
+    fn is_full(&self, identity: &Identity) -> bool {
+        let now = self.clock.now();
+        let of_channel = |one: &&Pairing| one.is_waiting(now) && one.identity.channel == identity.channel;
+        self.state().pairings.iter().filter(of_channel).count() >= PENDING
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
     /// A code that no request has.
     fn new_code(&self) -> String {
         let mut rng = rand::rng();
         loop {
-            let code: String =
-                (0..LENGTH).filter_map(|_| ALPHABET.choose(&mut rng)).map(|byte| char::from(*byte)).collect();
+            let bytes = (0..Pairing::CODE_LENGTH).filter_map(|_| ALPHABET.choose(&mut rng));
+            let code: String = bytes.map(|byte| char::from(*byte)).collect();
             if self.pairings.iter().all(|one| one.code != code) {
                 return code;
             }
         }
     }
 
-    fn with_code(&mut self, typed: &str, now: Timestamp) -> Result<Pairing, WrongCode> {
-        if let Some((since, guesses)) = self.guesses {
-            let until = since + GUESSING;
-            if until <= now || since > now {
-                self.guesses = None;
-            } else if guesses >= GUESSES {
-                return Err(WrongCode::Locked(until.since(now)));
-            }
+    fn with_code(
+        &mut self,
+        typed: &str,
+        who: &str,
+        may: impl Fn(&Pairing) -> bool,
+        now: Timestamp,
+    ) -> Result<Pairing, WrongCode> {
+        self.guesses.retain(|_, (since, _)| *since + GUESSING > now && *since <= now);
+        if let Some((since, codes)) = self.guesses.get(who)
+            && codes.len() >= GUESSES
+        {
+            return Err(WrongCode::Locked((*since + GUESSING).since(now)));
         }
         let code = normalised(typed);
-        if let Some(found) = self.pairings.iter().find(|one| one.code == code && one.is_waiting(now)) {
+        let found = self.pairings.iter().find(|one| one.code == code && one.is_waiting(now) && may(one));
+        if let Some(found) = found {
             return Ok(found.clone());
         }
-        let (since, guesses) = self.guesses.unwrap_or((now, 0));
-        self.guesses = Some((since, guesses + 1));
+        // What no code looks like is a mistake, and no guess.
+        if code.len() == Pairing::CODE_LENGTH {
+            self.guesses.entry(who.to_owned()).or_insert_with(|| (now, HashSet::new())).1.insert(code);
+        }
         Err(WrongCode::Unknown)
     }
 }
 
 impl Pairing {
     fn is_waiting(&self, now: Timestamp) -> bool {
-        !self.is_declined && self.expires_at > now
+        self.state == PairingState::Waiting && self.expires_at > now
     }
-}
-
-/// A code as it is shown: with a dash in the middle.
-pub(crate) fn dashed(code: &str) -> String {
-    let (first, last) = code.split_at_checked(LENGTH / 2).unwrap_or((code, ""));
-    format!("{first}-{last}")
 }
 
 /// A code as it is stored, of what somebody typed.
 fn normalised(typed: &str) -> String {
     typed.chars().filter(char::is_ascii_alphanumeric).map(|char| char.to_ascii_uppercase()).collect()
+}
+
+/// What has to be stored so that the people of the configuration are known; `people` are changed accordingly.
+fn planted(seeds: &[SeedPerson], people: &mut Vec<PersonRecord>, now: Timestamp) -> Vec<PeopleChange> {
+    let mut changes = Vec::new();
+    for seed in seeds {
+        let is_anothers = |identity: &Identity| {
+            seeds.iter().any(|other| other.name != seed.name && other.identities.contains(identity))
+        };
+        // By who they are: a stranger may have been let in under any name.
+        let known = people.iter().find(|person| {
+            person.identities.iter().any(|one| seed.identities.contains(&one.identity))
+                && !person.identities.iter().any(|one| is_anothers(&one.identity))
+        });
+        let has = |identity: &Identity| {
+            known.is_some_and(|known| known.identities.iter().any(|one| one.identity == *identity))
+        };
+        let is_same = known.is_some_and(|known| known.role == seed.role && known.name == seed.name);
+        if is_same && seed.identities.iter().all(has) {
+            continue;
+        }
+        let added = |identity: &Identity| KnownIdentity {
+            identity: identity.clone(),
+            added_at: now,
+            added_by: CONFIGURATION.to_owned(),
+        };
+        let change = PeopleChange::Known(PersonRecord {
+            id: known.map_or_else(|| PersonId::new(now), |known| known.id),
+            name: seed.name.clone(),
+            role: seed.role,
+            created_at: known.map_or(now, |known| known.created_at),
+            identities: seed.identities.iter().filter(|identity| !has(identity)).map(added).collect(),
+        });
+        apply(people, &change);
+        changes.push(change);
+    }
+    changes
+}
+
+/// Changes who is known, as the store does.
+fn apply(people: &mut Vec<PersonRecord>, change: &PeopleChange) {
+    let take = |people: &mut Vec<PersonRecord>, identity: &Identity, keeper: Option<PersonId>| {
+        for person in people.iter_mut() {
+            person.identities.retain(|one| one.identity != *identity);
+        }
+        people.retain(|person| !person.identities.is_empty() || Some(person.id) == keeper);
+    };
+    match change {
+        PeopleChange::Known(new) => {
+            for known in &new.identities {
+                take(people, &known.identity, Some(new.id));
+            }
+            match people.iter_mut().find(|person| person.id == new.id) {
+                Some(person) => {
+                    (person.name, person.role) = (new.name.clone(), new.role);
+                    person.identities.extend(new.identities.iter().cloned());
+                }
+                None => people.push(new.clone()),
+            }
+        }
+        PeopleChange::Forgotten(identity) => take(people, identity, None),
+        PeopleChange::Asked(_) | PeopleChange::Told(_) => {}
+    }
+}
+
+/// Changes who asks, as the store does.
+fn change_request(pairings: &mut Vec<Pairing>, change: &PeopleChange) {
+    match change {
+        PeopleChange::Asked(new) => {
+            pairings.retain(|one| one.identity != new.identity && one.expires_at > new.asked_at);
+            pairings.push(new.clone());
+        }
+        PeopleChange::Known(person) => {
+            pairings.retain(|one| person.identities.iter().all(|known| known.identity != one.identity));
+        }
+        PeopleChange::Forgotten(identity) | PeopleChange::Told(identity) => {
+            pairings.retain(|one| one.identity != *identity);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{conversation::ChannelId, people::PersonRole};
+
+    fn identity(id: &str) -> Identity {
+        Identity { channel: ChannelId::new("test", "main"), id: id.to_owned() }
+    }
+
+    fn seed(name: &str, role: PersonRole, ids: &[&str]) -> SeedPerson {
+        SeedPerson { name: name.to_owned(), role, identities: ids.iter().map(|id| identity(id)).collect() }
+    }
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    /// Who is known: the name, the role, and the ids.
+    fn told(people: &[PersonRecord]) -> Vec<(&str, PersonRole, Vec<&str>)> {
+        people
+            .iter()
+            .map(|it| (&*it.name, it.role, it.identities.iter().map(|one| &*one.identity.id).collect()))
+            .collect()
+    }
+
+    #[test]
+    fn the_configurations_people_are_added_once() {
+        let (mut people, seeds) = (Vec::new(), [seed("ada", PersonRole::Owner, &["1", "2"])]);
+
+        assert_eq!(planted(&seeds, &mut people, at(1)).len(), 1);
+        assert_eq!(told(&people), [("ada", PersonRole::Owner, vec!["1", "2"])]);
+        assert!(planted(&seeds, &mut people, at(2)).is_empty());
+    }
+
+    /// Nobody becomes an owner because somebody else who shared their entry is one.
+    #[test]
+    fn an_entry_that_is_split_makes_two_people() {
+        let mut people = Vec::new();
+        planted(&[seed("ada", PersonRole::Member, &["1", "2"])], &mut people, at(1));
+
+        let split = [seed("ada", PersonRole::Member, &["1"]), seed("bob", PersonRole::Owner, &["2"])];
+        planted(&split, &mut people, at(2));
+
+        let mut found = told(&people);
+        found.sort_by_key(|(name, ..)| *name);
+        assert_eq!(found, [("ada", PersonRole::Member, vec!["1"]), ("bob", PersonRole::Owner, vec!["2"])]);
+        assert!(planted(&split, &mut people, at(3)).is_empty(), "it stays so");
+    }
+
+    /// A stranger chooses their name.
+    #[test]
+    fn a_name_alone_makes_nobody_an_owner() {
+        let mut people = Vec::new();
+        planted(&[seed("ada", PersonRole::Member, &["stranger"])], &mut people, at(1));
+
+        planted(&[seed("ada", PersonRole::Owner, &["1"])], &mut people, at(2));
+
+        assert_eq!(
+            told(&people),
+            [("ada", PersonRole::Member, vec!["stranger"]), ("ada", PersonRole::Owner, vec!["1"])]
+        );
+    }
+
+    #[test]
+    fn ten_codes_that_do_not_exist_lock_the_caller_out_for_an_hour() {
+        let mut state = State::default();
+        let mut tries = |code: &str, who: &str, seconds| state.with_code(code, who, |_| true, at(seconds));
+        for number in 0..10 {
+            assert_eq!(tries(&format!("AAAA-AA{number:02}"), "eve", number), Err(WrongCode::Unknown));
+            // The same once more, and what is no code, are no further guesses.
+            assert_eq!(tries(&format!("aaaaaa{number:02}"), "eve", number), Err(WrongCode::Unknown));
+            assert_eq!(tries("", "eve", number), Err(WrongCode::Unknown));
+        }
+
+        assert_eq!(tries("AAAABBBB", "eve", 600), Err(WrongCode::Locked(Duration::from_mins(50))));
+        assert_eq!(tries("AAAABBBB", "bob", 600), Err(WrongCode::Unknown), "others are not locked out");
+        assert_eq!(tries("AAAABBBB", "eve", 3600), Err(WrongCode::Unknown));
+    }
 }

@@ -57,8 +57,10 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings, known: &KnownPeop
             Expectation::Answer
         }
     };
-    let command = commands::find(&event.text).filter(|_| expectation == Expectation::Answer);
-    let own = || commands::own::find(&event.text, settings).filter(|_| expectation == Expectation::Answer);
+    // What somebody else wrote, and the sender forwards, is no command of the sender's.
+    let may_command = expectation == Expectation::Answer && event.forwarded.is_none();
+    let command = commands::find(&event.text).filter(|_| may_command);
+    let own = || commands::own::find(&event.text, settings).filter(|_| may_command);
     let handler = match command {
         Some(command) => command.handler(),
         None => match own() {

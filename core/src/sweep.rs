@@ -107,7 +107,7 @@ impl Sweep {
     async fn recover_run(&self, id: TurnId) -> Result<(), StoreError> {
         let Some(mut turn) = self.store.turn(id).await? else { return Ok(()) };
         if turn.handler.is_gateway() {
-            return self.commands.try_to_perform(id).await.map(drop);
+            return self.commands.try_to_perform(id).await;
         }
         let (at, number) = (self.clock.now(), turn.runs);
         let detail = "the gateway ended while the agent ran".to_owned();

@@ -30,6 +30,6 @@ create table pairings (
     thread text not null,           -- '' without a thread
     asked_at integer not null,
     expires_at integer not null,    -- of a declined request: until when they cannot ask again
-    declined integer not null,      -- 1 if the answer was no
+    state text not null,            -- waiting, declined, approved: let in, and not told yet
     primary key (channel, id)
 ) strict, without rowid;

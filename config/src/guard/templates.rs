@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 39] = [
+pub const TEMPLATES: [&str; 43] = [
     "silent",
     "failed",
     "late",
@@ -40,9 +40,13 @@ pub const TEMPLATES: [&str; 39] = [
     "status_sending",
     "status_more",
     "history_empty",
+    "export_ready",
+    "export_cut",
+    "export_unavailable",
     "whoami",
     "whoami_member",
     "whoami_owner",
+    "whoami_unnamed",
     "stranger",
     "pairing",
     "paired",

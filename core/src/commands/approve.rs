@@ -1,56 +1,79 @@
 //! `/approve CODE`: an owner lets somebody in. `/decline CODE`: or does not.
 
-use super::command::{Answer, Call, Command, Decision, Filled, Words};
+use super::command::{Answer, Call, Command, Decision};
 use crate::{
-    model::people::{Pairing, PeopleChange, PersonRole},
+    ledger::trigger::DecidedPerson,
+    model::{
+        conversation::ChatKind,
+        log::{AuditEntry, Subject},
+        people::{Pairing, PeopleChange, PersonRole},
+    },
     operations::people::NewPerson,
     people::WrongCode,
+    ports::store::transition::Operation,
 };
 
 pub(super) const APPROVE: Command = Command {
     name: "approve",
     texts: &["/approve"],
-    takes_argument: true,
+    arguments: 3,
     description: "Let somebody in who was given this code",
+    is_recorded: false,
     act: |call| {
-        let answer = decide(call, APPROVE.name, "approved", |pairing, owner| {
-            PeopleChange::Known(pairing.let_in(NewPerson::default(), owner, call.now))
-        });
-        Box::pin(std::future::ready(Ok(answer)))
+        Box::pin(async {
+            let change = |pairing: &Pairing, owner: &str| pairing.approved(NewPerson::default(), owner, call.now).0;
+            Ok(decide(call, APPROVE.name, "approved", change).await)
+        })
     },
 };
 
 pub(super) const DECLINE: Command = Command {
     name: "decline",
     texts: &["/decline"],
-    takes_argument: true,
+    arguments: 3,
     description: "Do not let somebody in who was given this code",
+    is_recorded: false,
     act: |call| {
-        let answer = decide(call, DECLINE.name, "declined", |pairing, _| call.people.declined(pairing.clone()));
-        Box::pin(std::future::ready(Ok(answer)))
+        Box::pin(async {
+            let change = |pairing: &Pairing, _: &str| vec![call.people.declined(pairing.clone())];
+            Ok(decide(call, DECLINE.name, "declined", change).await)
+        })
     },
 };
 
 /// An owner's decision on the request with the code that they wrote.
-fn decide(
+async fn decide(
     call: &Call<'_>,
-    action: &'static str,
+    action: &str,
     template: &'static str,
-    change: impl FnOnce(&Pairing, &str) -> PeopleChange,
+    change: impl Fn(&Pairing, &str) -> Vec<PeopleChange>,
 ) -> Answer {
-    let event = &call.turn.event;
+    let (event, identity) = (&call.turn.event, call.turn.event.identity());
     let known = call.people.known();
-    let Some((PersonRole::Owner, owner)) = known.get(&event.conversation.channel, event.person()) else {
-        return Answer::of("owners_only");
+    let owner = match known.get(&identity.channel, &identity.id) {
+        // In a group everybody would read the code.
+        Some((PersonRole::Owner, name)) if event.chat == ChatKind::Direct => format!("{name} ({identity})"),
+        _ => return Answer::of("owners_only"),
     };
-    let code = event.text.split_whitespace().nth(1).unwrap_or_default();
-    let pairing = match call.people.with_code(code) {
+    let typed: String = event.text.split_whitespace().skip(1).collect();
+    let held = call.people.deciding().await;
+    let pairing = match call.people.with_code(&typed, &identity.to_string(), |_| true) {
         Ok(pairing) => pairing,
         Err(WrongCode::Unknown) => return Answer::of("code_unknown"),
         Err(WrongCode::Locked(_)) => return Answer::of("code_locked"),
     };
-    let name = pairing.name.clone().unwrap_or_else(|| pairing.identity.id.clone());
-    let words = Words::Templates(vec![Filled { template, values: vec![("name", name)] }]);
-    let decision = Decision { action, by: owner.to_owned(), change: change(&pairing, owner), pairing };
-    Answer { words, decision: Some(decision), ..Answer::of(template) }
+    let whose = &pairing.identity;
+    let entry = AuditEntry { by: owner.clone(), action: action.to_owned(), target: whose.to_string(), reason: None };
+    let operation = Operation { at: call.now, entry, subject: Subject::channel(&whose.channel), answer: None };
+    let person = DecidedPerson { changes: change(&pairing, &owner), operation };
+    let name = plain(pairing.name.as_deref().unwrap_or(&whose.id));
+    let answer = Answer::filled(template, vec![("name", name), ("identity", whose.to_string())]);
+    Answer { decision: Some(Decision { person, held }), ..answer }
+}
+
+/// A name without Markdown: it was chosen by somebody who may mean harm.
+fn plain(name: &str) -> String {
+    let is_plain =
+        |char: &char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '(' | ')' | '<' | '>' | '\\' | '#' | '|' | '~');
+    name.chars().filter(is_plain).collect()
 }

@@ -4,22 +4,21 @@ use std::borrow::Cow;
 
 use futures_util::future::BoxFuture;
 use rejoinder_guard::{CancelledBy, Event, Reply, Timestamp};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::{
+    channels::Channels,
     ledger::trigger::{DecidedPerson, TurnEvents},
     model::{
+        capabilities::{Receipts, Support},
         command::CommandHelp,
         event::Amends,
-        log::{AuditEntry, Subject},
-        people::{Pairing, PeopleChange},
         settings::Settings,
         turn::{Handler, TurnRecord},
     },
+    outbox::render::Target,
     people::People,
-    ports::store::{
-        Store, StoreError,
-        transition::{NewSession, Operation},
-    },
+    ports::store::{Store, StoreError, transition::NewSession},
 };
 
 /// A command that the gateway executes itself, or a notice that it sends on its own.
@@ -28,9 +27,11 @@ pub(crate) struct Command {
     pub(super) name: &'static str,
     /// The texts that invoke it, each with its slash. Empty for a notice.
     pub(super) texts: &'static [&'static str],
-    /// Whether one argument may follow.
-    pub(super) takes_argument: bool,
+    /// How many words may follow.
+    pub(super) arguments: usize,
     pub(super) description: &'static str,
+    /// Whether what was said is told to the agent later. [`Handler::is_recorded`] repeats it.
+    pub(super) is_recorded: bool,
     pub(super) act: Act,
 }
 
@@ -42,6 +43,7 @@ pub(super) struct Call<'a> {
     pub(super) turn: &'a TurnRecord,
     pub(super) store: &'a dyn Store,
     pub(super) people: &'a People,
+    pub(super) channels: &'a Channels,
     pub(super) settings: &'a Settings,
     pub(super) now: Timestamp,
 }
@@ -73,42 +75,25 @@ pub(super) struct Answer {
 
 /// An owner's decision on a request to be let in.
 pub(super) struct Decision {
-    /// What the audit calls it.
-    pub(super) action: &'static str,
-    /// The name of the owner.
-    pub(super) by: String,
-    pub(super) change: PeopleChange,
-    pub(super) pairing: Pairing,
-}
-
-impl Decision {
-    /// Whether the person is let in, and so is told.
-    pub(super) const fn lets_in(&self) -> bool {
-        matches!(self.change, PeopleChange::Known(_))
-    }
-
-    /// The changes to store.
-    pub(super) fn to_change(&self, at: Timestamp) -> DecidedPerson {
-        let entry = AuditEntry {
-            by: self.by.clone(),
-            action: self.action.to_owned(),
-            target: self.pairing.identity.to_string(),
-            reason: None,
-        };
-        let subject = Subject::channel(&self.pairing.identity.channel);
-        DecidedPerson { change: self.change.clone(), operation: Operation { at, entry, subject, answer: None } }
-    }
+    pub(super) person: DecidedPerson,
+    /// Held until it is stored: nobody else decides meanwhile.
+    pub(super) held: OwnedMutexGuard<()>,
 }
 
 impl Answer {
     /// A reply from `template`, with no other effect.
     pub(super) fn of(template: &'static str) -> Self {
-        Self {
-            words: Words::Templates(vec![Filled { template, values: Vec::new() }]),
-            turn_events: Vec::new(),
-            session: None,
-            decision: None,
-        }
+        Self::filled(template, Vec::new())
+    }
+
+    /// Like [`of`](Self::of), for a template with placeholders of its own.
+    pub(super) fn filled(template: &'static str, values: Vec<(&'static str, String)>) -> Self {
+        Self::saying(Words::Templates(vec![Filled { template, values }]))
+    }
+
+    /// A reply with no other effect.
+    pub(super) const fn saying(words: Words) -> Self {
+        Self { words, turn_events: Vec::new(), session: None, decision: None }
     }
 }
 
@@ -121,11 +106,11 @@ impl Command {
         Handler::Gateway(self.name.into())
     }
 
-    /// Whether a text consists of this command alone, with its argument if it takes one.
+    /// Whether a text consists of this command alone, with as many words as may follow it. Keyboards write a capital letter.
     pub(super) fn matches(&self, text: &str) -> bool {
         let mut words = text.split_whitespace();
-        let is_named = words.next().is_some_and(|first| self.texts.contains(&first));
-        is_named && words.count() <= usize::from(self.takes_argument)
+        let is_named = words.next().is_some_and(|first| self.texts.contains(&&*first.to_ascii_lowercase()));
+        is_named && words.count() <= self.arguments
     }
 }
 
@@ -133,6 +118,15 @@ impl Call<'_> {
     /// The agent that the channel's messages go to.
     pub(super) fn agent(&self) -> &str {
         self.settings.agent(&self.turn.event.conversation.channel)
+    }
+
+    /// Whether the person can be sent a file that has no address: its bytes are in its URL, which a page or the caller of a
+    /// hook cannot open.
+    pub(super) fn can_send_files(&self) -> bool {
+        let channel = self.channels.get(&self.turn.event.conversation.channel);
+        let target = Target { turn: self.turn, channel: channel.map(AsRef::as_ref), now: self.now };
+        let capabilities = target.capabilities();
+        capabilities.receipts == Receipts::Platform && capabilities.attachments == Support::Full
     }
 
     /// Cancels a turn because of this command.
@@ -171,5 +165,32 @@ impl Call<'_> {
             }
         }
         Ok(open)
+    }
+}
+
+/// The beginning of a text, at most so many characters, on one line. It opens no block of code, which would swallow what
+/// follows.
+pub(super) fn excerpt(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace("```", "'''");
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(excerpt(" one\n two ", 60), "one two");
+        assert_eq!(excerpt(&"é".repeat(60), 60), "é".repeat(60));
+        assert_eq!(excerpt(&"é".repeat(61), 60), format!("{}…", "é".repeat(60)));
+    }
+
+    #[test]
+    fn an_excerpt_opens_no_block_of_code() {
+        assert_eq!(excerpt("`so`:\n```rust\nfn main() {}\n```", 13), "`so`: '''rust…");
     }
 }

@@ -8,8 +8,9 @@ use super::{
 pub(super) const HELP: Command = Command {
     name: "help",
     texts: &["/help"],
-    takes_argument: false,
+    arguments: 0,
     description: "List the commands",
+    is_recorded: true,
     act: |call| {
         Box::pin(async {
             let own = own::help(call.settings).map(|own| Filled {
@@ -17,7 +18,7 @@ pub(super) const HELP: Command = Command {
                 values: vec![("name", own.name.into_owned()), ("description", own.description.into_owned())],
             });
             let lines = std::iter::once(Filled { template: "help", values: Vec::new() }).chain(own).collect();
-            Ok(Answer { words: Words::Templates(lines), ..Answer::of("help") })
+            Ok(Answer::saying(Words::Templates(lines)))
         })
     },
 };

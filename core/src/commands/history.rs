@@ -1,8 +1,11 @@
 //! `/history`: what was said last. `/export`: everything that was said in the session, as a file.
 
-use rejoinder_guard::{Attachment, Reply};
+use rejoinder_guard::Reply;
 
-use super::command::{Answer, Call, Command, Words};
+use super::{
+    command::{Answer, Call, Command, Filled, Words, excerpt},
+    fill_in,
+};
 use crate::{
     model::agent::{HistoryLine, Speaker},
     outbox::render::text_file,
@@ -13,21 +16,29 @@ use crate::{
 const SHOWN: (u32, usize) = (10, 300);
 
 /// How many lines a file holds at most: the last ones.
-const EXPORTED: u32 = 20_000;
+const MAX_LINES: u16 = 20_000;
+
+/// How large a file is at most. The last line is in it in any case.
+const MAX_BYTES: usize = 1 << 20;
+
+/// What is between two lines: they are paragraphs of Markdown.
+const GAP: &str = "\n\n";
 
 pub(super) const HISTORY: Command = Command {
     name: "history",
     texts: &["/history"],
-    takes_argument: false,
+    arguments: 0,
     description: "What was said last",
+    is_recorded: false,
     act: |call| Box::pin(history(call)),
 };
 
 pub(super) const EXPORT: Command = Command {
     name: "export",
     texts: &["/export"],
-    takes_argument: false,
+    arguments: 0,
     description: "Everything that was said, as a file",
+    is_recorded: false,
     act: |call| Box::pin(export(call)),
 };
 
@@ -36,23 +47,41 @@ async fn history(call: &Call<'_>) -> Result<Answer, StoreError> {
     if lines.is_empty() {
         return Ok(Answer::of("history_empty"));
     }
-    let shown: Vec<String> = lines.iter().map(|line| line_of(line, call, Some(SHOWN.1))).collect();
-    Ok(Answer { words: Words::Own(Reply::text(shown.join("\n\n"))), ..Answer::of("history_empty") })
+    let shown: Vec<String> = lines.iter().map(|line| told(line, &excerpt(&line.text, SHOWN.1), call)).collect();
+    Ok(Answer::saying(Words::Own(Reply::text(shown.join(GAP)))))
 }
 
 async fn export(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let lines = call.store.transcript(call.turn.session, EXPORTED).await?;
+    if !call.can_send_files() {
+        return Ok(Answer::of("export_unavailable"));
+    }
+    // One more, to know whether there are earlier ones.
+    let lines = call.store.transcript(call.turn.session, u32::from(MAX_LINES) + 1).await?;
     if lines.is_empty() {
         return Ok(Answer::of("history_empty"));
     }
-    let text: Vec<String> = lines.iter().map(|line| format!("{}\n", line_of(line, call, None))).collect();
-    let file: Attachment = text_file("conversation.md", "text/markdown", &text.join("\n"));
-    let reply = Reply { text: String::new(), attachments: vec![file] };
-    Ok(Answer { words: Words::Own(reply), ..Answer::of("history_empty") })
+    let say = |template| fill_in(Filled { template, values: Vec::new() }, call.turn, call.settings);
+    let lines: Vec<String> = lines.iter().map(|line| told(line, &line.text, call)).collect();
+    let kept = that_fit(&lines);
+    let notice = (kept.len() < lines.len()).then(|| say("export_cut") + GAP);
+    let text = format!("{}{}\n", notice.unwrap_or_default(), kept.join(GAP));
+    let file = text_file("conversation.md", "text/markdown", &text);
+    Ok(Answer::saying(Words::Own(Reply { text: say("export_ready"), attachments: vec![file] })))
 }
 
-/// A line of the transcript in Markdown, with at most so many characters of the text.
-fn line_of(line: &HistoryLine, call: &Call<'_>, most: Option<usize>) -> String {
+/// The last lines, as many as a file holds.
+fn that_fit(lines: &[String]) -> &[String] {
+    let mut bytes = 0;
+    let fits = |line: &&String| {
+        bytes += line.len() + GAP.len();
+        bytes <= MAX_BYTES
+    };
+    let count = lines.iter().rev().take(usize::from(MAX_LINES)).take_while(fits).count().max(1);
+    &lines[lines.len().saturating_sub(count)..]
+}
+
+/// A line of the transcript in Markdown, with its text or a part of it.
+fn told(line: &HistoryLine, text: &str, call: &Call<'_>) -> String {
     let sender = &call.turn.event.sender;
     let who = match line.speaker {
         Speaker::Person => {
@@ -61,9 +90,23 @@ fn line_of(line: &HistoryLine, call: &Call<'_>, most: Option<usize>) -> String {
         }
         Speaker::Agent | Speaker::Gateway => call.agent().to_owned(),
     };
-    let cut = most.and_then(|most| line.text.char_indices().nth(most));
-    let text = cut.map_or_else(|| line.text.clone(), |(end, _)| format!("{}…", &line.text[..end]));
     // A name is chosen by a person, who may mean harm.
     let who: String = who.chars().filter(|char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '<' | '\\')).collect();
     format!("**{who}**: {text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_holds_the_last_lines_that_fit() {
+        let half = |name: &str| format!("{name}{}", "x".repeat(MAX_BYTES / 2 - GAP.len() - name.len()));
+        let lines = [half("a"), half("b"), half("c")];
+
+        assert_eq!(that_fit(&lines[..2]), &lines[..2]);
+        assert_eq!(that_fit(&lines), &lines[1..]);
+        assert_eq!(that_fit(&["x".repeat(MAX_BYTES + 1)]).len(), 1);
+        assert_eq!(that_fit(&vec![String::new(); usize::from(MAX_LINES) + 1]).len(), usize::from(MAX_LINES));
+    }
 }

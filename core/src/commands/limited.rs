@@ -5,7 +5,8 @@ use super::command::{Answer, Command};
 pub(crate) const LIMITED: Command = Command {
     name: "limited",
     texts: &[],
-    takes_argument: false,
+    arguments: 0,
     description: "Tell a person that they wrote too much at once",
+    is_recorded: false,
     act: |_| Box::pin(async { Ok(Answer::of("limited")) }),
 };

@@ -2,7 +2,10 @@
 
 use rejoinder_guard::{Reply, Timestamp};
 
-use super::command::{Answer, Command, Words};
+use super::{
+    command::{Answer, Command, Words},
+    filled,
+};
 use crate::{
     model::{
         conversation::{ChatKind, ConversationRef},
@@ -17,11 +20,12 @@ use crate::{
 pub(crate) const MESSAGE: Command = Command {
     name: Origin::MESSAGE,
     texts: &[],
-    takes_argument: false,
+    arguments: 0,
     description: "Send a message of the operator's",
+    is_recorded: true,
     act: |call| {
         let words = Words::Own(Reply::text(call.turn.event.text.clone()));
-        Box::pin(async { Ok(Answer { words, ..Answer::of(Origin::MESSAGE) }) })
+        Box::pin(async { Ok(Answer::saying(words)) })
     },
 };
 
@@ -38,7 +42,8 @@ pub(crate) fn message(to: &ConversationRef, text: String, by: &str, key: &str, a
 /// The message to somebody who was let in.
 pub(crate) fn paired(pairing: &Pairing, settings: &Settings, at: Timestamp) -> (TurnId, InboundEvent) {
     let channel = &pairing.conversation.channel;
-    let text = settings.templates.template(channel, "paired").replace("{agent}", settings.agent(channel));
+    let values = [("agent", settings.agent(channel).to_string())];
+    let text = filled(settings.templates.template(channel, "paired"), &values);
     let key = format!("paired:{}:{}", pairing.identity.id, pairing.asked_at.as_millis());
     (TurnId::new(at), message(&pairing.conversation, text, "gateway", &key, at))
 }

@@ -24,13 +24,13 @@ use rejoinder_guard::{Event, Outcome, Reply, SignalKind};
 
 use self::command::{Answer, Call, Command, Filled, Words};
 use crate::{
+    channels::Channels,
     ledger::{
         Ledger,
         trigger::{Trigger, TurnEvents},
     },
     model::{
         command::CommandHelp,
-        event::InboundEvent,
         ids::TurnId,
         settings::{LiveSettings, Settings},
         turn::TurnRecord,
@@ -96,34 +96,34 @@ pub(crate) struct Commands {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) people: Arc<People>,
+    pub(crate) channels: Arc<Channels>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
 
 impl Commands {
     /// Executes the turn's command and answers it in one transaction. Retries until this is stored, the store has
-    /// rejected it too often, or the gateway stops. Returns a message that follows from it.
-    pub(crate) async fn perform(&self, turn: TurnId) -> Option<(TurnId, InboundEvent)> {
+    /// rejected it too often, or the gateway stops.
+    pub(crate) async fn perform(&self, turn: TurnId) {
         let mut retry = self.ledger.store_retry("the result of a command", turn);
-        loop {
-            match self.try_to_perform(turn).await {
-                Ok(message) => return message,
-                Err(error) if !retry.wait(&error).await => return None,
-                Err(_) => {}
+        while let Err(error) = self.try_to_perform(turn).await {
+            if !retry.wait(&error).await {
+                return;
             }
         }
     }
 
     /// Like [`perform`](Self::perform), without retries. Does nothing if the turn has ended.
-    pub(crate) async fn try_to_perform(&self, turn: TurnId) -> Result<Option<(TurnId, InboundEvent)>, StoreError> {
-        let Some(turn) = self.store.turn(turn).await? else { return Ok(None) };
+    pub(crate) async fn try_to_perform(&self, turn: TurnId) -> Result<(), StoreError> {
+        let Some(turn) = self.store.turn(turn).await? else { return Ok(()) };
         if turn.obligation.state().is_final() {
-            return Ok(None);
+            return Ok(());
         }
         let command = ALL.into_iter().find(|command| turn.handler == command.handler());
+        debug_assert!(command.is_none_or(|it| it.is_recorded == turn.handler.is_recorded()), "{}", turn.handler);
         let settings = self.settings.get();
-        let (store, people) = (self.store.as_ref(), self.people.as_ref());
-        let call = Call { turn: &turn, store, people, settings: &settings, now: self.clock.now() };
+        let (store, people, channels) = (self.store.as_ref(), self.people.as_ref(), self.channels.as_ref());
+        let call = Call { turn: &turn, store, people, channels, settings: &settings, now: self.clock.now() };
         let Answer { words, mut turn_events, session, decision } = match command {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
@@ -140,11 +140,14 @@ impl Commands {
             Words::Own(reply) => reply,
         };
         turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(Outcome::Reply(reply))] });
-        let person = decision.as_ref().map(|decision| Box::new(decision.to_change(at)));
+        let (person, held) = decision.map(|decision| (Box::new(decision.person), decision.held)).unzip();
+        let changes = person.as_ref().map(|person| person.changes.clone());
         self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, session, person }).await?;
-        let Some(decision) = decision else { return Ok(None) };
-        self.people.reload().await?;
-        Ok(decision.lets_in().then(|| message::paired(&decision.pairing, &settings, at)))
+        if let Some(changes) = changes {
+            self.people.apply(&changes);
+        }
+        drop(held);
+        Ok(())
     }
 }
 
@@ -200,6 +203,14 @@ mod tests {
 
         assert_eq!(filled("{name}: {text} {other} {name}", &values), "{text}: {name} said {other} {text}");
         assert_eq!(filled("nothing", &values), "nothing");
+    }
+
+    /// The ledger, which writes the transcript, does not know the commands.
+    #[test]
+    fn the_handler_of_a_command_says_whether_it_is_recorded() {
+        for command in ALL {
+            assert_eq!(command.handler().is_recorded(), command.is_recorded, "{}", command.name);
+        }
     }
 
     #[test]

@@ -6,8 +6,9 @@ use crate::{model::ids::SessionId, ports::store::transition::NewSession};
 pub(super) const NEW: Command = Command {
     name: "new",
     texts: &["/new", "/reset"],
-    takes_argument: false,
+    arguments: 0,
     description: "Start afresh: what was said before is forgotten",
+    is_recorded: true,
     act: |call| {
         Box::pin(async {
             let session =

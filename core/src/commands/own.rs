@@ -44,8 +44,7 @@ pub(super) fn answer(call: &Call<'_>) -> Option<Answer> {
     let OwnCall { command, rest, .. } = find(&event.text, call.settings)?;
     let CommandAnswer::Words(words) = &command.answer else { return None };
     let values = [("text", rest.to_owned()), ("agent", call.agent().to_owned()), ("sender", event.sender.id.clone())];
-    let words = Words::Own(Reply::text(filled(words, &values)));
-    Some(Answer { words, ..Answer::of("help") })
+    Some(Answer::saying(Words::Own(Reply::text(filled(words, &values)))))
 }
 
 /// The entries of the operator's commands in a platform's menu.

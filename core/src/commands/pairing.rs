@@ -1,27 +1,25 @@
 //! The notice to somebody who is not known, with the code that lets them in.
 
-use super::command::{Answer, Command, Filled, Words};
-use crate::{
-    model::people::{Identity, Pairing},
-    people::dashed,
-};
+use super::command::{Answer, Command};
+use crate::model::people::PairingState;
 
 pub(crate) const PAIRING: Command = Command {
     name: "pairing",
     texts: &[],
-    takes_argument: false,
+    arguments: 0,
     description: "Give a sender who is not known a code to be let in with",
+    is_recorded: false,
     act: |call| {
         Box::pin(async {
-            let event = &call.turn.event;
-            let identity = Identity { channel: event.conversation.channel.clone(), id: event.person().to_owned() };
-            let is_theirs = |one: &Pairing| one.identity == identity && !one.is_declined;
-            let pairing = call.store.pairings().await?.into_iter().find(is_theirs);
-            // Without one they have been let in since, or their time has passed.
-            let Some(pairing) = pairing else { return Ok(Answer::of("stranger")) };
-            let values = vec![("code", dashed(&pairing.code))];
-            let words = Words::Templates(vec![Filled { template: "pairing", values }]);
-            Ok(Answer { words, ..Answer::of("pairing") })
+            let identity = call.turn.event.identity();
+            Ok(match call.people.request_of(&identity) {
+                Some(pairing) if pairing.state == PairingState::Waiting => {
+                    Answer::filled("pairing", vec![("code", pairing.shown_code())])
+                }
+                _ if call.people.known().has(&identity.channel, &identity.id) => Answer::of("paired"),
+                // The code has expired, or the answer was no, before they could be given it.
+                _ => Answer::of("stranger"),
+            })
         })
     },
 };

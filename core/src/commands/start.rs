@@ -5,7 +5,8 @@ use super::command::{Answer, Command};
 pub(super) const START: Command = Command {
     name: "start",
     texts: &["/start"],
-    takes_argument: true,
+    arguments: 1,
     description: "Say hello",
+    is_recorded: true,
     act: |_| Box::pin(async { Ok(Answer::of("start")) }),
 };

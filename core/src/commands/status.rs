@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rejoinder_guard::ObligationState;
 
-use super::command::{Answer, Call, Command, Filled, Words};
+use super::command::{Answer, Call, Command, Filled, Words, excerpt};
 use crate::{model::turn::TurnRecord, ports::store::StoreError};
 
 /// How many open turns are told one by one.
@@ -16,8 +16,9 @@ const EXCERPT: usize = 60;
 pub(super) const STATUS: Command = Command {
     name: "status",
     texts: &["/status"],
-    takes_argument: false,
+    arguments: 0,
     description: "What is being worked on",
+    is_recorded: true,
     act: |call| Box::pin(status(call)),
 };
 
@@ -30,7 +31,7 @@ async fn status(call: &Call<'_>) -> Result<Answer, StoreError> {
     if open.len() > MOST {
         words.push(Filled { template: "status_more", values: vec![("count", (open.len() - MOST).to_string())] });
     }
-    Ok(Answer { words: Words::Templates(words), ..Answer::of("status_idle") })
+    Ok(Answer::saying(Words::Templates(words)))
 }
 
 fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
@@ -41,7 +42,7 @@ fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
         _ => "status_sending",
     };
     let time = spoken(call.now.since(turn.event.received_at));
-    Filled { template, values: vec![("time", time), ("text", excerpt(&turn.event.text))] }
+    Filled { template, values: vec![("time", time), ("text", excerpt(&turn.event.text, EXCERPT))] }
 }
 
 /// A duration in its largest unit.
@@ -54,15 +55,6 @@ fn spoken(duration: Duration) -> String {
     }
 }
 
-/// The beginning of a text, on one line.
-fn excerpt(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(EXCERPT) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,12 +64,5 @@ mod tests {
         let told = [0, 59, 60, 3599, 3600, 86_399, 86_400].map(|seconds| spoken(Duration::from_secs(seconds)));
 
         assert_eq!(told, ["0 s", "59 s", "1 min", "59 min", "1 h", "23 h", "1 d"]);
-    }
-
-    #[test]
-    fn a_long_text_is_cut_between_characters() {
-        assert_eq!(excerpt(" one\n two "), "one two");
-        assert_eq!(excerpt(&"é".repeat(EXCERPT)), "é".repeat(EXCERPT));
-        assert_eq!(excerpt(&"é".repeat(EXCERPT + 1)), format!("{}…", "é".repeat(EXCERPT)));
     }
 }

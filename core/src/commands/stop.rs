@@ -6,8 +6,9 @@ use crate::{ledger::trigger::TurnEvents, ports::store::StoreError};
 pub(super) const STOP: Command = Command {
     name: "stop",
     texts: &["/stop", "/cancel"],
-    takes_argument: false,
+    arguments: 0,
     description: "Stop what is being worked on",
+    is_recorded: true,
     act: |call| Box::pin(stop(call)),
 };
 

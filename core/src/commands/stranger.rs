@@ -5,7 +5,8 @@ use super::command::{Answer, Command};
 pub(crate) const STRANGER: Command = Command {
     name: "stranger",
     texts: &[],
-    takes_argument: false,
+    arguments: 0,
     description: "Tell a sender that they may not talk to the agent",
+    is_recorded: false,
     act: |_| Box::pin(async { Ok(Answer::of("stranger")) }),
 };

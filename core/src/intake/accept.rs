@@ -3,9 +3,9 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use async_trait::async_trait;
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::FutureExt;
 use rejoinder_guard::Event;
-use tracing::{error, warn};
+use tracing::error;
 
 use super::event_router::{EventRouter, RoutedEvent};
 use crate::{
@@ -279,16 +279,6 @@ impl Acceptor {
         }
     }
 
-    /// Accepts a message of the gateway that follows from a command.
-    async fn send(&self, message: (TurnId, InboundEvent)) {
-        let channel = message.1.conversation.channel.clone();
-        // Boxed: it is a part of what accepting a command does.
-        let sending: BoxFuture<'_, _> = Box::pin(self.accept_with_fallback(&channel, vec![message], None));
-        if let Err(error) = sending.await {
-            warn!(%channel, %error, "a message that follows from a command was not accepted");
-        }
-    }
-
     /// Starts a stored turn with the slot and the run that were decided on before it was stored.
     fn start(&self, mut turn: TurnRecord, slot: Option<Slot>, run: Option<Run>) {
         let id = turn.id;
@@ -296,12 +286,8 @@ impl Acceptor {
             (Some(slot), Some(run)) => self.scheduler.run_now(slot, turn, run),
             (Some(slot), None) => self.scheduler.run_waiting(slot),
             (None, _) if turn.handler.is_gateway() => {
-                let acceptor = self.clone();
-                self.lifecycle.work.spawn(async move {
-                    if let Some(message) = acceptor.commands.perform(id).await {
-                        acceptor.send(message).await;
-                    }
-                });
+                let commands = Arc::clone(&self.commands);
+                self.lifecycle.work.spawn(async move { commands.perform(id).await });
             }
             // Its chat has moved meanwhile: it was stored as running in a conversation whose slot it does not hold.
             (None, Some(Run { number, started_at: at, .. })) => {

@@ -96,7 +96,7 @@ impl<'a> Transaction<'a> {
             Trigger::Command { end, session, person } => {
                 transition.runs_ended.push(end.clone());
                 transition.sessions.extend(session.clone());
-                transition.people.extend(person.as_ref().map(|person| person.change.clone()));
+                transition.people.extend(person.iter().flat_map(|person| person.changes.iter().cloned()));
                 transition.operation = person.as_ref().map(|person| person.operation.clone());
             }
             Trigger::AttemptBegins { start, delivery: change, subject } => {

@@ -54,7 +54,7 @@ pub(crate) enum Trigger {
 /// An owner's decision on a request to be let in.
 #[derive(Clone, Debug)]
 pub(crate) struct DecidedPerson {
-    pub(crate) change: PeopleChange,
+    pub(crate) changes: Vec<PeopleChange>,
     pub(crate) operation: Operation,
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     conversation::{ChatKind, ConversationRef},
     ids::TurnId,
+    people::Identity,
     trace::CallerTrace,
 };
 
@@ -279,6 +280,12 @@ impl InboundEvent {
     #[must_use]
     pub fn person(&self) -> &str {
         if self.sender.kind == SenderKind::Unnamed { &self.conversation.chat } else { &self.sender.id }
+    }
+
+    /// Who the sender is: see [`person`](Self::person).
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        Identity { channel: self.conversation.channel.clone(), id: self.person().to_owned() }
     }
 
     /// Whether the message was deleted.

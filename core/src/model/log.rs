@@ -229,8 +229,6 @@ pub enum LogEvent {
     PersonAsked {
         /// Who: `CHANNEL/ID`.
         identity: String,
-        /// The code, with its dash.
-        code: String,
     },
     /// `operator.…`: an operator did something.
     Operator(AuditEntry),

@@ -102,19 +102,57 @@ pub struct Pairing {
     pub asked_at: Timestamp,
     /// When the code expires. Of a declined request: until when they cannot ask again.
     pub expires_at: Timestamp,
-    /// Whether the answer was no.
-    pub is_declined: bool,
+    /// What became of it.
+    pub state: PairingState,
+}
+
+/// What became of a request to be let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PairingState {
+    /// Nobody has decided it yet.
+    Waiting,
+    /// The answer was no.
+    Declined,
+    /// They are let in, and were not told yet.
+    Approved,
+}
+
+impl PairingState {
+    /// The name in records.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Declined => "declined",
+            Self::Approved => "approved",
+        }
+    }
+}
+
+impl Pairing {
+    /// The number of characters of a code, without the dash.
+    pub const CODE_LENGTH: usize = 8;
+
+    /// The code as it is shown: with a dash in the middle.
+    #[must_use]
+    pub fn shown_code(&self) -> String {
+        let (first, last) = self.code.split_at_checked(Self::CODE_LENGTH / 2).unwrap_or((&self.code, ""));
+        format!("{first}-{last}")
+    }
 }
 
 /// A change of what is stored of people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeopleChange {
-    /// Somebody asks to be let in, or the answer is no: in place of an earlier request of theirs. Requests whose time had
-    /// passed by then are removed.
+    /// Somebody asks to be let in, or their request was decided: in place of an earlier request of theirs. Requests whose time
+    /// had passed when they asked are removed.
     Asked(Pairing),
     /// Adds a person, or changes their name and role. Each of their identities becomes theirs and nobody else's, and a request
     /// of it is removed. Identities that are not named stay. Somebody who has lost the last identity is removed.
     Known(PersonRecord),
+    /// Somebody who was let in was told so: their request is removed.
+    Told(Identity),
     /// An identity is nobody's any more, and asks for nothing. Somebody who has lost the last identity is removed.
     Forgotten(Identity),
 }

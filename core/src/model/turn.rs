@@ -33,10 +33,11 @@ impl Handler {
     }
 
     /// Whether what it answers is a part of the conversation that the agent is told of: not a notice to somebody who may not
-    /// talk to it, and not what was said before, told again.
+    /// talk to it, not what was said before, told again, and not what names people or their codes.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
-        const UNRECORDED: [&str; 5] = ["export", "history", "limited", "pairing", "stranger"];
+        const UNRECORDED: [&str; 8] =
+            ["approve", "decline", "export", "history", "limited", "pairing", "stranger", "whoami"];
         !matches!(self, Self::Gateway(name) if UNRECORDED.contains(&&**name))
     }
 

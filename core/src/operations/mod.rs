@@ -26,7 +26,6 @@ use crate::{
         event::InboundEvent,
         ids::{ConversationId, DeliveryId, TurnId},
         log::{AuditEntry, LogEvent, NewLogEntry, Subject},
-        settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
         tokens::TokenChange,
         turn::TurnRecord,
@@ -107,7 +106,6 @@ pub(crate) struct Operations {
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) people: Arc<People>,
-    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     /// Held from the read to the write: of two requests for one dead letter, the second finds that it is none any more.
     pub(crate) operating: Mutex<()>,

@@ -1,21 +1,16 @@
 //! Lets people in, and out again.
 
 use rejoinder_guard::Timestamp;
-use tracing::warn;
 
 use super::{Actor, OperationError, Operations};
 use crate::{
-    commands::message::paired,
     model::{
         ids::PersonId,
         log::{AuditEntry, Subject},
-        people::{Identity, KnownIdentity, Pairing, PeopleChange, PersonRecord, PersonRole},
+        people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
     },
     people::WrongCode,
-    ports::{
-        intake::Inlet,
-        store::transition::{Operation, Transition},
-    },
+    ports::store::transition::{Operation, Transition},
 };
 
 /// As whom somebody is let in.
@@ -29,7 +24,7 @@ pub struct NewPerson {
 
 impl Pairing {
     /// Who they are once they are let in.
-    pub(crate) fn let_in(&self, NewPerson { name, role }: NewPerson, by: &str, at: Timestamp) -> PersonRecord {
+    fn let_in(&self, NewPerson { name, role }: NewPerson, by: &str, at: Timestamp) -> PersonRecord {
         let named = || self.name.clone().or_else(|| self.username.clone()).unwrap_or_else(|| self.identity.id.clone());
         let identity = KnownIdentity { identity: self.identity.clone(), added_at: at, added_by: by.to_owned() };
         PersonRecord {
@@ -40,83 +35,75 @@ impl Pairing {
             identities: vec![identity],
         }
     }
+
+    /// What is stored when they are let in, and who they are then.
+    pub(crate) fn approved(&self, person: NewPerson, by: &str, at: Timestamp) -> (Vec<PeopleChange>, PersonRecord) {
+        let person = self.let_in(person, by, at);
+        let untold = Self { state: PairingState::Approved, ..self.clone() };
+        (vec![PeopleChange::Known(person.clone()), PeopleChange::Asked(untold)], person)
+    }
 }
 
 impl Operations {
-    /// Lets somebody in who was given this code, and tells them.
+    /// Lets somebody in who was given this code. They are told.
     pub(crate) async fn approve(
         &self,
-        inlet: &dyn Inlet,
         code: &str,
-        as_whom: NewPerson,
+        person: NewPerson,
         by: Actor,
     ) -> Result<PersonRecord, OperationError> {
-        let _operating = self.operating.lock().await;
-        let (pairing, at) = (self.pairing(code, &by)?, self.clock.now());
-        let person = pairing.let_in(as_whom, &by.name, at);
-        self.change_people(PeopleChange::Known(person.clone()), "approve", &pairing.identity, Some(by)).await?;
-        let (to, event) = (pairing.conversation.channel.clone(), paired(&pairing, &self.settings.get(), at));
-        if let Err(error) = inlet.accept(&to, vec![event], None).await {
-            warn!(identity = %pairing.identity, %error, "somebody was let in and could not be told");
-        }
+        let _deciding = self.people.deciding().await;
+        let pairing = self.pairing(code, &by)?;
+        let (changes, person) = pairing.approved(person, &by.name, self.clock.now());
+        self.change_people(changes, "approve", &pairing.identity, by).await?;
         Ok(person)
     }
 
     /// Does not let somebody in who was given this code.
     pub(crate) async fn decline(&self, code: &str, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
+        let _deciding = self.people.deciding().await;
         let pairing = self.pairing(code, &by)?;
         let identity = pairing.identity.clone();
-        self.change_people(self.people.declined(pairing), "decline", &identity, Some(by)).await
+        self.change_people(vec![self.people.declined(pairing)], "decline", &identity, by).await
     }
 
     /// Lets somebody out: an identity is nobody's any more.
     pub(crate) async fn revoke(&self, identity: &Identity, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
+        let _deciding = self.people.deciding().await;
         if !by.may(&identity.channel) || !self.people.known().has(&identity.channel, &identity.id) {
             return Err(OperationError::Unknown("nobody is known by this channel and id"));
         }
-        self.change_people(PeopleChange::Forgotten(identity.clone()), "revoke", identity, Some(by)).await
+        self.change_people(vec![PeopleChange::Forgotten(identity.clone())], "revoke", identity, by).await
     }
 
-    /// Removes what is stored of who somebody is, if anything is.
+    /// Removes what is stored of who somebody is.
     pub(super) async fn forget_identity(&self, identity: &Identity) -> Result<(), OperationError> {
-        self.change_people(PeopleChange::Forgotten(identity.clone()), "revoke", identity, None).await
+        let _deciding = self.people.deciding().await;
+        let people = vec![PeopleChange::Forgotten(identity.clone())];
+        Ok(self.people.change(Transition { people, ..Transition::default() }).await?)
     }
 
+    /// The request with a code, if it waits and the operator may decide it.
     fn pairing(&self, code: &str, by: &Actor) -> Result<Pairing, OperationError> {
-        let pairing = self.people.with_code(code).map_err(|wrong| match wrong {
+        let may = |pairing: &Pairing| by.may(&pairing.identity.channel);
+        self.people.with_code(code, &by.name, may).map_err(|wrong| match wrong {
             WrongCode::Unknown => OperationError::Unknown("no request that waits has this code"),
             WrongCode::Locked(retry_after) => OperationError::TooMany { retry_after },
-        })?;
-        if by.may(&pairing.identity.channel) {
-            return Ok(pairing);
-        }
-        Err(OperationError::Unknown("no request that waits has this code"))
+        })
     }
 
-    /// Stores a change with who did it. Without an operator it is a part of something else that they do.
+    /// Stores changes with who made them.
     async fn change_people(
         &self,
-        change: PeopleChange,
+        people: Vec<PeopleChange>,
         action: &str,
         identity: &Identity,
-        by: Option<Actor>,
+        by: Actor,
     ) -> Result<(), OperationError> {
-        let at = self.clock.now();
-        let operation = by.map(|by| Operation {
-            at,
-            entry: AuditEntry {
-                by: by.name,
-                action: action.to_owned(),
-                target: identity.to_string(),
-                reason: by.reason,
-            },
-            subject: Subject::channel(&identity.channel),
-            answer: by.answer,
-        });
-        self.store.commit(Transition { people: vec![change], operation, ..Transition::default() }).await?;
-        self.people.reload().await?;
-        Ok(())
+        let target = identity.to_string();
+        let entry = AuditEntry { by: by.name, action: action.to_owned(), target, reason: by.reason };
+        let (at, subject) = (self.clock.now(), Subject::channel(&identity.channel));
+        let operation = Some(Operation { at, entry, subject, answer: by.answer });
+        Ok(self.people.change(Transition { people, operation, ..Transition::default() }).await?)
     }
 }

@@ -86,7 +86,7 @@ impl Inputs {
         let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
         let (mut attachments, held) = files.fetch(&attachments, runtime.as_ref()).await;
         let quoted_files = attachments.split_off(event.attachments.len());
-        let is_directed = event.directed != Directed::Ambient;
+        let is_directed = event.directed != Directed::Ambient && event.forwarded.is_none();
         let own_prompt = own::prompt(&event.text, &settings).filter(|_| is_directed);
         let input = AgentTurn {
             turn: turn.id,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rejoinder_core::{
-    Action, AgentTurn, Cause, Clock, CommandAnswer, ConversationId, EventId, Expectation, Handler, Identity,
-    InboundEvent, Obligation, OwnCommand, PersonRole, Policy, Rung, SeedPerson, Sender, SessionId, Speaker, TurnId,
-    Usage,
-    conformance::scripted::{Fault, Script, ScriptedChannel},
+    Action, AgentTurn, Capabilities, Cause, Clock, CommandAnswer, ConversationId, EventId, Expectation, Handler,
+    Identity, InboundEvent, Obligation, OwnCommand, PersonRole, Policy, Receipts, Rung, SeedPerson, Sender, SenderKind,
+    SessionId, Speaker, Support, TurnId, Usage,
+    conformance::scripted::{Fault, Script, ScriptedChannel, capabilities},
     store::{NewEvent, NewTurn, TurnStatus},
 };
 use uuid::Uuid;
@@ -182,15 +182,104 @@ async fn what_was_said_is_shown_and_exported() {
     assert_eq!(lines.len(), 4, "{history}");
     assert_eq!((lines[0], lines[1]), ("**ada**: is it?", "**main**: yes, *really*"));
     assert!(lines[2].ends_with('…') && lines[2].chars().count() == "**ada**: ".len() + 301, "{}", lines[2]);
-    let delivery = &gateway.dossier(exported).await.deliveries[0];
-    let Action::Send { content, .. } = &delivery.action else { panic!("a message") };
-    let [file] = &content.attachments[..] else { panic!("a file") };
-    assert_eq!((&*file.name, &*file.media_type), ("conversation.md", "text/markdown"));
-    let text = file.url.strip_prefix("data:text/markdown;base64,").expect("its bytes");
-    let text = String::from_utf8(BASE64_STANDARD.decode(text).expect("base64")).expect("text");
+    let (words, text) = exported_by(&gateway, exported).await;
+    assert_eq!(words, ["This was said."]);
+    let text = text.expect("a file");
     assert!(text.starts_with("**ada**: is it?\n\n**main**: yes, *really*\n\n**ada**: long"), "{text}");
     let last = gateway.agent("main").runs().pop().expect("a run");
     assert_eq!(last.turn.history.len(), 4, "{:?}", last.turn.history);
+    gateway.at_rest().await;
+}
+
+/// The texts that a turn was answered with, and what the file holds, if there is one.
+async fn exported_by(gateway: &TestGateway, turn: TurnId) -> (Vec<String>, Option<String>) {
+    let (mut words, mut held) = (Vec::new(), None);
+    for delivery in gateway.dossier(turn).await.deliveries {
+        let Action::Send { content, .. } = delivery.action else { panic!("a message") };
+        if !content.text.is_empty() {
+            words.push(content.text);
+        }
+        for file in content.attachments {
+            assert_eq!((&*file.name, &*file.media_type), ("conversation.md", "text/markdown"));
+            let bytes = file.url.strip_prefix("data:text/markdown;base64,").expect("its bytes");
+            held = Some(String::from_utf8(BASE64_STANDARD.decode(bytes).expect("base64")).expect("text"));
+        }
+    }
+    (words, held)
+}
+
+/// A file holds the last MiB, and says that there was more.
+#[tokio::test]
+async fn a_long_conversation_is_exported_from_its_end() {
+    let gateway = TestGateway::with(Script::replies("yes")).await;
+    for letter in ["a", "b"] {
+        gateway.receives(said(&chat("ada"), &letter.repeat(600_000))).await;
+    }
+
+    let exported = gateway.receives(said(&chat("ada"), "/export")).await;
+
+    let (words, text) = exported_by(&gateway, exported).await;
+    assert_eq!(words, ["This was said."]);
+    let text = text.expect("a file");
+    assert!(text.len() <= 1 << 20, "{} bytes", text.len());
+    assert!(text.starts_with("(There was more.)\n\n**main**: yes\n\n**ada**: bbb"), "{}", &text[..60]);
+    gateway.at_rest().await;
+}
+
+/// Where a file with its bytes in its URL cannot be shown, there is none.
+#[tokio::test]
+async fn nothing_is_exported_where_files_cannot_be_sent() {
+    let without_files = Capabilities { attachments: Support::Degraded, ..capabilities() };
+    let read_as_rows = Capabilities { receipts: Receipts::Row, ..capabilities() };
+    for able in [without_files, read_as_rows] {
+        let gateway = GatewaySetup::new().always(Script::replies("yes")).capable(|it| *it = able).start().await;
+        gateway.receives(said(&chat("ada"), "hello")).await;
+
+        let exported = gateway.receives(said(&chat("ada"), "/export")).await;
+
+        assert_eq!(exported_by(&gateway, exported).await, (vec!["No files here.".to_owned()], None));
+        gateway.at_rest().await;
+    }
+}
+
+/// A cut text is one line, and no block of code of its swallows what follows.
+#[tokio::test]
+async fn the_history_is_one_line_for_each_message() {
+    let gateway = TestGateway::with(Script::replies("so:\n```rust\nfn main() {}\n```")).await;
+    gateway.receives(said(&chat("ada"), "# how\n\n* is *it*?")).await;
+
+    gateway.receives(said(&chat("ada"), "/history")).await;
+
+    let shown = "**ada**: # how * is *it*?\n\n**main**: so: '''rust fn main() {} '''";
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some(shown));
+    gateway.at_rest().await;
+}
+
+/// The id of a chat on web chat is the secret by which its page reads it: nobody is told it, nor is the agent.
+#[tokio::test]
+async fn the_id_of_a_chat_is_told_to_nobody() {
+    const SECRET: &str = "secret-key";
+    let gateway = TestGateway::with(Script::replies("yes")).await;
+    let unnamed = |text: &str| {
+        let sender = Sender { id: "visitor".to_owned(), kind: SenderKind::Unnamed, ..said(&chat(SECRET), "").sender };
+        InboundEvent { sender, ..said(&chat(SECRET), text) }
+    };
+    gateway.receives(unnamed("hello")).await;
+    for command in ["/whoami", "/status", "/history"] {
+        gateway.receives(unnamed(command)).await;
+    }
+    let exported = gateway.receives(unnamed("/export")).await;
+
+    gateway.receives(unnamed("and now?")).await;
+
+    let shown = gateway.visible(&chat(SECRET));
+    assert_eq!(shown[1], "You could be anyone.");
+    let (_, file) = exported_by(&gateway, exported).await;
+    let history = gateway.agent("main").runs().pop().expect("a run").turn.history;
+    let told: Vec<&str> = history.iter().map(|line| &*line.text).collect();
+    assert_eq!(told, ["hello", "yes", "/status", "Nothing is going on."]);
+    assert!(!shown.iter().chain(&file).any(|text| text.contains(SECRET)), "{shown:?} {file:?}");
+    assert!(!told.iter().any(|text| text.contains(SECRET)), "{told:?}");
     gateway.at_rest().await;
 }
 

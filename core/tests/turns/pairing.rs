@@ -1,7 +1,7 @@
 //! Strangers ask to be let in, with a code; operators and owners decide.
 
 use rejoinder_core::{
-    Accepted, Access, Actor, ChannelId, Clock, DirectPolicy, Identity, InboundEvent, Lifetimes, NewPerson,
+    Accepted, Access, Actor, Author, ChannelId, Clock, DirectPolicy, Identity, InboundEvent, Lifetimes, NewPerson,
     OperationError, PersonRole, Resend, SeedPerson, Sender, SenderKind,
     conformance::scripted::Script,
     store::{AuditFilter, Cutoffs, LogFilter, Pairing},
@@ -53,11 +53,7 @@ async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
 
 /// The notice with the code of a request.
 fn notice(pairing: &Pairing) -> String {
-    format!("Ask for {}.", dashed(pairing))
-}
-
-fn dashed(pairing: &Pairing) -> String {
-    format!("{}-{}", &pairing.code[..4], &pairing.code[4..])
+    format!("Ask for {}.", pairing.shown_code())
 }
 
 fn only(gateway: &TestGateway) -> Pairing {
@@ -84,7 +80,7 @@ async fn a_stranger_is_given_a_code_and_let_in_by_it() {
     assert_eq!(gateway.visible(&chat("ada")), [notice(&pairing)]);
     assert!(gateway.agent("main").runs().is_empty());
 
-    approve(&gateway, &dashed(&pairing).to_lowercase()).await;
+    approve(&gateway, &pairing.shown_code().to_lowercase()).await;
     gateway.receives(says("ada", "and now?")).await;
 
     assert_eq!(gateway.visible(&chat("ada")), [notice(&pairing), "Come in, says main.".to_owned(), "hello".to_owned()]);
@@ -200,25 +196,48 @@ async fn people_outlive_the_process_and_can_be_revoked() {
     gateway.at_rest().await;
 }
 
-/// N2. Codes cannot be guessed: after ten that do not exist, none opens anything for the rest of the hour.
+/// N2. Codes cannot be guessed: after ten that do not exist, no code opens anything for the rest of the hour, for whoever tried.
 #[tokio::test]
-async fn guessing_locks_all_codes() {
+async fn guessing_locks_out_whoever_guesses() {
     let gateway = guarded().await;
     comes_in(&gateway, says("ada", "hello")).await;
     let code = only(&gateway).code;
-    let tried = async |code: &str| gateway.engine().approve(code, NewPerson::default(), operator("a try")).await;
+    let tried = async |code: &str, name: &str| {
+        let by = Actor { name: name.to_owned(), ..operator("a try") };
+        gateway.engine().approve(code, NewPerson::default(), by).await
+    };
     for number in 0..10 {
-        let wrong = tried(&format!("AAAA-AA{number:02}")).await;
+        let wrong = tried(&format!("AAAA-AA{number:02}"), "mallory").await;
         assert!(matches!(wrong, Err(OperationError::Unknown(_))), "{wrong:?}");
     }
 
-    let Err(OperationError::TooMany { retry_after }) = tried(&code).await else { panic!("it is locked") };
+    let Err(OperationError::TooMany { retry_after }) = tried(&code, "mallory").await else { panic!("it is locked") };
     assert_eq!(retry_after, secs(HOUR));
-
-    gateway.advance(secs(HOUR)).await;
-    comes_in(&gateway, says("ada", "hello")).await;
-    tried(&only(&gateway).code).await.expect("she is let in");
+    tried(&code, "grace").await.expect("others let her in");
     gateway.settle().await;
+    gateway.at_rest().await;
+}
+
+/// Of two decisions on one request the second finds that it was decided.
+#[tokio::test]
+async fn a_request_is_decided_once() {
+    let gateway = guarded().await;
+    for person in ["ada", "bob"] {
+        comes_in(&gateway, says(person, "hello")).await;
+    }
+    let [ada, bob] = &gateway.engine().pairings()[..] else { panic!("there are two requests") };
+    let engine = gateway.engine();
+    let approve = async |code: &str| engine.approve(code, NewPerson::default(), operator("yes")).await.is_ok();
+    let decline = async |code: &str| engine.decline(code, operator("no")).await.is_ok();
+
+    let both = tokio::join!(approve(&ada.code), decline(&ada.code), approve(&ada.code));
+    assert_eq!([both.0, both.1, both.2].into_iter().filter(|done| *done).count(), 1, "{both:?}");
+    assert!(decline(&bob.code).await);
+    assert!(!approve(&bob.code).await && !decline(&bob.code).await);
+
+    gateway.settle().await;
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
+    assert_eq!(audit.len(), 2);
     gateway.at_rest().await;
 }
 
@@ -257,7 +276,7 @@ async fn an_owner_lets_others_in_from_their_chat() {
     comes_in(&gateway, says("bob", "hello")).await;
     let (ada, bob) = (gateway.engine().pairings()[0].clone(), gateway.engine().pairings()[1].clone());
 
-    gateway.receives(says("grace", &format!("/approve {}", dashed(&ada)))).await;
+    gateway.receives(says("grace", &format!("/approve {}", ada.shown_code()))).await;
     gateway.receives(says("ada", &format!("/approve {}", bob.code))).await;
     gateway.receives(says("grace", "/approve")).await;
     gateway.receives(says("grace", &format!("/decline {}", bob.code.to_lowercase()))).await;
@@ -268,10 +287,34 @@ async fn an_owner_lets_others_in_from_their_chat() {
     assert_eq!(gateway.visible(&chat("bob")), [notice(&bob)]);
     assert!(gateway.agent("main").runs().is_empty() && gateway.engine().pairings().is_empty());
     let people = gateway.engine().people().await.expect("readable");
-    assert_eq!(people[1].identities[0].added_by, "Grace");
+    assert_eq!(people[1].identities[0].added_by, "Grace (test.main/grace)");
     let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
     let done: Vec<_> = audit.iter().map(|it| (&*it.entry.by, &*it.entry.action, &*it.entry.target)).collect();
-    assert_eq!(done, [("Grace", "decline", "test.main/bob"), ("Grace", "approve", "test.main/ada")]);
+    let grace = "Grace (test.main/grace)";
+    assert_eq!(done, [(grace, "decline", "test.main/bob"), (grace, "approve", "test.main/ada")]);
+    gateway.at_rest().await;
+}
+
+/// What somebody else wrote and an owner forwards, and what everybody in a group would read, decides nothing. A stranger's name is
+/// shown without Markdown, and is not told to the agent.
+#[tokio::test]
+async fn only_an_owners_own_words_in_a_direct_chat_decide() {
+    let gateway = with_people(vec![grace()]).await;
+    let stranger = Sender { name: Some("[Click](https://evil.example) *me*".to_owned()), ..says("eve", "").sender };
+    comes_in(&gateway, InboundEvent { sender: stranger, ..says("eve", "hello") }).await;
+    let command = format!("/approve {}", only(&gateway).shown_code());
+
+    let author = Author { id: Some("eve".to_owned()), ..Author::default() };
+    gateway.receives(InboundEvent { forwarded: Some(author), ..says("grace", &command) }).await;
+    gateway.receives(InboundEvent { sender: says("grace", "").sender, ..mention(&chat("room"), &command) }).await;
+    assert_eq!(gateway.visible(&chat("room")), ["You are no owner."]);
+    assert_eq!(gateway.engine().pairings().len(), 1);
+    gateway.receives(says("grace", &format!("/Approve {}", only(&gateway).shown_code().replace('-', " ")))).await;
+    gateway.receives(says("grace", "and now?")).await;
+
+    assert_eq!(gateway.visible(&chat("grace")), ["hello", "Clickhttps://evil.example me is in.", "hello"]);
+    let told = format!("{:?}", gateway.agent("main").runs().pop().expect("a run").turn.history);
+    assert!(!told.contains("evil.example"), "{told}");
     gateway.at_rest().await;
 }
 
@@ -279,7 +322,7 @@ async fn an_owner_lets_others_in_from_their_chat() {
 /// that is stored, and one decision.
 #[tokio::test]
 async fn a_crash_gives_no_second_code() {
-    for write in 1..=5 {
+    for write in 1..=8 {
         let mut gateway = idempotent(vec![grace()]).await;
         gateway.life.crash_at(write, Crash::After);
         let (intake, event) = (gateway.intake(), says("ada", "hello"));
@@ -304,7 +347,8 @@ async fn a_crash_gives_no_second_code() {
         assert_eq!(gateway.visible(&chat("grace")), ["ADA is in."], "after write {write}");
         assert_eq!(gateway.engine().people().await.expect("readable").len(), 2, "after write {write}");
         gateway.receives(says("ada", "and now?")).await;
-        assert!(gateway.visible(&chat("ada")).ends_with(&["hello".to_owned()]), "after write {write}");
+        let told = [notice(&pairing), "Come in, says main.".to_owned(), "hello".to_owned()];
+        assert_eq!(gateway.visible(&chat("ada")), told, "after write {write}");
         gateway.at_rest().await;
     }
 }
@@ -340,8 +384,7 @@ async fn who_asks_is_in_the_log() {
 
     let asked = LogFilter { topics: vec!["person.asked".to_owned()], limit: 10, ..LogFilter::default() };
     let [entry] = &gateway.store.log(&asked).await.expect("readable")[..] else { panic!("there is one") };
-    let code = dashed(&only(&gateway));
-    assert_eq!(entry.data, serde_json::json!({ "identity": "test.main/ada", "code": code }));
+    assert_eq!(entry.data, serde_json::json!({ "identity": "test.main/ada" }));
     assert_eq!(entry.subject.channel, Some(main_channel()));
     gateway.at_rest().await;
 }

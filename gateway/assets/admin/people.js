@@ -25,8 +25,8 @@ export function people(view) {
   });
   const refresh = () => Promise.all([requests.refresh(), known.refresh()]);
   show(view.main, heading("People"), requests.element, known.element);
-  // No entry says that a code has expired, and only admins who are not limited to channels get those of `operator.`: so the rest
-  // looks from time to time.
+  // No entry says that a code has expired, and only admins who are not limited to channels get those about what operators and
+  // owners decide.
   keepFresh(refresh, { signal: view.signal, topics: ["person.", "operator."], every: 15_000 });
 }
 

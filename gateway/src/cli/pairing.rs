@@ -24,7 +24,7 @@ pub(super) enum PairingCommand {
 }
 
 const APPROVE_HELP: &str = "\
-After ten codes that do not exist, codes are refused for the rest of an hour.
+After ten codes that do not exist, codes are refused for the rest of an hour, to this token.
 
 Examples:
   rejoinder pairing approve ABCD-EFGH

@@ -56,7 +56,8 @@ impl Platform for Matrix {
         });
         for (name, account) in config.channels.of::<MatrixSection>() {
             let gives_codes = account.dm_policy == DirectPolicy::Pairing && account.auto_join != AutoJoin::Always;
-            if gives_codes && account.allow_from.is_empty() && account.group_allow_from.is_empty() {
+            let names_nobody = account.allow_from.is_empty() && account.group_allow_from.is_empty();
+            if gives_codes && names_nobody && !config.people.has_on(&format!("matrix.{name}")) {
                 remarks.push(format!(
                     "channels.matrix.{name} accepts no invitation yet, so nobody is given a code: put user ids such as \
                      \"@ada:example.org\" into allow_from, or set auto_join = \"always\"."

@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
-use rejoinder_core::{Access, ChannelId, DirectPolicy, Policy, Store, TurnId, store::CursorMove};
+use rejoinder_core::{Access, ChannelId, DirectPolicy, GroupPolicy, Policy, Store, TurnId, store::CursorMove};
 use rejoinder_matrix::{AutoJoin, Matrix, MatrixSection};
 use rejoinder_matrix_server::{Account, Fault, Homeserver, Person};
 pub(crate) use rejoinder_testkit::CANNOT_READ as UNREADABLE;
@@ -107,7 +107,7 @@ impl Gateway {
         let access = Access {
             direct: options.dm_policy,
             allow: options.allow_from.iter().collect(),
-            group: options.group_policy,
+            group: GroupPolicy::All,
             group_allow: options.group_allow_from.iter().collect(),
             quote_strangers: options.quote_strangers,
         };

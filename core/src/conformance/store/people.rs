@@ -7,7 +7,7 @@ use crate::{
     model::{
         conversation::ChannelId,
         ids::PersonId,
-        people::{Identity, KnownIdentity, Pairing, PeopleChange, PersonRecord, PersonRole},
+        people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
     },
     ports::store::{Store, transition::Transition},
 };
@@ -38,7 +38,7 @@ fn request(id: &str, code: &str, seconds: u64) -> Pairing {
         conversation: chat(id),
         asked_at: at(seconds),
         expires_at: at(seconds + 60),
-        is_declined: false,
+        state: PairingState::Waiting,
     }
 }
 
@@ -125,7 +125,7 @@ pub async fn a_request_is_kept_until_it_is_replaced_or_expires(subject: &mut imp
 
     let again = request("ann", "CODE3", 40);
     ask(&*store, &again).await;
-    let declined = Pairing { is_declined: true, expires_at: at(1000), ..same_time };
+    let declined = Pairing { state: PairingState::Declined, expires_at: at(1000), ..same_time };
     ask(&*store, &declined).await;
     assert_eq!(pairings(&*store).await, [declined.clone(), later, again.clone()]);
 
@@ -146,8 +146,14 @@ pub async fn a_request_goes_when_its_sender_is_known_or_forgotten(subject: &mut 
     assert_eq!(pairings(&*store).await, [bob.clone(), cy.clone()]);
 
     change(&*store, [PeopleChange::Forgotten(bob.identity)]).await;
-    assert_eq!(pairings(&*store).await, [cy]);
-    assert_eq!(people(&*store).await.len(), 1);
+    assert_eq!(pairings(&*store).await, [cy.clone()]);
+    let approved = Pairing { state: PairingState::Approved, ..cy };
+    let known = PeopleChange::Known(person(2, 5, [approved.identity.clone()]));
+    change(&*store, [known, PeopleChange::Asked(approved.clone())]).await;
+    assert_eq!(pairings(&*store).await, [approved.clone()]);
+    change(&*store, [PeopleChange::Told(approved.identity)]).await;
+    assert!(pairings(&*store).await.is_empty());
+    assert_eq!(people(&*store).await.len(), 2);
 }
 
 /// As a whole: nothing of the transition is stored.

@@ -58,7 +58,7 @@ pub(crate) struct PairingItem {
 impl From<&Pairing> for PairingItem {
     fn from(pairing: &Pairing) -> Self {
         Self {
-            code: dashed(&pairing.code),
+            code: pairing.shown_code(),
             channel: pairing.identity.channel.to_string(),
             id: pairing.identity.id.clone(),
             name: pairing.name.clone(),
@@ -68,11 +68,6 @@ impl From<&Pairing> for PairingItem {
             expires_at: rfc3339(pairing.expires_at),
         }
     }
-}
-
-/// A code as people read it: with a dash after four characters.
-fn dashed(code: &str) -> String {
-    code.split_at_checked(4).map_or_else(|| code.to_owned(), |(first, last)| format!("{first}-{last}"))
 }
 
 /// Lists those who ask to be let in, oldest first.
@@ -100,7 +95,7 @@ pub(crate) struct Approval {
 }
 
 /// Lets somebody in who was given this code, from now on, and tells them. Needs the role `operator`. A repeated request finds
-/// that no request has the code any more. After ten codes that do not exist, codes are refused for the rest of an hour.
+/// that no request has the code any more. After ten codes that do not exist, this token is refused all codes for the rest of an hour.
 #[utoipa::path(post, path = "/admin/api/pairings/{code}/approve", tag = "admin", operation_id = "approve_pairing",
     params(("code" = String, Path, description = "The code, in any case, with or without its dash")),
     request_body(content = Option<Approval>),
@@ -126,7 +121,7 @@ pub(in crate::http) async fn approve(
 }
 
 /// Does not let somebody in who was given this code. They are told nothing, and cannot ask again for seven days. Needs the role
-/// `operator`. After ten codes that do not exist, codes are refused for the rest of an hour.
+/// `operator`. After ten codes that do not exist, this token is refused all codes for the rest of an hour.
 #[utoipa::path(post, path = "/admin/api/pairings/{code}/decline", tag = "admin", operation_id = "decline_pairing",
     params(("code" = String, Path, description = "The code, in any case, with or without its dash"), IdempotencyKey),
     request_body(content = Option<Reason>),
@@ -147,15 +142,4 @@ pub(in crate::http) async fn decline(
 fn typed(code: Result<Path<String>, PathRejection>) -> Result<String, ApiError> {
     let unknown = |_| ApiError::NotFound("no request that waits has this code");
     code.map(|Path(code)| code).map_err(unknown)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_code_is_shown_with_its_dash() {
-        assert_eq!(dashed("ABCDEFGH"), "ABCD-EFGH");
-        assert_eq!(dashed("AB"), "AB");
-    }
 }

@@ -53,7 +53,7 @@ fn pairing(row: &SqliteRow) -> Result<Pairing, StoreError> {
         conversation,
         asked_at: row.at("asked_at")?,
         expires_at: row.at("expires_at")?,
-        is_declined: row.value("declined")?,
+        state: row.name("state")?,
     })
 }
 

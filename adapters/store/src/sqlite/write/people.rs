@@ -14,12 +14,15 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Re
     match change {
         PeopleChange::Asked(pairing) => ask(transaction, pairing),
         PeopleChange::Known(person) => know(transaction, person),
+        PeopleChange::Told(identity) => {
+            rows::change(transaction, DELETE_PAIRING, [identity.channel.as_str(), &identity.id]).map(drop)
+        }
         PeopleChange::Forgotten(identity) => forget(transaction, identity),
     }
 }
 
 fn ask(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), StoreError> {
-    let Pairing { code, identity, name, username, conversation, asked_at, expires_at, is_declined } = pairing;
+    let Pairing { code, identity, name, username, conversation, asked_at, expires_at, state } = pairing;
     rows::change(transaction, DELETE_EXPIRED, [asked_at.as_millis()])?;
     let values = params![
         identity.channel.as_str(),
@@ -31,7 +34,7 @@ fn ask(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), StoreErro
         thread(conversation),
         asked_at.as_millis(),
         expires_at.as_millis(),
-        is_declined,
+        state.as_str(),
     ];
     rows::change_one(transaction, "pairings", WRITE_PAIRING, values)
 }
@@ -72,11 +75,11 @@ const DELETE_EXPIRED: &str = "delete from pairings where expires_at <= ?";
 
 /// Fails if somebody else's request has the code.
 const WRITE_PAIRING: &str = "
-    insert into pairings (channel, id, code, name, username, chat, thread, asked_at, expires_at, declined)
+    insert into pairings (channel, id, code, name, username, chat, thread, asked_at, expires_at, state)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     on conflict (channel, id) do update set code = excluded.code, name = excluded.name, username = excluded.username,
         chat = excluded.chat, thread = excluded.thread, asked_at = excluded.asked_at,
-        expires_at = excluded.expires_at, declined = excluded.declined";
+        expires_at = excluded.expires_at, state = excluded.state";
 
 const WRITE_PERSON: &str = "
     insert into people (id, name, role, created_at) values (?, ?, ?, ?)
