@@ -215,8 +215,8 @@ async fn who_guesses_codes_is_stopped() {
     let code = door.code_of(&door.telegram.person("Ada")).await;
     let approve = async |code: &str| door.post(&format!("pairings/{code}/approve"), json!({})).await;
 
-    for _ in 0..10 {
-        problem(approve("2222-2222").await, StatusCode::NOT_FOUND).await;
+    for number in 0..10 {
+        problem(approve(&format!("2222-222{number}")).await, StatusCode::NOT_FOUND).await;
     }
     let refused = approve(&code).await;
 
