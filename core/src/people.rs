@@ -163,7 +163,7 @@ impl People {
         let asked = LogEvent::PersonAsked { identity: pairing.identity.to_string() };
         let log = vec![NewLogEntry { at: now, subject, event: asked }];
         let people = vec![PeopleChange::Asked(pairing.clone())];
-        self.change(Transition { people, log, ..Transition::default() }).await?;
+        self.change(Transition { log, people, ..Transition::default() }).await?;
         Ok(Some(pairing))
     }
 

@@ -104,6 +104,6 @@ impl Operations {
         let entry = AuditEntry { by: by.name, action: action.to_owned(), target, reason: by.reason };
         let (at, subject) = (self.clock.now(), Subject::channel(&identity.channel));
         let operation = Some(Operation { at, entry, subject, answer: by.answer });
-        Ok(self.people.change(Transition { people, operation, ..Transition::default() }).await?)
+        Ok(self.people.change(Transition { operation, people, ..Transition::default() }).await?)
     }
 }
