@@ -39,7 +39,7 @@ impl Welcomer {
                     () = self.people.until_let_in() => {}
                     () = self.lifecycle.stopping.cancelled() => return,
                 }
-            } else if !self.lifecycle.pause(pauses::PANICKED).await {
+            } else if !self.lifecycle.pause(pauses::READ_AGAIN).await {
                 return;
             }
         }

@@ -32,6 +32,9 @@ export function people(view) {
 
 const ROLES = { member: "Member: talks to the agent", owner: "Owner: also lets others in" };
 
+/** Which request a dialog is about: names can be the same. */
+const whichOf = ({ code, channel, id }) => `Code ${code}, ${channel}/${id}.`;
+
 /** What somebody who asks is called. */
 const nameOf = ({ name, username, id }) => name || (username ? `@${username}` : id);
 
@@ -60,7 +63,7 @@ const pathOf = ({ code }, verb) => `pairings/${encodeURIComponent(code)}/${verb}
 const approve = (view, request) =>
   operate({
     title: `Let ${nameOf(request)} in?`,
-    text: "They are told, and may write from now on. What they wrote before is not answered.",
+    text: `${whichOf(request)} They are told, and may write from now on. What they wrote before is not answered.`,
     action: "Approve",
     path: pathOf(request, "approve"),
     done: `${nameOf(request)} is let in.`,
@@ -74,7 +77,7 @@ const approve = (view, request) =>
 const decline = (view, request) =>
   operate({
     title: `Decline the request of ${nameOf(request)}?`,
-    text: "They are told nothing, and cannot ask again for 7 days.",
+    text: `${whichOf(request)} They are told nothing, and cannot ask again for 7 days.`,
     action: "Decline",
     isDanger: true,
     path: pathOf(request, "decline"),

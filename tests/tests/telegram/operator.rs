@@ -112,14 +112,16 @@ async fn an_operator_sends_a_message() {
     let sent = posted(&gateway, "messages", message.clone(), "k1").await;
     ada.hears("We are back.").await;
     assert_eq!(posted(&gateway, "messages", message.clone(), "k1").await, sent);
+    // Killed before it has stored the receipt, it would send the message again, with a label.
+    let turn = sent["id"].as_str().expect("the turn").to_owned();
+    eventually("the receipt is stored", async || gateway.explain(&turn).contains("acknowledged").then_some(())).await;
     gateway.kill();
     gateway.restart().await;
     assert_eq!(posted(&gateway, "messages", message, "k1").await, sent);
     double.all_confirmed().await;
 
     assert_eq!(double.bot_texts(ada.chat()), ["Hello.", "We are back."]);
-    let turn = sent["id"].as_str().expect("the turn");
-    eventually("it is explained", async || gateway.explain(turn).contains("after the operator sent it").then_some(()))
+    eventually("it is explained", async || gateway.explain(&turn).contains("after the operator sent it").then_some(()))
         .await;
 }
 
