@@ -183,7 +183,7 @@ impl People {
         self.let_in.notified().await;
     }
 
-    /// The request of somebody whose time has not passed.
+    /// The request of a sender, also a decided one, if its time has not passed.
     pub(crate) fn request_of(&self, identity: &Identity) -> Option<Pairing> {
         let now = self.clock.now();
         self.state().pairings.iter().find(|one| one.identity == *identity && one.expires_at > now).cloned()

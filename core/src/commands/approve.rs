@@ -5,12 +5,11 @@ use crate::{
     ledger::trigger::DecidedPerson,
     model::{
         conversation::ChatKind,
-        log::{AuditEntry, Subject},
+        log::Subject,
         people::{Pairing, PeopleChange, PersonRole},
     },
-    operations::people::NewPerson,
+    operations::{Actor, operation, people::NewPerson},
     people::WrongCode,
-    ports::store::transition::Operation,
 };
 
 pub(super) const APPROVE: Command = Command {
@@ -63,8 +62,8 @@ async fn decide(
         Err(WrongCode::Locked(_)) => return Answer::of("code_locked"),
     };
     let whose = &pairing.identity;
-    let entry = AuditEntry { by: owner.clone(), action: action.to_owned(), target: whose.to_string(), reason: None };
-    let operation = Operation { at: call.now, entry, subject: Subject::channel(&whose.channel), answer: None };
+    let by = Actor { name: owner.clone(), reason: None, channels: None, answer: None };
+    let operation = operation(&by, action, whose, Subject::channel(&whose.channel), call.now);
     let person = DecidedPerson { changes: change(&pairing, &owner), operation };
     let name = plain(pairing.name.as_deref().unwrap_or(&whose.id));
     let answer = Answer::filled(template, vec![("name", name), ("identity", whose.to_string())]);

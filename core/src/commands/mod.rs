@@ -1,6 +1,6 @@
 //! The commands that the gateway executes itself, the same on every channel. All other commands go to the agent.
 //!
-//! To add one: write a file with its [`Command`], and add it to [`ALL`] and, if platforms list it, to [`LISTED`]. Its
+//! To add one: write a file with its [`Command`], and add it to [`LISTED`] or [`UNLISTED`]. Its
 //! replies are templates in `config/default.toml`.
 
 mod approve;
@@ -42,25 +42,7 @@ use crate::{
     },
 };
 
-/// Every command and notice.
-const ALL: [&Command; 14] = [
-    &start::START,
-    &help::HELP,
-    &new::NEW,
-    &stop::STOP,
-    &status::STATUS,
-    &history::HISTORY,
-    &history::EXPORT,
-    &whoami::WHOAMI,
-    &approve::APPROVE,
-    &approve::DECLINE,
-    &stranger::STRANGER,
-    &pairing::PAIRING,
-    &limited::LIMITED,
-    &message::MESSAGE,
-];
-
-/// The gateway's own commands, in the order in which menus list them.
+/// The commands for everybody, in the order in which menus list them.
 const LISTED: [&Command; 8] = [
     &start::START,
     &help::HELP,
@@ -72,7 +54,22 @@ const LISTED: [&Command; 8] = [
     &whoami::WHOAMI,
 ];
 
-/// The commands in the order in which platforms list them: the gateway's, and the operator's.
+/// The commands for owners, and the notices.
+const UNLISTED: [&Command; 6] = [
+    &approve::APPROVE,
+    &approve::DECLINE,
+    &stranger::STRANGER,
+    &pairing::PAIRING,
+    &limited::LIMITED,
+    &message::MESSAGE,
+];
+
+/// Every command and notice of the gateway.
+fn all() -> impl Iterator<Item = &'static Command> {
+    LISTED.into_iter().chain(UNLISTED)
+}
+
+/// The commands in the order in which menus list them: the gateway's, and the operator's.
 pub(crate) fn listed(settings: &Settings) -> Vec<CommandHelp> {
     LISTED.into_iter().map(Command::help).chain(own::help(settings)).collect()
 }
@@ -82,13 +79,13 @@ const UNKNOWN: &str = "failed";
 
 /// The command that a text invokes, if it consists of that alone.
 pub(crate) fn find(text: &str) -> Option<&'static Command> {
-    ALL.into_iter().find(|command| command.matches(text))
+    all().find(|command| command.matches(text))
 }
 
 /// Whether the gateway executes `/name` itself.
 #[must_use]
 pub fn is_command(name: &str) -> bool {
-    ALL.into_iter().any(|command| command.texts.iter().any(|text| text.strip_prefix('/') == Some(name)))
+    all().any(|command| command.texts.iter().any(|text| text.strip_prefix('/') == Some(name)))
 }
 
 /// Executes commands.
@@ -119,7 +116,7 @@ impl Commands {
         if turn.obligation.state().is_final() {
             return Ok(());
         }
-        let command = ALL.into_iter().find(|command| turn.handler == command.handler());
+        let command = all().find(|command| turn.handler == command.handler());
         debug_assert!(command.is_none_or(|it| it.is_recorded == turn.handler.is_recorded()), "{}", turn.handler);
         let settings = self.settings.get();
         let (store, people, channels) = (self.store.as_ref(), self.people.as_ref(), self.channels.as_ref());
@@ -208,7 +205,7 @@ mod tests {
     /// The ledger, which writes the transcript, does not know the commands.
     #[test]
     fn the_handler_of_a_command_says_whether_it_is_recorded() {
-        for command in ALL {
+        for command in all() {
             assert_eq!(command.handler().is_recorded(), command.is_recorded, "{}", command.name);
         }
     }

@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Actor, OperationError, Operations};
+use super::{Actor, OperationError, Operations, operation};
 use crate::{
-    model::{
-        log::{AuditEntry, Subject},
-        people::Identity,
-    },
-    ports::store::{
-        housekeeping::Removal,
-        transition::{Operation, Transition},
-    },
+    model::{log::Subject, people::Identity},
+    ports::store::{housekeeping::Removal, transition::Transition},
 };
 
 /// The most rows of one step.
@@ -76,10 +70,7 @@ impl Operations {
                 return Ok(forgotten);
             }
         }
-        let entry =
-            AuditEntry { by: by.name, action: "forget".to_owned(), target: person.to_string(), reason: by.reason };
-        let subject = Subject::channel(&person.channel);
-        let operation = Operation { at: self.clock.now(), entry, subject, answer: by.answer };
+        let operation = operation(&by, "forget", person, Subject::channel(&person.channel), self.clock.now());
         self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
         forgotten.is_done = true;
         Ok(forgotten)

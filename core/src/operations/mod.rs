@@ -6,7 +6,7 @@
 pub(crate) mod forget;
 pub(crate) mod people;
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use rejoinder_guard::{CancelledBy, Event, ObligationState, Reply};
 use tokio::sync::Mutex;
@@ -282,9 +282,7 @@ impl Operations {
             (Some(_), false) => None,
         };
         let action = if pauses { "pause" } else { "resume" };
-        let entry =
-            AuditEntry { by: by.name, action: action.to_owned(), target: channel.to_string(), reason: by.reason };
-        let operation = Operation { at, entry, subject: Subject::channel(&channel), answer: by.answer };
+        let operation = operation(&by, action, &channel, Subject::channel(&channel), at);
         let pause = Some((channel.clone(), pause));
         let transition = Transition { pause: pause.clone(), operation: Some(operation), ..Transition::default() };
         self.store.commit(transition).await?;
@@ -399,20 +397,17 @@ impl Operations {
     }
 }
 
-fn operation(
+/// Something that an operator does to `target`, as it is stored.
+pub(crate) fn operation(
     by: &Actor,
-    action: &'static str,
-    target: Uuid,
+    action: &str,
+    target: impl Display,
     subject: Subject,
     at: rejoinder_guard::Timestamp,
 ) -> Operation {
-    let entry = AuditEntry {
-        by: by.name.clone(),
-        action: action.to_owned(),
-        target: target.to_string(),
-        reason: by.reason.clone(),
-    };
-    Operation { at, entry, subject, answer: by.answer.clone() }
+    let (by, answer) = (by.clone(), by.answer.clone());
+    let entry = AuditEntry { by: by.name, action: action.to_owned(), target: target.to_string(), reason: by.reason };
+    Operation { at, entry, subject, answer }
 }
 
 /// Who did it, where it goes and why, for `explain`.

@@ -2,15 +2,15 @@
 
 use rejoinder_guard::Timestamp;
 
-use super::{Actor, OperationError, Operations};
+use super::{Actor, OperationError, Operations, operation};
 use crate::{
     model::{
         ids::PersonId,
-        log::{AuditEntry, Subject},
+        log::Subject,
         people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
     },
     people::WrongCode,
-    ports::store::transition::{Operation, Transition},
+    ports::store::transition::Transition,
 };
 
 /// As whom somebody is let in.
@@ -55,7 +55,7 @@ impl Operations {
         let _deciding = self.people.deciding().await;
         let pairing = self.pairing(code, &by)?;
         let (changes, person) = pairing.approved(person, &by.name, self.clock.now());
-        self.change_people(changes, "approve", &pairing.identity, by).await?;
+        self.change_people(changes, "approve", &pairing.identity, &by).await?;
         Ok(person)
     }
 
@@ -64,7 +64,7 @@ impl Operations {
         let _deciding = self.people.deciding().await;
         let pairing = self.pairing(code, &by)?;
         let identity = pairing.identity.clone();
-        self.change_people(vec![self.people.declined(pairing)], "decline", &identity, by).await
+        self.change_people(vec![self.people.declined(pairing)], "decline", &identity, &by).await
     }
 
     /// Lets somebody out: an identity is nobody's any more.
@@ -73,7 +73,7 @@ impl Operations {
         if !by.may(&identity.channel) || !self.people.known().has(&identity.channel, &identity.id) {
             return Err(OperationError::Unknown("nobody is known by this channel and id"));
         }
-        self.change_people(vec![PeopleChange::Forgotten(identity.clone())], "revoke", identity, by).await
+        self.change_people(vec![PeopleChange::Forgotten(identity.clone())], "revoke", identity, &by).await
     }
 
     /// Removes what is stored of who somebody is.
@@ -98,12 +98,10 @@ impl Operations {
         people: Vec<PeopleChange>,
         action: &str,
         identity: &Identity,
-        by: Actor,
+        by: &Actor,
     ) -> Result<(), OperationError> {
-        let target = identity.to_string();
-        let entry = AuditEntry { by: by.name, action: action.to_owned(), target, reason: by.reason };
-        let (at, subject) = (self.clock.now(), Subject::channel(&identity.channel));
-        let operation = Some(Operation { at, entry, subject, answer: by.answer });
+        let operation = operation(by, action, identity, Subject::channel(&identity.channel), self.clock.now());
+        let operation = Some(operation);
         Ok(self.people.change(Transition { operation, people, ..Transition::default() }).await?)
     }
 }

@@ -34,6 +34,14 @@ async fn start(setup: GatewaySetup, people: Vec<SeedPerson>) -> TestGateway {
     setup.start().await
 }
 
+/// A gateway where Ada has asked to be let in, and her request.
+async fn asked_by_ada() -> (TestGateway, Pairing) {
+    let gateway = guarded().await;
+    comes_in(&gateway, says("ada", "hello")).await;
+    let pairing = only(&gateway);
+    (gateway, pairing)
+}
+
 fn identity(id: &str) -> Identity {
     Identity { channel: main_channel(), id: id.to_owned() }
 }
@@ -112,9 +120,7 @@ async fn who_is_known_is_heard_in_groups() {
 /// N2. A code is valid for an hour. Then its owner may ask again, and is given another one.
 #[tokio::test]
 async fn a_code_expires() {
-    let gateway = guarded().await;
-    comes_in(&gateway, says("ada", "hello")).await;
-    let first = only(&gateway);
+    let (gateway, first) = asked_by_ada().await;
     gateway.advance(secs(HOUR)).await;
 
     assert!(gateway.engine().pairings().is_empty());
@@ -150,9 +156,7 @@ async fn three_requests_wait_at_most() {
 /// Who was declined is told nothing, also after a restart, and may ask again after a week.
 #[tokio::test]
 async fn who_was_declined_may_ask_again_after_a_week() {
-    let mut gateway = guarded().await;
-    comes_in(&gateway, says("ada", "hello")).await;
-    let pairing = only(&gateway);
+    let (mut gateway, pairing) = asked_by_ada().await;
     gateway.engine().decline(&pairing.code, operator("no")).await.expect("it is declined");
 
     gateway.restart().await;
@@ -170,9 +174,7 @@ async fn who_was_declined_may_ask_again_after_a_week() {
 /// Requests and people outlive the process. Somebody who is revoked is a stranger again.
 #[tokio::test]
 async fn people_outlive_the_process_and_can_be_revoked() {
-    let mut gateway = guarded().await;
-    comes_in(&gateway, says("ada", "hello")).await;
-    let pairing = only(&gateway);
+    let (mut gateway, pairing) = asked_by_ada().await;
     gateway.restart().await;
     assert_eq!(only(&gateway), pairing);
     comes_in(&gateway, says("ada", "hello?")).await;
