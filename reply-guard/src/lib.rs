@@ -42,7 +42,8 @@
 //!    [`Event::MessageGone`] that there was nothing to edit.
 //! 3. After a restart it sends [`Event::Recovered`] for every turn that was running, and
 //!    [`Event::Lost`] for every attempt that was under way.
-//! 4. It sends [`Event::Tick`] at [`Obligation::wake_at`], and [`Event::Begin`] when [`Obligation::is_waiting`]
+//! 4. It passes what [`Effect::ToMerged`] says to the merged turns in the same transaction.
+//! 5. It sends [`Event::Tick`] at [`Obligation::wake_at`], and [`Event::Begin`] when [`Obligation::is_waiting`]
 //!    and it can run the turn.
 //!
 //! `tests/model` explores every order of these events within small bounds, and shows that each clause is needed.
@@ -68,7 +69,8 @@ mod time;
 pub use cleared::Cleared;
 pub use ladder::{Cause, Ladder, Rung};
 pub use obligation::{
-    CancelledBy, Decision, DraftPlace, Effect, Event, Expectation, Obligation, ObligationState, Settlement, Suppressed,
+    CancelledBy, Decision, DraftPlace, Effect, Event, Expectation, MergedTurn, Obligation, ObligationState, Settlement,
+    Suppressed,
 };
 pub use outcome::{Attachment, Outcome, Reply};
 pub use policy::{LateAnswer, OnUnknown, Policy};

@@ -13,6 +13,7 @@ mod climb;
 mod decision;
 mod drafts;
 mod event;
+mod merging;
 mod operator;
 mod race;
 mod results;
@@ -25,11 +26,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::{candidate::Candidate, decision::EventContext, drafts::Drafting, operator::Undelivered};
+use self::{candidate::Candidate, decision::EventContext, drafts::Drafting, merging::Merging, operator::Undelivered};
 pub use self::{
     decision::{Decision, Effect, Suppressed},
     drafts::DraftPlace,
     event::Event,
+    merging::MergedTurn,
     state::{CancelledBy, ObligationState, Settlement},
 };
 use crate::Rung;
@@ -133,6 +135,9 @@ pub struct Obligation {
     /// Whether the operator holds the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     held: bool,
+    /// The turns that it answers for as well, or the turn that answers for it.
+    #[serde(default, skip_serializing_if = "Merging::is_none")]
+    merging: Merging,
 }
 
 impl Obligation {
@@ -166,6 +171,7 @@ impl Obligation {
             late: None,
             undelivered: None,
             held: false,
+            merging: Merging::None,
         }
     }
 
@@ -302,6 +308,7 @@ impl Obligation {
     /// Applies an event that happened at `now`, and returns what the caller must do.
     pub fn on(&mut self, event: Event, policy: &Policy, now: Timestamp) -> Decision {
         let mut context = EventContext::new(policy, now);
+        let before = (!self.merged_turns().is_empty()).then(|| self.state.clone());
         match event {
             Event::Draft { text } => self.draft(&text, &mut context),
             Event::Attempted { claim: Draft::CLAIM } => self.draft_attempted(),
@@ -340,19 +347,17 @@ impl Obligation {
             Event::Redirected { reply } => self.redirected(reply, &mut context),
             Event::Held => self.hold(&mut context),
             Event::Resumed => self.resume(&mut context),
+            Event::Superseded => self.superseded(&mut context),
+            Event::Absorbed { turns, owed } => self.absorbed(turns, owed, &mut context),
             Event::Merged { into } => self.merged(into, &mut context),
-            Event::MergeSettled => {
-                if let ObligationState::Merged { into } = &self.state {
-                    self.settle(Settlement::Merged { into: into.clone() });
-                }
-            }
-            Event::MergeGivenUp { reason } => {
-                if matches!(self.state, ObligationState::Merged { .. }) {
-                    self.give_up(reason, &mut context);
-                }
-            }
+            Event::MergeSettled => self.merge_settled(),
+            Event::MergeGivenUp { reason } => self.merge_given_up(reason, &mut context),
+            Event::Unmerged => self.unmerged(&mut context),
         }
         self.withdraw_unsent_draft(&mut context);
+        if let Some(before) = before.filter(|before| *before != self.state) {
+            self.end_merged_turns(&before, &mut context);
+        }
         Decision { effects: context.effects }
     }
 }

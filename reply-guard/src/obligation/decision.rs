@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cleared, Draft, End, Policy, Signal, Timestamp};
+use crate::{Cleared, Draft, End, Event, Policy, Signal, Timestamp};
 
 /// Something the caller must do, in the transaction that stores the obligation.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,6 +49,13 @@ pub enum Effect {
     Hold,
     /// Let the turn's deliveries begin attempts again.
     Release,
+    /// Pass this event to the turns that were merged into this one.
+    ToMerged {
+        /// The ids of these turns.
+        turns: Vec<String>,
+        /// What became of the turn that answers for them.
+        event: Event,
+    },
     /// Record an end that lost to another one, or a late answer that was not delivered.
     Suppress(Suppressed),
     /// Keep the turn as a dead letter and raise an operator event.

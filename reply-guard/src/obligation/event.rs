@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{CancelledBy, Outcome, Reply};
+use crate::{CancelledBy, Expectation, MergedTurn, Outcome, Reply};
 
 /// Something that happened to a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,8 +100,18 @@ pub enum Event {
     Held,
     /// The operator resumes a turn that was held.
     Resumed,
-    /// The turn was merged into another one. Only a waiting turn with nothing in flight that may have been seen
-    /// becomes [`ObligationState::Merged`](crate::ObligationState::Merged); any other is unchanged.
+    /// A newer message stops the run in flight: the turn is run again, together with it, and this run does not count.
+    Superseded,
+    /// The turn answers for these turns as well, each of which is [merged](Self::Merged) into it in the same transaction.
+    /// Only a turn that [may absorb](crate::Obligation::may_absorb) others changes.
+    Absorbed {
+        /// The turns, in the order in which they were accepted.
+        turns: Vec<MergedTurn>,
+        /// Whether one of them is owed an answer: then this one is, too.
+        owed: Expectation,
+    },
+    /// The turn was merged into another one. Only one that [may be merged](crate::Obligation::may_be_merged)
+    /// becomes [`ObligationState::Merged`](crate::ObligationState::Merged).
     Merged {
         /// The id of the turn that answers for both.
         into: String,
@@ -113,4 +123,6 @@ pub enum Event {
         /// Why, for the operator.
         reason: String,
     },
+    /// The turn this one was merged into was cancelled by itself: this one waits for a run of its own.
+    Unmerged,
 }

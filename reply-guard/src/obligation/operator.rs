@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Obligation, ObligationState, Work, decision::EventContext, first_signal_by};
+use super::{Effect, Obligation, ObligationState, Work, decision::EventContext, first_signal_by, merging::Merging};
 use crate::{Body, End, OnUnknown, Reply, SignalKind, Via, is_blank};
 
 /// A claim that could not be delivered.
@@ -72,6 +72,9 @@ impl Obligation {
     fn start_over(&mut self, context: &mut EventContext<'_>) {
         (self.runs, self.uncounted_runs) = (0, 0);
         (self.climb, self.handoff) = (None, None);
+        if self.merged_turns().is_empty() {
+            self.merging = Merging::None;
+        }
         self.work = Work::Waiting;
         self.reopen();
         if let Some(debt) = &mut self.debt {

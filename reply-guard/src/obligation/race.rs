@@ -181,7 +181,12 @@ impl Obligation {
         let ObligationState::Claimed { attempted, rank, partly, .. } = &self.state else {
             let is_discarded =
                 matches!((&self.state, &by), (ObligationState::Undeliverable { .. }, CancelledBy::Operator(_)));
-            if is_discarded || matches!(self.state, ObligationState::Open | ObligationState::Deferred) {
+            if is_discarded
+                || matches!(
+                    self.state,
+                    ObligationState::Open | ObligationState::Deferred | ObligationState::Merged { .. }
+                )
+            {
                 self.settle(Settlement::Cancelled { by });
             }
             return;
@@ -209,21 +214,6 @@ impl Obligation {
         }
         self.withdraw(context);
         self.settle(Settlement::Cancelled { by });
-    }
-
-    pub(super) fn merged(&mut self, into: String, context: &mut EventContext<'_>) {
-        if self.work != Work::Waiting {
-            return;
-        }
-        match &self.state {
-            ObligationState::Open | ObligationState::Deferred => {}
-            ObligationState::Claimed { rank: End::Deferral, attempted: false, .. } if !self.in_doubt => {
-                self.withdraw(context);
-            }
-            _ => return,
-        }
-        self.work = Work::Idle;
-        self.state = ObligationState::Merged { into };
     }
 
     /// Handles an end that came after the turn was decided: suppresses it, or sends it as the late answer.

@@ -231,6 +231,7 @@ fn summary(effect: &Effect) -> String {
         Effect::SendAgain { claim, labelled: true } => format!("send again {claim} labelled"),
         Effect::Hold => "hold".to_owned(),
         Effect::Release => "release".to_owned(),
+        Effect::ToMerged { turns, event } => format!("to {}: {event:?}", turns.join("+")),
         Effect::DeadLetter { reason } => format!("dead letter: {reason}"),
     }
 }

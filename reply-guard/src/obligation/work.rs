@@ -72,6 +72,17 @@ impl Obligation {
         self.recovered(context);
     }
 
+    /// A newer message stops the run in flight. What the agent has sent already stays, and is the answer.
+    pub(super) fn superseded(&mut self, context: &mut EventContext<'_>) {
+        if self.work != Work::Running || !self.is_undecided() {
+            return;
+        }
+        self.uncount_run();
+        self.stop_work(context);
+        self.work = Work::Waiting;
+        self.run_again(context);
+    }
+
     /// The run in flight died with the process.
     pub(super) fn recovered(&mut self, context: &mut EventContext<'_>) {
         if !self.is_running() {

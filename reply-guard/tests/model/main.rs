@@ -44,6 +44,7 @@ fn world() -> World {
         operations: 0,
         drafts: false,
         parts: 1,
+        merges: false,
         bug: None,
     }
 }
@@ -157,6 +158,23 @@ fn where_the_operator_steps_in() {
     holds(operated(laddered(&[handoff(), say()])));
     holds(operated(World { parts: 2, ..world() }));
     holds(World { oddities: 1, mishaps: 1, ..operated(World { drafts: true, ..world() }) });
+}
+
+/// B2, G3.
+#[test]
+fn where_a_second_message_is_merged() {
+    let merging = |world: World| World { merges: true, ..world };
+    holds(merging(World { mishaps: 1, ..world() }));
+    holds(merging(World { mishaps: 0, oddities: 2, ..world() }));
+    holds(merging(World { mishaps: 1, ..ambiguous(OnUnknown::Label) }));
+    holds(merging(World { owed: Expectation::Nothing, mishaps: 1, ..laddered(&[]) }));
+    holds(merging(World { operations: 2, oddities: 0, mishaps: 1, ..world() }));
+}
+
+/// B2.
+#[test]
+fn a_merged_turn_that_is_forgotten_is_found() {
+    breaks("merged turns end together", Bug::ForgetsTheMerged, World { merges: true, ..world() });
 }
 
 /// The platform recognises a delivery that is sent again, and not a copy of it.

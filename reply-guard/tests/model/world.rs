@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use rejoinder_guard::{
-    Body, CancelledBy, Cause, Decision, Draft, DraftPlace, Effect, End, Event, Expectation, LateAnswer, Obligation,
-    ObligationState, OnUnknown, Outcome, Policy, Reply, Settlement, SignalKind, Timestamp, Via,
+    Body, CancelledBy, Cause, Decision, Draft, DraftPlace, Effect, End, Event, Expectation, LateAnswer, MergedTurn,
+    Obligation, ObligationState, OnUnknown, Outcome, Policy, Reply, Settlement, SignalKind, Timestamp, Via,
 };
 use stateright::{Model, Property};
 
@@ -43,6 +43,8 @@ pub(crate) enum Bug {
     RetriesAsNew,
     /// A turn that is held is sent.
     ForgetsTheHold,
+    /// The end of a turn is not passed to the one that was merged into it.
+    ForgetsTheMerged,
 }
 
 /// The parameters of the model, the same in every state.
@@ -62,6 +64,8 @@ pub(crate) struct World {
     pub(crate) drafts: bool,
     /// How many messages a reply takes.
     pub(crate) parts: u8,
+    /// Whether a second message comes, which may be merged into the first, may stop its run, or be deleted.
+    pub(crate) merges: bool,
     pub(crate) bug: Option<Bug>,
 }
 
@@ -148,6 +152,8 @@ pub(crate) struct Moment {
     operations_left: u8,
     /// Whether a run or an attempt began while the turn was held.
     began_while_held: bool,
+    /// What is owed for the second message.
+    second: Option<Obligation>,
     /// How many answers the guard was given; `answers_handled` counts those that it sent or suppressed.
     answers: u8,
     answers_handled: u8,
@@ -164,6 +170,12 @@ pub(crate) enum Action {
     AgentSends,
     AgentDrafts,
     PersonCancels,
+    PersonDeletes,
+    /// The second message is merged into the first.
+    Merge,
+    /// The second message stops the run.
+    Supersede,
+    SecondIsDeleted,
     OperatorRetries,
     OperatorRedirects,
     OperatorDiscards,
@@ -298,7 +310,16 @@ impl World {
                 Effect::Run { .. } => (moment.run, moment.has_run) = (Run::Going, true),
                 Effect::StopRun => moment.run = Run::Stopped,
                 Effect::Suppress(suppressed) if suppressed.what == End::Outcome => moment.answers_handled += 1,
-                Effect::RunAgain | Effect::RunGoesOn | Effect::Suppress(_) | Effect::Withdraw { .. } => {}
+                Effect::ToMerged { event, .. } if !self.has(Bug::ForgetsTheMerged) => {
+                    if let Some(second) = &mut moment.second {
+                        let _ = second.on(event, &self.policy, moment.now);
+                    }
+                }
+                Effect::ToMerged { .. }
+                | Effect::RunAgain
+                | Effect::RunGoesOn
+                | Effect::Suppress(_)
+                | Effect::Withdraw { .. } => {}
             }
         }
     }
@@ -376,6 +397,30 @@ impl World {
         self.decide(next, event);
     }
 
+    /// Something happens to the second message.
+    fn merge(&self, next: &mut Moment, action: &Action) {
+        next.oddities_left -= u8::from(*action != Action::Merge);
+        let (event, to_second) = match action {
+            Action::Merge => {
+                let turns = vec![MergedTurn { turn: "second".to_owned(), place: 2 }];
+                (Event::Absorbed { turns, owed: Expectation::Answer }, Some(Event::Merged { into: "first".to_owned() }))
+            }
+            Action::Supersede => (Event::Superseded, None),
+            Action::PersonDeletes => (Event::Cancelled { by: CancelledBy::Deletion }, None),
+            _ => return self.decide_on_second(next, Event::Cancelled { by: CancelledBy::Deletion }),
+        };
+        self.decide(next, event);
+        if let Some(event) = to_second {
+            self.decide_on_second(next, event);
+        }
+    }
+
+    fn decide_on_second(&self, next: &mut Moment, event: Event) {
+        if let Some(second) = &mut next.second {
+            let _ = second.on(event, &self.policy, next.now);
+        }
+    }
+
     fn wakes(&self, moment: &Moment) -> bool {
         match self.bug {
             Some(Bug::ForgetsTheClock) => false,
@@ -441,6 +486,7 @@ impl Model for World {
             oddities_left: self.oddities,
             operations_left: self.operations,
             began_while_held: false,
+            second: self.merges.then(|| Obligation::open(Expectation::Answer, &self.policy, None, now)),
             answers: 0,
             answers_handled: 0,
         }]
@@ -462,6 +508,9 @@ impl Model for World {
         if self.drafts && moment.run == Run::Going && moment.obligation.draft_place() == DraftPlace::New {
             actions.push(Action::AgentDrafts);
         }
+        if moment.second.as_ref().is_some_and(Obligation::may_be_merged) && moment.obligation.may_absorb() {
+            actions.push(Action::Merge);
+        }
         if moment.oddities_left > 0 {
             if moment.run == Run::Stopped && moment.deciding.is_none() {
                 use Ending::{Fail, Reply, Silent};
@@ -471,6 +520,15 @@ impl Model for World {
                 actions.push(Action::AgentSends);
             }
             actions.push(Action::PersonCancels);
+            if let Some(second) = &moment.second {
+                actions.push(Action::PersonDeletes);
+                if !second.state().is_final() {
+                    actions.push(Action::SecondIsDeleted);
+                }
+                if moment.run == Run::Going {
+                    actions.push(Action::Supersede);
+                }
+            }
             let delivered = moment.rows.iter().position(|row| row.status == Status::Delivered);
             actions.extend(delivered.map(Action::RepeatReceipt));
         }
@@ -549,6 +607,9 @@ impl Model for World {
             Action::PersonCancels => {
                 next.oddities_left -= 1;
                 self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("cancel".to_owned()) });
+            }
+            Action::PersonDeletes | Action::Merge | Action::Supersede | Action::SecondIsDeleted => {
+                self.merge(&mut next, &action);
             }
             Action::OperatorRetries
             | Action::OperatorRedirects
@@ -629,6 +690,7 @@ impl Model for World {
             Property::always("nothing follows a cancelled answer", cancelled_is_cancelled),
             Property::always("the wake time is never in the past", wakes_are_served),
             Property::always("nothing begins while the turn is held", nothing_begins_while_held),
+            Property::always("merged turns end together", merged_turns_end_together),
         ]
     }
 }
@@ -705,7 +767,9 @@ fn settled_means_seen(world: &World, moment: &Moment) -> bool {
         ObligationState::Settled(Settlement::Signal { .. }) => {
             moment.rows.iter().any(|row| row.is_final() && row.is_seen())
         }
-        ObligationState::Settled(Settlement::Silence { .. }) => world.owed == Expectation::Nothing,
+        ObligationState::Settled(Settlement::Silence { .. }) => {
+            world.owed == Expectation::Nothing && moment.obligation.merged_turns().is_empty()
+        }
         _ => true,
     }
 }
@@ -733,6 +797,18 @@ fn no_answer_is_dropped(world: &World, moment: &Moment) -> bool {
 
 fn nothing_begins_while_held(_: &World, moment: &Moment) -> bool {
     !moment.began_while_held
+}
+
+/// What is merged waits only while the turn that answers for it is open, and counts as answered only if that one was.
+fn merged_turns_end_together(_: &World, moment: &Moment) -> bool {
+    let (Some(second), first) = (&moment.second, moment.obligation.state()) else { return true };
+    match second.state() {
+        ObligationState::Merged { .. } => !first.is_final(),
+        ObligationState::Settled(Settlement::Merged { .. }) => {
+            matches!(first, ObligationState::Settled(Settlement::Signal { .. } | Settlement::Silence { .. }))
+        }
+        _ => true,
+    }
 }
 
 fn wakes_are_served(world: &World, moment: &Moment) -> bool {

@@ -1,0 +1,145 @@
+//! Merged turns: one turn answers for several.
+//!
+//! The turn that answers keeps the list of the others. Each of these ends with it: settled by its signal, a dead letter
+//! with it, or waiting again if it was cancelled by itself.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Effect, Event, Obligation, ObligationState, Settlement, Work, decision::EventContext, first_signal_by};
+use crate::{CancelledBy, End, Expectation};
+
+/// A turn that was merged into another one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MergedTurn {
+    /// Its id.
+    pub turn: String,
+    /// Its place in the order in which turns were accepted.
+    pub place: i64,
+}
+
+/// How a turn is merged with others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Merging {
+    None,
+    /// It answers for these turns as well.
+    Of(Vec<MergedTurn>),
+    /// It was merged into this turn.
+    Into(String),
+}
+
+impl Default for Merging {
+    fn default() -> Self {
+        Self::None
+    }
+}
+
+impl Merging {
+    pub(super) const fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}
+
+impl Obligation {
+    /// The turns that this one answers for as well, in the order in which they were accepted. Some may have been cancelled
+    /// by themselves since.
+    #[must_use]
+    pub fn merged_turns(&self) -> &[MergedTurn] {
+        match &self.merging {
+            Merging::Of(turns) => turns,
+            Merging::None | Merging::Into(_) => &[],
+        }
+    }
+
+    /// Whether the turn can answer for others as well: it waits for its run, or the run that will answer it is in flight.
+    #[must_use]
+    pub fn may_absorb(&self) -> bool {
+        let works = self.is_waiting() || (self.work == Work::Running && self.is_undecided());
+        works && !matches!(self.merging, Merging::Into(_))
+    }
+
+    /// Whether the turn can be merged into another one: it waits for its first run, and nothing of it is in flight that may
+    /// have been seen.
+    #[must_use]
+    pub fn may_be_merged(&self) -> bool {
+        let is_unseen = match &self.state {
+            ObligationState::Open | ObligationState::Deferred => true,
+            ObligationState::Claimed { rank, attempted, .. } => *rank == End::Deferral && !*attempted && !self.in_doubt,
+            _ => false,
+        };
+        self.is_waiting() && is_unseen && self.runs == 0 && self.handoff.is_none() && self.merged_turns().is_empty()
+    }
+
+    pub(super) fn absorbed(&mut self, turns: Vec<MergedTurn>, owed: Expectation, context: &EventContext<'_>) {
+        if turns.is_empty() || !self.may_absorb() {
+            return;
+        }
+        let mut all = self.merged_turns().to_vec();
+        all.extend(turns);
+        self.merging = Merging::Of(all);
+        if owed == Expectation::Answer && self.owed == Expectation::Nothing {
+            self.owed = owed;
+            self.signal_by = Some(first_signal_by(context.policy.soft_deadline, context.policy, context.now));
+            self.soft_at = context.policy.soft_deadline.map(|soft| context.now + soft);
+        }
+    }
+
+    pub(super) fn merged(&mut self, into: String, context: &mut EventContext<'_>) {
+        if !self.may_be_merged() {
+            return;
+        }
+        if matches!(self.state, ObligationState::Claimed { .. }) {
+            self.withdraw(context);
+        }
+        self.work = Work::Idle;
+        self.merging = Merging::Into(into.clone());
+        self.state = ObligationState::Merged { into };
+    }
+
+    /// The turn that answers for this one has settled: perhaps after both had become dead letters.
+    pub(super) fn merge_settled(&mut self) {
+        let is_open = matches!(self.state, ObligationState::Merged { .. } | ObligationState::Undeliverable { .. });
+        if let Merging::Into(into) = &self.merging
+            && is_open
+        {
+            self.settle(Settlement::Merged { into: into.clone() });
+        }
+    }
+
+    pub(super) fn merge_given_up(&mut self, reason: String, context: &mut EventContext<'_>) {
+        if matches!(self.state, ObligationState::Merged { .. }) {
+            self.give_up(reason, context);
+        }
+    }
+
+    pub(super) fn unmerged(&mut self, context: &mut EventContext<'_>) {
+        if !matches!(self.state, ObligationState::Merged { .. }) {
+            return;
+        }
+        self.merging = Merging::None;
+        self.work = Work::Waiting;
+        self.reopen();
+        self.run_again(context);
+    }
+
+    /// Has the turns that were merged into this one end with it. `before` is the state that this one had.
+    pub(super) fn end_merged_turns(&self, before: &ObligationState, context: &mut EventContext<'_>) {
+        let event = match &self.state {
+            ObligationState::Settled(Settlement::Cancelled { by }) => {
+                let was_dead = matches!(before, ObligationState::Undeliverable { .. });
+                match by {
+                    CancelledBy::Turn(_) => Event::Cancelled { by: by.clone() },
+                    CancelledBy::Operator(_) if was_dead => Event::Cancelled { by: by.clone() },
+                    CancelledBy::Operator(_) | CancelledBy::Deletion => Event::Unmerged,
+                }
+            }
+            ObligationState::Settled(_) => Event::MergeSettled,
+            ObligationState::Undeliverable { reason } => Event::MergeGivenUp { reason: reason.clone() },
+            _ => return,
+        };
+        let turns: Vec<_> = self.merged_turns().iter().map(|merged| merged.turn.clone()).collect();
+        if !turns.is_empty() {
+            context.emit(Effect::ToMerged { turns, event });
+        }
+    }
+}
