@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use rejoinder_core::{ChannelId, OnUnknown};
+use rejoinder_core::{ChannelId, OnUnknown, QueueMode};
 use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use crate::{
@@ -47,6 +47,10 @@ pub trait ChannelSection: Section + DeserializeOwned + Serialize + Send + Sync +
 pub struct Common {
     /// The agent that answers, if not the default one: the key `agent`.
     pub agent: Option<String>,
+    /// Overrides `queue.mode`.
+    pub queue: Option<QueueMode>,
+    /// Overrides `queue.group_mode`.
+    pub group_queue: Option<QueueMode>,
     /// Who may talk to the agent. `None`: everyone whom the channel itself has authenticated.
     pub people: Option<People>,
     /// Whether the agent is notified of reactions to its messages.

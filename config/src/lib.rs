@@ -38,6 +38,7 @@ mod outbox;
 mod people;
 mod persons;
 mod problem;
+mod queue;
 mod read;
 mod redacted;
 mod retention;
@@ -73,6 +74,7 @@ pub use crate::{
     people::{AllowList, IdFormat, People},
     persons::Persons,
     problem::{ConfigErrors, Place, Problem},
+    queue::Queue,
     retention::Retention,
     routing::Routing,
     secret::{MIN_TOKEN, Secret, Token, TokenValue},

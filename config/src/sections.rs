@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Alerts, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox, Persons,
+    Admin, Agent, Alerts, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox, Persons, Queue,
     Retention, Routing, Server, Store, Telemetry,
     check::{Checks, Names, Section},
     environment::ResolveContext,
@@ -36,6 +36,7 @@ pub struct Config {
     /// By name. Never empty.
     pub agents: BTreeMap<String, Agent>,
     pub routing: Routing,
+    pub queue: Queue,
     pub limits: Limits,
     pub commands: Commands,
     pub guard: Guard,
@@ -52,7 +53,7 @@ pub struct Config {
     pub secrets: Vec<SecretString>,
 }
 
-const SECTIONS: [&str; 16] = [
+const SECTIONS: [&str; 17] = [
     "server",
     "store",
     "admin",
@@ -64,6 +65,7 @@ const SECTIONS: [&str; 16] = [
     "people",
     "agents",
     "routing",
+    "queue",
     "limits",
     "commands",
     "guard",
@@ -101,6 +103,7 @@ impl Config {
                 people.check_channels(&channels, checks);
             }),
             section(&tree, "routing", &mut reader),
+            section(&tree, "queue", &mut reader),
             section(&tree, "limits", &mut reader),
             section(&tree, "commands", &mut reader),
             section(&tree, "guard", &mut reader),
@@ -118,6 +121,7 @@ impl Config {
                 Some(alerts),
                 Some(people),
                 Some(routing),
+                Some(queue),
                 Some(limits),
                 Some(commands),
                 Some(guard),
@@ -137,6 +141,7 @@ impl Config {
                     people,
                     agents,
                     routing,
+                    queue,
                     limits,
                     commands,
                     guard,

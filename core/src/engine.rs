@@ -3,6 +3,7 @@
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
+use quick_cache::sync::Cache;
 use rejoinder_guard::Timestamp;
 use tokio::sync::Mutex;
 use tracing::{error, warn};
@@ -18,6 +19,7 @@ use crate::{
     lately::Lately,
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     lifecycle::Lifecycle,
+    merges::Merges,
     model::{
         agent::AgentName,
         conversation::{ChannelId, ConversationRef},
@@ -63,6 +65,9 @@ use crate::{
         input::Inputs,
     },
 };
+
+/// How many albums are remembered. Their parts follow each other directly.
+const REMEMBERED_ALBUMS: usize = 256;
 
 /// The parts from which [`Engine::start`] builds the core.
 pub struct Parts {
@@ -124,6 +129,8 @@ impl Engine {
         let slots = Arc::new(Slots::new(total, bounds, stopping, Arc::clone(&clock)));
         let people = Arc::new(People::load(Arc::clone(&store), Arc::clone(&clock), &settings.people).await?);
         let settings = LiveSettings::new(settings);
+        let merges = Merges::load(Arc::clone(&store), settings.clone(), Arc::clone(&clock)).await?;
+        let merges = Arc::new(merges);
         let (lanes, opened) = Lanes::new(Arc::clone(&timer), lifecycle.clone());
         let lanes = Arc::new(lanes);
         let (leftovers, left) = Leftovers::new(lifecycle.clone());
@@ -185,6 +192,7 @@ impl Engine {
             channels: Arc::clone(&channels),
             ledger: Arc::clone(&ledger),
             ephemerals,
+            merges: Arc::clone(&merges),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
@@ -194,8 +202,8 @@ impl Engine {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),
             worker,
-            clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
+            merges: Arc::clone(&merges),
             lately: Lately::default(),
         });
         let attempts = Arc::new(Attempts {
@@ -227,6 +235,7 @@ impl Engine {
             ledger: Arc::clone(&ledger),
             people: Arc::clone(&people),
             channels: Arc::clone(&channels),
+            merges: Arc::clone(&merges),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
         });
@@ -268,7 +277,9 @@ impl Engine {
             addresses: Arc::clone(&addresses),
             slots: Arc::clone(&slots),
             notices: Arc::default(),
+            command_albums: Cache::new(REMEMBERED_ALBUMS),
             people: Arc::clone(&people),
+            merges,
             clock: Arc::clone(&clock),
             owner,
         };

@@ -148,6 +148,11 @@ fn owed(dossier: &Dossier) -> String {
     if let Some(patience) = event.patience {
         let _ = write!(text, " The caller waited up to {} for it.", span(patience));
     }
+    if let [first, rest @ ..] = obligation.merged_turns() {
+        let _ = write!(text, " It answers for turn {}", first.turn);
+        rest.iter().for_each(|other| text.extend([", ", &other.turn]));
+        text.push_str(" as well.");
+    }
     text
 }
 

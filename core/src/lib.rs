@@ -33,6 +33,7 @@ mod lately;
 mod ledger;
 mod lifecycle;
 mod markdown;
+mod merges;
 mod model;
 mod operations;
 mod outbox;
@@ -94,7 +95,9 @@ pub use json::json_error;
 pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
-    agent::{AgentFile, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker, Surface, Usage},
+    agent::{
+        AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker, Surface, Usage,
+    },
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
     command::{CommandAnswer, CommandHelp, OwnCommand},
     conversation::{ChannelId, ChatKind, ConversationRef},
@@ -103,6 +106,7 @@ pub use model::{
     ids::{ConversationId, DeliveryId, EventId, OwnerId, PersonId, SessionId, TurnId},
     masker::Masker,
     people::{Identity, KnownPeople, PersonRole, SeedPerson},
+    queue::{NotAQueueMode, Overflow, QueueMode, Queues},
     run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, Templates},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},

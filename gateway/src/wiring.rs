@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_config::{Config, Log, Retention, Size, TokenValue};
+use rejoinder_config::{Config, Log, Queue, Retention, Size, TokenValue};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Lifetimes, Masker, PersonLimits, Policies, Settings,
+    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Lifetimes, Masker, PersonLimits, Policies, Queues, Settings,
     SharedClock, SystemClock, Templates,
 };
 use rejoinder_kit::{Guesses, Tokens};
@@ -250,6 +250,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         masker,
         commands: config.commands.own(),
         people: people.seeds(),
+        queues: queues(config),
         limits: PersonLimits { turns_per_minute: limits.turns_per_minute, waiting_turns: limits.waiting_turns },
         delivery_lifetime: outbox.lifetime,
         min_attempts: outbox.min_attempts,
@@ -257,6 +258,17 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         lifetimes: lifetimes(*retention, *log),
         is_traced: telemetry.otlp_endpoint.is_some(),
     }
+}
+
+/// What happens to messages that come while a turn runs.
+fn queues(config: &Config) -> Queues {
+    let Queue { mode, group_mode, window, cap, overflow } = config.queue;
+    let modes = config.channels.iter().flat_map(|(id, channel)| {
+        let direct = channel.common.queue.unwrap_or(mode);
+        let group = channel.common.group_queue.unwrap_or(group_mode);
+        [((id.clone(), ChatKind::Direct), direct), ((id, ChatKind::Group), group)]
+    });
+    Queues { mode, modes: modes.collect(), window, cap, overflow }
 }
 
 /// A policy for every channel and kind of chat, and a default for turns of channels that are no longer configured.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rejoinder_guard::{
-    CancelledBy, Cause, Draft, Effect, Event, Expectation, Ladder, LateAnswer, Obligation, ObligationState, OnUnknown,
-    Outcome, Policy, Reply, Rung, Settlement, SignalKind, Timestamp, Via,
+    CancelledBy, Cause, Draft, Effect, Event, Expectation, Ladder, LateAnswer, MergedTurn, Obligation, ObligationState,
+    OnUnknown, Outcome, Policy, Reply, Rung, Settlement, SignalKind, Timestamp, Via,
 };
 
 /// One step of a test. Claims are counted back from the latest.
@@ -58,6 +58,11 @@ fn events() -> impl Strategy<Value = Event> {
         2 => Just(Event::Retried),
         1 => texts().prop_map(|text| Event::Redirected { reply: Reply::text(text) }),
         1 => Just(Event::Cancelled { by: CancelledBy::Operator("it is too old".to_owned()) }),
+        1 => Just(Event::Superseded),
+        1 => Just(Event::Absorbed {
+            turns: vec![MergedTurn { turn: "later".to_owned(), place: 2 }],
+            owed: Expectation::Answer,
+        }),
         1 => Just(Event::Held),
         2 => Just(Event::Resumed),
     ]
@@ -258,6 +263,9 @@ impl Turn {
                     prop_assert_eq!(self.seen.in_flight, None, "two claims in flight");
                     prop_assert_eq!(now.claim_in_flight(), Some(*claim));
                     self.seen.in_flight = Some(*claim);
+                }
+                Effect::ToMerged { .. } => {
+                    prop_assert!(now.state().is_final() && !before.merged_turns().is_empty(), "nothing ended");
                 }
                 Effect::Hold => prop_assert!(!before.is_held() && now.is_held()),
                 Effect::Release => prop_assert!(before.is_held() && !now.is_held()),

@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, HOUR},
     text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, Rate};
+use rejoinder_core::{DirectPolicy, GroupPolicy, QueueMode, Rate};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, Unexpected, Visitor},
@@ -63,6 +63,12 @@ pub struct DiscordSection {
     /// The largest file that is sent.
     pub max_upload: Size,
     pub pace: Pace,
+    /// What happens to a message of a direct chat that comes while a turn runs. Overrides `queue.mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueMode>,
+    /// The same in groups. Overrides `queue.group_mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_queue: Option<QueueMode>,
     /// The agent that answers. Overrides the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
@@ -113,6 +119,8 @@ impl Default for DiscordSection {
             max_attachment: Size::mib(25),
             max_upload: Size::mib(25),
             pace: Pace::default(),
+            queue: None,
+            group_queue: None,
             agent: None,
         }
     }
@@ -237,6 +245,8 @@ impl ChannelSection for DiscordSection {
     fn common(&self) -> Common {
         Common {
             agent: self.agent.clone(),
+            queue: self.queue,
+            group_queue: self.group_queue,
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),

@@ -1,7 +1,7 @@
 //! `[channels.example.<name>]`: an account on an example chat server, as the operator configured it.
 
 use rejoinder_config::{AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, text};
-use rejoinder_core::{DirectPolicy, GroupPolicy};
+use rejoinder_core::{DirectPolicy, GroupPolicy, QueueMode};
 use serde::{Deserialize, Serialize};
 
 /// One account.
@@ -15,6 +15,12 @@ pub struct ExampleSection {
     pub allow_from: AllowList,
     pub group_policy: GroupPolicy,
     pub group_allow_from: AllowList,
+    /// What happens to a message of a direct chat that comes while a turn runs. Overrides `queue.mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueMode>,
+    /// The same in groups. Overrides `queue.group_mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_queue: Option<QueueMode>,
     /// The agent that answers, if it is not the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
@@ -29,6 +35,8 @@ impl Default for ExampleSection {
             allow_from: AllowList::default(),
             group_policy: GroupPolicy::default(),
             group_allow_from: AllowList::default(),
+            queue: None,
+            group_queue: None,
             agent: None,
         }
     }
@@ -65,7 +73,13 @@ impl ChannelSection for ExampleSection {
     const MANUAL: &'static str = include_str!("../section.toml");
 
     fn common(&self) -> Common {
-        Common { agent: self.agent.clone(), people: Some(self.people()), ..Common::default() }
+        Common {
+            agent: self.agent.clone(),
+            queue: self.queue,
+            group_queue: self.group_queue,
+            people: Some(self.people()),
+            ..Common::default()
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, HOUR, SECOND},
     text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, Rate};
+use rejoinder_core::{DirectPolicy, GroupPolicy, QueueMode, Rate};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -60,6 +60,12 @@ pub struct MatrixSection {
     /// The largest outbound file.
     pub max_upload: Size,
     pub pace: Pace,
+    /// What happens to a message of a direct chat that comes while a turn runs. Overrides `queue.mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueMode>,
+    /// The same in groups. Overrides `queue.group_mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_queue: Option<QueueMode>,
     /// The agent that answers instead of the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
@@ -132,6 +138,8 @@ impl Default for MatrixSection {
             max_attachment: Size::mib(50),
             max_upload: Size::mib(50),
             pace: Pace::default(),
+            queue: None,
+            group_queue: None,
             agent: None,
         }
     }
@@ -228,6 +236,8 @@ impl ChannelSection for MatrixSection {
     fn common(&self) -> Common {
         Common {
             agent: self.agent.clone(),
+            queue: self.queue,
+            group_queue: self.group_queue,
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),

@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, SECOND},
     number, text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, OnUnknown, Rate};
+use rejoinder_core::{DirectPolicy, GroupPolicy, OnUnknown, QueueMode, Rate};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -59,6 +59,12 @@ pub struct TelegramSection {
     /// What happens to a message when it is unclear whether Telegram accepted it. Overrides `guard.on_unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_unknown: Option<OnUnknown>,
+    /// What happens to a message of a direct chat that comes while a turn runs. Overrides `queue.mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueMode>,
+    /// The same in groups. Overrides `queue.group_mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_queue: Option<QueueMode>,
     /// The agent that answers. Overrides the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
@@ -136,6 +142,8 @@ impl Default for TelegramSection {
             max_upload: Size::mib(50),
             pace: Pace::default(),
             on_unknown: None,
+            queue: None,
+            group_queue: None,
             agent: None,
         }
     }
@@ -276,6 +284,8 @@ impl ChannelSection for TelegramSection {
     fn common(&self) -> Common {
         Common {
             agent: self.agent.clone(),
+            queue: self.queue,
+            group_queue: self.group_queue,
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),

@@ -114,6 +114,9 @@ pub(crate) struct Turn {
     shown: Option<Signal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     picked: Option<Box<str>>,
+    /// The turn whose answer is for this one as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merged_into: Option<TurnId>,
 }
 
 /// The latest signal of a turn. Without the rung that it came from and the reason: people need not know these.
@@ -151,8 +154,10 @@ impl From<&TurnView> for Turn {
             text: view.text.clone(),
             attachments: files(&view.attachments),
             status: view.status,
-            shown: view.shown.as_ref().map(Signal::from),
+            // The answer is shown with the turn that answers for both.
+            shown: view.shown.as_ref().filter(|_| view.merged_into.is_none()).map(Signal::from),
             picked: view.picked.as_deref().map(Into::into),
+            merged_into: view.merged_into,
         }
     }
 }
@@ -368,6 +373,7 @@ mod tests {
                 at,
             }),
             picked: None,
+            merged_into: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! `[channels.webchat.<name>]`: the configuration of a chat page.
 
 use rejoinder_config::{ChannelSection, Checks, Common, Section, Token, text};
+use rejoinder_core::QueueMode;
 use serde::{Deserialize, Serialize};
 
 /// The configuration of one chat page.
@@ -14,6 +15,9 @@ pub struct WebchatSection {
     pub title: String,
     /// The text that an empty conversation shows; empty: none.
     pub greeting: String,
+    /// What happens to a message that comes while a turn of its conversation runs. Overrides `queue.mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueMode>,
     /// The agent that answers instead of the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
@@ -37,6 +41,7 @@ impl Default for WebchatSection {
             token: None,
             title: "Rejoinder".to_owned(),
             greeting: "Hello. What can I do for you?".to_owned(),
+            queue: None,
             agent: None,
         }
     }
@@ -74,7 +79,7 @@ impl ChannelSection for WebchatSection {
     const RESERVED_NAMES: &'static [&'static str] = &["assets", "ws"];
 
     fn common(&self) -> Common {
-        Common { agent: self.agent.clone(), ..Common::default() }
+        Common { agent: self.agent.clone(), queue: self.queue, ..Common::default() }
     }
 }
 

@@ -7,6 +7,7 @@ use rejoinder_config::{
     duration::{self, MINUTE},
     text,
 };
+use rejoinder_core::QueueMode;
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
@@ -29,6 +30,9 @@ pub struct WebhookSection {
     /// conversation of its own.
     #[serde(deserialize_with = "text::filled_option")]
     pub conversation: Option<String>,
+    /// What happens to a message that comes while a turn of its conversation runs. Overrides `queue.mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueMode>,
     /// The agent that answers, if not the default one.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
@@ -49,6 +53,7 @@ impl Default for WebhookSection {
             hub_secret: None,
             wait: Duration::from_secs(25),
             conversation: None,
+            queue: None,
             agent: None,
             callback_url: None,
             callback_secret: None,
@@ -101,7 +106,7 @@ impl ChannelSection for WebhookSection {
     const MANUAL: &'static str = include_str!("../section.toml");
 
     fn common(&self) -> Common {
-        Common { agent: self.agent.clone(), ..Common::default() }
+        Common { agent: self.agent.clone(), queue: self.queue, ..Common::default() }
     }
 }
 

@@ -159,6 +159,7 @@ silent = [{ clarify = "what_next" }, { say = "silent" }]
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: self.on_unknown,
+            ..Common::default()
         }
     }
 }

@@ -9,10 +9,12 @@ use tokio::sync::OwnedMutexGuard;
 use crate::{
     channels::Channels,
     ledger::trigger::{DecidedPerson, TurnEvents},
+    merges::Merges,
     model::{
         capabilities::{Receipts, Support},
         command::CommandHelp,
         event::Amends,
+        queue::QueueMode,
         settings::Settings,
         turn::{Handler, TurnRecord},
     },
@@ -44,6 +46,7 @@ pub(super) struct Call<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) people: &'a People,
     pub(super) channels: &'a Channels,
+    pub(super) merges: &'a Merges,
     pub(super) settings: &'a Settings,
     pub(super) now: Timestamp,
 }
@@ -69,6 +72,9 @@ pub(super) struct Answer {
     pub(super) turn_events: Vec<TurnEvents>,
     /// The new current session of the conversation.
     pub(super) session: Option<NewSession>,
+    /// What happens from now on to messages of the conversation that come while a turn runs; `Some(None)`: as it is
+    /// configured.
+    pub(super) queue: Option<Option<QueueMode>>,
     /// The decision on a request to be let in.
     pub(super) decision: Option<Decision>,
 }
@@ -93,7 +99,7 @@ impl Answer {
 
     /// A reply with no other effect.
     pub(super) const fn saying(words: Words) -> Self {
-        Self { words, turn_events: Vec::new(), session: None, decision: None }
+        Self { words, turn_events: Vec::new(), session: None, queue: None, decision: None }
     }
 }
 
@@ -170,7 +176,7 @@ impl Call<'_> {
 
 /// The beginning of a text, at most so many characters, on one line. It opens no block of code, which would swallow what
 /// follows.
-pub(super) fn excerpt(text: &str, most: usize) -> String {
+pub(crate) fn excerpt(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace("```", "'''");
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &line[..end]),

@@ -5,6 +5,7 @@
 
 mod approve;
 pub(crate) mod command;
+pub(crate) mod dropped;
 mod help;
 mod history;
 pub(crate) mod limited;
@@ -12,6 +13,7 @@ pub(crate) mod message;
 mod new;
 pub(crate) mod own;
 pub(crate) mod pairing;
+mod queue;
 mod start;
 mod status;
 mod stop;
@@ -29,6 +31,7 @@ use crate::{
         Ledger,
         trigger::{Trigger, TurnEvents},
     },
+    merges::Merges,
     model::{
         command::CommandHelp,
         ids::TurnId,
@@ -43,24 +46,26 @@ use crate::{
 };
 
 /// The commands for everybody, in the order in which menus list them.
-const LISTED: [&Command; 8] = [
+const LISTED: [&Command; 9] = [
     &start::START,
     &help::HELP,
     &new::NEW,
     &stop::STOP,
     &status::STATUS,
+    &queue::QUEUE,
     &history::HISTORY,
     &history::EXPORT,
     &whoami::WHOAMI,
 ];
 
 /// The commands for owners, and the notices.
-const UNLISTED: [&Command; 6] = [
+const UNLISTED: [&Command; 7] = [
     &approve::APPROVE,
     &approve::DECLINE,
     &stranger::STRANGER,
     &pairing::PAIRING,
     &limited::LIMITED,
+    &dropped::DROPPED,
     &message::MESSAGE,
 ];
 
@@ -94,6 +99,7 @@ pub(crate) struct Commands {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) people: Arc<People>,
     pub(crate) channels: Arc<Channels>,
+    pub(crate) merges: Arc<Merges>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
@@ -120,8 +126,9 @@ impl Commands {
         debug_assert!(command.is_none_or(|it| it.is_recorded == turn.handler.is_recorded()), "{}", turn.handler);
         let settings = self.settings.get();
         let (store, people, channels) = (self.store.as_ref(), self.people.as_ref(), self.channels.as_ref());
-        let call = Call { turn: &turn, store, people, channels, settings: &settings, now: self.clock.now() };
-        let Answer { words, mut turn_events, session, decision } = match command {
+        let (merges, now) = (self.merges.as_ref(), self.clock.now());
+        let call = Call { turn: &turn, store, people, channels, merges, settings: &settings, now };
+        let Answer { words, mut turn_events, session, queue, decision } = match command {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
         };
@@ -136,10 +143,14 @@ impl Commands {
             }
             Words::Own(reply) => reply,
         };
+        let queue = queue.map(|mode| (turn.conversation, mode));
         turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(Outcome::Reply(reply))] });
         let (person, held) = decision.map(|decision| (Box::new(decision.person), decision.held)).unzip();
         let changes = person.as_ref().map(|person| person.changes.clone());
-        self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, session, person }).await?;
+        self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, session, queue, person }).await?;
+        if let Some((conversation, mode)) = queue {
+            self.merges.choose(conversation, mode);
+        }
         if let Some(changes) = changes {
             self.people.apply(&changes);
         }

@@ -23,7 +23,9 @@ pub(super) const STATUS: Command = Command {
 };
 
 async fn status(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let open = call.open_before().await?;
+    let mut open = call.open_before().await?;
+    // The turn that answers for one tells for both.
+    open.retain(|turn| !matches!(turn.obligation.state(), ObligationState::Merged { .. }));
     if open.is_empty() {
         return Ok(Answer::of("status_idle"));
     }

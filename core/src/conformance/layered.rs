@@ -15,6 +15,7 @@ use crate::{
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         people::{Identity, Pairing, PersonRecord},
+        queue::QueueMode,
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
         tokens::TokenRecord,
@@ -149,6 +150,18 @@ impl<L: Layer> Turns for Layered<L> {
     async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.waiting(limit)).await
+    }
+    async fn waiting_turns(&self, conversation: ConversationId, limit: u32) -> Result<Vec<TurnRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.waiting_turns(conversation, limit)).await
+    }
+    async fn waiting_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.waiting_in(conversation, limit)).await
+    }
+    async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.queue_modes()).await
     }
     async fn waiting_of(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
         let pass = self.layer.before_read().await;
@@ -424,6 +437,15 @@ impl Turns for NullStore {
         Ok(None)
     }
     async fn waiting(&self, _limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn waiting_turns(&self, _conversation: ConversationId, _limit: u32) -> Result<Vec<TurnRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn waiting_in(&self, _conversation: ConversationId, _limit: u32) -> Result<u32, StoreError> {
+        Ok(0)
+    }
+    async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
         Ok(Vec::new())
     }
     async fn waiting_of(&self, _channel: &ChannelId, _person: &str, _limit: u32) -> Result<u32, StoreError> {

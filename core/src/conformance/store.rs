@@ -85,9 +85,6 @@ macro_rules! store_conformance {
             an_edit_of_what_is_no_turn_is_kept
             an_edit_with_a_turn_opens_it_if_the_earlier_one_waits
             nobody_changes_what_another_one_said
-            what_continues_is_added_to_its_turn
-            what_continues_too_late_is_a_turn_of_its_own
-            what_continues_a_command_is_kept
             a_chat_that_moves_takes_everything_along
             a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older
             of_two_chats_that_become_one_the_older_goes_on_whatever_its_id

@@ -127,7 +127,8 @@ impl Life {
                         delivery.error = Some("a better signal came before it was sent".to_owned());
                     }
                 }
-                Effect::RunAgain
+                Effect::ToMerged { .. }
+                | Effect::RunAgain
                 | Effect::RunGoesOn
                 | Effect::StopRun
                 | Effect::Resend { .. }

@@ -308,7 +308,15 @@ impl Acceptor {
                     ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
                 });
             }
-            (None, None) => self.scheduler.enqueue(turn),
+            (None, None) => {
+                let stops = self.router.stops_runs(&turn);
+                let conversation = turn.conversation;
+                self.scheduler.enqueue(turn);
+                if stops {
+                    let scheduler = Arc::clone(&self.scheduler);
+                    self.lifecycle.work.spawn(async move { scheduler.interrupt(conversation).await });
+                }
+            }
         }
     }
 }

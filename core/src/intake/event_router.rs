@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use quick_cache::sync::Cache;
 use rejoinder_guard::{Effect, Event, Expectation, Obligation, Policy, Timestamp};
 
 use super::{
@@ -10,15 +11,17 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    commands::{limited::LIMITED, pairing::PAIRING, stranger::STRANGER},
-    intake::limits::{Counted, Limits, OverLimit},
+    commands::{dropped::DROPPED, limited::LIMITED, pairing::PAIRING, stranger::STRANGER},
+    intake::limits::{Counted, Full, Limits, OverLimit},
     ledger::trigger::Run,
+    merges::Merges,
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Amends, Directed, EventKind, InboundEvent, SenderKind},
         ids::{ConversationId, EventId, OwnerId, SessionId, TurnId},
+        queue::QueueMode,
         settings::LiveSettings,
-        turn::Handler,
+        turn::{Handler, TurnRecord},
     },
     people::People,
     ports::{
@@ -40,7 +43,10 @@ pub(crate) struct EventRouter {
     pub(crate) slots: Arc<Slots>,
     pub(crate) notices: Arc<Notices>,
     pub(crate) people: Arc<People>,
+    pub(crate) merges: Arc<Merges>,
     pub(crate) limits: Limits,
+    /// The latest albums with a command in their caption: their other parts are not put before the agent.
+    pub(crate) command_albums: Cache<String, ()>,
     pub(crate) clock: SharedClock,
     /// This process, the owner of the runs that begin here.
     pub(crate) owner: OwnerId,
@@ -72,6 +78,8 @@ pub(super) enum Notice {
     Pairing,
     /// They are over a limit in this minute.
     Limited { minute: i64 },
+    /// Of the messages that wait in their conversation the oldest are dropped in this minute.
+    Dropped { minute: i64 },
 }
 
 impl RoutedEvent {
@@ -108,6 +116,13 @@ impl EventRouter {
             Route::To { handler, .. } if is_edit && !handler.is_gateway() => return Ok(self.without_turn(event, None)),
             Route::To { handler, expectation } => (handler, expectation),
         };
+        if let Some(album) = &event.part_of {
+            if handler.is_gateway() {
+                self.command_albums.insert(album.clone(), ());
+            } else if self.command_albums.get(album).is_some() {
+                return Ok(self.without_turn(event, None));
+            }
+        }
         // A command acts on turns that run and wait, and is not limited.
         let counted = match handler.agent().map(|_| self.limits.count(&event)).transpose() {
             Ok(counted) => counted.flatten(),
@@ -116,20 +131,27 @@ impl EventRouter {
         let conversation = self.addresses.resolve(&event.conversation).await?;
         // A command does not wait.
         let slot = handler.agent().filter(|_| may_begin).and_then(|agent| {
-            if event.more_within.is_some() {
+            if self.merges.window(conversation, &event).is_some() {
                 return self.slots.try_reserve(conversation, id, agent);
             }
             let permit = Permit { agent: agent.clone(), channel: event.conversation.channel.clone() };
             self.slots.try_take(conversation, id, &permit)
         });
-        if slot.is_none()
-            && let Some(counted) = &counted
-            && let Some(over) = self.limits.check_waiting(&event, counted).await?
-        {
-            return Ok(self.over_limit(event, expectation, over));
+        let mut notice = None;
+        if slot.is_none() && handler.agent().is_some() {
+            if let Some(counted) = &counted
+                && let Some(over) = self.limits.check_waiting(&event, counted).await?
+            {
+                return Ok(self.over_limit(event, expectation, over));
+            }
+            match self.limits.check_line(&event, conversation).await? {
+                Some(Full::Refuses(over)) => return Ok(self.over_limit(event, expectation, over)),
+                Some(Full::Drops { minute }) => notice = Some(Notice::Dropped { minute }),
+                None => {}
+            }
         }
         let routed = self.open(id, Arc::new(event), handler, expectation, conversation, slot);
-        Ok(RoutedEvent { counted, ..routed })
+        Ok(RoutedEvent { counted, notice, ..routed })
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat.
@@ -142,6 +164,13 @@ impl EventRouter {
     pub(super) fn may_invite(&self, id: &str, channel: &ChannelId) -> bool {
         let (settings, known) = (self.settings.get(), self.people.known());
         settings.access.get(channel).is_none_or(|access| access.may_invite(id, channel, &known))
+    }
+
+    /// Whether a turn that waits stops the run before it.
+    pub(super) fn stops_runs(&self, turn: &TurnRecord) -> bool {
+        turn.obligation.expectation() == Expectation::Answer
+            && turn.event.kind == EventKind::Message
+            && self.merges.mode(turn) == QueueMode::Interrupt
     }
 
     /// An event that its sender's limits do not allow to be a turn. Who waits for the result of accepting it is told by
@@ -171,6 +200,7 @@ impl EventRouter {
                 (&PAIRING, format!("pairing:{person}:{}", pairing.asked_at.as_millis()), None)
             }
             Notice::Limited { minute } => (&LIMITED, format!("limited:{person}:{minute}"), None),
+            Notice::Dropped { minute } => (&DROPPED, format!("dropped:{}:{minute}", event.conversation), None),
         };
         let event = Arc::new(InboundEvent {
             external_id,
@@ -181,6 +211,7 @@ impl EventRouter {
             quoted: None,
             forwarded: None,
             amends: None,
+            part_of: None,
             more_within: None,
             trace: None,
             raw: String::new(),
@@ -215,7 +246,8 @@ impl EventRouter {
         let settings = self.settings.get();
         let policy = settings.policies.of(&event.conversation.channel, event.chat);
         let mut obligation = Obligation::open(expectation, policy, event.patience, now);
-        let begins = handler.is_gateway() || (slot.is_some() && event.more_within.is_none());
+        let may_grow = || self.merges.window(conversation, &event).is_some();
+        let begins = handler.is_gateway() || (slot.is_some() && !may_grow());
         let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();
         let owner = self.owner;
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });

@@ -11,7 +11,9 @@ use std::{
 use crate::{
     model::{
         conversation::ChannelId,
-        event::{Amends, InboundEvent},
+        event::InboundEvent,
+        ids::ConversationId,
+        queue::{Overflow, Queues},
         settings::{LiveSettings, PersonLimits},
     },
     ports::{
@@ -109,8 +111,16 @@ fn lock(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
 }
 
 /// The key that the parts of an album share, if `event` is one.
-fn album(event: &InboundEvent) -> Option<&String> {
-    (event.amends == Some(Amends::Continues)).then_some(&event.external_id)
+const fn album(event: &InboundEvent) -> Option<&String> {
+    event.part_of.as_ref()
+}
+
+/// What happens to a message for which there is no room in the line of its conversation.
+pub(super) enum Full {
+    /// It is not taken.
+    Refuses(OverLimit),
+    /// The oldest ones are dropped, in this minute.
+    Drops { minute: i64 },
 }
 
 impl Limits {
@@ -170,6 +180,24 @@ impl Limits {
             count.album = Some((album.clone(), Some(over)));
         }
         Ok(Some(over))
+    }
+
+    /// `Some` if so many turns of a conversation wait already that there is no room for `event`.
+    pub(super) async fn check_line(
+        &self,
+        event: &InboundEvent,
+        conversation: ConversationId,
+    ) -> Result<Option<Full>, StoreError> {
+        let Queues { cap, overflow, .. } = self.settings.get().queues;
+        // The parts of an album are let in together.
+        if overflow == Overflow::Summarize
+            || event.part_of.is_some()
+            || self.store.waiting_in(conversation, cap).await? < cap
+        {
+            return Ok(None);
+        }
+        let over = self.over("waiting_in_conversation", Duration::from_mins(1));
+        Ok(Some(if overflow == Overflow::Oldest { Full::Drops { minute: over.minute } } else { Full::Refuses(over) }))
     }
 
     fn over(&self, limit: &'static str, retry_after: Duration) -> OverLimit {

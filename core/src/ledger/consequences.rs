@@ -114,7 +114,8 @@ impl ConsequenceExecutor {
     /// Publishes a turn's view to the clients that wait for it.
     fn publish(&self, turn: &TurnRecord, shown: Option<Shown>) {
         let (id, version) = (turn.id, turn.version);
-        if shown.is_some() || turn.obligation.claims() == 0 {
+        let merged_into = TurnView::merged_into(&turn.obligation);
+        if merged_into.is_none() && (shown.is_some() || turn.obligation.claims() == 0) {
             let view = TurnView {
                 turn_id: id,
                 seq: turn.seq,
@@ -125,6 +126,7 @@ impl ConsequenceExecutor {
                 status: TurnStatus::of(&turn.obligation),
                 shown,
                 picked: None,
+                merged_into,
             };
             self.hub.publish(version, Arc::new(view));
             return;

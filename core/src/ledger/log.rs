@@ -64,6 +64,7 @@ pub(super) fn turn_changed(before: &TurnRecord, after: &TurnRecord, now: Timesta
         ObligationState::Undeliverable { .. } => {
             Some(LogEvent::TurnUndeliverable { cause: is.fallback().map(|(cause, _)| cause) })
         }
+        ObligationState::Merged { into } => Some(LogEvent::TurnMerged { into: into.clone() }),
         _ => None,
     });
     let entry = |event| NewLogEntry { at: now, subject: subject_of(after), event };

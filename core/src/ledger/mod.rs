@@ -10,7 +10,7 @@ pub(crate) mod store_retry;
 pub(crate) mod transaction;
 pub(crate) mod trigger;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_guard::{Event, Obligation};
 use tracing::error;
@@ -117,7 +117,23 @@ impl Ledger {
         trigger: &Trigger,
     ) -> Result<Option<Vec<Decided>>, StoreError> {
         let mut transaction = Transaction::new(&self.context, trigger, self.clock.now());
-        let decisions: Vec<_> = inputs.iter().map(|input| transaction.decide(input)).collect();
+        let mut passed = BTreeMap::new();
+        let mut decisions = Vec::with_capacity(inputs.len());
+        for input in &*inputs {
+            let decision = transaction.decide(input, passed.remove(&input.turn.id));
+            passed.extend(decision.to_merged.iter().cloned());
+            decisions.push(decision);
+        }
+        let mut merged = Vec::new();
+        for (turn, event) in passed {
+            if inputs.iter().all(|input| input.turn.id != turn)
+                && let Some(turn) = self.merged_turn(turn).await?
+            {
+                let input = TurnEvents { turn, events: vec![event] };
+                let decision = transaction.decide(&input, None);
+                merged.push((input, decision));
+            }
+        }
         let transition = transaction.into_transition();
         let is_sent_next = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
         if !transition.is_empty() && !self.commit(transition).await? {
@@ -134,7 +150,23 @@ impl Ledger {
                 self.executor.execute(&before, &input.turn, decision.consequences);
             }
         }
+        for (input, decision) in merged {
+            if let Some(next) = decision.next {
+                self.executor.execute(&input.turn, &next, decision.consequences);
+            }
+        }
         Ok(Some(decided))
+    }
+
+    /// A turn that was merged into another one, which ends. `None` if it cannot be read: the other one ends all the same.
+    async fn merged_turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+        match self.store.turn(turn).await {
+            Err(StoreError::CorruptTurn { turn, reason }) => {
+                error!(%turn, reason, "a merged turn cannot be read");
+                Ok(None)
+            }
+            read => read,
+        }
     }
 
     /// Stores a trigger that needs no decision.

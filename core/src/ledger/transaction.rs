@@ -80,6 +80,8 @@ pub(super) struct TurnDecision {
     /// The turn after the change; `None` if it does not change.
     pub(super) next: Option<TurnRecord>,
     pub(super) consequences: Consequences,
+    /// What happens to the turns that were merged into it.
+    pub(super) to_merged: Vec<(TurnId, Event)>,
 }
 
 impl<'a> Transaction<'a> {
@@ -93,7 +95,8 @@ impl<'a> Transaction<'a> {
                 transition.runs_ended.push(end.clone());
                 transition.remarks.extend(remark.clone());
             }
-            Trigger::Command { end, session, person } => {
+            Trigger::Command { end, session, queue, person } => {
+                transition.queue = *queue;
                 transition.runs_ended.push(end.clone());
                 transition.sessions.extend(session.clone());
                 transition.people.extend(person.iter().flat_map(|person| person.changes.iter().cloned()));
@@ -128,13 +131,15 @@ impl<'a> Transaction<'a> {
         self.transition
     }
 
-    /// Lets the guard decide on the events of one turn, and adds the rows of its effects.
-    pub(super) fn decide(&mut self, input: &TurnEvents) -> TurnDecision {
+    /// Lets the guard decide on the events of one turn, and adds the rows of its effects. `passed` is what the turn that
+    /// answers for it passes on.
+    pub(super) fn decide(&mut self, input: &TurnEvents, passed: Option<Event>) -> TurnDecision {
         let mut turn = input.turn.clone();
         let settings = self.context.settings.get();
         let policy = settings.policy(&input.turn);
         let (mut decided, mut consequences) = (Decided::default(), Consequences::default());
-        let mut events: VecDeque<Event> = input.events.iter().cloned().collect();
+        let mut to_merged = Vec::new();
+        let mut events: VecDeque<Event> = passed.into_iter().chain(input.events.iter().cloned()).collect();
         while let Some(event) = events.pop_front() {
             for effect in turn.obligation.on(event, &policy, self.now).effects {
                 match effect {
@@ -159,13 +164,17 @@ impl<'a> Transaction<'a> {
                     Effect::RunGoesOn => consequences.run_goes_on = Some(turn.runs),
                     Effect::StopRun => consequences.stop_run = Some(turn.runs),
                     Effect::Resend { labelled, .. } => self.resend(labelled),
+                    Effect::ToMerged { turns, event } => {
+                        let ids = turns.iter().filter_map(|turn| turn.parse().ok());
+                        to_merged.extend(ids.map(|turn| (turn, event.clone())));
+                    }
                     Effect::Suppress(suppressed) => {
                         let kept = suppressed.text.map(|text| format!(": {text}")).unwrap_or_default();
                         let what = format!("{:?}", suppressed.what).to_lowercase();
                         self.remark(turn.id, "suppressed", format!("{what} {}{kept}", suppressed.reason));
                     }
                     Effect::DeadLetter { reason } => {
-                        if let Some(delivery) = self.attempted() {
+                        if let Some(delivery) = self.attempted(turn.id) {
                             let error = Some(reason.clone());
                             let state = DeliveryState::Dead;
                             self.delivery = Some(DeliveryChange { state, error, ..DeliveryChange::of(delivery) });
@@ -177,9 +186,14 @@ impl<'a> Transaction<'a> {
             }
         }
         if turn.obligation.is_held()
+            && self.is_about(turn.id)
             && let Some(change) = self.delivery.as_mut().filter(|change| change.state == DeliveryState::Pending)
         {
             change.state = DeliveryState::Held;
+        }
+        let has_ended = turn.obligation.state().is_final();
+        if has_ended && matches!(input.turn.obligation.state(), ObligationState::Merged { .. }) {
+            self.transition.transcript.extend(render::persons_line(&turn));
         }
         let entries = log::turn_changed(&input.turn, &turn, self.now);
         consequences.happened = entries.iter().map(|entry| entry.event.clone()).collect();
@@ -192,7 +206,7 @@ impl<'a> Transaction<'a> {
             self.transition.turns.push(TurnChange { turn: turn.id, expected, obligation, at: self.now });
             TurnRecord { version: expected + 1, ..turn }
         });
-        TurnDecision { decided, next, consequences }
+        TurnDecision { decided, next, consequences, to_merged }
     }
 
     fn target<'b>(&self, turn: &'b TurnRecord) -> Target<'b>
@@ -234,7 +248,7 @@ impl<'a> Transaction<'a> {
             _ if claim == Draft::CLAIM => "it was not sent in time, and the next message says more",
             _ => "a better signal came",
         };
-        if let Some(delivery) = self.attempted().filter(|delivery| delivery.claim == claim) {
+        if let Some(delivery) = self.attempted(turn.id).filter(|delivery| delivery.claim == claim) {
             let (state, error) = (DeliveryState::Withdrawn, Some(reason.to_owned()));
             self.delivery = Some(DeliveryChange { state, error, ..DeliveryChange::of(delivery) });
         }
@@ -307,14 +321,25 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// The trigger's delivery, unless it was delivered.
-    fn attempted(&self) -> Option<&'a DeliveryRecord> {
-        match self.trigger {
+    /// The trigger's delivery, if it is this turn's, unless it was delivered.
+    fn attempted(&self, turn: TurnId) -> Option<&'a DeliveryRecord> {
+        let delivery = match self.trigger {
             Trigger::AttemptEnded(ended) => {
                 Some(&ended.delivery).filter(|_| ended.change.state != DeliveryState::Delivered)
             }
-            Trigger::NotAttempted(delivery) => Some(delivery),
+            Trigger::NotAttempted(delivery) => Some(&**delivery),
             _ => None,
+        };
+        delivery.filter(|delivery| delivery.turn == turn)
+    }
+
+    /// Whether the trigger's delivery is one of this turn.
+    fn is_about(&self, turn: TurnId) -> bool {
+        match self.trigger {
+            Trigger::AttemptBegins { subject, .. } => subject.turn_id == Some(turn),
+            Trigger::AttemptEnded(ended) => ended.delivery.turn == turn,
+            Trigger::NotAttempted(delivery) => delivery.turn == turn,
+            _ => false,
         }
     }
 

@@ -4,8 +4,10 @@ use rejoinder_guard::{Event, Timestamp};
 
 use crate::{
     model::{
+        ids::ConversationId,
         log::Subject,
         people::PeopleChange,
+        queue::QueueMode,
         stored_delivery::DeliveryRecord,
         turn::{Handler, TurnRecord},
     },
@@ -38,6 +40,8 @@ pub(crate) enum Trigger {
         end: RunEnd,
         /// The conversation's new current session.
         session: Option<NewSession>,
+        /// What happens to messages of the conversation that come while a turn runs.
+        queue: Option<(ConversationId, Option<QueueMode>)>,
         /// Who was let in, or was not.
         person: Option<Box<DecidedPerson>>,
     },

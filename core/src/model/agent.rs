@@ -93,6 +93,21 @@ impl Surface {
     }
 }
 
+/// A message that is answered together with the turn's own.
+#[derive(Clone, Debug)]
+pub struct AgentMessage {
+    /// The person who wrote it.
+    pub sender: Sender,
+    /// The text.
+    pub text: String,
+    /// Who first wrote the text and the files, if the sender forwarded them.
+    pub forwarded: Option<Author>,
+    /// Files that came with it.
+    pub attachments: Vec<AgentFile>,
+    /// The message that it replies to.
+    pub quoted: Option<AgentQuote>,
+}
+
 /// A turn, as it is given to an agent.
 #[derive(Clone, Debug)]
 pub struct AgentTurn {
@@ -122,6 +137,8 @@ pub struct AgentTurn {
     pub attachments: Vec<AgentFile>,
     /// The message that this one replies or reacts to.
     pub quoted: Option<AgentQuote>,
+    /// The messages that came after it and are answered together with it, oldest first.
+    pub more: Vec<AgentMessage>,
     /// The lines before this turn, oldest first; at most [`AgentRuntime::history`](crate::AgentRuntime::history). After a
     /// deferral they include this turn's own question and deferral.
     pub history: Vec<HistoryLine>,

@@ -188,9 +188,6 @@ pub enum Amends {
     /// Deletes the message: nothing is owed for it any more. Never opens a turn: without a turn to change it is
     /// only stored.
     Withdraws,
-    /// Adds to the earlier event (the next picture of an album). The first one opens the turn, and so does one that
-    /// comes too late to be added.
-    Continues,
 }
 
 /// One received event, normalised.
@@ -231,7 +228,10 @@ pub struct InboundEvent {
     /// How it changes the turn that an earlier event with the same `external_id` opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amends: Option<Amends>,
-    /// How long [`Amends::Continues`] events may follow: the turn does not begin before that time has passed.
+    /// The album that the message is a part of, if it is one: what the platform names it. Its parts are answered together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
+    /// How long the other parts may take: the turn does not begin before that time has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_within: Option<Duration>,
     /// The trace that the sender's program is in.
@@ -268,6 +268,7 @@ impl InboundEvent {
             forwarded: None,
             patience: None,
             amends: None,
+            part_of: None,
             more_within: None,
             trace: None,
             received_at,
@@ -306,19 +307,13 @@ impl InboundEvent {
     #[must_use]
     pub fn amended_by(&self, later: &Self) -> Self {
         let mut amended = Self { revision: later.revision, raw: later.raw.clone(), ..self.clone() };
-        match later.amends {
-            Some(Amends::Continues) => {
-                let gap = if amended.text.is_empty() || later.text.is_empty() { "" } else { "\n" };
-                amended.text = format!("{}{gap}{}", amended.text, later.text);
-                amended.attachments.extend_from_slice(&later.attachments);
-            }
-            Some(Amends::Withdraws) => amended.amends = later.amends,
-            Some(Amends::Replaces) | None => {
-                amended.text.clone_from(&later.text);
-                if amended.attachments.len() < 2 && !later.attachments.is_empty() {
-                    amended.attachments.clone_from(&later.attachments);
-                }
-            }
+        if later.is_withdrawn() {
+            amended.amends = later.amends;
+            return amended;
+        }
+        amended.text.clone_from(&later.text);
+        if !later.attachments.is_empty() {
+            amended.attachments.clone_from(&later.attachments);
         }
         amended
     }

@@ -97,6 +97,11 @@ pub enum LogEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         fallback: Option<FallbackView>,
     },
+    /// `turn.merged`: another turn answers for it from now on.
+    TurnMerged {
+        /// That turn's id.
+        into: String,
+    },
     /// `turn.deferred`: the platform acknowledged a deferral.
     TurnDeferred {
         /// When the answer is due, in RFC 3339.
@@ -242,6 +247,7 @@ impl LogEvent {
             Self::TurnAccepted { .. } => "turn.accepted",
             Self::TurnStarted { .. } => "turn.started",
             Self::TurnClaimed { .. } => "turn.claimed",
+            Self::TurnMerged { .. } => "turn.merged",
             Self::TurnDeferred { .. } => "turn.deferred",
             Self::TurnSettled { .. } => "turn.settled",
             Self::TurnUndeliverable { .. } => "turn.undeliverable",

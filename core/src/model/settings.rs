@@ -18,6 +18,7 @@ use crate::model::{
     conversation::{ChannelId, ChatKind},
     masker::Masker,
     people::SeedPerson,
+    queue::Queues,
     run::Price,
     turn::TurnRecord,
 };
@@ -79,6 +80,8 @@ pub struct Settings {
     pub commands: BTreeMap<String, OwnCommand>,
     /// The people whom the configuration names.
     pub people: Vec<SeedPerson>,
+    /// What happens to messages that come while a turn of their conversation runs.
+    pub queues: Queues,
     /// What one person may do.
     pub limits: PersonLimits,
     /// The minimum age at which a failing delivery becomes a dead letter; it also needs `min_attempts`.

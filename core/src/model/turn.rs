@@ -36,8 +36,8 @@ impl Handler {
     /// talk to it, not what was said before, told again, and not what names people or their codes.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
-        const UNRECORDED: [&str; 8] =
-            ["approve", "decline", "export", "history", "limited", "pairing", "stranger", "whoami"];
+        const UNRECORDED: [&str; 9] =
+            ["approve", "decline", "export", "history", "limited", "pairing", "queue", "stranger", "whoami"];
         !matches!(self, Self::Gateway(name) if UNRECORDED.contains(&&**name))
     }
 

@@ -1,6 +1,6 @@
 //! Turns, as clients of hooks and of the chat page see them.
 
-use rejoinder_guard::{Attachment, Cause, Obligation, SignalKind, Timestamp, Via};
+use rejoinder_guard::{Attachment, Cause, Obligation, ObligationState, Settlement, SignalKind, Timestamp, Via};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
@@ -29,6 +29,28 @@ pub struct TurnView {
     /// The choice that was picked first, if it was answered with a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picked: Option<String>,
+    /// The turn that answers for it, if it was merged into another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<TurnId>,
+}
+
+impl TurnView {
+    /// The turn that answers for a turn with this obligation, if there is one.
+    #[must_use]
+    pub fn merged_into(obligation: &Obligation) -> Option<TurnId> {
+        match obligation.state() {
+            ObligationState::Merged { into } | ObligationState::Settled(Settlement::Merged { into }) => {
+                into.parse().ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// The view of a turn for which `other` answers: with the status and the signal of that one.
+    #[must_use]
+    pub fn answered_by(self, other: Self) -> Self {
+        Self { status: other.status, shown: other.shown, picked: other.picked, ..self }
+    }
 }
 
 /// The status of a turn, as its sender sees it.
@@ -53,7 +75,6 @@ impl TurnStatus {
     /// The status of a turn with this obligation.
     #[must_use]
     pub fn of(obligation: &Obligation) -> Self {
-        use rejoinder_guard::{ObligationState, Settlement};
         match obligation.state() {
             // The signal after a deferral is still in flight: the person sees the deferral.
             ObligationState::Claimed { .. } if obligation.due().is_some() => Self::Deferred,

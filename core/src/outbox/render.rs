@@ -297,13 +297,6 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
     if !turn.handler.is_recorded() {
         return Vec::new();
     }
-    let event = &turn.event;
-    let line = |speaker, text: &str, at| TranscriptLine {
-        session: turn.session,
-        turn: turn.id,
-        seq: turn.seq,
-        line: HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at },
-    };
     let speaker = match signal.kind() {
         SignalKind::Deferral if is_gateways_own(turn) => return Vec::new(),
         SignalKind::Reply | SignalKind::Reaction if is_ours(signal, turn) => Speaker::Gateway,
@@ -318,15 +311,24 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
             _ => shown.text.clone(),
         },
     };
-    let ours = line(speaker, &text, now);
-    let mut person = line(Speaker::Person, &event.text, event.received_at);
-    if event.chat == ChatKind::Group {
-        person.line.author = Some(Author::from(event.sender.clone()));
+    // After the messages that it answers as well.
+    let seq = turn.obligation.merged_turns().last().map_or(turn.seq, |merged| merged.place);
+    let line = HistoryLine { speaker, author: None, forwarded: None, text, at: now };
+    let ours = TranscriptLine { session: turn.session, turn: turn.id, seq, line };
+    persons_line(turn).into_iter().chain([ours]).collect()
+}
+
+/// The line of what the person wrote, for the transcript. A picture or a reaction has no text. An operator's text is the
+/// message that is sent.
+pub(crate) fn persons_line(turn: &TurnRecord) -> Option<TranscriptLine> {
+    let event = &turn.event;
+    if event.text.trim().is_empty() || event.sender.kind == SenderKind::Operator {
+        return None;
     }
-    person.line.forwarded.clone_from(&event.forwarded);
-    // A picture or a reaction has no text. An operator's text is the message that is sent.
-    let has_text = !event.text.trim().is_empty() && event.sender.kind != SenderKind::Operator;
-    has_text.then_some(person).into_iter().chain([ours]).collect()
+    let author = (event.chat == ChatKind::Group).then(|| Author::from(event.sender.clone()));
+    let (forwarded, text, at) = (event.forwarded.clone(), event.text.clone(), event.received_at);
+    let line = HistoryLine { speaker: Speaker::Person, author, forwarded, text, at };
+    Some(TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line })
 }
 
 /// Whether the gateway made the deferral because there is no answer yet. The agent's own deferral ends its run.

@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::model::{
-    agent::{AgentTurn, Usage},
+    agent::{AgentMessage, AgentTurn, Usage},
     run::{ModelInput, ToolUse},
 };
 
@@ -25,6 +25,8 @@ pub enum RunEvent {
     Usage(Usage),
     /// A message to send to this turn's conversation now. The channel returns whether it was claimed.
     Send(Reply, oneshot::Sender<SendResult>),
+    /// The runtime can take messages that have come since the run began. The channel returns them.
+    Listen(oneshot::Sender<Vec<AgentMessage>>),
 }
 
 /// The result of [`RunEvents::send`].
@@ -81,6 +83,16 @@ impl RunEvents {
             return SendResult::Suppressed;
         }
         result.await.unwrap_or(SendResult::Suppressed)
+    }
+
+    /// Takes the messages that have come since the run began and are to be answered by it: those of the queue mode `steer`.
+    /// The run must take them into account, because it answers for them from now on.
+    pub async fn listen(&self) -> Vec<AgentMessage> {
+        let (answer, messages) = oneshot::channel();
+        if self.0.send(RunEvent::Listen(answer)).await.is_err() {
+            return Vec::new();
+        }
+        messages.await.unwrap_or_default()
     }
 }
 

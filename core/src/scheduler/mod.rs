@@ -16,7 +16,8 @@
 //!
 //! So a new conversation overtakes nobody's first turn, and every turn is overtaken by a bounded number of others.
 //!
-//! Within a conversation turns run in the order in which they came, those that are owed an answer first.
+//! Within a conversation turns run in the order in which they came, those that are owed an answer first. [`Merges`] says
+//! which of them begin together.
 //!
 //! [`AMBIENT_LAG`]: crate::ports::store::record::AMBIENT_LAG
 //! [`PERSON_STEP`]: crate::ports::store::record::PERSON_STEP
@@ -28,21 +29,23 @@ use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Durati
 use futures_util::FutureExt;
 use rejoinder_guard::{CancelledBy, Event};
 use tokio::sync::mpsc;
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
 use crate::{
     lately::Lately,
     ledger::{
         Ledger,
-        trigger::{Run, Trigger},
+        trigger::{Decided, Run, Trigger},
     },
     lifecycle::Lifecycle,
-    model::{agent::AgentName, ids::TurnId, turn::TurnRecord},
-    pauses,
-    ports::{
-        clock::SharedClock,
-        store::{Store, StoreError, record::WaitingTurn},
+    merges::{self, Gathered, Merges},
+    model::{
+        agent::AgentName,
+        ids::{ConversationId, TurnId},
+        turn::TurnRecord,
     },
+    pauses,
+    ports::store::{Store, StoreError, record::WaitingTurn},
     scheduler::slots::{Line, Permit, Slot, Slots},
     worker::Worker,
 };
@@ -56,8 +59,8 @@ pub(crate) struct Scheduler {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) worker: Arc<Worker>,
-    pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
+    pub(crate) merges: Arc<Merges>,
     /// Turns that were accepted last, and wait.
     pub(crate) lately: Lately,
 }
@@ -106,7 +109,7 @@ impl Scheduler {
     /// Runs the turns that wait in the conversation of `slot`, in their order, until none is left or others are next.
     /// `first` is the first of them, if that is known.
     async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot, first: Option<WaitingTurn>) {
-        let mut waited_for = None;
+        let (mut waited_for, mut pauses) = (None, 0);
         let mut known =
             first.as_ref().and_then(|first| self.lately.take(first.turn).filter(|turn| turn.version == first.version));
         // Whether nothing waits behind the turn that is known.
@@ -144,9 +147,18 @@ impl Scheduler {
                 }
                 return slot.release();
             };
-            if let Some(pause) = self.time_to_grow(&turn).filter(|_| waited_for != Some(turn.id)) {
-                // Only once per turn: a time given by an adapter must not block the conversation forever.
-                waited_for = Some(turn.id);
+            let gathered = match self.merges.at_begin(&turn).await {
+                Ok(gathered) => gathered,
+                Err(error) => {
+                    warn!(turn = %turn.id, %error, "cannot read the turns behind a turn, it begins alone");
+                    Gathered::default()
+                }
+            };
+            if waited_for != Some(turn.id) {
+                (waited_for, pauses) = (Some(turn.id), 0);
+            }
+            if let Some(pause) = gathered.pause.filter(|_| pauses < gathered.pauses) {
+                pauses += 1;
                 slot.has_begun();
                 slot.release_permit();
                 self.lifecycle.pause_unless_stopping(pause).await;
@@ -158,7 +170,7 @@ impl Scheduler {
                 return slot.leave_to(permit.agent);
             }
             let id = turn.id;
-            if self.begin(turn, &mut slot).await {
+            if self.begin(turn, gathered.turns, &mut slot).await {
                 may_wait = !std::mem::take(&mut is_alone);
             } else {
                 warn!(turn = %id, "a waiting turn did not begin, retrying");
@@ -187,15 +199,8 @@ impl Scheduler {
         slot.run_ended();
     }
 
-    /// How long events may still be added to a turn; `None` if no longer.
-    fn time_to_grow(&self, turn: &TurnRecord) -> Option<Duration> {
-        let within = turn.event.more_within?;
-        let (until, now) = (turn.event.received_at + within, self.clock.now());
-        (until > now).then(|| until.since(now).min(within))
-    }
-
-    /// Begins a waiting turn, and runs it if the guard allows. `false` if the turn did not change.
-    async fn begin(&self, mut turn: TurnRecord, slot: &mut Slot) -> bool {
+    /// Begins a waiting turn together with `others`, and runs it if the guard allows. `false` if the turn did not change.
+    async fn begin(&self, mut turn: TurnRecord, others: Vec<TurnRecord>, slot: &mut Slot) -> bool {
         if turn.event.is_withdrawn() {
             // Its message was deleted, but the turn was not cancelled yet.
             slot.has_begun();
@@ -203,7 +208,11 @@ impl Scheduler {
         }
         slot.begin(turn.id, turn.runs + 1);
         let waited = turn.version;
-        let decided = self.ledger.decide_until_stored(&mut turn, Event::Begin, Trigger::Event).await;
+        let decided = if others.is_empty() {
+            self.ledger.decide_until_stored(&mut turn, Event::Begin, Trigger::Event).await
+        } else {
+            self.begin_together(&mut turn, others).await
+        };
         slot.has_begun();
         let Some(decided) = decided else { return false };
         let began = turn.version != waited;
@@ -211,6 +220,37 @@ impl Scheduler {
             self.run_turn(slot, turn, run).await;
         }
         began
+    }
+
+    /// Begins `turn`, and merges `others` into it in the same transaction. `None` if one of them was changed meanwhile, or
+    /// it cannot be stored: they are read again.
+    async fn begin_together(&self, turn: &mut TurnRecord, others: Vec<TurnRecord>) -> Option<Decided> {
+        let count = others.len();
+        let mut inputs = merges::events(turn.clone(), others, Some(Event::Begin));
+        let decided = match self.ledger.try_to_decide(&mut inputs, &Trigger::Event).await {
+            Ok(decided) => decided?,
+            Err(error) => {
+                warn!(turn = %turn.id, %error, "cannot store the beginning of a turn with others");
+                return None;
+            }
+        };
+        debug!(turn = %turn.id, count, "a turn answers for others as well");
+        *turn = inputs.swap_remove(0).turn;
+        decided.into_iter().next()
+    }
+
+    /// Stops the run of a conversation, if a new message of it is to be answered together with what runs.
+    pub(crate) async fn interrupt(&self, conversation: ConversationId) {
+        let Some(running) = self.slots.holder(conversation) else { return };
+        let mut turn = match self.store.turn(running).await {
+            Ok(Some(turn)) => turn,
+            Ok(None) => return,
+            // The message waits, and is answered after the run.
+            Err(error) => return warn!(turn = %running, %error, "cannot read a turn whose run is to be stopped"),
+        };
+        if turn.obligation.is_running() && self.merges.stops(&turn) {
+            self.ledger.decide_until_stored(&mut turn, Event::Superseded, Trigger::Event).await;
+        }
     }
 
     /// Cancels a turn whose message was deleted while it waited.

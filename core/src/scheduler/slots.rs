@@ -360,6 +360,11 @@ impl Slots {
         self.wake_if_someone_is_next(&state);
     }
 
+    /// The turn that holds the slot of `conversation`.
+    pub(crate) fn holder(&self, conversation: ConversationId) -> Option<TurnId> {
+        self.state().held.get(&conversation).map(|held| held.run.turn)
+    }
+
     /// How long the run of `turn` has taken, if one is in flight.
     pub(crate) fn ran(&self, conversation: ConversationId, turn: TurnId) -> Option<Duration> {
         let uptime = self.clock.uptime();

@@ -2,17 +2,17 @@
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
 
-use rejoinder_guard::SignalKind;
+use rejoinder_guard::{ObligationState, SignalKind};
 use tracing::warn;
 
 use super::files::{FileBudget, Files, HeldBytes};
 use crate::{
     channels::Channels,
-    commands::own,
+    commands::{command::excerpt, own},
     ledger::trigger::Run,
     model::{
-        agent::{AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Surface},
-        event::{Directed, EventKind},
+        agent::{AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Surface},
+        event::{Directed, EventKind, InboundEvent},
         settings::LiveSettings,
         trace::{Span, TurnTrace},
         turn::{Handler, TurnRecord},
@@ -31,6 +31,9 @@ pub(super) const DEFERRAL: &str = SignalKind::Deferral.as_str();
 
 /// The template for the end of an answer that is too long.
 const CUT_OFF: &str = "cut_off";
+
+/// How many characters the agent gets of a message that is shortened.
+const SHORTENED: usize = 100;
 
 /// Prepares runs.
 pub(crate) struct Inputs {
@@ -80,14 +83,12 @@ impl Inputs {
         let deferred = self.deferred(turn, run).await.map_err(|error| unread("the deferral", &error))?;
         let settings = self.settings.get();
         let policy = settings.policies.of(&event.conversation.channel, event.chat);
-        let (budget, limit) = (&self.file_budget, settings.max_attachment);
-        let files = Files { budget, channel, limit, clock: &self.clock };
-        let quoted_files = event.quoted.iter().flat_map(|quoted| &quoted.attachments);
-        let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
-        let (mut attachments, held) = files.fetch(&attachments, runtime.as_ref()).await;
-        let quoted_files = attachments.split_off(event.attachments.len());
-        let is_directed = event.directed != Directed::Ambient && event.forwarded.is_none();
-        let own_prompt = own::prompt(&event.text, &settings).filter(|_| is_directed);
+        let others = self.merged(turn).await.map_err(|error| unread("the turns that it answers for", &error))?;
+        let mut held = Vec::new();
+        let first = self.message(event, channel, runtime.as_ref(), &mut held).await;
+        let more = self.messages(&others, run, &mut held).await;
+        let (first, more) = as_albums(event, first, &others, more);
+        let AgentMessage { text, forwarded, attachments, quoted, .. } = first;
         let input = AgentTurn {
             turn: turn.id,
             conversation: event.conversation.clone(),
@@ -97,18 +98,15 @@ impl Inputs {
             attempt: run.attempt,
             deferred,
             sender: event.sender.clone(),
-            text: own_prompt.unwrap_or_else(|| event.text.clone()),
-            forwarded: event.forwarded.clone(),
+            text,
+            forwarded,
             reaction: match &event.kind {
                 EventKind::Reaction { emoji, .. } => Some(emoji.clone()),
                 _ => None,
             },
             attachments,
-            quoted: event.quoted.as_ref().map(|quoted| AgentQuote {
-                author: quoted.author.clone(),
-                text: quoted.text.clone(),
-                files: quoted_files,
-            }),
+            quoted,
+            more,
             history,
             trace: (settings.is_traced || event.trace.is_some())
                 .then(|| TurnTrace::new(turn.id, event.trace.clone()).headers(Span::Run(run.number))),
@@ -118,6 +116,81 @@ impl Inputs {
             deadline: run.started_at + policy.hard_deadline,
         };
         Ok(PreparedRun { runtime, input, held })
+    }
+
+    /// The turns that `turn` answers for as well, in the order in which they came. Those that were cancelled by themselves, and
+    /// those that cannot be read, are left out.
+    async fn merged(&self, turn: &TurnRecord) -> Result<Vec<TurnRecord>, StoreError> {
+        let mut merged = Vec::new();
+        for other in turn.obligation.merged_turns() {
+            let Ok(id) = other.turn.parse() else { continue };
+            match self.store.turn(id).await {
+                Ok(Some(other)) if matches!(other.obligation.state(), ObligationState::Merged { .. }) => {
+                    merged.push(other);
+                }
+                Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(merged)
+    }
+
+    /// The messages of turns that a run answers for as well. Of more than may wait, the oldest are shortened.
+    pub(super) async fn messages(
+        &self,
+        turns: &[TurnRecord],
+        run: &Run,
+        held: &mut Vec<HeldBytes>,
+    ) -> Vec<AgentMessage> {
+        let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent));
+        let cap = self.settings.get().queues.cap as usize;
+        let shortened = turns.len().saturating_sub(cap);
+        let mut messages = Vec::with_capacity(turns.len());
+        for (index, turn) in turns.iter().enumerate() {
+            let event = &turn.event;
+            let (Some(runtime), Some(channel)) = (runtime, self.channels.get(&event.conversation.channel)) else {
+                continue;
+            };
+            if index < shortened {
+                let text = excerpt(&event.text, SHORTENED);
+                let (sender, forwarded) = (event.sender.clone(), event.forwarded.clone());
+                messages.push(AgentMessage { sender, text, forwarded, attachments: Vec::new(), quoted: None });
+            } else {
+                messages.push(self.message(event, channel.as_ref(), runtime.as_ref(), held).await);
+            }
+        }
+        messages
+    }
+
+    /// What the agent gets of an event, with its files.
+    async fn message(
+        &self,
+        event: &InboundEvent,
+        channel: &dyn ChannelAdapter,
+        runtime: &dyn AgentRuntime,
+        held: &mut Vec<HeldBytes>,
+    ) -> AgentMessage {
+        let settings = self.settings.get();
+        let (budget, limit) = (&self.file_budget, settings.max_attachment);
+        let files = Files { budget, channel, limit, clock: &self.clock };
+        let quoted_files = event.quoted.iter().flat_map(|quoted| &quoted.attachments);
+        let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
+        let (mut attachments, of_files) = files.fetch(&attachments, runtime).await;
+        held.extend(of_files);
+        let quoted_files = attachments.split_off(event.attachments.len());
+        let is_directed = event.directed != Directed::Ambient && event.forwarded.is_none();
+        let own_prompt = own::prompt(&event.text, &settings).filter(|_| is_directed);
+        AgentMessage {
+            sender: event.sender.clone(),
+            text: own_prompt.unwrap_or_else(|| event.text.clone()),
+            forwarded: event.forwarded.clone(),
+            attachments,
+            quoted: event.quoted.as_ref().map(|quoted| AgentQuote {
+                author: quoted.author.clone(),
+                text: quoted.text.clone(),
+                files: quoted_files,
+            }),
+        }
     }
 
     /// The transcript before the turn, as many lines as the runtime wants.
@@ -141,6 +214,30 @@ impl Inputs {
         let deferral = runs.into_iter().rev().find(|other| other.end.as_deref() == Some(DEFERRAL) && is_ours(other));
         Ok(deferral.and_then(|run| Some(Deferred { note: run.detail, at: run.ended_at? })))
     }
+}
+
+/// Puts the parts of an album together: to the agent it is one message.
+fn as_albums(
+    event: &InboundEvent,
+    first: AgentMessage,
+    others: &[TurnRecord],
+    more: Vec<AgentMessage>,
+) -> (AgentMessage, Vec<AgentMessage>) {
+    let mut messages = vec![(&event.part_of, first)];
+    for (other, message) in others.iter().zip(more) {
+        match messages.last_mut() {
+            Some((part_of, last)) if part_of.is_some() && **part_of == other.event.part_of => {
+                if !last.text.is_empty() && !message.text.is_empty() {
+                    last.text.push('\n');
+                }
+                last.text.push_str(&message.text);
+                last.attachments.extend(message.attachments);
+            }
+            _ => messages.push((&other.event.part_of, message)),
+        }
+    }
+    let mut messages = messages.into_iter().map(|(_, message)| message);
+    (messages.next().expect("there is the first"), messages.collect())
 }
 
 /// What an adapter says about a channel, or `otherwise` if it panics: that costs the detail and not the run.

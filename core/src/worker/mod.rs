@@ -18,6 +18,7 @@ use tracing::{info, warn};
 
 use self::{
     agents::Agents,
+    files::HeldBytes,
     input::{Inputs, PrepareError, PreparedRun},
     record::Recorder,
 };
@@ -29,8 +30,9 @@ use crate::{
         trigger::{Run, Trigger},
     },
     lifecycle::Lifecycle,
+    merges::{self, Merges},
     model::{
-        agent::Usage,
+        agent::{AgentMessage, Usage},
         capabilities::Support,
         run::{Cost, RunContent},
         settings::LiveSettings,
@@ -40,7 +42,7 @@ use crate::{
     ports::{
         agent::{AgentError, RunEvent, RunEvents, SendResult},
         clock::SharedClock,
-        store::transition::RunEnd,
+        store::{StoreError, transition::RunEnd},
     },
     scheduler::slots::RunTokens,
     visibility,
@@ -56,6 +58,7 @@ pub(crate) struct Worker {
     pub(crate) channels: Arc<Channels>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) ephemerals: Arc<Ephemerals>,
+    pub(crate) merges: Arc<Merges>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
@@ -184,7 +187,7 @@ impl Worker {
             Err(PrepareError::Unreadable) => return RunResult::Unreadable.into(),
             Err(PrepareError::Failed(error)) => return RunResult::Returned(Err(error)).into(),
         };
-        let PreparedRun { runtime, input, held: _held } = prepared;
+        let PreparedRun { runtime, input, mut held } = prepared;
         let deadline = Some(input.deadline);
         let mut drafting = Drafting::new(&self.ephemerals, &input.capabilities, show);
         let typing = (input.capabilities.typing != Support::No)
@@ -209,7 +212,7 @@ impl Worker {
                     drafting.pause().await;
                 }
                 event = reported.recv(), if open => match event {
-                    Some(event) => self.handle_event(turn, event, &mut drafting, &mut recorder, show).await,
+                    Some(event) => self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, &mut held).await,
                     None => open = false,
                 },
                 result = &mut running => break match result {
@@ -225,7 +228,7 @@ impl Worker {
         reported.close();
         // Events that the runtime reported just before it returned.
         while let Some(Some(event)) = reported.recv().now_or_never() {
-            self.handle_event(turn, event, &mut drafting, &mut recorder, show).await;
+            self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, &mut held).await;
         }
         drafting.end().await;
         let (usage, content) = recorder.finish();
@@ -245,7 +248,7 @@ impl Worker {
                     Some(RunEvent::Usage(consumed)) => recorder.usage = Some(consumed),
                     Some(RunEvent::Tool(call)) => recorder.tool(call),
                     Some(RunEvent::Shown(input)) => recorder.shown(input),
-                    Some(RunEvent::Text(_) | RunEvent::Rewrite(_) | RunEvent::Send(..)) => {}
+                    Some(RunEvent::Text(_) | RunEvent::Rewrite(_) | RunEvent::Send(..) | RunEvent::Listen(_)) => {}
                     None => std::future::pending().await,
                 }
             }
@@ -258,6 +261,31 @@ impl Worker {
         }
     }
 
+    /// Merges the turns that wait for this into the one that runs, and returns their messages. None if that cannot be stored
+    /// now: they wait on.
+    async fn take_in(&self, turn: &mut TurnRecord, run: &Run, held: &mut Vec<HeldBytes>) -> Vec<AgentMessage> {
+        let taken = async {
+            let others = self.merges.during_run(turn).await?;
+            if others.is_empty() || !turn.obligation.may_absorb() {
+                return Ok(Vec::new());
+            }
+            let mut inputs = merges::events(turn.clone(), others, None);
+            if self.ledger.try_to_decide(&mut inputs, &Trigger::Event).await?.is_none() {
+                *turn = self.ledger.turn(turn.id).await?;
+                return Ok(Vec::new());
+            }
+            *turn = inputs.remove(0).turn;
+            Ok::<_, StoreError>(inputs.into_iter().map(|input| input.turn).collect())
+        };
+        match taken.await {
+            Ok(taken) => self.inputs.messages(&taken, run, held).await,
+            Err(error) => {
+                warn!(turn = %turn.id, %error, "cannot take in messages that came during a run");
+                Vec::new()
+            }
+        }
+    }
+
     async fn handle_event(
         &self,
         turn: &mut TurnRecord,
@@ -265,6 +293,8 @@ impl Worker {
         drafting: &mut Drafting,
         recorder: &mut Recorder<'_>,
         show: &CancellationToken,
+        run: &Run,
+        held: &mut Vec<HeldBytes>,
     ) {
         match event {
             RunEvent::Text(delta) => drafting.add(turn, &delta),
@@ -287,6 +317,10 @@ impl Worker {
                 let is_claimed = decided.is_some_and(|decided| decided.claimed);
                 // Fails if the runtime no longer waits for the result.
                 let _ = answer.send(if is_claimed { SendResult::Claimed } else { SendResult::Suppressed });
+            }
+            RunEvent::Listen(answer) => {
+                let messages = self.take_in(turn, run, held).await;
+                let _ = answer.send(messages);
             }
         }
     }

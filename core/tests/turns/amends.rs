@@ -47,10 +47,8 @@ fn turn_of(accepted: &Accepted) -> TurnId {
 fn part(gateway: &TestGateway, name: &str, number: i64, text: &str) -> InboundEvent {
     let file = format!("{number}.jpg");
     InboundEvent {
-        external_id: name.to_owned(),
-        revision: number,
         attachments: vec![Attachment { url: format!("file:{file}"), name: file, media_type: "image/jpeg".to_owned() }],
-        amends: Some(Amends::Continues),
+        part_of: Some(name.to_owned()),
         more_within: Some(PAUSE),
         received_at: gateway.clock.now(),
         ..said(&chat("ada"), text)
@@ -223,7 +221,7 @@ async fn an_edit_survives_a_restart() {
     gateway.at_rest().await;
 }
 
-/// B10. The parts of an album are one turn, with one answer.
+/// B10. The parts of an album have one answer.
 #[tokio::test]
 async fn what_follows_in_time_is_part_of_the_turn() {
     let gateway = echo().await;
@@ -235,8 +233,9 @@ async fn what_follows_in_time_is_part_of_the_turn() {
 
     gateway.advance(secs(10)).await;
 
-    let turn = turn_of(&first);
-    assert_eq!(more, [Accepted::Amended(turn), Accepted::Amended(turn)]);
+    for part in std::iter::once(&first).chain(&more) {
+        assert_eq!(gateway.status(turn_of(part)).await, TurnStatus::Answered);
+    }
     assert_eq!(given(&gateway), [("look\nthere".to_owned(), 3)]);
     assert_eq!(gateway.visible(&chat("ada")), ["look\nthere"]);
     gateway.at_rest().await;
@@ -244,7 +243,7 @@ async fn what_follows_in_time_is_part_of_the_turn() {
 
 /// The parts arrive in one batch, as from a poll.
 #[tokio::test]
-async fn parts_that_come_together_are_one_turn() {
+async fn parts_that_come_together_are_answered_together() {
     let gateway = echo().await;
     let batch = (1..=3).map(|number| part(&gateway, "album", number, "")).collect();
 
@@ -286,9 +285,9 @@ async fn an_album_survives_a_restart() {
     gateway.at_rest().await;
 }
 
-/// A part that arrives after its turn has begun opens a new turn, which later parts join.
+/// Parts that arrive after the run has begun are answered by themselves, together.
 #[tokio::test]
-async fn what_follows_too_late_is_a_turn_of_its_own() {
+async fn what_follows_too_late_is_answered_by_itself() {
     let gateway = echo().await;
     let first = comes_in(&gateway, part(&gateway, "album", 1, "look")).await;
     gateway.advance(secs(2)).await;
@@ -297,8 +296,9 @@ async fn what_follows_too_late_is_a_turn_of_its_own() {
     let more = comes_in(&gateway, part(&gateway, "album", 3, "")).await;
     gateway.advance(secs(20)).await;
 
+    let explained = gateway.explained(turn_of(&more)).await;
+    assert!(explained.contains(&turn_of(&late).to_string()), "{explained}");
     assert_ne!(turn_of(&first), turn_of(&late));
-    assert_eq!(more, Accepted::Amended(turn_of(&late)));
     assert_eq!(given(&gateway), [("look".to_owned(), 1), ("and this".to_owned(), 2)]);
     assert_eq!(gateway.visible(&chat("ada")), ["look", "and this"]);
     gateway.at_rest().await;

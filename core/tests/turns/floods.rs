@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Accepted, AgentTurn, Amends, Attachment, Clock, Directed, InboundEvent, PersonLimits, Sender, SenderKind,
+    Accepted, AgentTurn, Attachment, Clock, Directed, InboundEvent, PersonLimits, Sender, SenderKind,
     conformance::scripted::Script,
 };
 
@@ -169,17 +169,15 @@ async fn only_turns_count() {
 fn picture(gateway: &TestGateway, name: &str, number: i64) -> InboundEvent {
     let url = format!("file:{number}.jpg");
     InboundEvent {
-        external_id: name.to_owned(),
-        revision: number,
         attachments: vec![Attachment { name: url.clone(), url, media_type: "image/jpeg".to_owned() }],
-        amends: Some(Amends::Continues),
+        part_of: Some(name.to_owned()),
         more_within: Some(secs(1)),
         received_at: gateway.clock.now(),
         ..said(&chat("ada"), "")
     }
 }
 
-/// The pictures of an album are one turn: each joins the first, which was let in.
+/// The pictures of an album are answered together: each joins the first, which was let in.
 #[tokio::test]
 async fn an_album_is_let_in_as_a_whole() {
     let gateway = with(Some(2), Some(1), 5).await;

@@ -28,6 +28,7 @@ mod operations;
 mod pairing;
 mod parking;
 mod poison;
+mod queues;
 mod quotes;
 mod records;
 mod restarts;

@@ -149,6 +149,7 @@ export function logSentence({ topic, data: known }) {
     "turn.accepted": () => `A message opened a turn for ${handler(data)}${data.owed === false ? "; nothing is owed" : ""}.`,
     "turn.started": () => `Run ${data.run} of ${handler(data)} began.`,
     "turn.claimed": () => `The guard cleared a ${data.signal}.${fallback}`,
+    "turn.merged": () => "Another turn answers for it as well.",
     "turn.deferred": () => `The platform acknowledged a deferral after ${span(data.waited_ms)}. The answer is due ${ago(data.due)}.`,
     "turn.settled": () => settled(data) + fallback,
     "turn.undeliverable": () => `The turn could not be answered.${data.cause ? ` ${CAUSES[data.cause] ?? data.cause}.` : ""}`,

@@ -6,8 +6,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    Cause, ChannelId, ChatKind, Ladder, Lifetimes, Masker, PersonLimits, Policies, Policy, Question, Rung, Settings,
-    Templates,
+    Cause, ChannelId, ChatKind, Ladder, Lifetimes, Masker, PersonLimits, Policies, Policy, Question, Queues, Rung,
+    Settings, Templates,
 };
 
 /// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
@@ -69,6 +69,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         agent_turns: HashMap::new(),
         prices: BTreeMap::new(),
         masker: Masker::default(),
+        queues: Queues::default(),
         limits: PersonLimits::default(),
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,

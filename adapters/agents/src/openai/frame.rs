@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 
-use rejoinder_core::{AgentFile, AgentTurn, Author, ChatKind, Deferred, HistoryLine, SenderKind};
+use rejoinder_core::{
+    AgentFile, AgentMessage, AgentQuote, AgentTurn, Author, ChatKind, Deferred, HistoryLine, Sender, SenderKind,
+};
 use serde::Serialize;
 
 use super::files::TextLimit;
@@ -118,32 +120,67 @@ impl<'a> Files<'a> {
     }
 }
 
+/// A message, as its frame is made from it.
+struct Message<'a> {
+    is_in_group: bool,
+    sender: &'a Sender,
+    forwarded: Option<&'a Author>,
+    quoted: Option<&'a AgentQuote>,
+    reaction: Option<&'a str>,
+    text: &'a str,
+    files: &'a [AgentFile],
+    deferred: Option<&'a Deferred>,
+}
+
 /// The message of a turn.
 pub(super) fn of_turn(turn: &AgentTurn) -> Cow<'_, str> {
-    let is_group = turn.chat == ChatKind::Group;
-    let is_bare = turn.quoted.is_none()
-        && turn.forwarded.is_none()
-        && turn.attachments.is_empty()
-        && turn.reaction.is_none()
-        && turn.deferred.is_none();
-    if !is_group && is_bare && !has_frame(&turn.text) {
-        return Cow::Borrowed(&turn.text);
+    framed(&Message {
+        is_in_group: turn.chat == ChatKind::Group,
+        sender: &turn.sender,
+        forwarded: turn.forwarded.as_ref(),
+        quoted: turn.quoted.as_ref(),
+        reaction: turn.reaction.as_deref(),
+        text: &turn.text,
+        files: &turn.attachments,
+        deferred: turn.deferred.as_ref(),
+    })
+}
+
+/// A message that is answered together with the turn's own.
+pub(super) fn of_message(message: &AgentMessage, chat: ChatKind) -> Cow<'_, str> {
+    framed(&Message {
+        is_in_group: chat == ChatKind::Group,
+        sender: &message.sender,
+        forwarded: message.forwarded.as_ref(),
+        quoted: message.quoted.as_ref(),
+        reaction: None,
+        text: &message.text,
+        files: &message.attachments,
+        deferred: None,
+    })
+}
+
+fn framed<'a>(message: &Message<'a>) -> Cow<'a, str> {
+    let Message { is_in_group, sender, forwarded, quoted, reaction, text, files, deferred } = *message;
+    let is_bare =
+        quoted.is_none() && forwarded.is_none() && files.is_empty() && reaction.is_none() && deferred.is_none();
+    if !is_in_group && is_bare && !has_frame(text) {
+        return Cow::Borrowed(text);
     }
     let mut limit = TextLimit::default();
-    let files = Files::of(&turn.attachments, &mut limit);
-    let sender = &turn.sender;
+    let files = Files::of(files, &mut limit);
     let frame = Frame {
-        from: is_group.then(|| Writer::Person { name: sender.name.as_deref(), id: Some(&sender.id), let_in: None }),
-        forwarded_from: turn.forwarded.as_ref().map(Writer::of),
-        quoted: turn.quoted.as_ref().map(|quoted| Quoted {
+        from: is_in_group.then(|| Writer::Person { name: sender.name.as_deref(), id: Some(&sender.id), let_in: None }),
+        forwarded_from: forwarded.map(Writer::of),
+        quoted: quoted.map(|quoted| Quoted {
             from: Writer::of(&quoted.author),
             text: beginning(&quoted.text, MAX_QUOTE),
             files: Files::of(&quoted.files, &mut limit),
         }),
-        reaction: turn.reaction.as_deref().map(|emoji| if emoji.is_empty() { "taken back" } else { emoji }),
-        text: &turn.text,
+        reaction: reaction.map(|emoji| if emoji.is_empty() { "taken back" } else { emoji }),
+        text,
         files,
-        reminder: turn.deferred.as_ref().map(reminder),
+        reminder: deferred.map(reminder),
     };
     one_line(&frame).into()
 }

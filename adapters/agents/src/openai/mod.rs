@@ -138,7 +138,7 @@ impl OpenAi {
         let mut prompt = Prompt::of(turn, &self.settings);
         let mut state = RunState::default();
         let mut report = Report::to(events);
-        for _ in 0..MAX_ROUNDS {
+        for round in 1..=MAX_ROUNDS {
             let answer = match self.ask(turn, &mut prompt, &mut state, &mut report).await {
                 Ok(answer) => answer,
                 // An earlier choice of the model stays valid.
@@ -154,10 +154,17 @@ impl OpenAi {
             }
             let results = state.perform(&calls, turn, events).await;
             let ends = state.sent || results.iter().all(|result| !result.needs_answer);
+            // What came while the model worked is answered by another round: this one does not end the run.
+            let may_listen = round < MAX_ROUNDS && (calls.is_empty() || !ends);
+            let came = if may_listen { events.listen().await } else { Vec::new() };
+            let ends = ends && came.is_empty();
             if !ends {
                 prompt.push(ChatMessage::called(text.clone(), &calls));
                 for (call, result) in calls.into_iter().zip(results) {
                     prompt.push(ChatMessage::result(call.id, result.text));
+                }
+                for message in came {
+                    prompt.push(ChatMessage::came_in(&message, turn.chat));
                 }
             }
             state.add_text(text, was_shown);

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use rejoinder_core::{AgentTurn, ChatKind, HistoryLine, ModelInput, Speaker, Surface, Timestamp};
+use rejoinder_core::{AgentMessage, AgentTurn, ChatKind, HistoryLine, ModelInput, Speaker, Surface, Timestamp};
 use serde::{Serialize, Serializer};
 
 use super::{
@@ -95,6 +95,11 @@ impl<'a> ChatMessage<'a> {
         Self { tool_calls, ..Self::new(Role::Assistant, text) }
     }
 
+    /// What a person wrote while the model was at work.
+    pub(super) fn came_in(message: &AgentMessage, chat: ChatKind) -> Self {
+        Self::new(Role::User, frame::of_message(message, chat).into_owned())
+    }
+
     /// The result of a tool call.
     pub(super) fn result(id: String, text: String) -> Self {
         Self { tool_call_id: Some(id), ..Self::new(Role::Tool, text) }
@@ -166,12 +171,19 @@ fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<ChatMessag
         push_message(&mut messages, role(line.speaker), history_line(line));
     }
     push_message(&mut messages, Role::User, frame::of_turn(turn));
+    for message in &turn.more {
+        push_message(&mut messages, Role::User, frame::of_message(message, turn.chat));
+    }
     if settings.images
         && let Some(now) = messages.last_mut()
     {
-        let own = turn.attachments.iter().map(|file| (file, false));
-        let quoted = turn.quoted.iter().flat_map(|quoted| &quoted.files).map(|file| (file, true));
-        now.content.pictures = files::pictures(own.chain(quoted));
+        let first = (&turn.attachments, &turn.quoted);
+        let all = std::iter::once(first).chain(turn.more.iter().map(|more| (&more.attachments, &more.quoted)));
+        let pictures = all.flat_map(|(own, quoted)| {
+            let quoted = quoted.iter().flat_map(|quoted| &quoted.files).map(|file| (file, true));
+            own.iter().map(|file| (file, false)).chain(quoted)
+        });
+        now.content.pictures = files::pictures(pictures);
     }
     messages
 }

@@ -48,6 +48,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
         attachments: Vec::new(),
         forwarded: None,
         quoted: None,
+        more: Vec::new(),
         history: Vec::new(),
         capabilities: capabilities(),
         cut_off: "The rest is missing.".to_owned(),

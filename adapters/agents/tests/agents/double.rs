@@ -18,8 +18,8 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use rejoinder_agents::{OpenAi, OpenAiSection};
 use rejoinder_core::{
-    AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, ModelInput, Outcome,
-    Receipts, Reply, Resend, RunEvent, RunEvents, SendResult, Sender, SenderKind, SessionId, Support, Surface,
+    AgentError, AgentMessage, AgentRuntime, AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, ModelInput,
+    Outcome, Receipts, Reply, Resend, RunEvent, RunEvents, SendResult, Sender, SenderKind, SessionId, Support, Surface,
     Timestamp, ToolUse, TurnId, Usage,
 };
 use serde_json::{Value, json};
@@ -263,6 +263,16 @@ pub(crate) async fn run_with(
     turn: AgentTurn,
     send_result: impl Fn(usize) -> SendResult,
 ) -> FinishedRun {
+    run_hearing(agent, turn, send_result, Vec::new()).await
+}
+
+/// Runs `agent` on `turn`; when it first listens, it hears `came`.
+pub(crate) async fn run_hearing(
+    agent: &dyn AgentRuntime,
+    turn: AgentTurn,
+    send_result: impl Fn(usize) -> SendResult,
+    mut came: Vec<AgentMessage>,
+) -> FinishedRun {
     let (events, mut reported) = RunEvents::channel();
     let listen = async {
         let mut heard = (String::new(), Vec::new(), None, Vec::new(), String::new(), None);
@@ -279,6 +289,9 @@ pub(crate) async fn run_with(
                 RunEvent::Send(Reply { text, .. }, answer) => {
                     let _ = answer.send(send_result(heard.3.len()));
                     heard.3.push(text);
+                }
+                RunEvent::Listen(answer) => {
+                    let _ = answer.send(std::mem::take(&mut came));
                 }
             }
         }
@@ -307,6 +320,7 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
         attachments: Vec::new(),
         forwarded: None,
         quoted: None,
+        more: Vec::new(),
         history: Vec::new(),
         capabilities: Capabilities {
             receipts: Receipts::Platform,

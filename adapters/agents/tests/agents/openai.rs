@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use rejoinder_agents::{OpenAi, OpenAiSection};
 use rejoinder_core::{
-    AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, HistoryLine, Outcome, RunEvents, SendResult, Speaker,
-    Support, Timestamp, Usage,
+    AgentError, AgentFile, AgentMessage, AgentRuntime, AgentTurn, Attachment, HistoryLine, Outcome, RunEvents,
+    SendResult, Speaker, Support, Timestamp, Usage,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::double::{
-    Answer, Piece, Server, agent_with, client, done, event, finish, raw, run, run_with, settings, text_chunk, turn,
-    used,
+    Answer, Piece, Server, agent_with, client, done, event, finish, raw, run, run_hearing, run_with, settings,
+    text_chunk, turn, used,
 };
 
 const SOON: Duration = Duration::from_millis(50);
@@ -272,6 +272,45 @@ async fn the_model_hears_what_was_wrong_with_a_call_and_may_do_better() {
     assert_eq!(ran.drafts, "Let me see.\n\nI cannot search.");
     assert_eq!(ran.tools, ["web_search", "react"]);
     assert_eq!(ran.reply(), "Let me see.\n\nI cannot search.");
+}
+
+/// The queue mode `steer`: between two rounds, and while the last answer is written.
+#[tokio::test]
+async fn the_model_hears_what_came_while_it_worked() {
+    let came = || {
+        vec![AgentMessage {
+            sender: turn("").sender,
+            text: "In Celsius!".to_owned(),
+            forwarded: None,
+            attachments: Vec::new(),
+            quoted: None,
+        }]
+    };
+    let calls = Answer::calls("", &[("web_search", json!({"query": "x"}))]);
+    for (first, answer) in [(calls, "20."), (Answer::says(&["68."]), "68.\n\n20.")] {
+        let server = Server::answering([first, Answer::says(&["20."])]).await;
+        let ran = run_hearing(&server.agent(), turn("How warm?"), |_| SendResult::Claimed, came()).await;
+        let messages = server.requests()[1].body["messages"].clone();
+        let last = messages.as_array().and_then(|all| all.last()).cloned();
+        assert_eq!(last, Some(json!({"role": "user", "content": "In Celsius!"})), "{messages}");
+        assert_eq!(ran.reply(), answer);
+        assert_eq!(server.requests().len(), 2);
+    }
+}
+
+/// Messages that are answered together are put before the model in their order.
+#[tokio::test]
+async fn the_model_gets_all_messages_that_it_answers() {
+    let server = Server::answering([Answer::says(&["Both."])]).await;
+    let more = AgentMessage {
+        sender: turn("").sender,
+        text: "And two?".to_owned(),
+        forwarded: None,
+        attachments: Vec::new(),
+        quoted: None,
+    };
+    run(&server.agent(), AgentTurn { more: vec![more], ..turn("One?") }).await;
+    assert_eq!(server.requests()[0].body["messages"][1]["content"], "One?\n\nAnd two?");
 }
 
 /// I3. The operator sees the last request, which contains the earlier ones of the run, and every tool call.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Identity, Lifetimes, Obligation, OwnerId,
-    SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
+    QueueMode, SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
         AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
         ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
@@ -113,6 +113,18 @@ impl Turns for SqliteStore {
 
     async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
         read::waiting(&self.readers, limit).await
+    }
+
+    async fn waiting_turns(&self, conversation: ConversationId, limit: u32) -> Result<Vec<TurnRecord>, StoreError> {
+        read::waiting_turns(&self.readers, conversation, limit).await
+    }
+
+    async fn waiting_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError> {
+        read::waiting_in(&self.readers, conversation, limit).await
+    }
+
+    async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
+        read::queue_modes(&self.readers).await
     }
 
     async fn waiting_of(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {

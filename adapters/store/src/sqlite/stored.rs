@@ -28,6 +28,8 @@ pub(super) struct Details<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) amends: Option<Amends>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) part_of: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) more_within: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trace: Option<Cow<'a, CallerTrace>>,
@@ -46,6 +48,7 @@ impl<'a> Details<'a> {
             forwarded: event.forwarded.as_ref().map(Cow::Borrowed),
             patience: event.patience,
             amends: event.amends,
+            part_of: event.part_of.as_deref().map(Cow::Borrowed),
             more_within: event.more_within,
             trace: event.trace.as_ref().map(Cow::Borrowed),
         }
@@ -91,6 +94,7 @@ impl StoredEvent {
             forwarded: details.forwarded.map(Cow::into_owned),
             patience: details.patience,
             amends: details.amends,
+            part_of: details.part_of.map(Cow::into_owned),
             more_within: details.more_within,
             trace: details.trace.map(Cow::into_owned),
             received_at: Timestamp::from_millis(self.received_at),

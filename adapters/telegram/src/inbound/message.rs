@@ -134,28 +134,15 @@ impl Reader<'_> {
     }
 }
 
-/// Sets how the event amends an earlier one: as an album's next part, as an edit, or not at all.
+/// Sets the album that the message is a part of, and how the event amends an earlier one.
 fn revised(event: InboundEvent, message: &Message, is_edit: bool) -> InboundEvent {
-    let is_part = message.media_group_id.is_some();
-    if !is_edit {
-        return if is_part {
-            let (amends, more_within) = (Some(Amends::Continues), Some(ALBUM_PAUSE));
-            InboundEvent { revision: message.message_id, amends, more_within, ..event }
-        } else {
-            event
-        };
+    let part_of = message.media_group_id.as_ref().map(|group| format!("{}:{group}", message.chat.id));
+    if is_edit {
+        let revision = message.edit_date.unwrap_or(message.date);
+        return InboundEvent { revision, amends: Some(Amends::Replaces), part_of, ..event };
     }
-    let date = message.edit_date.unwrap_or(message.date);
-    if !is_part {
-        return InboundEvent { revision: date, amends: Some(Amends::Replaces), ..event };
-    }
-    // Two parts may be edited in the same second.
-    let revision = (date << 32) | message.message_id;
-    if event.text.is_empty() {
-        // Only one part carries the album's text. An edit of another part must not replace it.
-        return InboundEvent { revision, kind: EventKind::Other, ..event };
-    }
-    InboundEvent { revision, amends: Some(Amends::Replaces), ..event }
+    let more_within = part_of.as_ref().map(|_| ALBUM_PAUSE);
+    InboundEvent { part_of, more_within, ..event }
 }
 
 /// A text for content that is neither text nor file.

@@ -232,7 +232,7 @@ fn an_edit_is_a_revision_of_the_same_event() {
 }
 
 #[test]
-fn the_parts_of_an_album_are_one_event() {
+fn the_parts_of_an_album_are_messages_that_name_it() {
     let part = |id: i64, fields: &Value| {
         let mut part = message(&private(), fields);
         part["message_id"] = json!(id);
@@ -244,22 +244,20 @@ fn the_parts_of_an_album_are_one_event() {
 
     let (first, second) = (read(&first).event, read(&second).event);
 
-    assert_eq!(first.external_id, second.external_id);
-    assert_ne!(first.revision, second.revision);
-    assert_eq!(first.amends, Some(Amends::Continues));
-    assert!(first.more_within.is_some());
-    let both = first.amended_by(&second);
-    assert_eq!((both.text.as_str(), both.attachments.len()), ("cats", 2));
+    assert_eq!((first.external_id.as_str(), second.external_id.as_str()), ("42:11", "42:12"));
+    assert_eq!((first.part_of.as_deref(), second.part_of), (Some("42:g1"), first.part_of.clone()));
+    assert!(first.more_within.is_some() && first.amends.is_none());
 }
 
 #[test]
-fn a_part_of_an_album_without_words_takes_no_words_away() {
+fn an_edit_of_a_part_of_an_album_changes_that_part() {
     let edited =
         message(&private(), &json!({"media_group_id": "g1", "edit_date": 1_700_000_050, "photo": [{"file_id": "c"}]}));
 
     let event = read(&json!({"update_id": 3, "edited_message": edited})).event;
 
-    assert_eq!((event.kind, event.amends), (EventKind::Other, None));
+    assert_eq!((event.external_id.as_str(), event.amends), ("42:11", Some(Amends::Replaces)));
+    assert_eq!(event.more_within, None);
 }
 
 /// If one part of an album in a group is directed at us, all parts are.

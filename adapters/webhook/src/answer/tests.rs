@@ -21,6 +21,7 @@ fn view(status: TurnStatus, shown: Option<Shown>) -> TurnView {
         status,
         shown,
         picked: None,
+        merged_into: None,
     }
 }
 

@@ -55,6 +55,8 @@ pub enum ScriptStep {
     Use(Usage),
     /// Sends a message to the conversation, as the turn's answer.
     Send(String),
+    /// Takes in the messages that came since the run began.
+    Listen,
 }
 
 /// How a run ends.
@@ -220,6 +222,12 @@ impl Script {
         self.doing(ScriptStep::Send(text.to_owned()))
     }
 
+    /// Adds a step that takes in the messages that came since the run began.
+    #[must_use]
+    pub fn listening(self) -> Self {
+        self.doing(ScriptStep::Listen)
+    }
+
     /// Makes the run continue when it is cancelled.
     #[must_use]
     pub const fn ignoring_cancel(mut self) -> Self {
@@ -244,6 +252,8 @@ pub struct ScriptedRun {
     pub turn: AgentTurn,
     /// The results of its own sends so far, in order.
     pub sent: Vec<SendResult>,
+    /// The texts of the messages that it took in while it ran.
+    pub heard: Vec<String>,
 }
 
 /// Chooses the script of a run.
@@ -352,7 +362,7 @@ impl ScriptedAgent {
     async fn act(&self, script: Script, turn: AgentTurn, events: RunEvents) -> Result<Outcome, AgentError> {
         let index = {
             let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-            runs.push(ScriptedRun { turn, sent: Vec::new() });
+            runs.push(ScriptedRun { turn, sent: Vec::new(), heard: Vec::new() });
             runs.len() - 1
         };
         self.run_count.send_modify(|count| *count += 1);
@@ -369,6 +379,10 @@ impl ScriptedAgent {
                 ScriptStep::Send(text) => {
                     let sent = events.send(Reply::text(text)).await;
                     self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].sent.push(sent);
+                }
+                ScriptStep::Listen => {
+                    let heard = events.listen().await.into_iter().map(|message| message.text);
+                    self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].heard.extend(heard);
                 }
             }
         }

@@ -1,8 +1,6 @@
 //! Checks of events that change earlier ones: edits, deletions, continuations, and chats that get another id.
 
-use std::{sync::Arc, time::Duration};
-
-use rejoinder_guard::Attachment;
+use std::sync::Arc;
 
 use super::{Subject, Turn, accept_one, at, chat, deliveries, done, gone, me, new_turn, said};
 use crate::{
@@ -32,20 +30,6 @@ fn edit(revision: i64, text: &str) -> NewEvent {
     NewEvent { turn: None, ..new_turn(edited) }
 }
 
-/// Part `number` of the event with the key 1: a text and a file.
-fn part(number: i64, text: &str) -> NewEvent {
-    let name = number.to_string();
-    let file = Attachment { url: format!("file:{name}"), media_type: "image/png".to_owned(), name };
-    new_turn(InboundEvent {
-        revision: number,
-        amends: Some(Amends::Continues),
-        more_within: Some(Duration::from_secs(1)),
-        text: text.to_owned(),
-        attachments: vec![file],
-        ..said(&chat("a"), "1")
-    })
-}
-
 /// An edit replaces the text of a waiting turn and raises its version, so a writer with the earlier text conflicts.
 pub async fn an_edit_changes_a_turn_that_waits(subject: &mut impl Subject) {
     let store = subject.store();
@@ -65,20 +49,6 @@ pub async fn an_edit_changes_a_turn_that_waits(subject: &mut impl Subject) {
     assert_eq!(accept_one(&*store, edit(7, "good")).await, Stored::Kept, "it is older than the stored edit");
     assert_eq!(&*event(&*store, turn.id).await.text, "best");
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 2);
-}
-
-/// A command is complete with its first event: a continuation is stored and changes nothing.
-pub async fn what_continues_a_command_is_kept(subject: &mut impl Subject) {
-    let store = subject.store();
-    let mut command = part(1, "/stop");
-    command.turn.as_mut().expect("it is a turn").handler = Handler::Gateway("stop".into());
-    let turn = command.turn.as_ref().expect("it is a turn").id;
-    assert!(matches!(accept_one(&*store, command).await, Stored::Turn { .. }));
-
-    assert_eq!(accept_one(&*store, part(2, "more")).await, Stored::Kept);
-
-    assert_eq!(&*event(&*store, turn).await.text, "/stop");
-    assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 1);
 }
 
 /// A deletion marks a waiting turn as withdrawn and raises its version, so a writer that read it before conflicts.
@@ -178,46 +148,6 @@ pub async fn nobody_changes_what_another_one_said(subject: &mut impl Subject) {
     assert_eq!(accept_one(&*store, elsewhere).await, Stored::Kept);
 
     assert_eq!(&*event(&*store, turn.id).await.text, "text of 1");
-}
-
-/// The parts of an album are one turn, in one transaction or in several.
-pub async fn what_continues_is_added_to_its_turn(subject: &mut impl Subject) {
-    let store = subject.store();
-    let first = part(11, "look");
-    let turn = first.turn.as_ref().expect("it has a turn").id;
-    let plain = new_turn(said(&chat("a"), "2"));
-    let batch = vec![first, part(12, ""), plain, part(13, "there")];
-    let stored = store.accept(batch, None).await.expect("events are accepted");
-    assert!(matches!(stored[0], Stored::Turn { .. }) && matches!(stored[2], Stored::Turn { .. }));
-    assert_eq!((&stored[1], &stored[3]), (&Stored::Amended { turn }, &Stored::Amended { turn }));
-    assert_eq!(accept_one(&*store, part(14, "")).await, Stored::Amended { turn });
-    assert!(
-        matches!(accept_one(&*store, part(12, "")).await, Stored::Duplicate { turn: Some(known), .. } if known == turn)
-    );
-
-    let event = event(&*store, turn).await;
-    assert_eq!(&*event.text, "look\nthere");
-    let names: Vec<&str> = event.attachments.iter().map(|file| &*file.name).collect();
-    assert_eq!(names, ["11", "12", "13", "14"]);
-    assert_eq!(event.more_within, Some(Duration::from_secs(1)));
-}
-
-/// A continuation that arrives after its turn has begun opens a new turn.
-pub async fn what_continues_too_late_is_a_turn_of_its_own(subject: &mut impl Subject) {
-    let store = subject.store();
-    let first = part(11, "look");
-    let mut known = first.turn.clone().expect("it has a turn");
-    accept_one(&*store, first).await;
-    let _ = known.obligation.on(rejoinder_guard::Event::Begin, &super::policy(), at(1));
-    let begun = crate::store::TurnChange { turn: known.id, expected: 1, obligation: known.obligation, at: at(1) };
-    done(&*store, Transition { turns: vec![begun], ..Transition::default() }).await;
-
-    let late = part(12, "and this");
-    let second = late.turn.as_ref().expect("it has a turn").id;
-    assert!(matches!(accept_one(&*store, late).await, Stored::Turn { .. }));
-    assert_eq!(accept_one(&*store, part(13, "")).await, Stored::Amended { turn: second });
-    assert_eq!(event(&*store, known.id).await.attachments.len(), 1);
-    assert_eq!(event(&*store, second).await.attachments.len(), 2);
 }
 
 fn moved(from: &ConversationRef, to: &str, key: &str) -> NewEvent {

@@ -43,13 +43,15 @@ impl Tidier {
         }
     }
 
-    /// Removes the draft and the deferral of a turn that was cancelled or settled by silence. Of an answered turn it removes
+    /// Removes the draft and the deferral of a turn that was cancelled, settled by silence or with another one. Of an answered turn it removes
     /// what no delivery replaces, for example because the answer was sent as a new message. Of any other turn it removes
     /// the draft alone: the deferral is the last that the person hears.
     async fn tidy_up(&self, turn: &TurnRecord) {
         let obligation = &turn.obligation;
         let (deliveries, keeps_deferral) = match obligation.state() {
-            ObligationState::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. }) => (Vec::new(), false),
+            ObligationState::Settled(
+                Settlement::Cancelled { .. } | Settlement::Silence { .. } | Settlement::Merged { .. },
+            ) => (Vec::new(), false),
             // The answer follows its deferral.
             _ if !self.can_edit(turn) => return,
             state => {

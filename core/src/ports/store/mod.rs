@@ -33,6 +33,7 @@ use crate::{
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         people::{Identity, Pairing, PersonRecord},
+        queue::QueueMode,
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
         tokens::TokenRecord,
@@ -155,6 +156,16 @@ pub trait Turns: Send + Sync + 'static {
     /// the `limit` conversations with the lowest [places](WaitingTurn::place). The duration must not depend on how many
     /// conversations wait, or how many turns in each.
     async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError>;
+
+    /// The turns of a conversation that wait for a run: at most `limit`, in the order of their
+    /// [ranks](WaitingTurn::rank). Those that cannot be read are left out.
+    async fn waiting_turns(&self, conversation: ConversationId, limit: u32) -> Result<Vec<TurnRecord>, StoreError>;
+
+    /// How many turns of a conversation wait for a run, counted up to `limit`.
+    async fn waiting_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError>;
+
+    /// The conversations for which somebody has chosen what happens to messages that come while a turn runs.
+    async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError>;
 
     /// How many turns of a [person](crate::InboundEvent::person) wait for a run, counted up to `limit`.
     async fn waiting_of(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError>;

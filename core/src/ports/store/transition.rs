@@ -12,6 +12,7 @@ use crate::{
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         log::{AuditEntry, NewLogEntry, Subject},
         people::PeopleChange,
+        queue::QueueMode,
         run::{Cost, RunContent},
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         tokens::TokenChange,
@@ -53,6 +54,8 @@ pub struct Transition {
     pub token: Option<TokenChange>,
     /// Changes of who is known, in order.
     pub people: Vec<PeopleChange>,
+    /// What happens to messages of a conversation that come while a turn runs; `None`: as it is configured.
+    pub queue: Option<(ConversationId, Option<QueueMode>)>,
     /// A channel that an operator pauses, or resumes (`None`).
     pub pause: Option<(ChannelId, Option<Pause>)>,
 }

@@ -33,8 +33,8 @@ pub(super) use people::{pairings, people};
 pub(super) use search::search;
 pub(super) use tokens::tokens;
 pub(super) use turns::{
-    dossier, due, ended_last, next_waiting, next_wake, open_turns, runs, runs_left, transcript, turn, waiting,
-    waiting_of,
+    dossier, due, ended_last, next_waiting, next_wake, open_turns, queue_modes, runs, runs_left, transcript, turn,
+    waiting, waiting_in, waiting_of, waiting_turns,
 };
 pub(super) use views::{view, views};
 

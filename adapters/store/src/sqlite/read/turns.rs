@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    ChannelId, ConversationId, Cost, HistoryLine, InboundEvent, ModelInput, OwnerId, SessionId, StoreError, Timestamp,
-    TurnId, json_error,
+    ChannelId, ConversationId, Cost, HistoryLine, InboundEvent, ModelInput, OwnerId, QueueMode, SessionId, StoreError,
+    Timestamp, TurnId, json_error,
     store::{AttemptRecord, Dossier, Remark, RunContent, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
@@ -51,6 +51,45 @@ pub(in crate::sqlite) async fn next_waiting(
     );
     let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
     row.as_ref().map(record_or_its_turn).transpose()
+}
+
+/// Those that cannot be read are left out.
+pub(in crate::sqlite) async fn waiting_turns(
+    pool: &SqlitePool,
+    conversation: ConversationId,
+    limit: u32,
+) -> Result<Vec<TurnRecord>, StoreError> {
+    let sql = select_turns!(
+        "where o.conversation_id = ? and o.work = 'waiting' and o.absent = 0
+        order by o.rank limit ?"
+    );
+    let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(limit);
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    Ok(rows.iter().filter_map(|row| record(row).ok()).collect())
+}
+
+pub(in crate::sqlite) async fn waiting_in(
+    pool: &SqlitePool,
+    conversation: ConversationId,
+    limit: u32,
+) -> Result<u32, StoreError> {
+    let sql = "
+        select count(*) from (
+            select 1 from obligations indexed by obligations_waiting
+            where work = 'waiting' and conversation_id = ? limit ?)";
+    let query = sqlx::query_scalar(sql).bind(conversation.as_uuid()).bind(limit);
+    query.fetch_one(pool).await.map_err(store_error)
+}
+
+pub(in crate::sqlite) async fn queue_modes(pool: &SqlitePool) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
+    let sql = "select id, queue from conversations where queue is not null";
+    let rows = sqlx::query(sql).fetch_all(pool).await.map_err(store_error)?;
+    let mode = |row: &SqliteRow| {
+        let queue: String = row.value("queue")?;
+        let mode = queue.parse().map_err(|error| StoreError::Corrupt(format!("a conversation's queue {error}")))?;
+        Ok((row.id("id")?, mode))
+    };
+    rows.iter().map(mode).collect()
 }
 
 /// Steps through the lines, of each channel and agent one, and reads only the beginning of each.

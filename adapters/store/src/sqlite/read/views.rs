@@ -31,14 +31,23 @@ macro_rules! select_views {
 
 pub(in crate::sqlite) async fn view(pool: &SqlitePool, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
     let mut reading = pool.begin().await.map_err(store_error)?;
+    let mut view = view_by_itself(&mut reading, turn).await?;
+    if let Some(into) = view.as_ref().and_then(|view| view.merged_into)
+        && let Some(other) = view_by_itself(&mut reading, into).await?
+    {
+        view = view.map(|view| view.answered_by(other));
+    }
+    reading.commit().await.map_err(store_error)?;
+    Ok(view)
+}
+
+async fn view_by_itself(connection: &mut SqliteConnection, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
     let sql = select_views!(
         "from turns as t cross join obligations as o on o.turn_id = t.id cross join events as e on e.id = t.event_id
         where t.id = ?"
     );
-    let rows = sqlx::query(sql).bind(turn.as_uuid()).fetch_all(&mut *reading).await.map_err(store_error)?;
-    let views = with_signals(&mut reading, &rows).await?;
-    reading.commit().await.map_err(store_error)?;
-    Ok(views.into_iter().next())
+    let rows = sqlx::query(sql).bind(turn.as_uuid()).fetch_all(&mut *connection).await.map_err(store_error)?;
+    Ok(with_signals(connection, &rows).await?.into_iter().next())
 }
 
 pub(in crate::sqlite) async fn views(
@@ -114,5 +123,6 @@ fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Res
         status: TurnStatus::of(&obligation),
         shown: Shown::of(parts, obligation.due().filter(|_| is_deferral)),
         picked: row.value("picked")?,
+        merged_into: TurnView::merged_into(&obligation),
     })
 }

@@ -1,9 +1,9 @@
-//! Events that change earlier rows: edits, the rest of an album, a chat that got another id, a pick.
+//! Events that change earlier rows: edits, deletions, a chat that got another id, a pick.
 //!
 //! They are rare, and handled one by one.
 
 use rejoinder_core::{
-    Amends, ConversationRef, EventKind, InboundEvent, StoreError,
+    ConversationRef, EventKind, InboundEvent, StoreError,
     store::{NewEvent, Stored},
 };
 use rusqlite::{Row, params};
@@ -31,24 +31,15 @@ pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent) -> Result<St
     if let Some(question) = pick::question(new) {
         return pick::accept(transaction, new, question);
     }
-    let is_edit = matches!(new.event.amends, Some(Amends::Replaces | Amends::Withdraws));
     let earlier = find(transaction, &new.event)?.filter(|earlier| earlier.event.may_be_amended_by(&new.event));
     // Changes of a command never reach the agent, whether the command was executed or not.
     let is_of_a_command = earlier.as_ref().is_some_and(|earlier| earlier.is_command);
     // An edit that is older than the stored revision changes nothing.
-    let changed = earlier.filter(|earlier| {
-        earlier.is_waiting && !is_of_a_command && !(is_edit && new.event.revision < earlier.event.revision)
-    });
-    let Some(earlier) = changed else {
-        // An edit whose turn does not wait (it never existed, runs already or has ended) opens no turn. An addition
-        // that is too late for its turn opens one of its own: it would be lost otherwise.
-        return if new.turn.is_some() && !is_edit && !is_of_a_command {
-            insert::one(transaction, new)
-        } else {
-            insert::key(transaction, new)
-        };
-    };
-    if is_edit && new.turn.is_some() {
+    let changed = earlier
+        .filter(|earlier| earlier.is_waiting && !is_of_a_command && new.event.revision >= earlier.event.revision);
+    // An edit whose turn does not wait (it never existed, runs already or has ended) opens no turn.
+    let Some(earlier) = changed else { return insert::key(transaction, new) };
+    if new.turn.is_some() {
         return insert::one(transaction, new);
     }
     if !insert::change(transaction, new.id, &earlier.event.amended_by(&new.event))? {

@@ -1,7 +1,7 @@
 //! Transitions: each is all or nothing.
 
 use rejoinder_core::{
-    Action, StoreError, Timestamp,
+    Action, QueueMode, StoreError, Timestamp,
     store::{
         AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine, Transition,
         TurnChange,
@@ -64,6 +64,10 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
         sessions::insert(transaction, session.id, session.conversation, session.at)?;
         let values = params![session.id.as_uuid(), session.conversation.as_uuid()];
         rows::change_one(transaction, "current sessions", CHANGE_SESSION, values)?;
+    }
+    if let Some((conversation, mode)) = &transition.queue {
+        let values = params![conversation.as_uuid(), mode.map(QueueMode::as_str)];
+        rows::change_one(transaction, "queue modes", CHANGE_QUEUE, values)?;
     }
     for withdrawal in &transition.withdrawn {
         let values = params![withdrawal.turn.as_uuid(), withdrawal.claim, withdrawal.reason];
@@ -178,6 +182,8 @@ const CHANGE_OBLIGATION: &str = "
     where turn_id = ?1 and version = ?2";
 
 const CHANGE_SESSION: &str = "update conversations set session_id = ?1 where id = ?2";
+
+const CHANGE_QUEUE: &str = "update conversations set queue = ?2 where id = ?1";
 
 const WITHDRAW: &str = "
     update deliveries set state = 'withdrawn', error = ?3, absent = 0 where turn_id = ?1 and claim = ?2 and state in ('pending', 'held')";

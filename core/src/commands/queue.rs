@@ -1,0 +1,30 @@
+//! `/queue`: tells, or chooses, what happens to messages that come while the agent works.
+
+use super::command::{Answer, Call, Command};
+use crate::model::queue::QueueMode;
+
+/// What chooses the mode of the configuration again.
+const AS_CONFIGURED: &str = "auto";
+
+pub(super) const QUEUE: Command = Command {
+    name: "queue",
+    texts: &["/queue"],
+    arguments: 1,
+    description: "What happens to messages that come while I work: followup, collect, steer, interrupt or auto",
+    is_recorded: false,
+    act: |call| Box::pin(async { Ok(queue(call)) }),
+};
+
+fn queue(call: &Call<'_>) -> Answer {
+    let asked = call.turn.event.text.split_whitespace().nth(1).map(str::to_ascii_lowercase);
+    let configured = || call.settings.queues.mode(&call.turn.event.conversation.channel, call.turn.event.chat);
+    let (template, mode, chosen) = match asked.as_deref() {
+        None => ("queue", call.merges.mode(call.turn), None),
+        Some(AS_CONFIGURED) => ("queue_chosen", configured(), Some(None)),
+        Some(other) => match other.parse::<QueueMode>() {
+            Ok(mode) => ("queue_chosen", mode, Some(Some(mode))),
+            Err(_) => ("queue_unknown", call.merges.mode(call.turn), None),
+        },
+    };
+    Answer { queue: chosen, ..Answer::filled(template, vec![("mode", mode.to_string())]) }
+}

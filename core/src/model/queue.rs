@@ -1,0 +1,105 @@
+//! What happens to messages that come while a turn of their conversation runs.
+
+use std::{collections::HashMap, fmt, str::FromStr, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::conversation::{ChannelId, ChatKind};
+
+/// What happens to a message that comes while a turn of its conversation runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueMode {
+    /// It waits, and is answered by itself.
+    #[default]
+    Followup,
+    /// It waits, also for a moment when nothing runs, and is answered together with the others that wait.
+    Collect,
+    /// The agent that runs gets it, if it can take messages while it works; otherwise it waits, and is answered by itself.
+    Steer,
+    /// It stops the run, which begins again with all that wait.
+    Interrupt,
+}
+
+impl QueueMode {
+    /// Every mode.
+    pub const ALL: [Self; 4] = [Self::Followup, Self::Collect, Self::Steer, Self::Interrupt];
+
+    /// The name in the configuration and in the command `/queue`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Followup => "followup",
+            Self::Collect => "collect",
+            Self::Steer => "steer",
+            Self::Interrupt => "interrupt",
+        }
+    }
+}
+
+impl fmt::Display for QueueMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text names no queue mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be `followup`, `collect`, `steer` or `interrupt`")]
+pub struct NotAQueueMode;
+
+impl FromStr for QueueMode {
+    type Err = NotAQueueMode;
+
+    fn from_str(text: &str) -> Result<Self, NotAQueueMode> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == text).ok_or(NotAQueueMode)
+    }
+}
+
+/// What happens to a message for which there is no room in the line of its conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overflow {
+    /// The new message is not taken, and its sender is told.
+    #[default]
+    Newest,
+    /// The messages that have waited the longest are dropped, and the chat is told.
+    Oldest,
+    /// All that wait are answered together; of the oldest ones the agent gets the beginning.
+    Summarize,
+}
+
+/// The lines of waiting turns, one for each conversation.
+#[derive(Clone, Debug)]
+pub struct Queues {
+    /// The mode of every chat without an entry in `modes`.
+    pub mode: QueueMode,
+    /// The modes of the channels' chats that do not use the default.
+    pub modes: HashMap<(ChannelId, ChatKind), QueueMode>,
+    /// How long `collect` waits for another message.
+    pub window: Duration,
+    /// How many turns may wait in a conversation, and how many are answered together.
+    pub cap: u32,
+    /// What happens when more come.
+    pub overflow: Overflow,
+}
+
+impl Default for Queues {
+    fn default() -> Self {
+        Self {
+            mode: QueueMode::default(),
+            modes: HashMap::new(),
+            window: Duration::from_millis(1500),
+            cap: 100,
+            overflow: Overflow::default(),
+        }
+    }
+}
+
+impl Queues {
+    /// The mode of the chats of a kind on a channel.
+    #[must_use]
+    pub fn mode(&self, channel: &ChannelId, chat: ChatKind) -> QueueMode {
+        self.modes.get(&(channel.clone(), chat)).copied().unwrap_or(self.mode)
+    }
+}
