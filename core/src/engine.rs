@@ -50,6 +50,7 @@ use crate::{
             record::{AbsentChannel, Pause},
         },
     },
+    questions::{Expirer, Questions},
     retention::Retention,
     scheduler::{Scheduler, slots::Slots},
     sweep::Sweep,
@@ -123,6 +124,7 @@ impl Engine {
         let (total, stopping) = (settings.max_concurrent_turns, lifecycle.stopping.clone());
         let slots = Arc::new(Slots::new(total, bounds, stopping, Arc::clone(&clock)));
         let people = Arc::new(People::load(Arc::clone(&store), Arc::clone(&clock), &settings.people).await?);
+        let questions = Arc::new(Questions::load(Arc::clone(&store)).await?);
         let settings = LiveSettings::new(settings);
         let (lanes, opened) = Lanes::new(Arc::clone(&timer), lifecycle.clone());
         let lanes = Arc::new(lanes);
@@ -158,6 +160,7 @@ impl Engine {
                 hub: Arc::clone(&hub),
                 lifecycle: lifecycle.clone(),
             },
+            questions: Arc::clone(&questions),
             lifecycle: lifecycle.clone(),
             claimed: Lately::default(),
         });
@@ -269,6 +272,7 @@ impl Engine {
             slots: Arc::clone(&slots),
             notices: Arc::default(),
             people: Arc::clone(&people),
+            questions: Arc::clone(&questions),
             clock: Arc::clone(&clock),
             owner,
         };
@@ -285,6 +289,14 @@ impl Engine {
         });
         let welcomer = Arc::new(Welcomer {
             people: Arc::clone(&people),
+            inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
+            settings: settings.clone(),
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
+        });
+        let expirer = Arc::new(Expirer {
+            store: Arc::clone(&store),
+            questions,
             inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
             settings: settings.clone(),
             clock: Arc::clone(&clock),
@@ -323,6 +335,7 @@ impl Engine {
         engine.keep("sweep", move || Arc::clone(&sweep).run());
         engine.keep("scheduler", move || Arc::clone(&scheduler).run());
         engine.keep("welcomer", move || Arc::clone(&welcomer).run());
+        engine.keep("expirer", move || Arc::clone(&expirer).run());
         engine.keep("retention", move || Arc::clone(&retention).run());
         engine.keep("indexer", move || Arc::clone(&indexer).run());
         for adapter in adapters {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 43] = [
+pub const TEMPLATES: [&str; 44] = [
     "silent",
     "failed",
     "late",
@@ -56,6 +56,7 @@ pub const TEMPLATES: [&str; 43] = [
     "code_locked",
     "owners_only",
     "limited",
+    "question_expired",
     "resent",
     "replaces",
     "overtaken",

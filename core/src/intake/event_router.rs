@@ -29,6 +29,7 @@ use crate::{
             transition::RunStart,
         },
     },
+    questions::Questions,
     router::{self, Route},
     scheduler::slots::{Permit, Slot, Slots},
 };
@@ -40,6 +41,7 @@ pub(crate) struct EventRouter {
     pub(crate) slots: Arc<Slots>,
     pub(crate) notices: Arc<Notices>,
     pub(crate) people: Arc<People>,
+    pub(crate) questions: Arc<Questions>,
     pub(crate) limits: Limits,
     pub(crate) clock: SharedClock,
     /// This process, the owner of the runs that begin here.
@@ -95,6 +97,7 @@ impl EventRouter {
             // The platform decides who may delete a message.
             return Ok(self.without_turn(event, None));
         }
+        let event = self.as_pick(event).await?;
         let is_edit = event.amends == Some(Amends::Replaces);
         let (handler, expectation) = match router::route(&event, &settings, &known) {
             // An event of a sender without access amends no turn.
@@ -177,6 +180,7 @@ impl EventRouter {
             revision: 0,
             kind: EventKind::Other,
             text: String::new(),
+            said: None,
             attachments: Vec::new(),
             quoted: None,
             forwarded: None,

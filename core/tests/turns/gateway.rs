@@ -101,6 +101,7 @@ fn templates() -> Templates {
         ("code_locked", "Later."),
         ("owners_only", "You are no owner."),
         ("limited", "Not so fast."),
+        ("question_expired", "Nobody answered: {question}"),
         ("start", "Hello! I am {agent}."),
         ("help", "Say what you like."),
         ("help_command", "/{name}: {description}"),
@@ -494,7 +495,7 @@ impl TestGateway {
     /// Accepts an event as a turn.
     pub(crate) async fn accepts(&self, event: InboundEvent) -> TurnId {
         match self.intake().accept(event).await.expect("it is accepted") {
-            Accepted::Turn(turn) => turn,
+            Accepted::Turn(turn) | Accepted::Answers { turn, .. } => turn,
             other => panic!("not a new turn: {other:?}"),
         }
     }

@@ -9,8 +9,7 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
-    drop index deliveries_asking;
-    alter table deliveries drop column asks;
+    drop table questions;
     drop table pairings;
     drop table identities;
     drop table people;
