@@ -131,7 +131,7 @@ const SELECT_UNANSWERED: &str = "
         where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0
             and d.state in ('pending', 'held', 'sending', 'delivered')
     ) and not (q.free_text and exists (
-        select 1 from obligations as o cross join turns as t on t.id = o.turn_id
-        where o.conversation_id = q.conversation_id and o.seq > (select seq from turns where id = q.turn_id)
-            and o.owed = 1 and t.command is null and (q.chooser is null or o.person = q.chooser)))
+        select 1 from turns as t cross join obligations as o on o.turn_id = t.id
+        where t.conversation_id = q.conversation_id and t.seq > (select seq from turns where id = q.turn_id)
+            and t.command is null and o.owed = 1 and (q.chooser is null or o.person = q.chooser)))
     from questions as q where q.turn_id = ?";
