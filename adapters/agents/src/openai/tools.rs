@@ -307,7 +307,7 @@ impl Call {
 impl Ask {
     fn call(self, now: Timestamp) -> Result<Call, String> {
         let Self { question, choices, free_text, expires_in } = self;
-        let (question, options) = (question.trim().to_owned(), self::choices(choices)?);
+        let (question, options) = (question.trim().to_owned(), self::choices(&choices)?);
         if question.is_empty() {
             return Err("error: `question` is empty".to_owned());
         }
@@ -322,7 +322,7 @@ impl Ask {
 }
 
 /// The choices of a question, if they can be told apart and fit on buttons.
-fn choices(choices: Vec<String>) -> Result<Vec<String>, String> {
+fn choices(choices: &[String]) -> Result<Vec<String>, String> {
     let choices: Vec<String> = choices.iter().map(|choice| choice.trim().to_owned()).collect();
     if !CHOICES.contains(&choices.len()) {
         return Err(format!("error: `choices` must have 2 to 8 entries, not {}", choices.len()));
