@@ -52,6 +52,7 @@ use crate::{
             record::{AbsentChannel, Pause},
         },
     },
+    questions::{Expirer, Questions},
     retention::Retention,
     scheduler::{Scheduler, slots::Slots},
     sweep::Sweep,
@@ -128,6 +129,7 @@ impl Engine {
         let (total, stopping) = (settings.max_concurrent_turns, lifecycle.stopping.clone());
         let slots = Arc::new(Slots::new(total, bounds, stopping, Arc::clone(&clock)));
         let people = Arc::new(People::load(Arc::clone(&store), Arc::clone(&clock), &settings.people).await?);
+        let questions = Arc::new(Questions::load(Arc::clone(&store)).await?);
         let settings = LiveSettings::new(settings);
         let merges = Merges::load(Arc::clone(&store), settings.clone(), Arc::clone(&clock)).await?;
         let merges = Arc::new(merges);
@@ -165,6 +167,7 @@ impl Engine {
                 hub: Arc::clone(&hub),
                 lifecycle: lifecycle.clone(),
             },
+            questions: Arc::clone(&questions),
             lifecycle: lifecycle.clone(),
             claimed: Lately::default(),
         });
@@ -280,6 +283,7 @@ impl Engine {
             command_albums: Cache::new(REMEMBERED_ALBUMS),
             people: Arc::clone(&people),
             merges,
+            questions: Arc::clone(&questions),
             clock: Arc::clone(&clock),
             owner,
         };
@@ -296,6 +300,14 @@ impl Engine {
         });
         let welcomer = Arc::new(Welcomer {
             people: Arc::clone(&people),
+            inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
+            settings: settings.clone(),
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
+        });
+        let expirer = Arc::new(Expirer {
+            store: Arc::clone(&store),
+            questions,
             inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
             settings: settings.clone(),
             clock: Arc::clone(&clock),
@@ -334,6 +346,7 @@ impl Engine {
         engine.keep("sweep", move || Arc::clone(&sweep).run());
         engine.keep("scheduler", move || Arc::clone(&scheduler).run());
         engine.keep("welcomer", move || Arc::clone(&welcomer).run());
+        engine.keep("expirer", move || Arc::clone(&expirer).run());
         engine.keep("retention", move || Arc::clone(&retention).run());
         engine.keep("indexer", move || Arc::clone(&indexer).run());
         for adapter in adapters {

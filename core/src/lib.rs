@@ -40,6 +40,7 @@ mod outbox;
 mod pauses;
 mod people;
 mod ports;
+mod questions;
 mod retention;
 mod router;
 mod scheduler;
@@ -57,6 +58,7 @@ pub mod store {
             line::{ErrorFilter, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
             people::{KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
+            question::{AskedQuestion, QuestionFilter, QuestionRecord},
             run::RunContent,
             search::{SearchQuery, SearchTerm, is_word_alone},
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
@@ -128,6 +130,6 @@ pub use watch::Part;
 pub use worker::agents::AgentHealth;
 
 pub use rejoinder_guard::{
-    Attachment, CancelledBy, Cause, End, Expectation, Ladder, LateAnswer, Obligation, ObligationState, OnUnknown,
-    Outcome, Policy, Reply, Rung, Settlement, Shim, SignalKind, Timestamp, Via, is_blank,
+    Attachment, CancelledBy, Cause, Choices, End, Expectation, Ladder, LateAnswer, Obligation, ObligationState,
+    OnUnknown, Outcome, Policy, Reply, Rung, Settlement, Shim, SignalKind, Timestamp, Via, is_blank,
 };

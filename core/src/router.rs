@@ -40,7 +40,7 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings, known: &KnownPeop
     let is_message = match event.kind {
         EventKind::Message | EventKind::Choice { .. } | EventKind::Unreadable => true,
         EventKind::Reaction { .. } if settings.reaction_channels.contains(channel) => false,
-        EventKind::Reaction { .. } | EventKind::Moved { .. } | EventKind::Other => {
+        EventKind::Reaction { .. } | EventKind::Moved { .. } | EventKind::Expired { .. } | EventKind::Other => {
             return Route::NoTurn;
         }
     };

@@ -72,7 +72,7 @@ pub use obligation::{
     CancelledBy, Decision, DraftPlace, Effect, Event, Expectation, MergedTurn, Obligation, ObligationState, Settlement,
     Suppressed,
 };
-pub use outcome::{Attachment, Outcome, Reply};
+pub use outcome::{Attachment, Choices, Outcome, Reply};
 pub use policy::{LateAnswer, OnUnknown, Policy};
 pub use precedence::End;
 pub use shim::{Shim, Silence, is_blank};

@@ -15,6 +15,18 @@ pub struct Attachment {
     pub url: String,
 }
 
+/// The choices of a question.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Choices {
+    /// The choices, 2 to 8 of them.
+    pub options: Vec<String>,
+    /// Whether the person may also answer in their own words.
+    pub free_text: bool,
+    /// Until when one may be picked; `None`: at any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+}
+
 /// A message for a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reply {
@@ -23,12 +35,20 @@ pub struct Reply {
     /// Files sent with the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// The choices, if the text is a question. The question answers the turn; a pick opens a turn of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choices: Option<Choices>,
 }
 
 impl Reply {
-    /// A reply without attachments.
+    /// A reply without attachments and choices.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), attachments: Vec::new() }
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// A question.
+    pub fn question(text: impl Into<String>, choices: Choices) -> Self {
+        Self { choices: Some(choices), ..Self::text(text) }
     }
 }
 
@@ -63,12 +83,14 @@ pub(crate) enum NormalisedOutcome {
 
 impl Outcome {
     /// Normalises the outcome. A reply without attachments is silence when it holds nothing but white space,
-    /// reasoning or silence markers.
+    /// reasoning or silence markers, also if it has choices: without a question they mean nothing.
     pub(crate) fn normalise(self) -> NormalisedOutcome {
         match self {
             Self::Reply(reply) => match shim::normalise(&reply.text) {
                 shim::Normal::Text(text) => NormalisedOutcome::Reply(Reply { text, ..reply }),
-                _ if !reply.attachments.is_empty() => NormalisedOutcome::Reply(Reply { text: String::new(), ..reply }),
+                _ if !reply.attachments.is_empty() => {
+                    NormalisedOutcome::Reply(Reply { text: String::new(), choices: None, ..reply })
+                }
                 shim::Normal::Empty => NormalisedOutcome::Silent("empty".to_owned()),
                 shim::Normal::Marker(marker) => NormalisedOutcome::Silent(format!("marker {marker}")),
             },

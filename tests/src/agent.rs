@@ -17,7 +17,7 @@ use axum::{
 };
 use futures_util::stream;
 use rejoinder_core::{
-    Outcome,
+    Clock as _, Outcome, Reply, SystemClock,
     conformance::scripted::{Gate, Script, ScriptEnd, ScriptStep},
 };
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ struct Shared {
 /// A scripted agent behind an OpenAI-compatible server, in the test's own process.
 ///
 /// It streams what its script streams, and the rest of the reply at the end: a reply must begin with what was streamed. It
-/// calls a tool to react, to defer and to stay silent. It sends no headers before it streams: until then an error is a
+/// calls a tool to ask, to react, to defer and to stay silent. It sends no headers before it streams: until then an error is a
 /// status, afterwards an error cuts the connection.
 pub struct ScriptedAgent {
     port: u16,
@@ -299,6 +299,11 @@ fn last_chunk(end: ScriptEnd, streamed: &str) -> Option<io::Result<String>> {
         format!("{}{}{DONE}", chunk(&call, None), chunk(&json!({}), Some("tool_calls")))
     };
     Some(Ok(match end {
+        ScriptEnd::Outcome(Outcome::Reply(Reply { text, choices: Some(choices), .. })) => tool_call(
+            "ask",
+            &json!({ "question": text, "choices": choices.options, "free_text": choices.free_text,
+                "expires_in": choices.expires.map(|at| at.since(SystemClock.now()).as_secs_f64()) }),
+        ),
         ScriptEnd::Outcome(Outcome::Reply(reply)) => {
             let rest = reply.text.strip_prefix(streamed).expect("a reply begins with what was streamed");
             let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { content_chunk(rest) };

@@ -1,4 +1,4 @@
-//! Closes an answered question: removes its buttons and adds the choice to its text. Pure.
+//! Closes a question that was answered or has expired: removes its buttons and says so below its text. Pure.
 //!
 //! The acknowledgement of the press does it: type 7, "edit the message the component was attached to"
 //! (<https://discord.com/developers/docs/interactions/receiving-and-responding#interaction-response-object-interaction-callback-type>).
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::format::{MESSAGE_UNITS, units};
 
-/// The acknowledgement of the press `raw`, which closes a question that was answered with `choice`.
-pub(crate) fn closing(raw: &str, choice: &str) -> Value {
+/// The acknowledgement of the press `raw`, which closes a question, with `line` below it.
+pub(crate) fn closing(raw: &str, line: &str) -> Value {
     let mut closed = json!({ "components": [], "allowed_mentions": { "parse": [] } });
-    let line = format!("\n\n✓ {choice}");
+    let end = format!("\n\n{line}");
     let interaction: Value = serde_json::from_str(raw).unwrap_or_default();
     let content = interaction.pointer("/message/content").and_then(Value::as_str);
-    let content = content.filter(|content| !choice.is_empty() && !content.ends_with(&line));
-    let content = content.map(|content| format!("{content}{line}"));
+    let content = content.filter(|content| !line.is_empty() && !content.ends_with(&end));
+    let content = content.map(|content| format!("{content}{end}"));
     if let Some(content) = content.filter(|content| units(content) <= MESSAGE_UNITS) {
         closed["content"] = json!(content);
     }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     fn closed(content: &str) -> Value {
-        closing(&json!({ "message": { "content": content } }).to_string(), "Tell me more")["data"].take()
+        closing(&json!({ "message": { "content": content } }).to_string(), "✓ Tell me more")["data"].take()
     }
 
     #[test]
@@ -43,6 +43,6 @@ mod tests {
         for content in ["Which?\n\n✓ Tell me more", &"x".repeat(1990)] {
             assert_eq!((closed(content).get("content"), &closed(content)["components"]), (None, &json!([])));
         }
-        assert_eq!(closing("{}", "Tell me more")["data"].get("content"), None);
+        assert_eq!(closing("{}", "✓ Tell me more")["data"].get("content"), None);
     }
 }

@@ -4,7 +4,7 @@ mod backfill;
 
 use std::sync::Arc;
 
-use rejoinder_core::{Accepted, Backoff, ChatKind, InboundEvent};
+use rejoinder_core::{Accepted, Backoff, ChatKind, EventKind, InboundEvent};
 use rejoinder_kit::{Receiver, ShuttingDown};
 use tokio::sync::mpsc;
 
@@ -63,7 +63,7 @@ impl Discord {
         let accepted = receiver.accept(&events, Some((cursor, &position))).await?;
         for (event, accepted) in events.iter().zip(&accepted) {
             // The answer will open a thread from this message.
-            if let (Accepted::Turn(_), Some(message)) = (accepted, &event.message_id)
+            if let (Some(_), Some(message)) = (accepted.opened(), &event.message_id)
                 && event.conversation.thread.as_deref() == Some(message)
             {
                 self.note_thread_title(message, &event.text);
@@ -420,13 +420,20 @@ impl InteractionStorer<'_> {
         let is_heard = accepted.iter().any(|accepted| match accepted {
             Accepted::Kept | Accepted::Limited { .. } => is_direct,
             Accepted::Refused => false,
-            Accepted::Turn(_) | Accepted::Amended(_) | Accepted::Picked { .. } | Accepted::Duplicate { .. } => true,
+            Accepted::Turn(_)
+            | Accepted::Answers { .. }
+            | Accepted::Amended(_)
+            | Accepted::Picked { .. }
+            | Accepted::Expired { .. }
+            | Accepted::Duplicate { .. } => true,
         });
-        let choice = accepted.iter().find_map(|accepted| accepted.choice(&event));
-        discord.acknowledge(record, choice.map(|choice| closing(&event.raw, choice)), is_heard);
+        // Words after a slash command close nothing: there is no button's message to edit.
+        let is_press = matches!(event.kind, EventKind::Choice { .. });
+        let line = accepted.iter().find_map(|accepted| accepted.closing(&event)).filter(|_| is_press);
+        discord.acknowledge(record, line.map(|(_, line)| closing(&event.raw, &line)), is_heard);
         let turn = accepted.into_iter().find_map(|accepted| match accepted {
-            Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => Some(turn),
-            _ => None,
+            Accepted::Duplicate { turn, .. } => turn,
+            accepted => accepted.opened(),
         });
         if let Some(turn) = turn {
             discord.interactions.set_turn(id, turn);

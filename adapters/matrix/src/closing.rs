@@ -1,4 +1,4 @@
-//! Closes a question that was answered: an edit shows what was picked, and our number reactions are redacted. People's
+//! Closes a question that was answered or has expired: an edit says so, and our number reactions are redacted. People's
 //! own reactions stay.
 
 use std::{sync::Arc, time::Duration};
@@ -45,8 +45,8 @@ struct Closing {
 }
 
 impl Matrix {
-    /// Closes the question that answered `turn`, in the background. `choice` is what was picked.
-    pub(crate) fn close_question(&self, session: &Session, room: &Room, turn: TurnId, choice: &str) {
+    /// Closes the question that answered `turn`, in the background. `line` is shown below it.
+    pub(crate) fn close_question(&self, session: &Session, room: &Room, turn: TurnId, line: String) {
         let name = room.room_id().as_str();
         let Some(question_id) = self.questions_by_turn.get(&turn).and_then(|id| EventId::parse(&*id).ok()) else {
             return;
@@ -62,9 +62,8 @@ impl Matrix {
             clock: Arc::clone(&self.clock),
             question_id,
         };
-        let choice = choice.to_owned();
         self.tasks.spawn(async move {
-            if question.is_closed || closing.show_pick(&known, question, &choice).await {
+            if question.is_closed || closing.show_line(&known, question, &line).await {
                 closing.remove_buttons().await;
             }
         });
@@ -72,11 +71,12 @@ impl Matrix {
 }
 
 impl Closing {
-    /// Shows below the question what was picked. Returns whether that succeeded.
-    async fn show_pick(&self, known: &RememberedEvent, question: Question, choice: &str) -> bool {
-        let text = format!("{}\n\n✓ {choice}", known.text);
+    /// Shows a line below the question. Returns whether that succeeded.
+    async fn show_line(&self, known: &RememberedEvent, question: Question, line: &str) -> bool {
+        let text = format!("{}\n\n{line}", known.text);
         // Keeps the choices in our field: a later press is then still a choice, not a reaction to a message.
-        let ours = json!({ "turn": question.turn, "choices": question.choices, "chooser": question.chooser, "picked": choice });
+        let ours =
+            json!({ "turn": question.turn, "choices": question.choices, "chooser": question.chooser, "picked": line });
         let edit = content::replacing(self.question_id.as_str(), &content::text(&text, &ours));
         let transaction: OwnedTransactionId = format!("picked.{}", question.turn).into();
         for _ in 0..TRIES {
@@ -93,7 +93,7 @@ impl Closing {
             let Some(pause) = pause(&failure) else { break };
             self.clock.sleep(pause).await;
         }
-        tracing::debug!(room = %self.room.room_id(), "could not show the picked choice in a question");
+        tracing::debug!(room = %self.room.room_id(), "could not show the end of a question");
         false
     }
 

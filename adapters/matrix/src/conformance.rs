@@ -161,7 +161,6 @@ impl PlatformDouble for Double {
             sender_name: Some("Ada".to_owned()),
             related: Some(&related),
             related_name: None,
-            open_question: None,
             now: Timestamp::from_millis(0),
             raw: payload,
         };

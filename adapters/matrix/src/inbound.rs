@@ -12,7 +12,7 @@ use rejoinder_core::{
 
 pub(crate) use self::text::keycap;
 use crate::{
-    memory::{Question, RememberedEvent},
+    memory::RememberedEvent,
     payload::{Event, Message, Relation},
 };
 
@@ -32,8 +32,6 @@ pub(crate) struct EventContext<'a> {
     pub(crate) related: Option<&'a RememberedEvent>,
     /// The display name of its sender in the room.
     pub(crate) related_name: Option<String>,
-    /// The open question of the conversation.
-    pub(crate) open_question: Option<&'a Question>,
     pub(crate) now: Timestamp,
     /// The JSON of the event, as received (decrypted if it was encrypted).
     pub(crate) raw: &'a str,
@@ -132,23 +130,12 @@ fn message(event: &Event, message: &Message, context: &EventContext<'_>) -> Opti
     let text = text::message_text(event, message, context);
     let directed = directed(message, relation, context);
     let answers = relation.replies_to().and(context.related);
-    // A choice's number or text answers a question, sent as a reply to it or as a message after it.
-    let question = match relation.replies_to() {
-        Some(_) => answers.filter(|known| known.sender == context.me).and_then(|known| known.question.as_ref()),
-        None => context.open_question,
-    };
-    let question = question.filter(|question| question.may_be_answered_by(&event.sender));
-    let picked = question.and_then(|question| Some((question, text::picked(&text, &question.choices)?)));
-    if let Some((question, choice)) = picked {
-        let kind = EventKind::Choice { turn: question.turn };
-        return Some(InboundEvent { kind, directed: Directed::ReplyToUs, text: choice, ..read });
-    }
     Some(InboundEvent {
         sender: Sender { kind: sender_kind(message), ..read.sender },
         directed,
         text,
         attachments: attachment(event, message, context).into_iter().collect(),
-        quoted: answers.and_then(|known| quote(known, context)),
+        quoted: answers.and_then(|known| quote(known, relation.replies_to(), context)),
         ..read
     })
 }
@@ -210,18 +197,19 @@ fn reaction(event: &Event, context: &EventContext<'_>) -> Option<InboundEvent> {
         message_id: Some(target.to_owned()),
         kind: EventKind::Reaction { message: target.to_owned(), emoji: emoji.to_owned() },
         directed: Directed::ReplyToUs,
-        quoted: quote(known, context),
+        quoted: quote(known, Some(target), context),
         ..read
     })
 }
 
-fn quote(known: &RememberedEvent, context: &EventContext<'_>) -> Option<Quote> {
+fn quote(known: &RememberedEvent, id: Option<&str>, context: &EventContext<'_>) -> Option<Quote> {
     let author = if known.sender == context.me {
         Author::ourselves()
     } else {
         Author { id: Some(known.sender.clone()), name: context.related_name.clone(), ..Author::default() }
     };
-    (!known.text.is_empty()).then(|| Quote { author, text: known.text.clone(), ..Quote::default() })
+    let message_id = id.map(str::to_owned);
+    (!known.text.is_empty()).then(|| Quote { author, text: known.text.clone(), message_id, ..Quote::default() })
 }
 
 /// Programs send notices (<https://spec.matrix.org/latest/client-server-api/#mnotice>), and messages of another

@@ -292,7 +292,6 @@ impl Matrix {
                 sender_name: None,
                 related: None,
                 related_name: None,
-                open_question: None,
                 now: self.clock.now(),
                 raw: "",
             };

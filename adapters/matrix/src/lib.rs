@@ -19,7 +19,7 @@
 //!   arrive in time, the sender is informed, in direct chats and for replies to us. Other encrypted events in a group
 //!   do not show whom they are for: they are only stored.
 //! * **New rooms** begin with our invitation: people write to an account that they have just invited.
-//! * **Choices** are a numbered list, with a reaction of ours for each number to press. People can also type the number.
+//! * **Choices** are a numbered list, with a reaction of ours for each number to press. People can also type the number: the core reads it.
 //! * **429** limits the whole account, as in Synapse. Drafts have a separate budget, half of Synapse's default rate.
 //! * **Notices** (`m.notice`) and messages of other Rejoinders are owed nothing.
 //!
@@ -74,7 +74,7 @@ use self::{
     decryption::Decryption,
     drafts::Budget,
     invites::RoomJoins,
-    latest::{LastMessages, OpenQuestions},
+    latest::LastMessages,
     memory::Memory,
     receive::LaggingRooms,
     session::{REQUEST_TIMEOUT, SessionError},
@@ -102,7 +102,6 @@ pub struct Matrix {
     session: watch::Sender<Option<Arc<Session>>>,
     memory: Arc<Memory>,
     last_messages: LastMessages,
-    open_questions: OpenQuestions,
     undecrypted: UndecryptedEvents,
     lagging: LaggingRooms,
     joins: Arc<RoomJoins>,
@@ -156,7 +155,6 @@ impl Matrix {
             session: watch::Sender::new(None),
             memory: Arc::default(),
             last_messages: LastMessages::default(),
-            open_questions: OpenQuestions::default(),
             undecrypted: UndecryptedEvents::default(),
             lagging: LaggingRooms::default(),
             joins: Arc::default(),

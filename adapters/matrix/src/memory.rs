@@ -31,16 +31,8 @@ pub(crate) struct Question {
     pub(crate) choices: Vec<String>,
     /// The user who may pick; `None`: everybody in the room.
     pub(crate) chooser: Option<String>,
-    /// Whether it was edited to show what was picked.
+    /// Whether it was edited to show that it is closed.
     pub(crate) is_closed: bool,
-}
-
-impl Question {
-    /// Whether a text from `user` may be a pick. If not, it is an ordinary message: a press that comes too late can be
-    /// ignored, but a text wants an answer.
-    pub(crate) fn may_be_answered_by(&self, user: &str) -> bool {
-        !self.is_closed && self.chooser.as_deref().is_none_or(|chooser| chooser == user)
-    }
 }
 
 impl RememberedEvent {

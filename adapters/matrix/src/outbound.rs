@@ -211,9 +211,8 @@ impl Matrix {
             is_redacted: false,
         };
         self.memory.insert(&conversation.chat, message, known);
-        let Some(question) = question else { return self.open_questions.forget(conversation) };
+        let Some(question) = question else { return };
         self.questions_by_turn.insert(question.turn, message.into());
-        self.open_questions.note(conversation, question);
         let (room, id, message) = (target.room.clone(), target.delivery.id(), message.to_owned());
         let memory = Arc::clone(&self.memory);
         self.tasks.spawn(async move {

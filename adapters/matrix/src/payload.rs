@@ -82,7 +82,7 @@ pub(crate) struct OurField {
     /// The user who may pick; `None`: everybody.
     #[serde(default)]
     pub(crate) chooser: Option<String>,
-    /// The choice that was picked.
+    /// The line that was shown below the question when it was closed.
     #[serde(default)]
     pub(crate) picked: Option<String>,
 }

@@ -46,8 +46,8 @@ impl Telegram {
     fn acknowledge_buttons(&self, read: &[ReadUpdate], accepted: &[Accepted]) {
         for (read, accepted) in read.iter().zip(accepted) {
             if let Some(query) = &read.query {
-                let choice = accepted.choice(&read.event);
-                let closing = choice.and_then(|choice| closing(&read.event.raw, choice, self.link_previews()));
+                let line = accepted.closing(&read.event);
+                let closing = line.and_then(|(_, line)| closing(&read.event.raw, &line, self.link_previews()));
                 self.answer(query.clone(), closing);
             }
         }

@@ -242,6 +242,8 @@ impl Problem {
         Self::new("busy", "This conversation is open in too many places.").retry().close(1013);
     pub(crate) const NOT_READY: Self =
         Self::new("unavailable", "The chat is not available right now.").retry().close(1013);
+    pub(crate) const EXPIRED: Self =
+        Self::new("expired", "This question has expired. Please write your answer instead.");
     pub(crate) const BAD_ID: Self = Self::new("bad_id", "That could not be understood.");
     pub(crate) const EMPTY: Self = Self::new("empty", "There is nothing to send.");
     pub(crate) const TOO_LONG: Self =

@@ -352,6 +352,11 @@ impl Reader {
                 }
                 Some(turn)
             }
+            Ok(Accepted::Answers { turn, question, .. }) => {
+                self.show_others(turn).await;
+                self.show(question).await;
+                Some(turn)
+            }
             Ok(Accepted::Amended(turn)) => Some(turn),
             Ok(Accepted::Picked { .. }) => {
                 // The page does not show yet that the question is answered.
@@ -362,6 +367,7 @@ impl Reader {
             }
             Ok(Accepted::Kept) => None,
             Ok(Accepted::Limited { .. }) => return refusal(Some(id), Problem::LIMITED),
+            Ok(Accepted::Expired { .. }) => return refusal(Some(id), Problem::EXPIRED),
             Ok(Accepted::Refused) => return refusal(Some(id), Problem::REFUSED),
             Ok(Accepted::Duplicate { message: Some(earlier), .. }) if earlier.text != text_before => {
                 return refusal(Some(id), Problem::ID_REUSED);

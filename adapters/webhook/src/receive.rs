@@ -272,7 +272,7 @@ impl WebhookAdapter {
         let request = key.map(|_| Fingerprint::of(&event));
         let (accepted, watch) = accept(&context.intake, event).await.map_err(|error| intake_problem(&error))?;
         match accepted {
-            Accepted::Turn(turn) | Accepted::Amended(turn) => Ok(match watch {
+            Accepted::Turn(turn) | Accepted::Answers { turn, .. } | Accepted::Amended(turn) => Ok(match watch {
                 Some(watch) => reader.first_signal(turn, watch).await,
                 None => reader.accepted(turn),
             }),
@@ -288,7 +288,9 @@ impl WebhookAdapter {
             // Of a message that the store refused before, only the key is stored.
             Accepted::Refused | Accepted::Duplicate { turn: None, .. } => Err(cannot_be_stored()),
             // No answer is owed, and none will come.
-            Accepted::Kept | Accepted::Picked { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
+            Accepted::Kept | Accepted::Picked { .. } | Accepted::Expired { .. } => {
+                Ok(StatusCode::NO_CONTENT.into_response())
+            }
         }
     }
 

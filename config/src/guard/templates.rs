@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 47] = [
+pub const TEMPLATES: [&str; 48] = [
     "silent",
     "failed",
     "late",
@@ -60,6 +60,7 @@ pub const TEMPLATES: [&str; 47] = [
     "queue",
     "queue_chosen",
     "queue_unknown",
+    "question_expired",
     "resent",
     "replaces",
     "overtaken",

@@ -66,7 +66,7 @@ async fn export(call: &Call<'_>) -> Result<Answer, StoreError> {
     let notice = (kept.len() < lines.len()).then(|| say("export_cut") + GAP);
     let text = format!("{}{}\n", notice.unwrap_or_default(), kept.join(GAP));
     let file = text_file("conversation.md", "text/markdown", &text);
-    Ok(Answer::saying(Words::Own(Reply { text: say("export_ready"), attachments: vec![file] })))
+    Ok(Answer::saying(Words::Own(Reply { attachments: vec![file], ..Reply::text(say("export_ready")) })))
 }
 
 /// The last lines, as many as a file holds.

@@ -8,10 +8,11 @@ use super::{
 };
 use crate::{
     model::{
-        conversation::{ChatKind, ConversationRef},
+        conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, Sender, SenderKind},
         ids::TurnId,
         people::Pairing,
+        question::AskedQuestion,
         settings::Settings,
     },
     ports::store::list::Origin,
@@ -46,4 +47,20 @@ pub(crate) fn paired(pairing: &Pairing, settings: &Settings, at: Timestamp) -> (
     let text = filled(settings.templates.template(channel, "paired"), &values);
     let key = format!("paired:{}:{}", pairing.identity.id, pairing.asked_at.as_millis());
     (TurnId::new(at), message(&pairing.conversation, text, "gateway", &key, at))
+}
+
+/// The message that nobody answered a question in time. It also closes the question.
+pub(crate) fn expired(question: &AskedQuestion, settings: &Settings, at: Timestamp) -> InboundEvent {
+    let AskedQuestion { turn, place, text, .. } = question;
+    InboundEvent {
+        external_id: format!("expired:{turn}"),
+        kind: EventKind::Expired { turn: *turn },
+        ..message(place, question_expired(&place.channel, text, settings), "gateway", "", at)
+    }
+}
+
+/// What people are told of a question that has expired.
+pub(crate) fn question_expired(channel: &ChannelId, question: &str, settings: &Settings) -> String {
+    let template = settings.templates.template(channel, "question_expired");
+    filled(template, &[("question", question.to_owned())])
 }

@@ -15,6 +15,7 @@ use crate::{
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         people::{Identity, Pairing, PersonRecord},
+        question::{QuestionFilter, QuestionRecord},
         queue::QueueMode,
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
@@ -194,6 +195,18 @@ impl<L: Layer> Turns for Layered<L> {
     async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.pairings()).await
+    }
+    async fn asked(&self) -> Result<Vec<ConversationId>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.asked()).await
+    }
+    async fn questions(&self, filter: QuestionFilter, limit: u32) -> Result<Vec<QuestionRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.questions(filter, limit)).await
+    }
+    async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.next_question_expiry()).await
     }
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -471,6 +484,15 @@ impl Turns for NullStore {
     }
     async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
         Ok(Vec::new())
+    }
+    async fn asked(&self) -> Result<Vec<ConversationId>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn questions(&self, _: QuestionFilter, _: u32) -> Result<Vec<QuestionRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
     }
     async fn transcript(&self, _session: SessionId, _limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         Ok(Vec::new())

@@ -7,6 +7,7 @@
 
 mod accepting;
 mod amending;
+mod asking;
 mod contents;
 mod delivering;
 mod housekeeping;
@@ -24,16 +25,16 @@ use async_trait::async_trait;
 use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Timestamp};
 
 pub use self::{
-    accepting::*, amending::*, contents::*, delivering::*, housekeeping::*, lasting::*, lines::*, operating::*,
-    people::*, reading::*, searching::*, transitions::*,
+    accepting::*, amending::*, asking::*, contents::*, delivering::*, housekeeping::*, lasting::*, lines::*,
+    operating::*, people::*, reading::*, searching::*, transitions::*,
 };
 use super::{answer, new_delivery};
 use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
-        delivery::{Action, Content},
         event::{Directed, InboundEvent, Sender, SenderKind},
         ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
+        question::AskedQuestion,
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::{Handler, TurnSeq, Version},
     },
@@ -76,6 +77,11 @@ macro_rules! store_conformance {
             a_run_can_start_with_the_turn
             a_question_that_was_shown_waits_for_the_person
             the_first_pick_answers_a_question_and_later_ones_are_kept
+            a_question_is_open_until_it_is_picked_from
+            open_questions_are_read_latest_first
+            a_question_that_expires_is_closed_once
+            of_an_expired_question_those_are_told_who_wait_for_it
+            words_that_pick_are_known_again
             of_64_picks_at_once_one_answers
             only_who_was_asked_picks
             a_pick_of_nothing_is_a_turn
@@ -309,16 +315,9 @@ impl Turn {
 
     /// Ends the turn's run with an answer, whose delivery waits to be sent.
     async fn answer(&mut self, store: &dyn Store, text: &str) -> DeliveryId {
-        let content = Content { text: text.to_owned(), ..Content::default() };
-        self.answer_with(store, content).await
-    }
-
-    /// The same, with more than a text.
-    async fn answer_with(&mut self, store: &dyn Store, content: Content) -> DeliveryId {
         self.begin(store).await;
-        let mut transition = self.on(Event::Outcome(Outcome::Reply(Reply::text(&content.text))), 2);
-        let action = Action::Send { content, reply_to: None };
-        let record = DeliveryRecord { action, ..self.delivery(1, "") };
+        let mut transition = self.on(Event::Outcome(Outcome::Reply(Reply::text(text))), 2);
+        let record = self.delivery(1, text);
         let id = record.id;
         transition.deliveries.push(new_delivery(record));
         done(store, transition).await;
@@ -343,6 +342,22 @@ impl Turn {
     /// A pending delivery of one part.
     fn delivery(&self, claim: u32, text: &str) -> DeliveryRecord {
         DeliveryRecord { claim, ..answer(self.id, self.conversation, self.place.clone(), text, at(2)) }
+    }
+
+    /// The question of its first claim, which never expires.
+    fn question(&self) -> AskedQuestion {
+        AskedQuestion {
+            turn: self.id,
+            claim: 1,
+            conversation: self.conversation,
+            place: self.place.clone(),
+            chooser: None,
+            text: "Well?".to_owned(),
+            choices: vec!["Yes".to_owned(), "No".to_owned()],
+            free_text: true,
+            asked_at: at(2),
+            expires_at: None,
+        }
     }
 
     fn run(&self, number: u32) -> RunStart {

@@ -10,7 +10,7 @@ use tracing::error;
 use super::event_router::{EventRouter, RoutedEvent};
 use crate::{
     addresses::Addresses,
-    commands::{self, Commands},
+    commands::{self, Commands, message::question_expired},
     crash::crash_point,
     ledger::{
         Ledger,
@@ -260,8 +260,14 @@ impl Acceptor {
                 if conversation != expected {
                     self.addresses.learn(&turn.event.conversation, conversation);
                 }
+                let accepted = match &turn.event.kind {
+                    EventKind::Choice { turn: question } if turn.event.said.is_some() => {
+                        Accepted::Answers { turn: id, question: *question, choice: turn.event.text.clone() }
+                    }
+                    _ => Accepted::Turn(id),
+                };
                 self.start(turn, slot, run);
-                Accepted::Turn(id)
+                accepted
             }
             (Stored::Amended { turn }, _) => {
                 if event.is_withdrawn() {
@@ -272,6 +278,11 @@ impl Acceptor {
             }
             (Stored::Duplicate { turn, message }, _) => Accepted::Duplicate { turn, message },
             (Stored::Picked { choice }, _) => Accepted::Picked { choice },
+            (Stored::Expired, _) => {
+                let question = event.quoted.as_ref().map_or("", |quoted| &quoted.text);
+                let channel = &event.conversation.channel;
+                Accepted::Expired { notice: question_expired(channel, question, &self.router.settings.get()) }
+            }
             (Stored::Kept | Stored::Unknown | Stored::Turn { .. }, _) => match limited {
                 Some(retry_after) => Accepted::Limited { retry_after },
                 None => Accepted::Kept,
@@ -325,7 +336,7 @@ fn count(channel: &ChannelId, stored: &Stored) {
     let result = match stored {
         Stored::Turn { .. } => "turn",
         Stored::Amended { .. } => "amended",
-        Stored::Kept | Stored::Picked { .. } => "kept",
+        Stored::Kept | Stored::Picked { .. } | Stored::Expired => "kept",
         Stored::Unknown => "limited",
         Stored::Duplicate { .. } => "duplicate",
     };

@@ -32,6 +32,7 @@ use crate::{
             transition::RunStart,
         },
     },
+    questions::Questions,
     router::{self, Route},
     scheduler::slots::{Permit, Slot, Slots},
 };
@@ -44,6 +45,7 @@ pub(crate) struct EventRouter {
     pub(crate) notices: Arc<Notices>,
     pub(crate) people: Arc<People>,
     pub(crate) merges: Arc<Merges>,
+    pub(crate) questions: Arc<Questions>,
     pub(crate) limits: Limits,
     /// The latest albums with a command in their caption: their other parts are not put before the agent.
     pub(crate) command_albums: Cache<String, ()>,
@@ -103,6 +105,7 @@ impl EventRouter {
             // The platform decides who may delete a message.
             return Ok(self.without_turn(event, None));
         }
+        let event = self.as_pick(event).await?;
         let is_edit = event.amends == Some(Amends::Replaces);
         let (handler, expectation) = match router::route(&event, &settings, &known) {
             // An event of a sender without access amends no turn.
@@ -207,6 +210,7 @@ impl EventRouter {
             revision: 0,
             kind: EventKind::Other,
             text: String::new(),
+            said: None,
             attachments: Vec::new(),
             quoted: None,
             forwarded: None,

@@ -4,4 +4,5 @@ pub(crate) mod accept;
 pub(crate) mod event_router;
 pub(crate) mod limits;
 pub(crate) mod notices;
+mod picks;
 pub(crate) mod screen;

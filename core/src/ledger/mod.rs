@@ -33,6 +33,7 @@ use crate::{
             transition::{Commit, DeliveryChange, Transition, TurnChange},
         },
     },
+    questions::Questions,
 };
 
 /// Lets the guard decide, stores the decision, and passes it to the executor.
@@ -41,6 +42,7 @@ pub(crate) struct Ledger {
     pub(crate) clock: SharedClock,
     pub(crate) context: DecisionContext,
     pub(crate) executor: ConsequenceExecutor,
+    pub(crate) questions: Arc<Questions>,
     pub(crate) lifecycle: Lifecycle,
     /// Turns with a delivery that was claimed last, and is about to be sent.
     pub(crate) claimed: Lately,
@@ -136,9 +138,11 @@ impl Ledger {
         }
         let transition = transaction.into_transition();
         let is_sent_next = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
+        let questions = transition.questions.clone();
         if !transition.is_empty() && !self.commit(transition).await? {
             return Ok(None);
         }
+        self.questions.note(&questions);
         let mut decided = Vec::with_capacity(inputs.len());
         for (input, decision) in inputs.iter_mut().zip(decisions) {
             decided.push(decision.decided);

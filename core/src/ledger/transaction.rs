@@ -239,6 +239,7 @@ impl<'a> Transaction<'a> {
         self.transition.log.push(NewLogEntry { at: self.now, subject: log::subject_of(turn), event: claimed });
         self.transition.transcript.extend(rendered.transcript);
         self.transition.deliveries.extend(rendered.deliveries);
+        self.transition.questions.extend(rendered.question);
         (capabilities.receipts != Receipts::Platform).then(|| Event::Delivered { claim: cleared.get().claim, messages })
     }
 

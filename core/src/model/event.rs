@@ -87,6 +87,9 @@ pub struct Quote {
     /// Its files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// The platform's id of the message; `None` if it is in another chat, or has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
 }
 
 impl Quote {
@@ -153,8 +156,15 @@ pub enum EventKind {
     /// A message.
     Message,
     /// A person picked a choice of the question that answered `turn`. The event's text is the
-    /// choice. Only the first pick opens a turn, and only by the person who was asked.
+    /// choice. Only the first pick opens a turn, and only by the person who was asked. The core also makes messages that pick
+    /// in words such events.
     Choice {
+        /// The turn whose answer was the question.
+        turn: TurnId,
+    },
+    /// Nobody picked in time from the question that answered `turn`. Made by the gateway: it closes the question, and opens a
+    /// turn that says so unless the person has answered in their own words.
+    Expired {
         /// The turn whose answer was the question.
         turn: TurnId,
     },
@@ -213,6 +223,9 @@ pub struct InboundEvent {
     pub directed: Directed,
     /// The message text; empty if there is none.
     pub text: String,
+    /// What the person wrote, if that was made a pick: the text is then the choice. Set by the core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
     /// Files that came with the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
@@ -263,6 +276,7 @@ impl InboundEvent {
             kind: EventKind::Message,
             directed: Directed::Ambient,
             text: String::new(),
+            said: None,
             attachments: Vec::new(),
             quoted: None,
             forwarded: None,

@@ -183,6 +183,10 @@ pub enum LogEvent {
         /// The delivery.
         delivery_id: DeliveryId,
     },
+    /// `question.picked`: a person picked a choice of the question that answered the turn.
+    QuestionPicked,
+    /// `question.expired`: nobody did so in time.
+    QuestionExpired,
     /// `channel.up`: the channel receives events and can send.
     ChannelUp,
     /// `channel.down`: it does not.
@@ -260,6 +264,8 @@ impl LogEvent {
             Self::DeliveryDead { .. } => "delivery.dead",
             Self::DeliveryRetried { .. } => "delivery.retried",
             Self::DeliveryDiscarded { .. } => "delivery.discarded",
+            Self::QuestionPicked => "question.picked",
+            Self::QuestionExpired => "question.expired",
             Self::ChannelUp => "channel.up",
             Self::ChannelDown { .. } => "channel.down",
             Self::AgentUp { .. } => "agent.up",

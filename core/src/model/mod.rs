@@ -12,6 +12,7 @@ pub(crate) mod line;
 pub(crate) mod log;
 pub(crate) mod masker;
 pub(crate) mod people;
+pub(crate) mod question;
 pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod search;

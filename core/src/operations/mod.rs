@@ -150,7 +150,7 @@ impl Operations {
         parts.retain(|part| part.claim == claim && !part.is_copy);
         let shown = Shown::of(&parts, None)
             .ok_or_else(|| OperationError::Unfit("its text is no longer stored; retry it instead".to_owned()))?;
-        let reply = Reply { text: shown.text, attachments: shown.attachments };
+        let reply = Reply { attachments: shown.attachments, ..Reply::text(shown.text) };
         let step = Step { action: "redirect", target: id, event: Event::Redirected { reply }, elsewhere: Some(to) };
         self.step(*turn, step, by).await
     }

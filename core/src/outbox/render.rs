@@ -3,7 +3,7 @@
 use std::{panic::AssertUnwindSafe, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rejoinder_guard::{Attachment, Body, Cleared, Draft, Rung, Signal, SignalKind, Timestamp, Via};
+use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Rung, Signal, SignalKind, Timestamp, Via};
 
 use crate::{
     model::{
@@ -13,7 +13,8 @@ use crate::{
         delivery::{Action, Class, Content, Delivery},
         event::{Author, SenderKind},
         ids::DeliveryId,
-        settings::{Settings, Templates},
+        question::{AskedQuestion, numbered},
+        settings::{Question, Settings, Templates},
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::TurnRecord,
         view::Shown,
@@ -32,6 +33,8 @@ pub(crate) struct Rendered {
     pub(crate) deliveries: Vec<NewDelivery>,
     pub(crate) transcript: Vec<TranscriptLine>,
     pub(crate) shown: Shown,
+    /// The question that it asks.
+    pub(crate) question: Option<AskedQuestion>,
 }
 
 /// The turn, channel and time that a signal is rendered for.
@@ -86,7 +89,8 @@ pub(crate) fn signal(
 ) -> Rendered {
     let signal = cleared.get();
     let Target { turn, channel, now } = *target;
-    let actions = actions(signal, turn, channel, capabilities, settings);
+    let asked = asked(signal, target, &settings.templates);
+    let actions = actions(signal, asked.as_ref(), turn, channel, capabilities, settings);
     let class = match signal.kind() {
         SignalKind::Reply => Class::Final,
         SignalKind::Deferral | SignalKind::Reaction => Class::Interim,
@@ -114,10 +118,37 @@ pub(crate) fn signal(
         records.extend((1..).zip(actions).map(copy));
     }
     Rendered {
-        transcript: transcript(signal, &shown, turn, now),
+        transcript: transcript(signal, asked.as_ref(), &shown, turn, now),
         deliveries: records.into_iter().map(NewDelivery::new).collect(),
         shown,
+        question: asked,
     }
+}
+
+/// The question with choices that a signal asks: the agent's, or a guided one.
+fn asked(signal: &Signal, target: &Target<'_>, templates: &Templates) -> Option<AskedQuestion> {
+    let turn = target.turn;
+    let (text, choices, anyone) = match &signal.body {
+        Body::Reply(Reply { text, choices: Some(choices), .. }) => (text.clone(), choices.clone(), false),
+        Body::Ask(name) => {
+            let Question { text, choices, anyone } = templates.question(name)?.clone();
+            (text, Choices { options: choices, free_text: true, expires: None }, anyone)
+        }
+        _ => return None,
+    };
+    let is_for_one = turn.event.chat == ChatKind::Group && !anyone;
+    Some(AskedQuestion {
+        turn: turn.id,
+        claim: signal.claim,
+        conversation: turn.conversation,
+        place: turn.event.conversation.clone(),
+        chooser: is_for_one.then(|| turn.event.sender.id.clone()),
+        text,
+        choices: choices.options,
+        free_text: choices.free_text,
+        asked_at: target.now,
+        expires_at: choices.expires,
+    })
 }
 
 /// Renders the message of a draft: the first part of its text.
@@ -137,6 +168,7 @@ const fn due(signal: &Signal) -> Option<Timestamp> {
 
 fn actions(
     signal: &Signal,
+    asked: Option<&AskedQuestion>,
     turn: &TurnRecord,
     channel: Option<&dyn ChannelAdapter>,
     capabilities: &Capabilities,
@@ -146,10 +178,12 @@ fn actions(
     let say = |template: &str| templates.template(&turn.event.conversation.channel, template).to_owned();
     let content = match &signal.body {
         Body::Reply(reply) => {
-            Content { text: reply.text.clone(), attachments: reply.attachments.clone(), ..Content::default() }
+            Content { attachments: reply.attachments.clone(), ..said(&reply.text, asked, capabilities) }
         }
         Body::Say(template) => Content { text: say(template), ..Content::default() },
-        Body::Ask(name) => question(name, turn, capabilities, templates, say("silent")),
+        // The operator has removed the question.
+        Body::Ask(_) if asked.is_none() => Content { text: say("silent"), ..Content::default() },
+        Body::Ask(_) => said("", asked, capabilities),
         Body::Defer { note, .. } => {
             Content { text: note.clone().unwrap_or_else(|| say("deferral")), ..Content::default() }
         }
@@ -212,7 +246,8 @@ fn contents(
     });
     let mut contents: Vec<Content> = texts.into_iter().map(|text| Content { text, ..Content::default() }).collect();
     contents.extend(rest);
-    if let Some(last) = contents.last_mut() {
+    // Not the file that holds a text which is too long.
+    if let Some(last) = contents.iter_mut().rfind(|content| content.attachments.is_empty()) {
         (last.choices, last.chooser) = (choices, chooser);
     }
     if are_apart {
@@ -265,35 +300,27 @@ pub(crate) const fn minimal_capabilities() -> Capabilities {
     }
 }
 
-fn question(
-    name: &str,
-    turn: &TurnRecord,
-    capabilities: &Capabilities,
-    templates: &Templates,
-    otherwise: String,
-) -> Content {
-    let Some(question) = templates.question(name) else {
-        return Content { text: otherwise, ..Content::default() };
+/// The content of a question, with its choices as the channel shows them; of a text if nothing is asked.
+fn said(text: &str, asked: Option<&AskedQuestion>, capabilities: &Capabilities) -> Content {
+    let Some(AskedQuestion { text, choices, chooser, .. }) = asked else {
+        return Content { text: text.to_owned(), ..Content::default() };
     };
     if capabilities.choices == Support::Full {
-        let is_for_one = turn.event.chat == ChatKind::Group && !question.anyone;
-        let chooser = is_for_one.then(|| turn.event.sender.id.clone());
-        let (text, choices) = (question.text.clone(), question.choices.clone());
+        let (text, choices, chooser) = (text.clone(), choices.clone(), chooser.clone());
         return Content { text, choices, chooser, ..Content::default() };
     }
-    let mut text = format!("{}\n", question.text);
-    for (number, choice) in (1..).zip(&question.choices) {
-        text.push('\n');
-        text.push_str(&number.to_string());
-        text.push_str(". ");
-        text.push_str(choice);
-    }
-    Content { text, ..Content::default() }
+    Content { text: numbered(text, choices), ..Content::default() }
 }
 
 /// The lines of the turn for the transcript: the person's message and the signal. An answer replaces the line of the
-/// agent's deferral.
-fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp) -> Vec<TranscriptLine> {
+/// agent's deferral. A question has its choices as a numbered list.
+fn transcript(
+    signal: &Signal,
+    asked: Option<&AskedQuestion>,
+    shown: &Shown,
+    turn: &TurnRecord,
+    now: Timestamp,
+) -> Vec<TranscriptLine> {
     if !turn.handler.is_recorded() {
         return Vec::new();
     }
@@ -305,9 +332,10 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
     // Without a line, the agent would be given the message again as unanswered.
     let text = match signal.kind() {
         SignalKind::Reaction => format!("[reacted with {}]", shown.text),
-        SignalKind::Deferral | SignalKind::Reply => match &signal.body {
+        SignalKind::Deferral | SignalKind::Reply => match (&signal.body, asked) {
+            (_, Some(question)) => numbered(&question.text, &question.choices),
             // Also what was cut off, or is in a file.
-            Body::Reply(reply) => reply.text.clone(),
+            (Body::Reply(reply), None) => reply.text.clone(),
             _ => shown.text.clone(),
         },
     };

@@ -28,6 +28,15 @@ use crate::{
 pub enum Accepted {
     /// It opened this turn.
     Turn(TurnId),
+    /// It opened this turn: its words pick a choice of an open question.
+    Answers {
+        /// The turn that it opened.
+        turn: TurnId,
+        /// The turn that was answered with the question.
+        question: TurnId,
+        /// The choice.
+        choice: String,
+    },
     /// It changed this turn, which waits for its run.
     Amended(TurnId),
     /// It is stored and opens no turn.
@@ -47,6 +56,11 @@ pub enum Accepted {
         /// The choice that was picked first.
         choice: String,
     },
+    /// It picks from a question that has expired: it is stored and opens no turn.
+    Expired {
+        /// What the person is told.
+        notice: String,
+    },
     /// An event with the same key was accepted before; nothing was changed.
     Duplicate {
         /// The turn that the earlier event opened or amended.
@@ -57,15 +71,28 @@ pub enum Accepted {
 }
 
 impl Accepted {
-    /// The choice that answers the question, if `event` is a pick: its own if it was the first, else the earlier one.
+    /// The turn that it opened, if it did.
     #[must_use]
-    pub fn choice<'a>(&'a self, event: &'a InboundEvent) -> Option<&'a str> {
+    pub const fn opened(&self) -> Option<TurnId> {
+        match self {
+            Self::Turn(turn) | Self::Answers { turn, .. } => Some(*turn),
+            _ => None,
+        }
+    }
+
+    /// If `event` picks from a question: the turn that was answered with the question, and the line that is shown below it
+    /// now. That is the choice that answers it, its own if it was the first and else the earlier one, or that it has expired.
+    #[must_use]
+    pub fn closing(&self, event: &InboundEvent) -> Option<(TurnId, String)> {
+        let line = |choice: &str| if choice.is_empty() { String::new() } else { format!("✓ {choice}") };
         match (self, &event.kind) {
-            (Self::Picked { choice }, _) => Some(choice),
-            (Self::Turn(_), EventKind::Choice { .. }) => Some(&event.text),
-            (Self::Duplicate { turn: Some(_), message: Some(earlier) }, EventKind::Choice { .. }) => {
-                Some(&earlier.text)
+            (Self::Answers { question, choice, .. }, _) => Some((*question, line(choice))),
+            (Self::Picked { choice }, EventKind::Choice { turn }) => Some((*turn, line(choice))),
+            (Self::Turn(_), EventKind::Choice { turn }) => Some((*turn, line(&event.text))),
+            (Self::Duplicate { turn: Some(_), message: Some(earlier) }, EventKind::Choice { turn }) => {
+                Some((*turn, line(&earlier.text)))
             }
+            (Self::Expired { notice }, EventKind::Choice { turn }) => Some((*turn, notice.clone())),
             _ => None,
         }
     }
@@ -135,12 +162,13 @@ impl Intake {
         let watch = self.watch(id);
         let accepted = self.accept_as(id, event).await?;
         let watch = match &accepted {
-            Accepted::Turn(_) => Some(watch),
+            Accepted::Turn(_) | Accepted::Answers { .. } => Some(watch),
             Accepted::Duplicate { turn: Some(turn), .. } | Accepted::Amended(turn) => Some(self.watch(*turn)),
             Accepted::Duplicate { turn: None, .. }
             | Accepted::Kept
             | Accepted::Limited { .. }
             | Accepted::Picked { .. }
+            | Accepted::Expired { .. }
             | Accepted::Refused => None,
         };
         Ok((accepted, watch))

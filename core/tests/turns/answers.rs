@@ -80,7 +80,7 @@ async fn words_of_which_nothing_is_seen_do_not_come_with_a_file() {
         media_type: "image/png".to_owned(),
         url: "https://example.org/cat.png".to_owned(),
     };
-    let reply = rejoinder_core::Reply { text: "> ".to_owned(), attachments: vec![file] };
+    let reply = rejoinder_core::Reply { attachments: vec![file], ..rejoinder_core::Reply::text("> ") };
     let gateway = TestGateway::with(Script::answers(reply)).await;
 
     let turn = gateway.receives(said(&chat("ada"), "a cat?")).await;

@@ -97,7 +97,7 @@ async fn brings_in(intake: &mut watch::Receiver<Option<Intake>>, event: InboundE
             tokio::select! {
                 accepted = current.accept(event.clone()) => match accepted {
                     Ok(Accepted::Turn(_) | Accepted::Duplicate { .. }) => return,
-                    Ok(Accepted::Kept | Accepted::Limited { .. } | Accepted::Refused | Accepted::Picked { .. } | Accepted::Amended(_)) => unreachable!("it is directed at the agent"),
+                    Ok(other) => unreachable!("it is directed at the agent, and picks nothing: {other:?}"),
                     Err(_) => {}
                 },
                 _ = intake.changed() => continue,

@@ -107,6 +107,7 @@ fn templates() -> Templates {
         ("queue", "Now {mode}."),
         ("queue_chosen", "From now on {mode}."),
         ("queue_unknown", "Still {mode}."),
+        ("question_expired", "Nobody answered: {question}"),
         ("start", "Hello! I am {agent}."),
         ("help", "Say what you like."),
         ("help_command", "/{name}: {description}"),
@@ -503,7 +504,7 @@ impl TestGateway {
     /// Accepts an event as a turn.
     pub(crate) async fn accepts(&self, event: InboundEvent) -> TurnId {
         match self.intake().accept(event).await.expect("it is accepted") {
-            Accepted::Turn(turn) => turn,
+            Accepted::Turn(turn) | Accepted::Answers { turn, .. } => turn,
             other => panic!("not a new turn: {other:?}"),
         }
     }

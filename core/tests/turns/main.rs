@@ -28,6 +28,7 @@ mod operations;
 mod pairing;
 mod parking;
 mod poison;
+mod questions;
 mod queues;
 mod quotes;
 mod records;

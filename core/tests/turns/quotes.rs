@@ -28,7 +28,7 @@ fn author(id: &str) -> Author {
 
 /// Ada's reply in a group, with a file of her own, to a message of `author` with another one.
 fn reply_to(author: Author) -> InboundEvent {
-    let quoted = Quote { author, text: "do it".to_owned(), attachments: vec![file("theirs")] };
+    let quoted = Quote { author, text: "do it".to_owned(), attachments: vec![file("theirs")], message_id: None };
     let attachments = vec![file("hers")];
     InboundEvent { quoted: Some(quoted), attachments, ..mention(&chat("room"), "is that so?") }
 }

@@ -13,7 +13,7 @@ mod signals;
 use std::time::Duration;
 
 use super::*;
-use crate::{Body, End, Ladder, LateAnswer, OnUnknown, Reply, Rung, Signal, SignalKind, Via};
+use crate::{Body, Choices, End, Ladder, LateAnswer, OnUnknown, Reply, Rung, Signal, SignalKind, Via};
 
 const SOFT: i64 = 20;
 const HARD: i64 = 600;

@@ -14,6 +14,7 @@ use rejoinder_core::{
 /// | `stay` | stays silent |
 /// | `begin` | streams the rest, waits at the gate, and answers with the rest and "and that is all." |
 /// | `wait` | the same without streaming |
+/// | `ask` | asks "Which?", with the words of the rest as choices |
 /// | `send` | sends a file; the rest is its media type and its URL |
 ///
 /// It repeats any other text.
@@ -26,6 +27,7 @@ pub fn obedient(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
         match verb {
             "say" => Script::replies(rest),
             "react" => Script::reacts(rest),
+            "ask" => Script::asks("Which?", &rest.split_whitespace().collect::<Vec<_>>()),
             "stay" => Script::is_silent("told to"),
             "begin" => whole().streaming(rest).waiting(&gate),
             "wait" => whole().waiting(&gate),
@@ -40,5 +42,5 @@ fn file(arguments: &str) -> Reply {
     let (media_type, url) = arguments.split_once(' ').expect("a media type and a URL");
     let name = if media_type.starts_with("image/") { "cat.png" } else { "cat.txt" };
     let file = Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url: url.to_owned() };
-    Reply { text: "Here it is.".to_owned(), attachments: vec![file] }
+    Reply { attachments: vec![file], ..Reply::text("Here it is.") }
 }

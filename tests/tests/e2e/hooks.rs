@@ -30,6 +30,31 @@ async fn a_question_is_answered_in_the_response() {
     );
 }
 
+/// B14. The agent's question has choices, and the next message of the conversation picks one by its number.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_question_of_the_agents_is_answered_by_a_number() {
+    let agent = ScriptedAgent::start(|call, _| match call.said().as_str() {
+        "hello" => Script::asks("Which?", &["tea", "coffee"]),
+        said => Script::replies(&format!("You want {said}.")),
+    })
+    .await;
+    let gateway = gateway(&agent).await;
+    let hook = gateway.hook("test", TOKEN);
+    let says = async |words: &str| {
+        let message = hook.message_in("ada", words).header("Idempotency-Key", format!("key-of-{words}"));
+        Reply::of(message).await
+    };
+
+    let question = says("hello").await;
+    assert_eq!((question.text(), &question.body["choices"]), ("Which?", &json!(["tea", "coffee"])));
+    let answer = says("2").await;
+
+    assert_eq!(answer.text(), "You want coffee.");
+    let quoted: serde_json::Value = serde_json::from_str(&agent.calls()[1].last_message()).expect("a frame");
+    assert_eq!(quoted["quoted"], json!({"from": "you", "text": "Which?"}));
+    assert_eq!(says("2").await.turn(), answer.turn(), "the same request has the same answer");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn plain_text_and_forms_are_turns_too() {
     let agent = ScriptedAgent::start(|call, _| {

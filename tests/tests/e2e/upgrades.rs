@@ -9,8 +9,9 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
-    drop index deliveries_asking;
-    alter table deliveries drop column asks;
+    drop table questions;
+    drop index conversations_with_queue;
+    alter table conversations drop column queue;
     drop table pairings;
     drop table identities;
     drop table people;

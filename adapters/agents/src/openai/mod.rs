@@ -11,7 +11,7 @@
 //! | `exchange` | one request and its answer: HTTP, timeouts, which errors are retried |
 //!
 //! A run is one request, plus another one whenever the model must learn the result of a tool call (an invalid call, or a
-//! `send` that was not sent), [`MAX_ROUNDS`] in total. A choice (`react`, `defer`, `stay_silent`), or a `send` that became
+//! `send` that was not sent), [`MAX_ROUNDS`] in total. A choice (`react`, `ask`, `defer`, `stay_silent`), or a `send` that became
 //! the turn's answer, ends the run without another request.
 
 mod dialect;

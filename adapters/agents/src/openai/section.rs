@@ -35,7 +35,7 @@ pub struct OpenAiSection {
     /// The most tokens of one answer. `None`: the server decides.
     #[serde(deserialize_with = "number::between_option::<_, 1, 1_000_000>")]
     pub max_tokens: Option<u32>,
-    /// Whether the model is offered tools to react, defer, stay silent and send.
+    /// Whether the model is offered tools to react, ask, defer, stay silent and send.
     pub tools: bool,
     /// Whether the model gets the pictures that people send.
     pub images: bool,

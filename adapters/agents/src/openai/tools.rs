@@ -1,11 +1,11 @@
 //! The tools with which a model can do something other than write text.
 //!
-//! `react`, `defer` and `stay_silent` are choices: they end the run without another request. `send` sends the answer
+//! `react`, `ask`, `defer` and `stay_silent` are choices: they end the run without another request. `send` sends the answer
 //! at once. [`Chosen::outcome`] combines several choices into one outcome.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{collections::HashSet, ops::RangeInclusive, sync::LazyLock, time::Duration};
 
-use rejoinder_core::{Capabilities, Outcome, Support, Timestamp};
+use rejoinder_core::{Capabilities, Choices, Outcome, Reply, Shim, Support, Timestamp};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeSeq};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -14,6 +14,15 @@ const MAX_DEFER: Duration = Duration::from_hours(24 * 30);
 
 /// How many characters of a note or reason are kept.
 const MAX_NOTE: usize = 1_000;
+
+/// How many choices a question has.
+const CHOICES: RangeInclusive<usize> = 2..=8;
+
+/// How many characters a choice may have: as many as fit on a button of Discord.
+const MAX_CHOICE: usize = 80;
+
+/// How long a question can be open at least, and at most, if it expires; in seconds.
+const EXPIRY: (f64, f64) = (60.0, 30.0 * 24.0 * 3600.0);
 
 /// The tools offered to the model, as serialised in the request.
 #[derive(Debug)]
@@ -24,6 +33,29 @@ pub(super) struct Offer<'a> {
 /// The tools that every channel has, written as JSON once.
 static EVERYWHERE: LazyLock<Vec<Box<RawValue>>> = LazyLock::new(|| {
     let tools = [
+        Tool::new(
+            "ask",
+            "Ask the person a question with choices to press. When you need a decision and know what there is to choose \
+             from. The question is your answer; what they pick comes as their next message. Ends your turn.",
+            vec![
+                ("question", text("The question, in Markdown, in their language. Do not list the choices in it.")),
+                ("choices", texts("2 to 8 different choices, each of a few words.")),
+                (
+                    "free_text",
+                    Property {
+                        kind: "boolean",
+                        ..text("Whether they may also answer in their own words; true if left out.")
+                    },
+                ),
+                (
+                    "expires_in",
+                    number(
+                        "In how many seconds the question expires, if it must. The person is told then that nobody answered.",
+                    ),
+                ),
+            ],
+            &["question", "choices"],
+        ),
         Tool::new(
             "defer",
             "Answer later. Only when you cannot answer now: you will be asked again when the time has come, and \
@@ -131,14 +163,27 @@ struct Property<'a> {
     description: &'static str,
     #[serde(rename = "enum", skip_serializing_if = "Option::is_none")]
     allowed: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Items>,
+}
+
+/// What a list consists of.
+#[derive(Debug, Serialize)]
+struct Items {
+    #[serde(rename = "type")]
+    kind: &'static str,
 }
 
 const fn text(description: &'static str) -> Property<'static> {
-    Property { kind: "string", description, allowed: None }
+    Property { kind: "string", description, allowed: None, items: None }
+}
+
+const fn texts(description: &'static str) -> Property<'static> {
+    Property { kind: "array", items: Some(Items { kind: "string" }), ..text(description) }
 }
 
 const fn number(description: &'static str) -> Property<'static> {
-    Property { kind: "number", description, allowed: None }
+    Property { kind: "number", ..text(description) }
 }
 
 /// A valid tool call.
@@ -146,6 +191,8 @@ const fn number(description: &'static str) -> Property<'static> {
 pub(super) enum Call {
     /// The emoji.
     React(String),
+    /// The question.
+    Ask { question: String, choices: Choices },
     /// `note` is shown to the person now; the answer is owed at `due`.
     Defer { note: Option<String>, due: Timestamp },
     /// The reason.
@@ -157,6 +204,16 @@ pub(super) enum Call {
 #[derive(Deserialize)]
 struct React {
     emoji: String,
+}
+
+#[derive(Deserialize)]
+struct Ask {
+    question: String,
+    choices: Vec<String>,
+    #[serde(default)]
+    free_text: Option<bool>,
+    #[serde(default)]
+    expires_in: Option<Number>,
 }
 
 #[derive(Deserialize)]
@@ -226,6 +283,7 @@ impl Call {
                     _ => Ok(Self::React(emoji.to_owned())),
                 }
             }
+            "ask" => read::<Ask>(arguments)?.call(now),
             "defer" => {
                 let defer: Defer = read(arguments)?;
                 let due = defer.due(now)?;
@@ -244,6 +302,44 @@ impl Call {
             _ => Err("error: there is no such tool; answer the person in plain text".to_owned()),
         }
     }
+}
+
+impl Ask {
+    fn call(self, now: Timestamp) -> Result<Call, String> {
+        let Self { question, choices, free_text, expires_in } = self;
+        let (question, options) = (question.trim().to_owned(), self::choices(&choices)?);
+        if question.is_empty() {
+            return Err("error: `question` is empty".to_owned());
+        }
+        let expires = expires_in.map(|number| {
+            let seconds = number.value().map(|seconds| seconds.clamp(EXPIRY.0, EXPIRY.1));
+            let after = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            after.map(|after| now + after).ok_or_else(|| "error: `expires_in` is no number of seconds".to_owned())
+        });
+        let expires = expires.transpose()?;
+        Ok(Call::Ask { question, choices: Choices { options, free_text: free_text.unwrap_or(true), expires } })
+    }
+}
+
+/// The choices of a question, if they can be told apart and fit on buttons.
+fn choices(choices: &[String]) -> Result<Vec<String>, String> {
+    let choices: Vec<String> = choices.iter().map(|choice| choice.trim().to_owned()).collect();
+    if !CHOICES.contains(&choices.len()) {
+        return Err(format!("error: `choices` must have 2 to 8 entries, not {}", choices.len()));
+    }
+    let mut seen = HashSet::new();
+    for choice in &choices {
+        if choice.is_empty() {
+            return Err("error: a choice is empty".to_owned());
+        }
+        if choice.chars().count() > MAX_CHOICE {
+            return Err(format!("error: a choice has at most {MAX_CHOICE} characters; say more in `question`"));
+        }
+        if !seen.insert(choice.to_lowercase()) {
+            return Err(format!("error: the choice `{choice}` is listed twice"));
+        }
+    }
+    Ok(choices)
 }
 
 impl Defer {
@@ -286,6 +382,7 @@ fn shortened(text: &str) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chosen {
     react: Option<String>,
+    ask: Option<(String, Choices)>,
     defer: Option<(Option<String>, Timestamp)>,
     silent: Option<String>,
 }
@@ -295,6 +392,7 @@ impl Chosen {
     pub(super) fn add(&mut self, call: Call) {
         match call {
             Call::React(emoji) => self.react = Some(emoji),
+            Call::Ask { question, choices } => self.ask = Some((question, choices)),
             Call::Defer { note, due } => self.defer = Some((note, due)),
             Call::StaySilent(reason) => self.silent = Some(reason),
             Call::Send(_) => {}
@@ -306,14 +404,18 @@ impl Chosen {
     /// A turn ends in one signal, so the first of these counts:
     ///
     /// 1. a deferral, because its promise needs a debt; the text becomes its note if it has none;
-    /// 2. silence, even with text, which then only comments on the silence; but a reaction replaces silence, because it
+    /// 2. a question, after the text if there is some;
+    /// 3. silence, even with text, which then only comments on the silence; but a reaction replaces silence, because it
     ///    is silence that a person can see;
-    /// 3. text;
-    /// 4. a reaction.
+    /// 4. text;
+    /// 5. a reaction.
     pub(super) fn outcome(self, text: Option<&str>) -> Option<Outcome> {
         match self {
             Self { defer: Some((note, due)), .. } => {
                 Some(Outcome::Defer { note: note.or_else(|| text.map(shortened)), due })
+            }
+            Self { ask: Some((question, choices)), .. } => {
+                Some(Outcome::Reply(Reply::question(after(text, question), choices)))
             }
             Self { silent: Some(reason), react: None, .. } => Some(Outcome::Silent(reason)),
             Self { react: Some(emoji), silent, .. } if silent.is_some() || text.is_none() => {
@@ -321,6 +423,15 @@ impl Chosen {
             }
             _ => None,
         }
+    }
+}
+
+/// A question after the text that was written beside it. Some models also write the question itself.
+fn after(text: Option<&str>, question: String) -> String {
+    match text.map(Shim::whole) {
+        Some(text) if text.ends_with(&question) => text,
+        Some(text) if !text.is_empty() => format!("{text}\n\n{question}"),
+        _ => question,
     }
 }
 
@@ -345,9 +456,9 @@ mod tests {
 
     #[test]
     fn a_reaction_is_offered_only_where_it_can_be_shown() {
-        assert_eq!(names(&capabilities()), ["react", "defer", "stay_silent", "send"]);
+        assert_eq!(names(&capabilities()), ["react", "ask", "defer", "stay_silent", "send"]);
         let without = Capabilities { reactions: Support::No, ..capabilities() };
-        assert_eq!(names(&without), ["defer", "stay_silent", "send"]);
+        assert_eq!(names(&without), ["ask", "defer", "stay_silent", "send"]);
         assert!(Call::parse("react", r#"{"emoji":"👍"}"#, &without, NOW).is_err());
     }
 
@@ -383,11 +494,49 @@ mod tests {
     #[case("defer", r#"{"minutes":1e300}"#)]
     #[case("defer", r#"{"until":"2001-01-01T00:00:00Z"}"#)]
     #[case("defer", r#"{"until":"tomorrow"}"#)]
+    #[case("ask", r#"{"question":"Which?"}"#)]
+    #[case("ask", r#"{"question":" ","choices":["a","b"]}"#)]
+    #[case("ask", r#"{"question":"Which?","choices":["a"]}"#)]
+    #[case("ask", r#"{"question":"Which?","choices":["1","2","3","4","5","6","7","8","9"]}"#)]
+    #[case("ask", r#"{"question":"Which?","choices":["a"," "]}"#)]
+    #[case("ask", r#"{"question":"Which?","choices":["Yes","yes "]}"#)]
+    #[case("ask", r#"{"question":"Which?","choices":"a or b"}"#)]
+    #[case("ask", r#"{"question":"Which?","choices":["a","b"],"expires_in":"soon"}"#)]
     #[case("send", r#"{"text":""}"#)]
     #[case("send", "[1]")]
     #[case("web_search", r#"{"query":"weather"}"#)]
     fn what_is_not_understood_is_told_to_the_model(#[case] name: &str, #[case] arguments: &str) {
         assert!(parse(name, arguments).is_err_and(|told| told.starts_with("error: ")));
+    }
+
+    fn which(options: &[&str]) -> Choices {
+        Choices { options: options.iter().map(|one| (*one).to_owned()).collect(), free_text: true, expires: None }
+    }
+
+    #[rstest]
+    #[case("", true, None)]
+    #[case(r#","free_text":false,"expires_in":null"#, false, None)]
+    #[case(r#","free_text":null,"expires_in":3600"#, true, Some(3600))]
+    #[case(r#","expires_in":"90""#, true, Some(90))]
+    #[case(r#","expires_in":1"#, true, Some(60))]
+    #[case(r#","expires_in":-1"#, true, Some(60))]
+    #[case(r#","expires_in":1e300"#, true, Some(30 * 24 * 3600))]
+    fn a_question_is_open_for_as_long_as_the_model_says(
+        #[case] more: &str,
+        #[case] free_text: bool,
+        #[case] seconds: Option<u64>,
+    ) {
+        let expires = seconds.map(|seconds| NOW + Duration::from_secs(seconds));
+        let choices = Choices { free_text, expires, ..which(&["Tea", "Coffee"]) };
+        let call = parse("ask", &format!(r#"{{"question":" Which? ","choices":["Tea "," Coffee"]{more}}}"#));
+        assert_eq!(call, Ok(Call::Ask { question: "Which?".into(), choices }));
+    }
+
+    #[test]
+    fn a_choice_that_fits_on_no_button_is_told_to_the_model() {
+        let arguments = |length| serde_json::json!({"question": "Which?", "choices": ["a", "x".repeat(length)]});
+        assert!(parse("ask", &arguments(MAX_CHOICE).to_string()).is_ok());
+        assert!(parse("ask", &arguments(MAX_CHOICE + 1).to_string()).is_err_and(|told| told.contains("80")));
     }
 
     /// B6.
@@ -407,6 +556,13 @@ mod tests {
         let (react, silent) = (Call::React("👍".into()), Call::StaySilent("no need".into()));
         let defer = Call::Defer { note: None, due: NOW };
         let thumb = Some(Outcome::React("👍".into()));
+        let ask = Call::Ask { question: "Which?".into(), choices: which(&["a", "b"]) };
+        let asked = |text: &str| Some(Outcome::Reply(Reply::question(text, which(&["a", "b"]))));
+
+        assert_eq!(chosen(&[ask.clone(), silent.clone(), react.clone()], None), asked("Which?"));
+        assert_eq!(chosen(std::slice::from_ref(&ask), Some("There are two. ")), asked("There are two.\n\nWhich?"));
+        assert_eq!(chosen(std::slice::from_ref(&ask), Some("There are two. Which?")), asked("There are two. Which?"));
+        assert_eq!(chosen(&[ask, defer.clone()], None), Some(Outcome::Defer { note: None, due: NOW }));
 
         assert_eq!(chosen(std::slice::from_ref(&react), None), thumb);
         assert_eq!(chosen(std::slice::from_ref(&react), Some("Yes.")), None, "the text is the answer");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rejoinder_agents::{OpenAi, OpenAiSection};
 use rejoinder_core::{
-    AgentError, AgentFile, AgentMessage, AgentRuntime, AgentTurn, Attachment, HistoryLine, Outcome, RunEvents,
-    SendResult, Speaker, Support, Timestamp, Usage,
+    AgentError, AgentFile, AgentMessage, AgentRuntime, AgentTurn, Attachment, Choices, HistoryLine, Outcome, Reply,
+    RunEvents, SendResult, Speaker, Support, Timestamp, Usage,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -216,6 +216,35 @@ async fn a_reaction_is_an_answer_and_needs_no_further_request() {
 async fn text_beats_a_reaction() {
     let server = Server::answering([Answer::calls("Gladly.", &[("react", json!({"emoji": "👍"}))])]).await;
     assert_eq!(server.run().await.reply(), "Gladly.");
+}
+
+fn tea_or_coffee() -> serde_json::Value {
+    json!({"question": "Which?", "choices": ["Tea", "Coffee"], "free_text": false, "expires_in": 3600})
+}
+
+/// Text that was written beside a question stands before it.
+#[tokio::test]
+async fn a_question_has_choices_and_a_time() {
+    for (text, question) in [("", "Which?"), ("There is both.", "There is both.\n\nWhich?")] {
+        let server = Server::answering([Answer::calls(text, &[("ask", tea_or_coffee())])]).await;
+        let turn = turn("Hi");
+        let expires = Some(turn.now + Duration::from_hours(1));
+        let ran = run(&server.agent(), turn).await;
+        let choices = Choices { options: vec!["Tea".into(), "Coffee".into()], free_text: false, expires };
+        assert_eq!(ran.outcome, Ok(Outcome::Reply(Reply::question(question, choices))));
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_model_hears_that_a_question_has_too_few_choices() {
+    let alone = json!({"question": "Which?", "choices": ["Tea"]});
+    let server =
+        Server::answering([Answer::calls("", &[("ask", alone)]), Answer::calls("", &[("ask", tea_or_coffee())])]).await;
+    let ran = server.run().await;
+    let told = server.requests()[1].body["messages"][3]["content"].clone();
+    assert!(told.as_str().is_some_and(|told| told.contains("2 to 8")), "{told}");
+    assert!(matches!(ran.outcome, Ok(Outcome::Reply(Reply { choices: Some(_), .. }))));
 }
 
 #[tokio::test]

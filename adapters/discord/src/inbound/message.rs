@@ -72,6 +72,7 @@ impl Reader<'_> {
             author: author.unwrap_or_else(Author::unknown),
             text: self.whole_text(message),
             attachments: whole_attachments(message),
+            message_id: Some(message.id.to_string()),
         }
     }
 

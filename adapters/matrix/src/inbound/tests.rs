@@ -4,6 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::memory::Question;
 
 const ME: &str = "@agent:example.org";
 const ROOM: &str = "!room:example.org";
@@ -43,7 +44,6 @@ fn read_as(event: &Event, chat: ChatKind, related: Option<&RememberedEvent>) -> 
             sender_name: Some("Ada".to_owned()),
             related,
             related_name: related.map(|_| "Bo".to_owned()),
-            open_question: None,
             now: Timestamp::from_millis(7),
             raw: "{}",
         },
@@ -151,11 +151,12 @@ fn a_reply_to_us_is_said_to_us_and_quotes_us() {
     let event = group_about(&reply("> <@agent:example.org> before\n\nyes"), &known(ME));
 
     assert_eq!((&*event.text, event.directed), ("yes", Directed::ReplyToUs));
-    assert_eq!(event.quoted, Some(Quote::of_ours("before")));
+    assert_eq!(event.quoted, Some(Quote { message_id: Some("$0".to_owned()), ..Quote::of_ours("before") }));
 
     let event = group_about(&reply("yes"), &known("@bo:example.org"));
     let bo = Author { id: Some("@bo:example.org".to_owned()), name: Some("Bo".to_owned()), ..Author::default() };
-    let quoted = Quote { author: bo, text: "before".to_owned(), ..Quote::default() };
+    let message_id = Some("$0".to_owned());
+    let quoted = Quote { author: bo, text: "before".to_owned(), message_id, ..Quote::default() };
     assert_eq!((event.directed, event.quoted), (Directed::Ambient, Some(quoted)));
 }
 
@@ -278,13 +279,13 @@ fn a_reaction_to_our_words_is_one_and_to_others_is_nothing() {
     let ours = read_as(&reacted, ChatKind::Group, Some(&known(ME))).expect("an event");
 
     assert_eq!(ours.kind, EventKind::Reaction { message: "$0".to_owned(), emoji: "👍".to_owned() });
-    assert_eq!(ours.quoted, Some(Quote::of_ours("before")));
+    assert_eq!(ours.quoted, Some(Quote { message_id: Some("$0".to_owned()), ..Quote::of_ours("before") }));
     assert_eq!(read_as(&reacted, ChatKind::Group, Some(&known("@bo:example.org"))), None);
     assert_eq!(read_as(&reacted, ChatKind::Group, None), None);
 }
 
 #[test]
-fn a_number_on_a_question_of_ours_is_a_choice() {
+fn a_pressed_number_on_a_question_of_ours_is_a_choice() {
     let turn = rejoinder_core::TurnId::new(Timestamp::from_millis(9));
     let choices = vec!["Yes".to_owned(), "No".to_owned()];
     let question =
@@ -292,35 +293,22 @@ fn a_number_on_a_question_of_ours_is_a_choice() {
     let relation = json!({ "rel_type": "m.annotation", "event_id": "$0", "key": "2\u{fe0f}\u{20e3}" });
     let pressed = event("m.reaction", &json!({ "m.relates_to": relation }));
 
-    for event in [&pressed, &message_event(&reply("2")), &message_event(&reply("no"))] {
-        let event = read_as(event, ChatKind::Group, Some(&question)).expect("an event");
-        assert_eq!((event.kind, &*event.text), (EventKind::Choice { turn }, "No"));
-    }
-    let other = read_as(&message_event(&reply("maybe")), ChatKind::Group, Some(&question)).expect("an event");
-    assert_eq!((other.kind, other.directed), (EventKind::Message, Directed::ReplyToUs));
+    let pressed = read_as(&pressed, ChatKind::Group, Some(&question)).expect("an event");
+    assert_eq!((pressed.kind, &*pressed.text), (EventKind::Choice { turn }, "No"));
 }
 
-/// A press that changes nothing can be ignored; a text wants an answer.
+/// The core reads it: it knows the question by the message's id.
 #[test]
-fn a_number_said_to_a_question_for_somebody_else_or_answered_before_is_a_message() {
+fn a_number_in_a_reply_to_a_question_is_a_message_that_quotes_it() {
     let turn = rejoinder_core::TurnId::new(Timestamp::from_millis(9));
-    let question_for = |chooser: Option<&str>, is_closed| {
-        let choices = vec!["Yes".to_owned(), "No".to_owned()];
-        let chooser = chooser.map(str::to_owned);
-        RememberedEvent { question: Some(Question { turn, choices, chooser, is_closed }), ..known(ME) }
-    };
-    let relation = json!({ "rel_type": "m.annotation", "event_id": "$0", "key": "2\u{fe0f}\u{20e3}" });
-    let pressed = event("m.reaction", &json!({ "m.relates_to": relation }));
-    let typed = message_event(&reply("2"));
+    let choices = vec!["Yes".to_owned(), "No".to_owned()];
+    let question =
+        RememberedEvent { question: Some(Question { turn, choices, chooser: None, is_closed: false }), ..known(ME) };
 
-    for question in [question_for(Some("@else:example.org"), false), question_for(None, true)] {
-        let typed = read_as(&typed, ChatKind::Group, Some(&question)).expect("an event");
-        assert_eq!((typed.kind, &*typed.text, typed.directed), (EventKind::Message, "2", Directed::ReplyToUs));
-        let pressed = read_as(&pressed, ChatKind::Group, Some(&question)).expect("an event");
-        assert_eq!(pressed.kind, EventKind::Choice { turn });
-    }
-    let theirs = read_as(&typed, ChatKind::Group, Some(&question_for(Some(&typed.sender), false))).expect("an event");
-    assert_eq!(theirs.kind, EventKind::Choice { turn });
+    let typed = read_as(&message_event(&reply("2")), ChatKind::Group, Some(&question)).expect("an event");
+
+    assert_eq!((typed.kind, &*typed.text, typed.directed), (EventKind::Message, "2", Directed::ReplyToUs));
+    assert_eq!(typed.quoted.and_then(|quoted| quoted.message_id).as_deref(), Some("$0"));
 }
 
 #[test]
@@ -336,7 +324,6 @@ fn what_cannot_be_read_is_told_where_it_was_meant_for_us() {
         sender_name: None,
         related: None,
         related_name: None,
-        open_question: None,
         now: Timestamp::from_millis(7),
         raw: "{}",
     };

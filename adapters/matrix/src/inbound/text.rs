@@ -1,4 +1,4 @@
-//! Extracts the text of messages, mentions and picked choices.
+//! Extracts the text of messages and mentions, and the numbers on reactions.
 
 use rejoinder_core::is_command;
 
@@ -93,13 +93,6 @@ fn is_in(text: &str, name: &str) -> bool {
             .any(|(at, _)| !is_word(text[..at].chars().next_back()) && !is_word(text[at + name.len()..].chars().next()))
 }
 
-/// The choice that a text picks, by its number or by its text.
-pub(super) fn picked(text: &str, choices: &[String]) -> Option<String> {
-    let text = text.trim();
-    let by_number = number(text).and_then(|index| choices.get(index));
-    by_number.or_else(|| choices.iter().find(|choice| choice.to_lowercase() == text.to_lowercase())).cloned()
-}
-
 /// The index, from 0, of a number that counts from 1: `2`, `2.`, `2)`, `2️⃣`.
 pub(super) fn number(text: &str) -> Option<usize> {
     if text.trim_end_matches('\u{fe0f}') == "🔟" {
@@ -135,16 +128,6 @@ mod tests {
             assert_eq!(number(text), None, "{text}");
         }
         assert_eq!(keycap(10), None);
-    }
-
-    #[test]
-    fn a_choice_is_picked_by_number_or_by_words() {
-        let choices = ["Tell me more".to_owned(), "Never mind".to_owned()];
-
-        assert_eq!(picked("2", &choices).as_deref(), Some("Never mind"));
-        assert_eq!(picked(" never MIND ", &choices).as_deref(), Some("Never mind"));
-        assert_eq!(picked("3", &choices), None);
-        assert_eq!(picked("tell me something else", &choices), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use matrix_sdk::{
     room::{IncludeRelations, RelationsOptions},
     ruma::{EventId, RoomId, UserId, events::relation::RelationType},
 };
-use rejoinder_core::{Accepted, Backoff, ConversationRef, EventKind, InboundEvent, SenderKind};
+use rejoinder_core::{Accepted, Backoff, ConversationRef, InboundEvent, SenderKind};
 use rejoinder_kit::{Receiver, RunEnd};
 
 use super::timeline::Position;
@@ -119,7 +119,6 @@ impl Matrix {
             }
             None => None,
         };
-        let open_question = self.open_questions.last(room.room_id().as_str(), event.relation().thread());
         let names = session.names_in(room).await;
         let context = EventContext {
             channel: &self.channel,
@@ -133,7 +132,6 @@ impl Matrix {
                 Some(known) => name_of(room, &known.sender).await,
                 None => None,
             },
-            open_question: open_question.as_ref(),
             now: self.clock.now(),
             raw,
         };
@@ -191,12 +189,10 @@ impl Matrix {
             if let Some(message) = event.message_id.as_deref().filter(|_| is_persons && event.amends.is_none()) {
                 self.last_messages.note(&event.conversation, message);
             }
-            if let (Some(choice), EventKind::Choice { turn }) = (accepted.choice(event), &event.kind) {
-                self.close_question(session, room, *turn, choice);
+            if let Some((question, line)) = accepted.closing(event) {
+                self.close_question(session, room, question, line);
             }
-            if let Accepted::Turn(_) = accepted {
-                // A new turn ends the open question: a later number alone does not answer it.
-                self.open_questions.forget(&event.conversation);
+            if accepted.opened().is_some() {
                 last = Some(event.external_id.clone());
             }
         }

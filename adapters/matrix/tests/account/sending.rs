@@ -162,7 +162,7 @@ async fn a_choice_is_written() {
 
     ada.mentions(&room, gateway.user(), "stay silent").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    ada.says(&room, "1").await;
+    ada.mentions(&room, gateway.user(), "1").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await[1], "more");
     gateway.stop().await;

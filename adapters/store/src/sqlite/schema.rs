@@ -16,6 +16,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("questions", include_str!("../../../../migrations/sqlite/0002_questions.sql")),
         ("people", include_str!("../../../../migrations/sqlite/0003_people.sql")),
         ("queues", include_str!("../../../../migrations/sqlite/0004_queues.sql")),
+        ("asked", include_str!("../../../../migrations/sqlite/0005_questions.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

@@ -11,8 +11,8 @@ use rejoinder_core::{
         ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
         Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping, IdempotentAnswer, ListedDelivery, LogEntry,
         LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries, Operator, Outbox, Pairing,
-        Pause, PersonRecord, Removal, RunRecord, SearchFilter, SessionSummary, Store, StoreStats, Stored, TokenRecord,
-        Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal, RunRecord, SearchFilter, SessionSummary, Store,
+        StoreStats, Stored, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -149,6 +149,18 @@ impl Turns for SqliteStore {
 
     async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
         read::pairings(&self.readers).await
+    }
+
+    async fn asked(&self) -> Result<Vec<ConversationId>, StoreError> {
+        read::asked(&self.readers).await
+    }
+
+    async fn questions(&self, filter: QuestionFilter, limit: u32) -> Result<Vec<QuestionRecord>, StoreError> {
+        read::questions(&self.readers, filter, limit).await
+    }
+
+    async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
+        read::next_question_expiry(&self.readers).await
     }
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {

@@ -17,6 +17,8 @@ pub(super) struct Details<'a> {
     pub(super) sender: Cow<'a, Sender>,
     pub(super) kind: Cow<'a, EventKind>,
     pub(super) directed: Directed,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) said: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub(super) attachments: Cow<'a, [Attachment]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,6 +45,7 @@ impl<'a> Details<'a> {
             sender: Cow::Borrowed(&event.sender),
             kind: Cow::Borrowed(&event.kind),
             directed: event.directed,
+            said: event.said.as_deref().map(Cow::Borrowed),
             attachments: Cow::Borrowed(&event.attachments),
             quoted: event.quoted.as_ref().map(Cow::Borrowed),
             forwarded: event.forwarded.as_ref().map(Cow::Borrowed),
@@ -89,6 +92,7 @@ impl StoredEvent {
             kind: details.kind.into_owned(),
             directed: details.directed,
             text: self.text,
+            said: details.said.map(Into::into),
             attachments: details.attachments.into_owned(),
             quoted: details.quoted.map(Cow::into_owned),
             forwarded: details.forwarded.map(Cow::into_owned),

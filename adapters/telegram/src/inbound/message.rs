@@ -119,7 +119,8 @@ impl Reader<'_> {
             self.text_of(replied_to).text.or_else(|| describe_content(replied_to))
         });
         let attachments = replied_to.map(attachments).unwrap_or_default();
-        let quote = Quote { author, text: text.unwrap_or_default(), attachments };
+        let message_id = replied_to.map(|it| it.message_id.to_string());
+        let quote = Quote { author, text: text.unwrap_or_default(), attachments, message_id };
         (!quote.is_empty()).then_some(quote)
     }
 

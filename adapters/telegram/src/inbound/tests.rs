@@ -142,6 +142,7 @@ fn what_is_replied_to_is_given_along_with_its_files() {
 
     let quoted = event.quoted.expect("a quote");
     assert_eq!((&*quoted.text, quoted.author), ("my cat", event.sender.into()));
+    assert!(quoted.message_id.is_some());
     assert_eq!(quoted.attachments, [file("photo.jpg", "image/jpeg", "p")]);
     assert!(event.attachments.is_empty(), "they are not the sender's own");
 }

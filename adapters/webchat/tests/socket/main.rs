@@ -127,6 +127,22 @@ async fn a_pick_is_the_next_turn(#[case] choice: serde_json::Value) {
     assert_eq!((&turn["text"], &turn["shown"]["text"]), (&json!("That"), &json!("*That*")));
 }
 
+/// B14. A number that is typed picks too, and the question shows it.
+#[tokio::test]
+async fn a_pick_in_words_is_the_next_turn() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "be silent").await;
+    let question = page.sees("answered").await;
+
+    page.says_text("message-2", "2").await;
+
+    let closed = page.until_turn(|turn| turn.get("picked").is_some()).await;
+    assert_eq!((&closed["turn_id"], &closed["picked"]), (&question["turn_id"], &json!("That")));
+    let (_, welcome) = chat.page(HERE).await;
+    assert_eq!(welcome["turns"][1]["text"], "That");
+}
+
 /// B14. Also with two windows, and after a reconnect.
 #[tokio::test]
 async fn a_question_is_answered_by_the_first_pick() {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use rejoinder_guard::{Outcome, Reply};
+use rejoinder_guard::{Choices, Outcome, Reply};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -122,6 +122,13 @@ impl Script {
     #[must_use]
     pub const fn answers(reply: Reply) -> Self {
         Self::ends(ScriptEnd::Outcome(Outcome::Reply(reply)))
+    }
+
+    /// Asks a question with these choices, which never expires.
+    #[must_use]
+    pub fn asks(question: &str, choices: &[&str]) -> Self {
+        let options = choices.iter().map(|choice| (*choice).to_owned()).collect();
+        Self::answers(Reply::question(question, Choices { options, free_text: true, expires: None }))
     }
 
     /// Reacts to the message with `emoji`.

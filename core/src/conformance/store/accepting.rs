@@ -5,20 +5,16 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use rejoinder_guard::Attachment;
 
-use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, gone, main, me, new_turn, said};
+use super::{START, Subject, Turn, accept_one, at, chat, gone, main, me, new_turn, said};
 use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
-        delivery::{Action, Content},
         event::{Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
         ids::TurnId,
-        stored_delivery::DeliveryRecord,
         trace::CallerTrace,
     },
     ports::store::{
-        Store,
         accept::{CursorMove, EarlierMessage, NewEvent, Stored},
-        list::{TurnFilter, TurnListState},
         transition::RunStart,
     },
 };
@@ -63,7 +59,7 @@ pub async fn the_same_event_twice_at_once_is_one_turn(subject: &mut impl Subject
     let turn = |stored: &Stored| match stored {
         Stored::Turn { .. } => None,
         Stored::Duplicate { turn, .. } => *turn,
-        Stored::Kept | Stored::Unknown | Stored::Picked { .. } | Stored::Amended { .. } => {
+        Stored::Kept | Stored::Unknown | Stored::Picked { .. } | Stored::Expired | Stored::Amended { .. } => {
             panic!("every event is a turn")
         }
     };
@@ -242,7 +238,9 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
                 media_type: "image/png".to_owned(),
                 url: "https://example.org/b.png".to_owned(),
             }],
+            message_id: Some("76".to_owned()),
         }),
+        said: Some("the second".to_owned()),
         forwarded: Some(Author { name: Some("Di \"D\"".to_owned()), ..Author::default() }),
         patience: Some(Duration::from_millis(1500)),
         amends: None,
@@ -276,133 +274,4 @@ pub async fn a_run_can_start_with_the_turn(subject: &mut impl Subject) {
     assert!(store.waiting(10).await.expect("turns are read").is_empty());
     let record = store.turn(id).await.expect("turns are read").expect("the turn is there");
     assert_eq!(record.runs, 1);
-}
-
-/// A press on the button `choice` of the question that answered the turn `question`. `key` is the event's key.
-fn pick(question: &Turn, key: &str, sender: &str, choice: &str) -> NewEvent {
-    let event = said(&question.place, key);
-    let sender = Sender { id: sender.to_owned(), ..event.sender.clone() };
-    let kind = EventKind::Choice { turn: question.id };
-    new_turn(InboundEvent { kind, sender, text: choice.to_owned(), ..event })
-}
-
-/// Answers a turn with a question that `chooser` may pick from.
-async fn ask(store: &dyn Store, question: &Turn, chooser: Option<&str>) {
-    let content = Content {
-        choices: vec!["Yes".to_owned(), "No".to_owned()],
-        chooser: chooser.map(str::to_owned),
-        ..Content::default()
-    };
-    let action = Action::Send { content, reply_to: None };
-    done(store, deliveries([DeliveryRecord { action, ..question.delivery(1, "Well?") }])).await;
-}
-
-async fn picked(store: &dyn Store, turn: TurnId) -> Option<String> {
-    store.view(turn).await.expect("views are read").expect("the turn is there").picked
-}
-
-async fn asked(store: &dyn Store) -> Vec<TurnId> {
-    let now = Some(START + Duration::from_hours(24));
-    let filter = TurnFilter { state: Some(TurnListState::Asked), limit: 10, now, ..TurnFilter::default() };
-    store.list_turns(&filter).await.expect("lists are read").into_iter().map(|turn| turn.turn_id).collect()
-}
-
-/// A question waits for the person until they pick, or write something else.
-pub async fn a_question_that_was_shown_waits_for_the_person(subject: &mut impl Subject) {
-    let store = subject.store();
-    let mut questions = Vec::new();
-    for place in ["a", "b", "c"] {
-        let mut question = Turn::accept(&*store, said(&chat(place), place)).await;
-        let choices = vec!["Yes".to_owned(), "No".to_owned()];
-        let content = Content { text: "Well?".to_owned(), choices, ..Content::default() };
-        let delivery = question.answer_with(&*store, content).await;
-        assert!(!asked(&*store).await.contains(&question.id), "it is not sent yet");
-        question.settle(&*store, delivery).await;
-        questions.push(question);
-    }
-    let [one, other, third] = [&questions[0], &questions[1], &questions[2]].map(|question| question.id);
-    assert_eq!(asked(&*store).await, [third, other, one]);
-
-    accept_one(&*store, pick(&questions[0], "a pick", "bob", "Yes")).await;
-    Turn::accept(&*store, said(&chat("b"), "something else")).await;
-
-    assert_eq!(asked(&*store).await, [third]);
-}
-
-/// Only the first pick opens a turn, also after a restart.
-pub async fn the_first_pick_answers_a_question_and_later_ones_are_kept(subject: &mut impl Subject) {
-    let store = subject.store();
-    let question = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    ask(&*store, &question, None).await;
-    assert_eq!(picked(&*store, question.id).await, None);
-    let first = pick(&question, "first", "bob", "Yes");
-    let too_late = || Stored::Picked { choice: "Yes".to_owned() };
-
-    let both = store.accept(vec![first.clone(), pick(&question, "double tap", "bob", "Yes")], None).await;
-    let both = both.expect("events are accepted");
-    assert!(matches!(both[0], Stored::Turn { .. }), "{both:?}");
-    assert_eq!(both[1], too_late());
-    assert_eq!(picked(&*store, question.id).await.as_deref(), Some("Yes"));
-    drop(store);
-    subject.reopen().await;
-
-    let store = subject.store();
-    assert_eq!(accept_one(&*store, pick(&question, "other", "ann", "No")).await, too_late());
-    // The platform sends the first pick again: its acknowledgement was lost.
-    let turn = turn_of(&first);
-    let message = EarlierMessage { text: "Yes".to_owned(), sender: "bob".to_owned() };
-    let again = Stored::Duplicate { turn: Some(turn), message: Some(message) };
-    assert_eq!(accept_one(&*store, first).await, again);
-    assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 2);
-    assert_eq!(picked(&*store, question.id).await.as_deref(), Some("Yes"));
-    assert_eq!(picked(&*store, turn).await, None);
-}
-
-/// Of 64 simultaneous picks, one opens a turn and the others learn its choice.
-pub async fn of_64_picks_at_once_one_answers(subject: &mut impl Subject) {
-    let store = subject.store();
-    let question = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    ask(&*store, &question, None).await;
-    let tasks = (0..64).map(|number| {
-        let (store, pick) = (Arc::clone(&store), pick(&question, &format!("p{number}"), "ann", &number.to_string()));
-        tokio::spawn(async move { accept_one(&*store, pick).await })
-    });
-    let stored: Vec<Stored> = join_all(tasks).await.into_iter().map(|stored| stored.expect("no task fails")).collect();
-
-    let first = stored.iter().position(|stored| matches!(stored, Stored::Turn { .. })).expect("one is first");
-    let others = stored.iter().filter(|stored| **stored == Stored::Picked { choice: first.to_string() });
-    assert_eq!(others.count(), 63);
-    assert_eq!(picked(&*store, question.id).await, Some(first.to_string()));
-}
-
-/// If a question names its chooser, picks of others are ignored.
-pub async fn only_who_was_asked_picks(subject: &mut impl Subject) {
-    let store = subject.store();
-    let question = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    ask(&*store, &question, Some("ann")).await;
-
-    assert_eq!(accept_one(&*store, pick(&question, "bob", "bob", "No")).await, Stored::Kept);
-    assert_eq!(picked(&*store, question.id).await, None);
-    let stored = accept_one(&*store, pick(&question, "ann", "ann", "Yes")).await;
-    assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
-    assert_eq!(
-        accept_one(&*store, pick(&question, "bob 2", "bob", "No")).await,
-        Stored::Picked { choice: "Yes".to_owned() }
-    );
-}
-
-/// A pick without a turn (its sender is unauthorised) answers nothing. Picks of an unknown question are turns.
-pub async fn a_pick_of_nothing_is_a_turn(subject: &mut impl Subject) {
-    let store = subject.store();
-    let question = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    ask(&*store, &question, None).await;
-
-    let stranger = NewEvent { turn: None, ..pick(&question, "stranger", "eve", "No") };
-    assert_eq!(accept_one(&*store, stranger).await, Stored::Kept);
-    assert_eq!(picked(&*store, question.id).await, None);
-    let unknown = Turn { id: TurnId::new(START), ..question };
-    for key in ["one", "two"] {
-        let stored = accept_one(&*store, pick(&unknown, key, "ann", "Yes")).await;
-        assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
-    }
 }

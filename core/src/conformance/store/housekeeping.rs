@@ -87,6 +87,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
         attempts_started: vec![AttemptStart { delivery, number, owner: gone(), at: at(2) }],
         runs_started: vec![RunStart { turn: turn.id, number, handler, owner: gone(), at: at(1) }],
         transcript: vec![line(&turn, Speaker::Person), line(&turn, Speaker::Agent)],
+        questions: vec![turn.question()],
         remarks: vec![Remark { turn: turn.id, at: at(2), kind: "recovered".to_owned(), detail: String::new() }],
         ..Transition::default()
     };

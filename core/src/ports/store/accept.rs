@@ -73,6 +73,8 @@ pub enum Stored {
         /// The choice that was picked first.
         choice: String,
     },
+    /// It picks from a question that has expired; it opened no turn.
+    Expired,
     /// An event with the same key was accepted before; nothing was changed.
     Duplicate {
         /// The turn that the earlier event opened or amended.
@@ -85,7 +87,7 @@ pub enum Stored {
 /// What an earlier event with the same key said, so that a caller can detect a reused key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlierMessage {
-    /// The text.
+    /// The text, as it was written.
     pub text: String,
     /// The platform's id of the sender.
     pub sender: String,

@@ -33,6 +33,7 @@ use crate::{
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         people::{Identity, Pairing, PersonRecord},
+        question::{QuestionFilter, QuestionRecord},
         queue::QueueMode,
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
@@ -193,6 +194,15 @@ pub trait Turns: Send + Sync + 'static {
 
     /// The requests to be let in, also those whose time has passed; oldest first.
     async fn pairings(&self) -> Result<Vec<Pairing>, StoreError>;
+
+    /// The conversations with open questions, in no order.
+    async fn asked(&self) -> Result<Vec<ConversationId>, StoreError>;
+
+    /// The first `limit` questions that match `filter`.
+    async fn questions(&self, filter: QuestionFilter, limit: u32) -> Result<Vec<QuestionRecord>, StoreError>;
+
+    /// When the next open question expires.
+    async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// The last `limit` lines of a session, oldest first.
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError>;

@@ -12,6 +12,7 @@ use crate::{
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         log::{AuditEntry, NewLogEntry, Subject},
         people::PeopleChange,
+        question::AskedQuestion,
         queue::QueueMode,
         run::{Cost, RunContent},
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
@@ -28,6 +29,8 @@ pub struct Transition {
     pub turns: Vec<TurnChange>,
     /// New deliveries, in the order in which they are to be sent.
     pub deliveries: Vec<NewDelivery>,
+    /// Questions that these deliveries ask: in place of earlier ones of their turns.
+    pub questions: Vec<AskedQuestion>,
     /// Claims whose pending deliveries are withdrawn.
     pub withdrawn: Vec<Withdrawal>,
     /// Changed deliveries.

@@ -81,12 +81,49 @@ fn files_without_words_are_an_answer() {
         media_type: "application/pdf".to_owned(),
         url: "https://example.org/report.pdf".to_owned(),
     };
-    let outcome = Outcome::Reply(Reply { text: "NO_REPLY".to_owned(), attachments: vec![file.clone()] });
+    let outcome = Outcome::Reply(Reply {
+        text: "NO_REPLY".to_owned(),
+        attachments: vec![file.clone()],
+        choices: Some(choices()),
+    });
     let mut turn = Turn::running();
 
     let decision = turn.obligation.on(Event::Outcome(outcome), &turn.policy, at(0));
     let [Effect::Send(signal)] = decision.effects.as_slice() else { panic!("not one signal: {decision:?}") };
-    assert_eq!(signal.get().body, Body::Reply(Reply { text: String::new(), attachments: vec![file] }));
+    assert_eq!(signal.get().body, Body::Reply(Reply { attachments: vec![file], ..Reply::default() }));
+}
+
+fn choices() -> Choices {
+    Choices { options: vec!["Yes".to_owned(), "No".to_owned()], free_text: true, expires: Some(at(90)) }
+}
+
+/// A question with choices answers the turn, as any reply does.
+#[test]
+fn a_question_is_an_answer_and_keeps_its_choices() {
+    let question = Reply::question(" Shall I?\nHEARTBEAT_OK", choices());
+    let mut turn = Turn::running();
+
+    let decision = turn.obligation.on(Event::Outcome(Outcome::Reply(question)), &turn.policy, at(0));
+    let [Effect::Send(signal)] = decision.effects.as_slice() else { panic!("not one signal: {decision:?}") };
+    assert_eq!(signal.get().body, Body::Reply(Reply::question("Shall I?", choices())));
+    assert_eq!(signal.get().kind(), SignalKind::Reply);
+}
+
+#[test]
+fn choices_without_a_question_are_silence() {
+    let nothing = || Reply::question(" \n", choices());
+
+    assert_eq!(Turn::running().on(Event::Outcome(Outcome::Reply(nothing()))), ["send 1: say silent"]);
+    assert_eq!(Turn::running().on(Event::Sent(nothing())), no_effects());
+}
+
+/// Obligations that were stored before replies had choices are still read.
+#[test]
+fn a_reply_without_choices_is_stored_as_before() {
+    let stored = r#"{"text":"Done."}"#;
+
+    assert_eq!(serde_json::from_str::<Reply>(stored).expect("it is read"), Reply::text("Done."));
+    assert_eq!(serde_json::to_string(&Reply::text("Done.")).expect("it is written"), stored);
 }
 
 /// B5, B6.

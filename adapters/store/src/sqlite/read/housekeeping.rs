@@ -14,7 +14,7 @@ use crate::sqlite::error::store_error;
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 20] = [
     "attempts",
     "audit",
     "channels_cursor",
@@ -27,6 +27,7 @@ const TABLES: [&str; 19] = [
     "log_lines",
     "pairings",
     "people",
+    "questions",
     "remarks",
     "run_contents",
     "run_settings",

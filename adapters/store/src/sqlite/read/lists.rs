@@ -95,12 +95,9 @@ fn push_source(sql: &mut QueryBuilder<Sqlite>, filter: &TurnFilter, now: Timesta
     // Partial indexes of the obligations find the few open, overdue, absent or undeliverable turns of a long history.
     let source = match filter.state {
         Some(TurnListState::Asked) => {
-            sql.push(
-                "(select distinct turn_id from deliveries indexed by deliveries_asking
-                where asks = 1 and is_copy = 0 and state = 'delivered' and turn_id >= ",
-            );
-            sql.push_bind(first_id(Timestamp::from_millis(now.as_millis() - ASKED_FOR)));
-            ") as d cross join turns as t on t.id = d.turn_id cross join obligations as o on o.turn_id = t.id"
+            sql.push("(select turn_id from questions indexed by questions_open where state = 'open' and asked_at >= ");
+            sql.push_bind(now.as_millis() - ASKED_FOR);
+            ") as q cross join turns as t on t.id = q.turn_id cross join obligations as o on o.turn_id = t.id"
         }
         _ if filter.conversation.is_some() => "turns as t cross join obligations as o on o.turn_id = t.id",
         None | Some(TurnListState::Settled) => "turns as t cross join obligations as o on o.turn_id = t.id",
@@ -139,7 +136,7 @@ fn push_state(sql: &mut QueryBuilder<Sqlite>, state: Option<TurnListState>, now:
         }
         Some(TurnListState::Asked) => {
             sql.push(
-                " and o.state = 'settled' and t.picked is null and not exists (
+                " and o.state = 'settled' and not exists (
                 select 1 from turns as l
                 where l.conversation_id = t.conversation_id and l.seq > t.seq and l.command is not ",
             )

@@ -9,6 +9,7 @@ mod lists;
 mod log;
 mod log_lines;
 mod people;
+mod questions;
 mod search;
 mod tokens;
 mod turns;
@@ -30,6 +31,7 @@ pub(super) use lists::{agent_figures, backlog, list};
 pub(super) use log::{answer, audit, log, log_before};
 pub(super) use log_lines::{errors, log_lines};
 pub(super) use people::{pairings, people};
+pub(super) use questions::{asked, next_question_expiry, questions};
 pub(super) use search::search;
 pub(super) use tokens::tokens;
 pub(super) use turns::{

@@ -22,8 +22,7 @@ macro_rules! select_views {
     ($rest:literal) => {
         concat!(
             "select t.id, t.seq, t.accepted_at, o.body, e.channel, e.chat, e.thread, e.text, e.details,
-                (select pe.text from turns as p cross join events as pe on pe.id = p.event_id where p.id = t.picked)
-                    as picked ",
+                (select q.picked from questions as q where q.turn_id = t.id) as picked ",
             $rest
         )
     };

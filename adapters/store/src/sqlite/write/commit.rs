@@ -1,7 +1,7 @@
 //! Transitions: each is all or nothing.
 
 use rejoinder_core::{
-    Action, QueueMode, StoreError, Timestamp,
+    QueueMode, StoreError, Timestamp,
     store::{
         AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine, Transition,
         TurnChange,
@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    channels, lines, log, people,
+    channels, lines, log, people, pick,
     rows::{self, Transaction, json, name},
     runs, sessions, tokens,
 };
@@ -75,6 +75,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     }
     for delivery in &transition.deliveries {
         insert_delivery(transaction, delivery.record())?;
+    }
+    for question in &transition.questions {
+        pick::ask(transaction, question)?;
     }
     for change in &transition.delivery_changes {
         change_delivery(transaction, change)?;
@@ -145,14 +148,8 @@ fn insert_delivery(transaction: &Transaction<'_>, record: &DeliveryRecord) -> Re
         record.retried_at.map(Timestamp::as_millis),
         record.delivered_at.map(Timestamp::as_millis),
         record.fetched_at.map(Timestamp::as_millis),
-        asks(&record.action),
     ];
     rows::change_one(transaction, "deliveries", INSERT_DELIVERY, values)
-}
-
-/// Whether a message has choices for the person.
-fn asks(action: &Action) -> bool {
-    matches!(action, Action::Send { content, .. } | Action::Edit { content, .. } if !content.choices.is_empty())
 }
 
 fn change_delivery(transaction: &Transaction<'_>, change: &DeliveryChange) -> Result<(), StoreError> {
@@ -192,8 +189,8 @@ const INSERT_DELIVERY: &str = "
     insert into deliveries
         (id, turn_id, claim, part, parts, conversation_id, channel, class, signal, via, is_copy, action, state,
         attempts, next_attempt_at, label, parked, message_ids, error, created_at, retried_at, delivered_at,
-        fetched_at, asks)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        fetched_at)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const CHANGE_DELIVERY: &str = "
     update deliveries set

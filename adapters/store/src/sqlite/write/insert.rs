@@ -195,7 +195,7 @@ const INSERT_EVENT: &str = "
     on conflict do nothing";
 
 const SELECT_DUPLICATE: &str = "
-    select turn_id, text, json_extract(details, '$.sender.id') from events
+    select turn_id, coalesce(json_extract(details, '$.said'), text), json_extract(details, '$.sender.id') from events
     where channel = ? and external_id = ? and revision = ?";
 
 const SELECT_CURRENT_SESSION: &str = "

@@ -113,7 +113,7 @@ const DELETE_CONTENTS: &str = "
         where t.id = ?)";
 
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 12] = [
+const DELETE_TURN: [&str; 13] = [
     "delete from errors where last_line in (select id from log_lines where turn_id = ?)",
     "delete from log_lines where turn_id = ?",
     "delete from search where rowid between (select seq << 2 from turns where id = ?1)
@@ -121,6 +121,7 @@ const DELETE_TURN: [&str; 12] = [
     DELETE_CONTENTS,
     "delete from attempts where delivery_id in (select id from deliveries where turn_id = ?)",
     "delete from deliveries where turn_id = ?",
+    "delete from questions where turn_id = ?",
     "delete from runs where turn_id = ?",
     "delete from remarks where turn_id = ?",
     "delete from transcript where (session_id, seq) in (select session_id, seq from turns where id = ?)",

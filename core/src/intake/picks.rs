@@ -1,0 +1,175 @@
+//! Reads messages that pick from an open question in words: by its number, by its place, or by its text.
+
+use super::event_router::EventRouter;
+use crate::{
+    model::{
+        event::{Directed, EventKind, InboundEvent, Quote, SenderKind},
+        question::{AskedQuestion, QuestionRecord},
+    },
+    ports::store::StoreError,
+};
+
+/// How long a text may be that picks, in bytes. What is longer is no choice.
+const LONGEST: usize = 400;
+
+/// Words for the first place, the second and so on, by language.
+const PLACES: [&[&str]; 8] = [
+    &["first", "1st", "erste", "erster", "erstes", "ersten", "primero", "primera", "primer"],
+    &["second", "2nd", "zweite", "zweiter", "zweites", "zweiten", "segundo", "segunda"],
+    &["third", "3rd", "dritte", "dritter", "drittes", "dritten", "tercero", "tercera", "tercer"],
+    &["fourth", "4th", "vierte", "vierter", "viertes", "vierten", "cuarto", "cuarta"],
+    &["fifth", "5th", "fünfte", "fünfter", "fünftes", "fünften", "quinto", "quinta"],
+    &["sixth", "6th", "sechste", "sechster", "sechstes", "sechsten", "sexto", "sexta"],
+    &["seventh", "7th", "siebte", "siebter", "siebtes", "siebten", "séptimo", "séptima"],
+    &["eighth", "8th", "achte", "achter", "achtes", "achten", "octavo", "octava"],
+];
+
+/// Words that may stand before or after such a word.
+const AROUND: [&str; 14] =
+    ["the", "one", "option", "choice", "der", "die", "das", "den", "antwort", "el", "la", "lo", "opción", "uno"];
+
+impl EventRouter {
+    /// Makes a message that picks from an open question in words a pick, and lets every pick quote its question.
+    pub(super) async fn as_pick(&self, event: InboundEvent) -> Result<InboundEvent, StoreError> {
+        match event.kind {
+            EventKind::Choice { turn } if event.quoted.is_none() => {
+                let Some(QuestionRecord { question, .. }) = self.questions.of(turn).await? else { return Ok(event) };
+                // Whoever presses a button names the question, and is told only what was asked where it was pressed.
+                let is_here = self.addresses.resolve(&event.conversation).await? == question.conversation;
+                let quoted = is_here.then(|| quote(&question));
+                Ok(InboundEvent { quoted, ..event })
+            }
+            EventKind::Message if may_pick(&event) => {
+                let conversation = self.addresses.resolve(&event.conversation).await?;
+                let open = self.questions.open_in(conversation).await?.unwrap_or_default();
+                Ok(picked_from(&open, &event).unwrap_or(event))
+            }
+            _ => Ok(event),
+        }
+    }
+}
+
+fn quote(question: &AskedQuestion) -> Quote {
+    Quote::of_ours(&question.text)
+}
+
+/// Whether a message can be a pick: words of the sender's own for the agent, and nothing else.
+fn may_pick(event: &InboundEvent) -> bool {
+    let text = event.text.trim();
+    let is_persons = matches!(event.sender.kind, SenderKind::Person | SenderKind::Unnamed);
+    let is_plain = event.forwarded.is_none() && event.attachments.is_empty() && event.amends.is_none();
+    let is_short = !text.is_empty() && text.len() <= LONGEST && !text.starts_with('/');
+    is_persons && is_plain && is_short && event.directed != Directed::Ambient
+}
+
+/// The pick that a message is: from the question that it replies to, else from the latest one that its sender may pick from.
+fn picked_from(open: &[QuestionRecord], event: &InboundEvent) -> Option<InboundEvent> {
+    let may_pick = |record: &&QuestionRecord| {
+        let AskedQuestion { chooser, expires_at, .. } = &record.question;
+        let is_theirs = chooser.as_ref().is_none_or(|chooser| *chooser == event.sender.id);
+        record.is_shown && is_theirs && expires_at.is_none_or(|at| at > event.received_at)
+    };
+    let replied_to = event.quoted.as_ref().and_then(|quoted| quoted.message_id.as_ref());
+    let is_meant = |record: &&QuestionRecord| replied_to.is_none_or(|message| record.message_ids.contains(message));
+    let QuestionRecord { question, .. } = open.iter().filter(may_pick).find(is_meant)?;
+    let choice = question.choices.get(picked(&event.text, &question.choices)?)?;
+    Some(InboundEvent {
+        kind: EventKind::Choice { turn: question.turn },
+        text: choice.clone(),
+        said: Some(event.text.clone()),
+        quoted: event.quoted.clone().or_else(|| Some(quote(question))),
+        ..event.clone()
+    })
+}
+
+/// The index of the choice that a text picks. The text of a choice comes before its number: choices may be numbers.
+fn picked(text: &str, choices: &[String]) -> Option<usize> {
+    let text = plain(text);
+    if text.is_empty() {
+        return None;
+    }
+    if let Some(index) = choices.iter().position(|choice| plain(choice) == text) {
+        return Some(index);
+    }
+    let index = number(&text).or_else(|| place(&text)).filter(|index| *index < choices.len())?;
+    // "2" may be the second choice, or the one that begins with 2.
+    let begins_with_it = |choice: &String| plain(choice).split_whitespace().next() == Some(&*text);
+    choices.iter().position(begins_with_it).is_none_or(|other| other == index).then_some(index)
+}
+
+/// A text in lower case, without what stands around it: spaces, the end of a sentence, the bracket after a number, and the marks
+/// that make a number an emoji.
+fn plain(text: &str) -> String {
+    let text = text.trim_matches(|c: char| c.is_whitespace() || ".,!)\u{fe0f}\u{20e3}".contains(c));
+    text.to_lowercase()
+}
+
+fn number(text: &str) -> Option<usize> {
+    let number = text.strip_prefix('#').unwrap_or(text).replace('\u{fe0f}', "");
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { number.parse::<usize>().ok()?.checked_sub(1) } else { None }
+}
+
+fn place(text: &str) -> Option<usize> {
+    let mut words = text.split_whitespace().filter(|word| !AROUND.contains(word));
+    let (word, rest) = (words.next()?, words.next());
+    if rest.is_some() {
+        return None;
+    }
+    PLACES.iter().position(|names| names.contains(&word)).or_else(|| number(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn choices(choices: &[&str]) -> Vec<String> {
+        choices.iter().map(|choice| (*choice).to_owned()).collect()
+    }
+
+    #[rstest]
+    #[case("2")]
+    #[case(" 2. ")]
+    #[case("2)")]
+    #[case("#2")]
+    #[case("2\u{fe0f}\u{20e3}")]
+    #[case("second")]
+    #[case("Second one!")]
+    #[case("the second one")]
+    #[case("2nd")]
+    #[case("option 2")]
+    #[case("zweite")]
+    #[case("Die zweite Antwort")]
+    #[case("la segunda")]
+    #[case("El segundo.")]
+    #[case(" never MIND ")]
+    #[case("Never mind.")]
+    fn a_choice_is_picked_in_words(#[case] text: &str) {
+        assert_eq!(picked(text, &choices(&["Tell me more", "Never mind", "Go on"])), Some(1));
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("0")]
+    #[case("4")]
+    #[case("-1")]
+    #[case("fourth")]
+    #[case("one")]
+    #[case("the first and the second")]
+    #[case("second thoughts")]
+    #[case("never")]
+    #[case("2 more")]
+    #[case("99999999999999999999999")]
+    fn what_is_no_choice_picks_nothing(#[case] text: &str) {
+        assert_eq!(picked(text, &choices(&["Tell me more", "Never mind", "Go on"])), None);
+    }
+
+    #[test]
+    fn a_number_that_is_a_choice_is_that_choice() {
+        assert_eq!(picked("2", &choices(&["4", "3", "2"])), Some(2));
+        assert_eq!(picked("2", &choices(&["2 people", "4 people"])), None, "it may be either");
+        assert_eq!(picked("1", &choices(&["1 person", "4 people"])), Some(0));
+    }
+}

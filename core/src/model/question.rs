@@ -1,0 +1,61 @@
+//! Questions with choices that were asked, and may be picked from.
+
+use rejoinder_guard::Timestamp;
+
+use crate::model::{
+    conversation::ConversationRef,
+    ids::{ConversationId, TurnId},
+};
+
+/// A question with choices: the answer to a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedQuestion {
+    /// The turn that it answers.
+    pub turn: TurnId,
+    /// The claim whose deliveries ask it.
+    pub claim: u32,
+    /// The conversation in which it is asked.
+    pub conversation: ConversationId,
+    /// The address of that conversation; one that was read has the current address.
+    pub place: ConversationRef,
+    /// The platform's id of the only person who may pick; `None`: everyone in the chat.
+    pub chooser: Option<String>,
+    /// The question, without its choices.
+    pub text: String,
+    /// The choices.
+    pub choices: Vec<String>,
+    /// Whether the person may also answer in their own words.
+    pub free_text: bool,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// From when on nothing may be picked; `None`: never.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A question, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuestionRecord {
+    /// The question.
+    pub question: AskedQuestion,
+    /// Whether a person may have seen it.
+    pub is_shown: bool,
+    /// The platform's ids of the messages that ask it.
+    pub message_ids: Vec<String>,
+}
+
+/// Which questions are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionFilter {
+    /// The one that answered this turn, whether it is open or not.
+    Of(TurnId),
+    /// The open ones of a conversation; the latest first.
+    OpenIn(ConversationId),
+    /// The open ones that expire at this time or before; those first that expire first.
+    DueAt(Timestamp),
+}
+
+/// A text with its choices as a numbered list.
+pub(crate) fn numbered(text: &str, choices: &[String]) -> String {
+    let lines = (1..).zip(choices).map(|(number, choice)| format!("\n{number}. {choice}"));
+    std::iter::once(format!("{text}\n")).chain(lines).collect()
+}

@@ -1,0 +1,134 @@
+//! The questions that wait for a pick: which conversations have any, and what is done when one expires.
+//!
+//! Memory holds the ids of these conversations and nothing else, so that an event of any other conversation waits for no look
+//! at the store. The questions are rows.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rejoinder_guard::Timestamp;
+use tokio::sync::Notify;
+use tracing::warn;
+
+use crate::{
+    commands::message::expired,
+    lifecycle::Lifecycle,
+    model::{
+        ids::{ConversationId, TurnId},
+        question::{AskedQuestion, QuestionFilter, QuestionRecord},
+        settings::LiveSettings,
+    },
+    pauses,
+    ports::{
+        clock::SharedClock,
+        intake::{Inlet, IntakeError},
+        store::{Store, StoreError},
+    },
+};
+
+/// The number of questions read at once.
+const PAGE: u32 = 32;
+
+/// The questions that wait for a pick.
+pub(crate) struct Questions {
+    store: Arc<dyn Store>,
+    /// The conversations with open questions, each with the number of questions that this process asked there. It may also
+    /// hold some whose last question was picked or has expired.
+    open: Mutex<HashMap<ConversationId, u64>>,
+    expiring: Notify,
+}
+
+impl Questions {
+    /// Reads which conversations have open questions.
+    pub(crate) async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
+        let open = store.asked().await?.into_iter().map(|conversation| (conversation, 0)).collect();
+        Ok(Self { store, open: Mutex::new(open), expiring: Notify::new() })
+    }
+
+    /// Notes questions that were stored.
+    pub(crate) fn note(&self, questions: &[AskedQuestion]) {
+        for question in questions {
+            *self.open().entry(question.conversation).or_default() += 1;
+        }
+        if questions.iter().any(|question| question.expires_at.is_some()) {
+            self.expiring.notify_one();
+        }
+    }
+
+    /// The open questions of a conversation, the latest first. `None` if there is none, mostly without a look at the store.
+    pub(crate) async fn open_in(
+        &self,
+        conversation: ConversationId,
+    ) -> Result<Option<Vec<QuestionRecord>>, StoreError> {
+        let Some(asked) = self.open().get(&conversation).copied() else { return Ok(None) };
+        let questions = self.store.questions(QuestionFilter::OpenIn(conversation), PAGE).await?;
+        if questions.is_empty() {
+            let mut open = self.open();
+            // Unless one was asked meanwhile.
+            if open.get(&conversation) == Some(&asked) {
+                open.remove(&conversation);
+            }
+            return Ok(None);
+        }
+        Ok(Some(questions))
+    }
+
+    /// The question that answered a turn.
+    pub(crate) async fn of(&self, turn: TurnId) -> Result<Option<QuestionRecord>, StoreError> {
+        Ok(self.store.questions(QuestionFilter::Of(turn), 1).await?.pop())
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<ConversationId, u64>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes the questions that nobody picked from in time, and says so in their conversations. Both are one row's change: a
+/// crash before it changes nothing, and after it nothing is left to do.
+pub(crate) struct Expirer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) settings: LiveSettings,
+    pub(crate) clock: SharedClock,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+impl Expirer {
+    /// Closes each question when it expires, until the gateway stops.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let next = match self.close_due().await {
+                Ok(next) => next,
+                Err(error) => {
+                    warn!(%error, "cannot close the questions that have expired, retrying");
+                    Some(self.clock.now())
+                }
+            };
+            let due = async {
+                match next {
+                    // What is due already was not closed, or there are many: neither is tried without a pause.
+                    Some(at) => self.clock.sleep_until(at.max(self.clock.now() + pauses::READ_AGAIN)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = due => {}
+                () = self.questions.expiring.notified() => {}
+                () = self.lifecycle.stopping.cancelled() => return,
+            }
+        }
+    }
+
+    /// Closes the questions that have expired. Returns when the next one expires.
+    async fn close_due(&self) -> Result<Option<Timestamp>, IntakeError> {
+        let now = self.clock.now();
+        for QuestionRecord { question, .. } in self.store.questions(QuestionFilter::DueAt(now), PAGE).await? {
+            let notice = (TurnId::new(now), expired(&question, &self.settings.get(), now));
+            self.inlet.accept(&question.place.channel, vec![notice], None).await?;
+        }
+        Ok(self.store.next_question_expiry().await?)
+    }
+}
