@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, HOUR},
     text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, Rate};
+use rejoinder_core::{DirectPolicy, GroupPolicy, Language, Rate};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, Unexpected, Visitor},
@@ -66,6 +66,9 @@ pub struct DiscordSection {
     /// The agent that answers. Overrides the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
 }
 
 /// How an answer is shown while it is being written.
@@ -114,6 +117,7 @@ impl Default for DiscordSection {
             max_upload: Size::mib(25),
             pace: Pace::default(),
             agent: None,
+            language: None,
         }
     }
 }
@@ -237,6 +241,7 @@ impl ChannelSection for DiscordSection {
     fn common(&self) -> Common {
         Common {
             agent: self.agent.clone(),
+            language: self.language,
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),

@@ -1,7 +1,7 @@
 //! `[channels.example.<name>]`: an account on an example chat server, as the operator configured it.
 
 use rejoinder_config::{AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, text};
-use rejoinder_core::{DirectPolicy, GroupPolicy};
+use rejoinder_core::{DirectPolicy, GroupPolicy, Language};
 use serde::{Deserialize, Serialize};
 
 /// One account.
@@ -18,6 +18,9 @@ pub struct ExampleSection {
     /// The agent that answers, if it is not the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
 }
 
 impl Default for ExampleSection {
@@ -30,6 +33,7 @@ impl Default for ExampleSection {
             group_policy: GroupPolicy::default(),
             group_allow_from: AllowList::default(),
             agent: None,
+            language: None,
         }
     }
 }
@@ -65,7 +69,7 @@ impl ChannelSection for ExampleSection {
     const MANUAL: &'static str = include_str!("../section.toml");
 
     fn common(&self) -> Common {
-        Common { agent: self.agent.clone(), people: Some(self.people()), ..Common::default() }
+        Common { agent: self.agent.clone(), language: self.language, people: Some(self.people()), ..Common::default() }
     }
 }
 
@@ -89,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_manual_says_what_the_section_has() {
-        check_channel_manual::<ExampleSection>(&[("EXAMPLE_TOKEN", "open-sesame")], &["agent"]);
+        check_channel_manual::<ExampleSection>(&[("EXAMPLE_TOKEN", "open-sesame")], &["agent", "language"]);
     }
 
     #[test]

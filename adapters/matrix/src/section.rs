@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, HOUR, SECOND},
     text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, Rate};
+use rejoinder_core::{DirectPolicy, GroupPolicy, Language, Rate};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -63,6 +63,9 @@ pub struct MatrixSection {
     /// The agent that answers instead of the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
 }
 
 /// Which invitations are accepted.
@@ -133,6 +136,7 @@ impl Default for MatrixSection {
             max_upload: Size::mib(50),
             pace: Pace::default(),
             agent: None,
+            language: None,
         }
     }
 }
@@ -228,6 +232,7 @@ impl ChannelSection for MatrixSection {
     fn common(&self) -> Common {
         Common {
             agent: self.agent.clone(),
+            language: self.language,
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),

@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, SECOND},
     number, text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, OnUnknown, Rate};
+use rejoinder_core::{DirectPolicy, GroupPolicy, Language, OnUnknown, Rate};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -62,6 +62,9 @@ pub struct TelegramSection {
     /// The agent that answers. Overrides the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
 }
 
 /// How updates arrive.
@@ -137,6 +140,7 @@ impl Default for TelegramSection {
             pace: Pace::default(),
             on_unknown: None,
             agent: None,
+            language: None,
         }
     }
 }
@@ -276,6 +280,7 @@ impl ChannelSection for TelegramSection {
     fn common(&self) -> Common {
         Common {
             agent: self.agent.clone(),
+            language: self.language,
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),

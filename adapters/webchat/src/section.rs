@@ -1,6 +1,7 @@
 //! `[channels.webchat.<name>]`: the configuration of a chat page.
 
 use rejoinder_config::{ChannelSection, Checks, Common, Section, Token, text};
+use rejoinder_core::Language;
 use serde::{Deserialize, Serialize};
 
 /// The configuration of one chat page.
@@ -17,6 +18,9 @@ pub struct WebchatSection {
     /// The agent that answers instead of the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
 }
 
 /// Who may open a chat page.
@@ -38,6 +42,7 @@ impl Default for WebchatSection {
             title: "Rejoinder".to_owned(),
             greeting: "Hello. What can I do for you?".to_owned(),
             agent: None,
+            language: None,
         }
     }
 }
@@ -74,7 +79,7 @@ impl ChannelSection for WebchatSection {
     const RESERVED_NAMES: &'static [&'static str] = &["assets", "ws"];
 
     fn common(&self) -> Common {
-        Common { agent: self.agent.clone(), ..Common::default() }
+        Common { agent: self.agent.clone(), language: self.language, ..Common::default() }
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn message(to: &ConversationRef, text: String, by: &str, key: &str, a
 pub(crate) fn paired(pairing: &Pairing, settings: &Settings, at: Timestamp) -> (TurnId, InboundEvent) {
     let channel = &pairing.conversation.channel;
     let values = [("agent", settings.agent(channel).to_string())];
-    let text = filled(settings.templates.template(channel, "paired"), &values);
+    let text = filled(settings.templates.template(channel, pairing.language, "paired"), &values);
     let key = format!("paired:{}:{}", pairing.identity.id, pairing.asked_at.as_millis());
     (TurnId::new(at), message(&pairing.conversation, text, "gateway", &key, at))
 }

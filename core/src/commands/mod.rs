@@ -7,6 +7,7 @@ mod approve;
 pub(crate) mod command;
 mod help;
 mod history;
+mod language;
 pub(crate) mod limited;
 pub(crate) mod message;
 mod new;
@@ -31,7 +32,9 @@ use crate::{
     },
     model::{
         command::CommandHelp,
+        conversation::ChannelId,
         ids::TurnId,
+        language::Language,
         settings::{LiveSettings, Settings},
         turn::TurnRecord,
     },
@@ -43,7 +46,7 @@ use crate::{
 };
 
 /// The commands for everybody, in the order in which menus list them.
-const LISTED: [&Command; 8] = [
+const LISTED: [&Command; 9] = [
     &start::START,
     &help::HELP,
     &new::NEW,
@@ -52,6 +55,7 @@ const LISTED: [&Command; 8] = [
     &history::HISTORY,
     &history::EXPORT,
     &whoami::WHOAMI,
+    &language::LANGUAGE,
 ];
 
 /// The commands for owners, and the notices.
@@ -69,9 +73,9 @@ fn all() -> impl Iterator<Item = &'static Command> {
     LISTED.into_iter().chain(UNLISTED)
 }
 
-/// The commands in the order in which menus list them: the gateway's, and the operator's.
-pub(crate) fn listed(settings: &Settings) -> Vec<CommandHelp> {
-    LISTED.into_iter().map(Command::help).chain(own::help(settings)).collect()
+/// The commands in the order in which the menu of a channel lists them: the gateway's, and the operator's.
+pub(crate) fn listed(settings: &Settings, channel: &ChannelId) -> Vec<CommandHelp> {
+    LISTED.into_iter().map(|command| command.help(&settings.templates, channel)).chain(own::help(settings)).collect()
 }
 
 /// The template that answers a stored command which this version does not have.
@@ -121,7 +125,7 @@ impl Commands {
         let settings = self.settings.get();
         let (store, people, channels) = (self.store.as_ref(), self.people.as_ref(), self.channels.as_ref());
         let call = Call { turn: &turn, store, people, channels, settings: &settings, now: self.clock.now() };
-        let Answer { words, mut turn_events, session, decision } = match command {
+        let Answer { words, mut turn_events, session, decision, language } = match command {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
         };
@@ -131,7 +135,7 @@ impl Commands {
         let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None, cost: None, content: None };
         let reply = match words {
             Words::Templates(lines) => {
-                let lines: Vec<_> = lines.into_iter().map(|line| fill_in(line, &turn, &settings)).collect();
+                let lines: Vec<_> = lines.into_iter().map(|line| fill_in(line, &turn, language, &settings)).collect();
                 Reply::text(lines.join("\n"))
             }
             Words::Own(reply) => reply,
@@ -148,12 +152,18 @@ impl Commands {
     }
 }
 
-/// Fills in a template's placeholders: its own, `{agent}`, and `{sender}`, the sender's id on the platform.
-fn fill_in(Filled { template, mut values }: Filled, turn: &TurnRecord, settings: &Settings) -> String {
-    let channel = &turn.event.conversation.channel;
+/// Fills in a template's placeholders: its own, `{agent}`, and `{sender}`, the sender's id on the platform. The template is in
+/// the sender's language, or in `language`.
+fn fill_in(
+    Filled { template, mut values }: Filled,
+    turn: &TurnRecord,
+    language: Option<Language>,
+    settings: &Settings,
+) -> String {
+    let (channel, language) = (&turn.event.conversation.channel, language.or(turn.event.language));
     values.push(("agent", settings.agent(channel).to_string()));
     values.push(("sender", turn.event.sender.id.clone()));
-    filled(settings.templates.template(channel, template), &values)
+    filled(settings.templates.template(channel, language, template), &values)
 }
 
 /// A text with its placeholders filled in. What is filled in is no template: a placeholder in it stays.

@@ -12,6 +12,7 @@ use crate::{
         agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        language::Language,
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         people::{Identity, Pairing, PersonRecord},
@@ -181,6 +182,10 @@ impl<L: Layer> Turns for Layered<L> {
     async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.pairings()).await
+    }
+    async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.languages()).await
     }
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -448,6 +453,9 @@ impl Turns for NullStore {
         Ok(Vec::new())
     }
     async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
         Ok(Vec::new())
     }
     async fn transcript(&self, _session: SessionId, _limit: u32) -> Result<Vec<HistoryLine>, StoreError> {

@@ -70,8 +70,8 @@ impl Inlet for Acceptor {
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
     }
 
-    fn commands(&self) -> Vec<CommandHelp> {
-        commands::listed(&self.router.settings.get())
+    fn commands(&self, channel: &ChannelId) -> Vec<CommandHelp> {
+        commands::listed(&self.router.settings.get(), channel)
     }
 
     fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool {

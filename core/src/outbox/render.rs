@@ -143,7 +143,8 @@ fn actions(
     settings: &Settings,
 ) -> Vec<Action> {
     let templates = &settings.templates;
-    let say = |template: &str| templates.template(&turn.event.conversation.channel, template).to_owned();
+    let (channel_id, language) = (&turn.event.conversation.channel, turn.event.language);
+    let say = |template: &str| templates.template(channel_id, language, template).to_owned();
     let content = match &signal.body {
         Body::Reply(reply) => {
             Content { text: reply.text.clone(), attachments: reply.attachments.clone(), ..Content::default() }
@@ -272,12 +273,13 @@ fn question(
     templates: &Templates,
     otherwise: String,
 ) -> Content {
-    let Some(question) = templates.question(name) else {
+    let event = &turn.event;
+    let Some(question) = templates.question(&event.conversation.channel, event.language, name) else {
         return Content { text: otherwise, ..Content::default() };
     };
     if capabilities.choices == Support::Full {
-        let is_for_one = turn.event.chat == ChatKind::Group && !question.anyone;
-        let chooser = is_for_one.then(|| turn.event.sender.id.clone());
+        let is_for_one = event.chat == ChatKind::Group && !question.anyone;
+        let chooser = is_for_one.then(|| event.sender.id.clone());
         let (text, choices) = (question.text.clone(), question.choices.clone());
         return Content { text, choices, chooser, ..Content::default() };
     }
@@ -341,11 +343,15 @@ fn is_ours(signal: &Signal, turn: &TurnRecord) -> bool {
 }
 
 /// Turns a stored delivery into the one that the adapter gets for the given attempt. `is_overtaken`: later deliveries of
-/// its conversation were sent before it.
-pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, is_overtaken: bool, templates: &Templates) -> Delivery {
+/// its conversation were sent before it. `say`: the operator's text with this name.
+pub(crate) fn delivery<'a>(
+    record: &DeliveryRecord,
+    attempt: u32,
+    is_overtaken: bool,
+    say: impl Fn(&str) -> &'a str,
+) -> Delivery {
     let labels = [record.label.map(Label::as_str), is_overtaken.then_some("overtaken")];
-    let labels: Vec<&str> =
-        labels.into_iter().flatten().map(|name| templates.template(&record.conversation.channel, name)).collect();
+    let labels: Vec<&str> = labels.into_iter().flatten().map(say).collect();
     Delivery {
         id: record.id,
         conversation: record.conversation.clone(),

@@ -11,6 +11,7 @@ use crate::{TOKEN, hook};
 const TO_THE_FIRST: &str = "
     drop index deliveries_asking;
     alter table deliveries drop column asks;
+    drop table languages;
     drop table pairings;
     drop table identities;
     drop table people;

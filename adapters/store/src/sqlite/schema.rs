@@ -15,6 +15,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("initial", include_str!("../../../../migrations/sqlite/0001_initial.sql")),
         ("questions", include_str!("../../../../migrations/sqlite/0002_questions.sql")),
         ("people", include_str!("../../../../migrations/sqlite/0003_people.sql")),
+        ("languages", include_str!("../../../../migrations/sqlite/0005_languages.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

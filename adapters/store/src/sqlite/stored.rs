@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, time::Duration};
 
 use rejoinder_core::{
     Amends, Attachment, Author, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventKind, Expectation,
-    InboundEvent, Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
+    InboundEvent, Language, Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -30,6 +30,8 @@ pub(super) struct Details<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) more_within: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) language: Option<Language>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trace: Option<Cow<'a, CallerTrace>>,
 }
 
@@ -47,6 +49,7 @@ impl<'a> Details<'a> {
             patience: event.patience,
             amends: event.amends,
             more_within: event.more_within,
+            language: event.language,
             trace: event.trace.as_ref().map(Cow::Borrowed),
         }
     }
@@ -92,6 +95,7 @@ impl StoredEvent {
             patience: details.patience,
             amends: details.amends,
             more_within: details.more_within,
+            language: details.language,
             trace: details.trace.map(Cow::into_owned),
             received_at: Timestamp::from_millis(self.received_at),
             raw: self.raw.unwrap_or_default(),

@@ -22,6 +22,7 @@ fn context(channel: &ChannelId) -> Context<'_> {
         key: None,
         wait: Duration::ZERO,
         trace: None,
+        language: None,
         now: Timestamp::from_millis(1),
     }
 }
