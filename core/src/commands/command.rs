@@ -109,7 +109,7 @@ impl Command {
             name: self.name.into(),
             description: text(None).map_or(self.description.into(), Into::into),
             descriptions: templates.languages().iter().filter_map(in_language).collect(),
-            takes_text: false,
+            takes_text: self.arguments > 0,
         }
     }
 

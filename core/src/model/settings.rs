@@ -307,3 +307,35 @@ impl Templates {
 fn scopes(channel: &ChannelId) -> [&str; 3] {
     [channel.as_str(), channel.platform(), ""]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn language(tag: &str) -> Language {
+        Language::of(tag).expect("it is a language")
+    }
+
+    #[test]
+    fn a_text_is_that_of_the_persons_language_or_of_the_channels_default() {
+        let (german, spanish) = (language("de"), language("es"));
+        let (main, other) = (ChannelId::new("telegram", "main"), ChannelId::new("telegram", "other"));
+        let templates = Templates::default()
+            .with_template("", "late", "late")
+            .with_template_in(german, "", "late", "zu spät")
+            .with_template_in(german, "telegram", "late", "zu spät auf Telegram")
+            .with_template_in(spanish, "", "late", "tarde")
+            .with_template_in(spanish, "telegram.main", "late", "tarde en main")
+            .with_default_language("", spanish)
+            .with_default_language("telegram.other", german);
+
+        assert_eq!(templates.template(&main, Some(german), "late"), "zu spät auf Telegram");
+        assert_eq!(templates.template(&main, None, "late"), "tarde en main");
+        assert_eq!(templates.template(&other, None, "late"), "zu spät auf Telegram");
+        assert_eq!(templates.template(&other, Some(language("fr")), "late"), "zu spät auf Telegram");
+        assert_eq!(templates.template(&other, Some(spanish), "late"), "tarde");
+        assert_eq!(templates.template(&ChannelId::new("webchat", "main"), Some(german), "late"), "zu spät");
+        assert_eq!(templates.text(&main, Some(german), "unheard"), None);
+        assert_eq!(templates.languages().iter().map(Language::as_str).collect::<Vec<_>>(), ["de", "es"]);
+    }
+}
