@@ -490,7 +490,7 @@ async fn what_is_said_for_a_silent_agent_is_in_the_callers_language() {
     let hook = Hook::start().await;
     let ask = async |language: &str, body: Value| {
         let answered = hook.send(hook.post().header(header::ACCEPT_LANGUAGE, language).json(&body)).await;
-        answered.json()["reply"].as_str().expect("a reply").to_owned()
+        json_of(&answered)["reply"].as_str().expect("a reply").to_owned()
     };
     let (english, german) = ("Sorry, there is nothing to say.", "Dazu gibt es nichts zu sagen.");
 

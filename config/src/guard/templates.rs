@@ -209,16 +209,15 @@ impl Templates {
                 }
                 Template::Table(own) => {
                     check_scope("templates", name, checks);
-                    let of_languages = |texts: &Template| !texts.is_text();
-                    for (language, texts) in own.iter().filter(|(_, texts)| of_languages(texts)) {
+                    let (texts, languages): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                        own.clone().into_iter().partition(|(_, template)| template.is_text());
+                    self.check_texts(&["templates", name], &texts, checks);
+                    for (language, texts) in &languages {
                         checks.knows_language(checks.key(&["templates", name, language]), language);
                         if let Template::Table(texts) = texts {
                             self.check_texts(&["templates", name, language], texts, checks);
                         }
                     }
-                    let texts = own.iter().filter(|(_, texts)| !of_languages(texts));
-                    let texts = texts.map(|(name, text)| (name.clone(), text.clone())).collect();
-                    self.check_texts(&["templates", name], &texts, checks);
                 }
             }
         }

@@ -14,8 +14,8 @@ use crate::{logging, wiring};
 const AT_ONCE: [&str; 5] = ["commands", "guard", "limits", "log.level", "outbox"];
 
 /// The same for the keys of channels: who may talk to the agent, and what is done about a message that may have been sent.
-const AT_ONCE_OF_CHANNELS: [&str; 6] =
-    ["allow_from", "dm_policy", "group_allow_from", "group_policy", "on_unknown", "quote_strangers"];
+const AT_ONCE_OF_CHANNELS: [&str; 7] =
+    ["allow_from", "dm_policy", "group_allow_from", "group_policy", "language", "on_unknown", "quote_strangers"];
 
 /// Reads the configuration again at each SIGHUP. What can be changed while the gateway runs is changed, and the log says what
 /// waits for the next start. If the new configuration is wrong, the old one stays.
