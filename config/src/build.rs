@@ -2,10 +2,18 @@
 
 use std::fmt::Write as _;
 
-use crate::{AgentKind, PlatformSection, channels::sorted_names, names::joined};
+use crate::{
+    AgentKind, PlatformSection,
+    channels::sorted_names,
+    names::joined,
+    node::{Node, parse_default},
+};
 
 /// The manual. The parts of platforms and kinds of agents replace the lines `#{channels}` and `#{agents}`.
 const DEFAULT_TOML: &str = include_str!("../default.toml");
+
+/// The built-in texts in other languages than English.
+const WORDS: [&str; 2] = [include_str!("../words/de.toml"), include_str!("../words/es.toml")];
 
 #[derive(Clone, Copy, Debug)]
 pub struct Build {
@@ -33,6 +41,15 @@ impl Build {
         let platforms = joined(&sorted_names(self.platforms), "and");
         let kinds: Vec<_> = self.agents.iter().map(|kind| format!("\"{}\"", kind.name)).collect();
         manual.replace("{platforms}", &platforms).replace("{kinds}", &joined(&kinds, "or"))
+    }
+
+    /// Every default: those of the manual, and the texts in other languages.
+    pub(crate) fn defaults(&self) -> Node {
+        let mut tree = parse_default(&self.manual());
+        for words in WORDS {
+            tree.overlay(parse_default(words));
+        }
+        tree
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use rejoinder_core::{ChannelId, OnUnknown, QueueMode};
+use rejoinder_core::{ChannelId, Language, OnUnknown, QueueMode};
 use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use crate::{
@@ -57,6 +57,8 @@ pub struct Common {
     pub notify_reactions: bool,
     /// The largest file that is accepted from a person, if the channel accepts files.
     pub max_attachment: Option<Size>,
+    /// The language of people whose own is not known, if not that of `guard.language`: the key `language`.
+    pub language: Option<Language>,
     /// Overrides `guard.on_unknown`.
     pub on_unknown: Option<OnUnknown>,
 }
@@ -205,7 +207,7 @@ fn read<T: ChannelSection>(node: &Node, key: &Key, reader: &mut Reader<'_>) -> B
     entries(node, key, reader, |name, node, key, reader| {
         if T::RESERVED_NAMES.contains(&name) {
             reader.problem(key.clone(), &node.place, "has a reserved name: choose another");
-        } else if let Some(section) = reader.read_and::<T>(node, key, check_agent) {
+        } else if let Some(section) = reader.read_and::<T>(node, key, check_common) {
             found.push((name.to_owned(), section));
         }
     });
@@ -213,9 +215,13 @@ fn read<T: ChannelSection>(node: &Node, key: &Key, reader: &mut Reader<'_>) -> B
     found.into_iter().map(|(name, section)| (name, Channel::new(section))).collect()
 }
 
-fn check_agent<T: ChannelSection>(section: &T, checks: &mut Checks<'_>) {
-    if let Some(agent) = section.common().agent {
+fn check_common<T: ChannelSection>(section: &T, checks: &mut Checks<'_>) {
+    let Common { agent, language, .. } = section.common();
+    if let Some(agent) = agent {
         checks.refers_to_agent(checks.key(&["agent"]), &agent);
+    }
+    if let Some(language) = language {
+        checks.knows_language(checks.key(&["language"]), language.as_str());
     }
 }
 

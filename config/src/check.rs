@@ -5,9 +5,11 @@ use std::{
     fmt,
 };
 
+use rejoinder_core::Language;
+
 use crate::{
     key::Key,
-    names::hint,
+    names::{hint, list},
     node::Node,
     problem::{Place, Problem},
 };
@@ -29,6 +31,8 @@ pub(crate) struct Names {
     pub(crate) channels: BTreeMap<String, Option<String>>,
     /// Includes platforms that were left out of the build.
     pub(crate) platforms: BTreeSet<String>,
+    /// The languages of `guard.templates`.
+    pub(crate) languages: BTreeSet<Language>,
     /// Whether `server.public_url` is set.
     pub(crate) has_public_url: bool,
 }
@@ -88,6 +92,23 @@ impl<'a> Checks<'a> {
     /// Reports `key` if there is no channel called `name`.
     pub(crate) fn refers_to_channel(&mut self, key: Key, name: &str) {
         self.refers(key, "channel", name, &self.names.channels.keys().cloned().collect());
+    }
+
+    /// Whether a table of `guard.templates` is for the language `name`.
+    pub(crate) fn is_language(&self, name: &str) -> bool {
+        self.names.languages.iter().any(|language| language.as_str() == name)
+    }
+
+    /// Reports `key` if the language `name` has no texts.
+    pub(crate) fn knows_language(&mut self, key: Key, name: &str) {
+        if self.is_language(name) {
+            return;
+        }
+        let known = list(self.names.languages.iter().map(Language::as_str), "and");
+        let more = Language::of(name).map(|it| format!(", and you can add {it} with [guard.templates.{it}]"));
+        let what =
+            format!("names the language `{name}`, which has no texts: there are {known}{}", more.unwrap_or_default());
+        self.wrong(key, what);
     }
 
     /// Reports `key` if `known` does not contain `name`. `kind` says what it is the name of.

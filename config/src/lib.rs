@@ -63,7 +63,7 @@ pub use crate::{
     check::{Checks, Section},
     commands::Commands,
     environment::Environment,
-    guard::{Chats, Guard, Ladders, Rungs, TEMPLATES, Template, Templates},
+    guard::{Chats, Guard, Ladders, Questions, Rungs, TEMPLATES, Template, Templates},
     key::Key,
     limits::Limits,
     log::{KeepLevel, Log, LogFormat, LogLevel},

@@ -13,7 +13,7 @@ use crate::{
     Build, Config, Log, Retention, Store,
     check::Section,
     environment::{Environment, FILE_NAME, ResolveContext},
-    node::{Node, Value, parse_default, parse_file, parse_variable},
+    node::{Node, Value, parse_file, parse_variable},
     problem::{ConfigErrors, Place, Problem},
     sections::read_alone,
 };
@@ -153,7 +153,7 @@ struct Layers {
 
 impl Layers {
     fn find(options: &Options, build: &Build) -> Result<Self, ConfigErrors> {
-        let mut tree = parse_default(&build.manual());
+        let mut tree = build.defaults();
         let source = match find(options)? {
             None => ConfigSource::Defaults,
             Some((path, text)) => {

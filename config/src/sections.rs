@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rejoinder_core::Language;
 use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -15,7 +16,7 @@ use crate::{
     check::{Checks, Names, Section},
     environment::ResolveContext,
     key::Key,
-    names::{list, unknown},
+    names::{list, nearest, unknown},
     node::{Node, Table, Value},
     problem::{Place, Problem},
     read::Reader,
@@ -106,7 +107,7 @@ impl Config {
             section(&tree, "queue", &mut reader),
             section(&tree, "limits", &mut reader),
             section(&tree, "commands", &mut reader),
-            section(&tree, "guard", &mut reader),
+            section::<Guard>(&tree, "guard", &mut reader),
             section(&tree, "outbox", &mut reader),
             section(&tree, "retention", &mut reader),
         );
@@ -124,10 +125,14 @@ impl Config {
                 Some(queue),
                 Some(limits),
                 Some(commands),
-                Some(guard),
+                Some(mut guard),
                 Some(outbox),
                 Some(retention),
             ) if reader.problems.is_empty() => {
+                let mut aside = Reader { context, names: &names, problems: Vec::new() };
+                if let Some(built_in) = section(&build.defaults(), "guard", &mut aside) {
+                    guard.know(&names.languages, &built_in);
+                }
                 let (secret_files, secrets) = (context.secret_files.take(), context.secrets.take());
                 Ok(Self {
                     server,
@@ -191,7 +196,7 @@ fn names(tree: &Node, build: &Build) -> Names {
     let channels = tree.get("channels").and_then(Node::table).into_iter().flatten();
     let default_agent = tree.get("routing").and_then(|routing| routing.get("default_agent"));
     let agent_of = |channel: &Node| channel.get("agent").or(default_agent).and_then(Node::text).map(ToOwned::to_owned);
-    Names {
+    let mut names = Names {
         agents: names_in(tree.get("agents")).collect(),
         has_public_url: tree.get("server").is_some_and(|server| server.get("public_url").is_some()),
         platforms: build.platforms.iter().map(|platform| platform.name.to_owned()).collect(),
@@ -199,7 +204,20 @@ fn names(tree: &Node, build: &Build) -> Names {
             .flat_map(|(platform, node)| node.table().into_iter().flatten().map(move |channel| (platform, channel)))
             .map(|(platform, (name, node))| (format!("{platform}.{name}"), agent_of(node)))
             .collect(),
-    }
+        languages: BTreeSet::from([Language::ENGLISH]),
+    };
+    names.languages.extend(languages(tree, &names));
+    names
+}
+
+/// The languages of the tables in `guard.templates`. A name of three letters may be that of a platform, misspelt.
+fn languages(tree: &Node, names: &Names) -> Vec<Language> {
+    let templates = tree.get("guard").and_then(|guard| guard.get("templates")).and_then(Node::table);
+    let tables = templates.into_iter().flatten().filter(|(_, node)| node.table().is_some()).map(|(name, _)| name);
+    let known = || names.platforms.iter().chain(names.channels.keys()).map(String::as_str);
+    let tables =
+        tables.filter(|name| !names.platforms.contains(*name) && (name.len() == 2 || nearest(name, known()).is_none()));
+    tables.filter_map(|name| Language::of(name).filter(|language| language.as_str() == name)).collect()
 }
 
 fn names_in(node: Option<&Node>) -> impl Iterator<Item = String> {

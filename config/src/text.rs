@@ -6,7 +6,7 @@
 
 use std::{fmt, net::SocketAddr};
 
-use rejoinder_core::is_blank;
+use rejoinder_core::{Language, is_blank};
 use serde::{
     Deserializer,
     de::{Error, Unexpected, Visitor},
@@ -50,6 +50,16 @@ pub fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::E
 /// As [`filled`], for an optional key.
 pub fn filled_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     filled(deserializer).map(Some)
+}
+
+/// A language.
+pub fn language<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Language, D::Error> {
+    parsed(deserializer, "a language such as \"de\"", Language::of)
+}
+
+/// As [`language`], for an optional key.
+pub fn language_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Language>, D::Error> {
+    language(deserializer).map(Some)
 }
 
 /// An IP address and a port.

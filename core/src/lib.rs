@@ -106,6 +106,7 @@ pub use model::{
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
     ids::{ConversationId, DeliveryId, EventId, OwnerId, PersonId, SessionId, TurnId},
+    language::Language,
     masker::Masker,
     people::{Identity, KnownPeople, PersonRole, SeedPerson},
     queue::{NotAQueueMode, Overflow, QueueMode, Queues},

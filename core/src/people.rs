@@ -21,6 +21,7 @@ use crate::{
     model::{
         event::InboundEvent,
         ids::PersonId,
+        language::Language,
         log::{LogEvent, NewLogEntry, Subject},
         people::{Identity, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange, PersonRecord, SeedPerson},
     },
@@ -64,6 +65,8 @@ pub(crate) struct People {
 struct State {
     people: Vec<PersonRecord>,
     pairings: Vec<Pairing>,
+    /// The languages that people chose.
+    languages: HashMap<Identity, Language>,
     /// Who has tried codes that do not exist, since when, and which.
     guesses: HashMap<String, (Timestamp, HashSet<String>)>,
 }
@@ -85,13 +88,14 @@ impl People {
         seeds: &[SeedPerson],
     ) -> Result<Self, StoreError> {
         let (mut people, pairings) = (store.people().await?, store.pairings().await?);
+        let languages = store.languages().await?.into_iter().collect();
         let changes = planted(seeds, &mut people, clock.now());
         if !changes.is_empty() {
             store.commit(Transition { people: changes, ..Transition::default() }).await?;
         }
         Ok(Self {
             known: ArcSwap::from_pointee(KnownPeople::of(&people)),
-            state: Mutex::new(State { people, pairings, guesses: HashMap::new() }),
+            state: Mutex::new(State { people, pairings, languages, guesses: HashMap::new() }),
             store,
             clock,
             deciding: Arc::default(),
@@ -115,6 +119,7 @@ impl People {
         for change in changes {
             apply(&mut state.people, change);
             change_request(&mut state.pairings, change);
+            change_language(&mut state.languages, change);
         }
         self.known.store(Arc::new(KnownPeople::of(&state.people)));
         if state.pairings.iter().any(|one| one.state == PairingState::Approved) {
@@ -154,6 +159,7 @@ impl People {
             identity,
             name: event.sender.name.clone(),
             username: event.sender.username.clone(),
+            language: event.language,
             conversation: event.conversation.clone(),
             asked_at: now,
             expires_at: now + LIFETIME,
@@ -181,6 +187,12 @@ impl People {
     /// Waits until somebody was let in.
     pub(crate) async fn until_let_in(&self) {
         self.let_in.notified().await;
+    }
+
+    /// The language that the sender of an event chose.
+    pub(crate) fn language_of(&self, event: &InboundEvent) -> Option<Language> {
+        let state = self.state();
+        if state.languages.is_empty() { None } else { state.languages.get(&event.identity()).copied() }
     }
 
     /// The request of a sender, also a decided one, if its time has not passed.
@@ -328,7 +340,7 @@ fn apply(people: &mut Vec<PersonRecord>, change: &PeopleChange) {
             }
         }
         PeopleChange::Forgotten(identity) => take(people, identity, None),
-        PeopleChange::Asked(_) | PeopleChange::Told(_) => {}
+        PeopleChange::Asked(_) | PeopleChange::Told(_) | PeopleChange::Speaks(..) => {}
     }
 }
 
@@ -345,6 +357,20 @@ fn change_request(pairings: &mut Vec<Pairing>, change: &PeopleChange) {
         PeopleChange::Forgotten(identity) | PeopleChange::Told(identity) => {
             pairings.retain(|one| one.identity != *identity);
         }
+        PeopleChange::Speaks(..) => {}
+    }
+}
+
+/// Changes who chose which language, as the store does.
+fn change_language(languages: &mut HashMap<Identity, Language>, change: &PeopleChange) {
+    match change {
+        PeopleChange::Speaks(identity, Some(language)) => {
+            languages.insert(identity.clone(), *language);
+        }
+        PeopleChange::Speaks(identity, None) | PeopleChange::Forgotten(identity) => {
+            languages.remove(identity);
+        }
+        PeopleChange::Asked(_) | PeopleChange::Known(_) | PeopleChange::Told(_) => {}
     }
 }
 

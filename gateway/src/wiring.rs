@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_config::{Config, Log, Queue, Retention, Size, TokenValue};
+use rejoinder_config::{Channel, Config, Log, Queue, Retention, Size, TokenValue};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Lifetimes, Masker, PersonLimits, Policies, Queues, Settings,
-    SharedClock, SystemClock, Templates,
+    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Language, Lifetimes, Masker, PersonLimits, Policies, Queues,
+    Settings, SharedClock, SystemClock, Templates,
 };
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
@@ -285,20 +285,36 @@ fn policies(config: &Config) -> Policies {
 
 fn templates(config: &Config) -> Templates {
     let guard = &config.guard;
-    let everywhere = guard.templates.for_channel("");
-    let mut templates = Templates::default();
+    let mut templates = Templates::default().with_default_language("", guard.language);
+    for (channel, Channel { common, .. }) in config.channels.iter() {
+        if let Some(language) = common.language {
+            templates = templates.with_default_language(channel.as_str(), language);
+        }
+    }
+    for language in &guard.languages {
+        templates = with_texts(templates, config, *language);
+    }
+    templates
+}
+
+/// Adds the texts and questions in a language.
+fn with_texts(mut templates: Templates, config: &Config, language: Language) -> Templates {
+    let guard = &config.guard;
+    let everywhere = guard.templates.for_channel("", language);
     for (name, text) in &everywhere {
-        templates = templates.with_template("", name, text);
+        templates = templates.with_template_in(language, "", name, text);
     }
     for (channel, _) in config.channels.iter() {
-        for (name, text) in guard.templates.for_channel(channel.as_str()) {
+        for (name, text) in guard.templates.for_channel(channel.as_str(), language) {
             if everywhere.get(name) != Some(&text) {
-                templates = templates.with_template(channel.as_str(), name, text);
+                templates = templates.with_template_in(language, channel.as_str(), name, text);
             }
         }
     }
-    for (name, question) in &guard.clarify {
-        templates = templates.with_question(name, question.clone());
+    for name in guard.clarify.names() {
+        if let Some(question) = guard.clarify.question(name, language) {
+            templates = templates.with_question_in(language, name, question);
+        }
     }
     templates
 }

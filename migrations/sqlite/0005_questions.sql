@@ -12,6 +12,7 @@ create table questions (
     free_text integer not null,     -- whether the person may also answer in their own words
     asked_at integer not null,
     expires_at integer,
+    language text,                  -- of the person who was asked; null if it is not known
     state text not null,            -- open, picked, expired
     picked text                     -- the choice that was picked first
 ) strict;

@@ -1,6 +1,6 @@
 //! The slash commands: their names and their registration.
 
-use rejoinder_core::{CommandHelp, Intake};
+use rejoinder_core::{CommandHelp, Intake, Language};
 use reqwest::Method;
 use serenity::{
     all::{CommandOptionType, CommandType},
@@ -53,12 +53,53 @@ fn commands(listed: Vec<CommandHelp>) -> Vec<CreateCommand> {
     let others = listed.into_iter().filter(|command| command.name != "start" && command.name != ASK).map(|command| {
         let text = || CreateCommandOption::new(CommandOptionType::String, TEXT, "What it is about").required(false);
         let options = command.takes_text.then(|| text().max_length(MAX_QUESTION)).into_iter().chain([privately()]);
-        CreateCommand::new(command.name)
+        let create = CreateCommand::new(command.name)
             .kind(CommandType::ChatInput)
             .description(command.description)
-            .set_options(options.collect::<Vec<_>>())
+            .set_options(options.collect::<Vec<_>>());
+        command.descriptions.iter().fold(create, |create, (language, description)| {
+            let locales = locales(*language).iter();
+            locales.fold(create, |create, locale| create.description_localized(*locale, description))
+        })
     });
     std::iter::once(ask).chain(others).take(MAX_COMMANDS).collect()
+}
+
+/// The locales of a language that Discord knows (<https://discord.com/developers/docs/reference#locales>). It refuses a command
+/// with any other.
+fn locales(language: Language) -> &'static [&'static str] {
+    match language.as_str() {
+        "bg" => &["bg"],
+        "cs" => &["cs"],
+        "da" => &["da"],
+        "de" => &["de"],
+        "el" => &["el"],
+        "en" => &["en-GB", "en-US"],
+        "es" => &["es-ES", "es-419"],
+        "fi" => &["fi"],
+        "fr" => &["fr"],
+        "hi" => &["hi"],
+        "hr" => &["hr"],
+        "hu" => &["hu"],
+        "id" => &["id"],
+        "it" => &["it"],
+        "ja" => &["ja"],
+        "ko" => &["ko"],
+        "lt" => &["lt"],
+        "nl" => &["nl"],
+        "no" => &["no"],
+        "pl" => &["pl"],
+        "pt" => &["pt-BR"],
+        "ro" => &["ro"],
+        "ru" => &["ru"],
+        "sv" => &["sv-SE"],
+        "th" => &["th"],
+        "tr" => &["tr"],
+        "uk" => &["uk"],
+        "vi" => &["vi"],
+        "zh" => &["zh-CN", "zh-TW"],
+        _ => &[],
+    }
 }
 
 impl Discord {
@@ -87,6 +128,10 @@ mod tests {
         let listed = |name: &str, takes_text| CommandHelp {
             name: name.to_owned().into(),
             description: "What it does".into(),
+            descriptions: ["de", "es", "gsw"]
+                .into_iter()
+                .filter_map(|tag| Some((Language::of(tag)?, format!("What it does, in {tag}"))))
+                .collect(),
             takes_text,
         };
         let commands = json(&commands(vec![listed("start", false), listed("help", false), listed("weather", true)]));
@@ -96,6 +141,11 @@ mod tests {
         assert_eq!(names, ["ask", "help", "weather"]);
         assert_eq!(commands[1]["options"].as_array().map(Vec::len), Some(1));
         assert_eq!(commands[2]["options"][0]["name"], "text");
+        let localized = commands[1]["description_localizations"].as_object().expect("localizations");
+        assert_eq!(localized["de"], "What it does, in de");
+        let mut locales: Vec<_> = localized.keys().map(String::as_str).collect();
+        locales.sort_unstable();
+        assert_eq!(locales, ["de", "es-419", "es-ES"], "only those that Discord knows");
         for command in commands {
             let description = command["description"].as_str().expect("a description");
             assert!((1..=100).contains(&description.chars().count()), "{description}");

@@ -151,6 +151,8 @@ pub(crate) struct Interaction {
     pub(crate) user: Option<User>,
     pub(crate) token: String,
     pub(crate) message: Option<Box<Message>>,
+    /// The language of the person's app, as a tag such as `de` or `es-419`.
+    pub(crate) locale: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, HOUR},
     text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, QueueMode, Rate};
+use rejoinder_core::{DirectPolicy, GroupPolicy, Language, QueueMode, Rate};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, Unexpected, Visitor},
@@ -72,6 +72,9 @@ pub struct DiscordSection {
     /// The agent that answers. Overrides the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
 }
 
 /// How an answer is shown while it is being written.
@@ -122,6 +125,7 @@ impl Default for DiscordSection {
             queue: None,
             group_queue: None,
             agent: None,
+            language: None,
         }
     }
 }
@@ -247,6 +251,7 @@ impl ChannelSection for DiscordSection {
             agent: self.agent.clone(),
             queue: self.queue,
             group_queue: self.group_queue,
+            language: self.language,
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),

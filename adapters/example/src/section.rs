@@ -1,7 +1,7 @@
 //! `[channels.example.<name>]`: an account on an example chat server, as the operator configured it.
 
 use rejoinder_config::{AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, text};
-use rejoinder_core::{DirectPolicy, GroupPolicy, QueueMode};
+use rejoinder_core::{DirectPolicy, GroupPolicy, Language, QueueMode};
 use serde::{Deserialize, Serialize};
 
 /// One account.
@@ -24,6 +24,9 @@ pub struct ExampleSection {
     /// The agent that answers, if it is not the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
 }
 
 impl Default for ExampleSection {
@@ -38,6 +41,7 @@ impl Default for ExampleSection {
             queue: None,
             group_queue: None,
             agent: None,
+            language: None,
         }
     }
 }
@@ -77,6 +81,7 @@ impl ChannelSection for ExampleSection {
             agent: self.agent.clone(),
             queue: self.queue,
             group_queue: self.group_queue,
+            language: self.language,
             people: Some(self.people()),
             ..Common::default()
         }
@@ -103,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_manual_says_what_the_section_has() {
-        check_channel_manual::<ExampleSection>(&[("EXAMPLE_TOKEN", "open-sesame")], &["agent"]);
+        check_channel_manual::<ExampleSection>(&[("EXAMPLE_TOKEN", "open-sesame")], &["agent", "language"]);
     }
 
     #[test]

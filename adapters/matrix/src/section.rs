@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, HOUR, SECOND},
     text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, QueueMode, Rate};
+use rejoinder_core::{DirectPolicy, GroupPolicy, Language, QueueMode, Rate};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -69,6 +69,9 @@ pub struct MatrixSection {
     /// The agent that answers instead of the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
 }
 
 /// Which invitations are accepted.
@@ -141,6 +144,7 @@ impl Default for MatrixSection {
             queue: None,
             group_queue: None,
             agent: None,
+            language: None,
         }
     }
 }
@@ -238,6 +242,7 @@ impl ChannelSection for MatrixSection {
             agent: self.agent.clone(),
             queue: self.queue,
             group_queue: self.group_queue,
+            language: self.language,
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),

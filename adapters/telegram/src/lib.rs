@@ -48,6 +48,7 @@ mod receive;
 mod section;
 
 use std::{
+    collections::BTreeSet,
     fmt,
     sync::{
         Arc,
@@ -58,8 +59,8 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface,
+    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, CommandHelp, ConversationRef,
+    Delivery, DeliveryError, FetchError, Intake, Language, Receipt, SharedClock, Surface,
 };
 use rejoinder_kit::{Health, Receiver, RunEnd, WhileRunning};
 use reqwest::Client;
@@ -175,14 +176,31 @@ impl Telegram {
         ChannelError::Unauthorized(refusal.to_string())
     }
 
-    /// Registers the gateway's commands, so that Telegram lists them to people who type a slash.
+    /// Registers the gateway's commands, so that Telegram lists them to people who type a slash, in their language.
     async fn list_commands(&self, intake: &Intake) {
-        let commands = intake.commands().into_iter().map(|it| BotCommand::new(it.name, it.description));
-        if let Err(error) = self.api.call::<_, bool>(&SetMyCommands::new(commands)).await {
-            // The commands work without being listed.
-            tracing::warn!(channel = %self.channel, %error, "the command list could not be registered");
+        for menu in menus(&intake.commands()) {
+            if let Err(error) = self.api.call::<_, bool>(&menu).await {
+                // The commands work without being listed.
+                tracing::warn!(channel = %self.channel, %error, "the command list could not be registered");
+            }
         }
     }
+}
+
+/// The menu for everybody, and those for people whose app is in another language. Telegram knows languages by two letters
+/// (<https://core.telegram.org/bots/api#setmycommands>).
+fn menus(commands: &[CommandHelp]) -> Vec<SetMyCommands> {
+    let languages: BTreeSet<Language> = commands.iter().flat_map(|it| it.descriptions.keys().copied()).collect();
+    let for_all = SetMyCommands::new(commands.iter().map(|it| BotCommand::new(&*it.name, &*it.description)));
+    let in_language = |language: &Language| {
+        let description =
+            |it: &CommandHelp| it.descriptions.get(language).map_or(&*it.description, String::as_str).to_owned();
+        let mut menu = SetMyCommands::new(commands.iter().map(|it| BotCommand::new(&*it.name, description(it))));
+        menu.language_code = Some(language.to_string());
+        menu
+    };
+    let two_letters = languages.iter().filter(|language| language.as_str().len() == 2);
+    std::iter::once(for_all).chain(two_letters.map(in_language)).collect()
 }
 
 impl fmt::Debug for Telegram {

@@ -5,6 +5,7 @@
 
 #![expect(clippy::struct_field_names, reason = "the names are the Bot API's")]
 
+use rejoinder_core::Language;
 use serde::{Deserialize, de::IgnoredAny};
 
 /// One update. At most one optional field is set; none for a kind that is not read.
@@ -28,6 +29,14 @@ pub(crate) struct User {
     pub(crate) first_name: String,
     pub(crate) last_name: Option<String>,
     pub(crate) username: Option<String>,
+    /// The language of the app, as a tag such as `de` or `pt-br`.
+    pub(crate) language_code: Option<String>,
+}
+
+impl User {
+    pub(crate) fn language(&self) -> Option<Language> {
+        Language::of(self.language_code.as_deref()?)
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, SECOND},
     number, text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, OnUnknown, QueueMode, Rate};
+use rejoinder_core::{DirectPolicy, GroupPolicy, Language, OnUnknown, QueueMode, Rate};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -68,6 +68,9 @@ pub struct TelegramSection {
     /// The agent that answers. Overrides the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
 }
 
 /// How updates arrive.
@@ -145,6 +148,7 @@ impl Default for TelegramSection {
             queue: None,
             group_queue: None,
             agent: None,
+            language: None,
         }
     }
 }
@@ -286,6 +290,7 @@ impl ChannelSection for TelegramSection {
             agent: self.agent.clone(),
             queue: self.queue,
             group_queue: self.group_queue,
+            language: self.language,
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),

@@ -46,3 +46,23 @@ fn drafts_are_shown_as_the_operator_chose() {
     assert_eq!(drafts(Streaming::Draft, "-42"), (false, false));
     assert_eq!(drafts(Streaming::Off, "42"), (false, false));
 }
+
+#[test]
+fn there_is_a_menu_for_everybody_and_one_for_each_language() {
+    let german = Language::of("de").expect("it is a language");
+    let swiss = Language::of("gsw").expect("it is a language");
+    let command = |name: &'static str, descriptions: &[(Language, &str)]| CommandHelp {
+        name: name.into(),
+        description: "What it does".into(),
+        descriptions: descriptions.iter().map(|(language, text)| (*language, (*text).to_owned())).collect(),
+        takes_text: false,
+    };
+
+    let menus = menus(&[command("help", &[(german, "Was es tut"), (swiss, "Was es macht")]), command("weather", &[])]);
+
+    let shown = |menu: &SetMyCommands| menu.commands.iter().map(|it| it.description.clone()).collect::<Vec<_>>();
+    assert_eq!(menus.len(), 2, "Telegram knows no language by three letters");
+    assert_eq!((menus[0].language_code.as_deref(), shown(&menus[0])), (None, vec!["What it does".to_owned(); 2]));
+    let in_german = vec!["Was es tut".to_owned(), "What it does".to_owned()];
+    assert_eq!((menus[1].language_code.as_deref(), shown(&menus[1])), (Some("de"), in_german));
+}

@@ -26,7 +26,7 @@ const connection = new Connection({
   url: `${location.origin.replace(/^http/, "ws")}${location.pathname.replace(/\/+$/, "")}/ws`,
   hello: () => {
     const token = recall("token") ?? recall("token", tabStorage());
-    return { type: "hello", protocol: 1, conversation: conversationId, ...(token && { token }) };
+    return { type: "hello", protocol: 1, conversation: conversationId, language: navigator.language, ...(token && { token }) };
   },
   onFrame: (frame) => hear[frame.type]?.(frame),
   onState: showState,

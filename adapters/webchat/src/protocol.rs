@@ -26,6 +26,9 @@ pub(crate) enum ClientFrame {
         conversation: String,
         #[serde(default)]
         token: Option<SecretString>,
+        /// The language of the page, as a tag such as `de-AT`.
+        #[serde(default)]
+        language: Option<String>,
     },
     /// The person sent a message.
     Message { id: String, text: String },

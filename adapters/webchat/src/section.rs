@@ -1,7 +1,7 @@
 //! `[channels.webchat.<name>]`: the configuration of a chat page.
 
 use rejoinder_config::{ChannelSection, Checks, Common, Section, Token, text};
-use rejoinder_core::QueueMode;
+use rejoinder_core::{Language, QueueMode};
 use serde::{Deserialize, Serialize};
 
 /// The configuration of one chat page.
@@ -21,6 +21,9 @@ pub struct WebchatSection {
     /// The agent that answers instead of the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
 }
 
 /// Who may open a chat page.
@@ -43,6 +46,7 @@ impl Default for WebchatSection {
             greeting: "Hello. What can I do for you?".to_owned(),
             queue: None,
             agent: None,
+            language: None,
         }
     }
 }
@@ -79,7 +83,7 @@ impl ChannelSection for WebchatSection {
     const RESERVED_NAMES: &'static [&'static str] = &["assets", "ws"];
 
     fn common(&self) -> Common {
-        Common { agent: self.agent.clone(), queue: self.queue, ..Common::default() }
+        Common { agent: self.agent.clone(), queue: self.queue, language: self.language, ..Common::default() }
     }
 }
 

@@ -7,7 +7,9 @@ use futures_util::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
 };
-use rejoinder_core::{Accepted, ConversationRef, EventKind, InboundEvent, Intake, StoreError, TurnId, TurnView};
+use rejoinder_core::{
+    Accepted, ConversationRef, EventKind, InboundEvent, Intake, Language, StoreError, TurnId, TurnView,
+};
 use rejoinder_kit::{Peer, Tokens, TooManyGuesses};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{
@@ -60,8 +62,8 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
         () = place.evicted() => Err(Problem::TOO_MANY_SOCKETS),
         () = context.closing.cancelled() => return close(&mut sink, GOING_AWAY).await,
     };
-    let conversation = match greeted {
-        Ok(conversation) => conversation,
+    let (conversation, language) = match greeted {
+        Ok(greeted) => greeted,
         Err(problem) => return refuse(&mut sink, problem).await,
     };
     if !place.greet() {
@@ -99,16 +101,20 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
     };
     let writer = tokio::spawn(writer.run());
     let _ended = ended.clone().drop_guard();
-    Reader { chat, intake, conversation, reply_sender, ended: ended.clone() }.run(&mut stream).await;
+    Reader { chat, intake, conversation, language, reply_sender, ended: ended.clone() }.run(&mut stream).await;
     ended.cancel();
     // If the writer panicked, it has closed the socket, and nothing is left to do.
     let _ = writer.await;
 }
 
-/// Reads the hello, and checks it.
-async fn read_hello(chat: &WebchatAdapter, stream: &mut Stream, peer: Peer) -> Result<ConversationRef, Problem> {
+/// Reads the hello, and checks it. Returns the conversation and the page's language.
+async fn read_hello(
+    chat: &WebchatAdapter,
+    stream: &mut Stream,
+    peer: Peer,
+) -> Result<(ConversationRef, Option<Language>), Problem> {
     let Some(text) = next_text(stream).await else { return Err(Problem::HELLO_FIRST) };
-    let Ok(ClientFrame::Hello { protocol, conversation, token }) = serde_json::from_str(&text) else {
+    let Ok(ClientFrame::Hello { protocol, conversation, token, language }) = serde_json::from_str(&text) else {
         return Err(Problem::HELLO_FIRST);
     };
     if protocol != VERSION {
@@ -117,7 +123,8 @@ async fn read_hello(chat: &WebchatAdapter, stream: &mut Stream, peer: Peer) -> R
     if let Access::Token(tokens) = chat.access() {
         check_token(chat, tokens, token.as_ref(), peer).await?;
     }
-    inbound::conversation(chat.id(), &conversation)
+    let language = language.as_deref().and_then(Language::of);
+    Ok((inbound::conversation(chat.id(), &conversation)?, language))
 }
 
 async fn check_token(
@@ -269,6 +276,7 @@ struct Reader {
     chat: Arc<WebchatAdapter>,
     intake: Intake,
     conversation: ConversationRef,
+    language: Option<Language>,
     reply_sender: mpsc::Sender<Reply>,
     ended: CancellationToken,
 }
@@ -336,7 +344,7 @@ impl Reader {
 
     async fn accept(&self, id: &str, event: Result<InboundEvent, Problem>) -> Reply {
         let event = match event {
-            Ok(event) => event,
+            Ok(event) => InboundEvent { language: self.language, ..event },
             Err(problem) => return refusal(Some(id), problem),
         };
         let text_before = event.text.clone();

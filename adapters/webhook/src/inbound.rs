@@ -6,8 +6,8 @@ use std::{borrow::Cow, time::Duration};
 
 use axum::http::StatusCode;
 use rejoinder_core::{
-    Attachment, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventId, InboundEvent, Sender, SenderKind,
-    Timestamp,
+    Attachment, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventId, InboundEvent, Language, Sender,
+    SenderKind, Timestamp,
 };
 use rejoinder_kit::Problem;
 use serde::Deserialize;
@@ -51,6 +51,8 @@ pub(crate) struct HookMessage {
     pub(crate) sender: Option<String>,
     /// Messages of one conversation are answered in order, and the agent remembers them.
     pub(crate) conversation: Option<String>,
+    /// The language of the person, as a tag such as `de` or `de-AT`. Anything else is ignored.
+    pub(crate) language: Option<String>,
     #[serde(default)]
     pub(crate) attachments: Option<Vec<File>>,
     /// How many form fields were read so far, for [`MAX_FIELDS`].
@@ -85,6 +87,7 @@ pub(crate) struct CheckedMessage {
     text: String,
     sender: Option<String>,
     conversation: Option<String>,
+    language: Option<Language>,
     attachments: Vec<Attachment>,
     raw: String,
 }
@@ -110,6 +113,8 @@ pub(crate) struct Context<'a> {
     pub(crate) wait: Duration,
     /// The trace that the caller is in.
     pub(crate) trace: Option<CallerTrace>,
+    /// The language that the request asks for, if the message names none.
+    pub(crate) language: Option<Language>,
     /// When the request was received.
     pub(crate) now: Timestamp,
 }
@@ -226,6 +231,7 @@ impl HookMessage {
             "message" => &mut self.text,
             "sender" => &mut self.sender,
             "conversation" => &mut self.conversation,
+            "language" => &mut self.language,
             // An empty form field was not filled in.
             "attachments" if value.is_empty() => return Ok(()),
             "attachments" => {
@@ -264,6 +270,7 @@ impl HookMessage {
             text,
             sender: name(self.sender, "sender")?,
             conversation: name(self.conversation, "conversation")?,
+            language: self.language.as_deref().and_then(Language::of),
             attachments,
             raw: raw.to_owned(),
         })
@@ -336,6 +343,7 @@ impl CheckedMessage {
             text: self.text,
             attachments: self.attachments,
             patience: Some(context.wait).filter(|wait| !wait.is_zero()),
+            language: self.language.or(context.language),
             trace: context.trace.clone(),
             raw: self.raw,
             ..InboundEvent::new(

@@ -10,8 +10,8 @@ use axum::{
     routing,
 };
 use rejoinder_core::{
-    Accepted, CallerTrace, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError,
-    TurnId, TurnStatus, TurnView, Watch,
+    Accepted, CallerTrace, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, Language, SharedClock,
+    StoreError, TurnId, TurnStatus, TurnView, Watch,
 };
 use rejoinder_kit::{Guesses, Peer, Problem, TooManyGuesses};
 use url::{Url, form_urlencoded};
@@ -96,6 +96,12 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         .with_state(Arc::new(Hooks { by_name, former }))
 }
 
+/// The first language that the caller accepts.
+fn asked_language(headers: &HeaderMap) -> Option<Language> {
+    let accepted = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
+    Language::of(accepted.split([',', ';']).next()?)
+}
+
 /// The trace that the caller is in, if it says so.
 fn caller_trace(headers: &HeaderMap) -> Option<CallerTrace> {
     let texts = |name| headers.get_all(name).iter().map(|value| value.to_str().ok()).collect::<Option<Vec<_>>>();
@@ -119,6 +125,7 @@ fn caller_trace(headers: &HeaderMap) -> Option<CallerTrace> {
         ("Prefer" = Option<String>, Header, description = "`wait=N`: how many seconds to wait for the answer, at most the hook's own wait; 0 does not wait", example = "wait=20", max_length = 256),
         ("Idempotency-Key" = Option<String>, Header, description = "Identifies the request: repeating it gives the original answer", min_length = 1, max_length = 255),
         ("Accept" = Option<String>, Header, description = "`text/plain` returns only the text", max_length = 256),
+        ("Accept-Language" = Option<String>, Header, description = "The first language in it is that of the person, unless the body names one"),
         ("traceparent" = Option<String>, Header, description = "The trace that the turn belongs to (W3C Trace Context)", max_length = 256),
         ("tracestate" = Option<String>, Header, description = "Is passed on to the agent", max_length = 512),
     ),
@@ -267,6 +274,7 @@ impl WebhookAdapter {
             key,
             wait: reader.wait.duration,
             trace: caller_trace(&parts.headers),
+            language: asked_language(&parts.headers),
             now,
         });
         let request = key.map(|_| Fingerprint::of(&event));

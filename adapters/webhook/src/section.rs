@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, MINUTE},
     text,
 };
-use rejoinder_core::QueueMode;
+use rejoinder_core::{Language, QueueMode};
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
@@ -36,6 +36,9 @@ pub struct WebhookSection {
     /// The agent that answers, if not the default one.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
     /// Receives a copy of each answer.
     #[serde(serialize_with = "write_origin", deserialize_with = "text::http_url_option")]
     pub callback_url: Option<Url>,
@@ -55,6 +58,7 @@ impl Default for WebhookSection {
             conversation: None,
             queue: None,
             agent: None,
+            language: None,
             callback_url: None,
             callback_secret: None,
             body_limit: None,
@@ -106,7 +110,7 @@ impl ChannelSection for WebhookSection {
     const MANUAL: &'static str = include_str!("../section.toml");
 
     fn common(&self) -> Common {
-        Common { agent: self.agent.clone(), queue: self.queue, ..Common::default() }
+        Common { agent: self.agent.clone(), queue: self.queue, language: self.language, ..Common::default() }
     }
 }
 

@@ -483,3 +483,20 @@ async fn a_caller_that_hangs_up_leaves_no_turn_behind() {
     }
     hook.stop().await;
 }
+
+/// The first language of the header; the message's own comes before it.
+#[tokio::test]
+async fn what_is_said_for_a_silent_agent_is_in_the_callers_language() {
+    let hook = Hook::start().await;
+    let ask = async |language: &str, body: Value| {
+        let answered = hook.send(hook.post().header(header::ACCEPT_LANGUAGE, language).json(&body)).await;
+        json_of(&answered)["reply"].as_str().expect("a reply").to_owned()
+    };
+    let (english, german) = ("Sorry, there is nothing to say.", "Dazu gibt es nichts zu sagen.");
+
+    assert_eq!(ask("de-AT,de;q=0.9,en;q=0.8", json!({"message": "stay silent"})).await, german);
+    assert_eq!(ask("en", json!({"message": "stay silent", "language": "de"})).await, german);
+    assert_eq!(ask("*", json!({"message": "stay silent"})).await, english);
+    assert_eq!(ask("fr, de;q=0.5", json!({"message": "stay silent"})).await, english);
+    hook.stop().await;
+}

@@ -4,15 +4,13 @@ mod clarify;
 mod ladder;
 mod templates;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
-use rejoinder_core::{ChatKind, LateAnswer, OnUnknown, Policy, Question};
+use rejoinder_core::{ChatKind, Language, LateAnswer, OnUnknown, Policy};
 use serde::{Deserialize, Serialize};
 
 pub use self::{
+    clarify::Questions,
     ladder::{Chats, Ladders, Rungs},
     templates::{TEMPLATES, Template, Templates},
 };
@@ -20,7 +18,7 @@ use crate::{
     check::{Checks, Section},
     duration::{self, HOUR},
     names::hint,
-    number,
+    number, text,
 };
 
 /// Deadlines, limits, ladders and templates.
@@ -56,8 +54,14 @@ pub struct Guard {
     pub on_unknown: OnUnknown,
     /// What is tried when an agent is silent or fails.
     pub ladder: Ladders,
-    pub clarify: BTreeMap<String, Question>,
+    /// The language of people whose own is not known, or has no texts.
+    #[serde(deserialize_with = "text::language")]
+    pub language: Language,
+    pub clarify: Questions,
     pub templates: Templates,
+    /// The languages that have texts.
+    #[serde(skip)]
+    pub languages: BTreeSet<Language>,
 }
 
 impl Guard {
@@ -78,6 +82,15 @@ impl Guard {
     }
 }
 
+impl Guard {
+    /// Takes over which languages there are, and which texts are built in.
+    pub(crate) fn know(&mut self, languages: &BTreeSet<Language>, built_in: &Self) {
+        self.languages.clone_from(languages);
+        self.templates.know_built_in(&built_in.templates);
+        self.clarify.know_built_in(&built_in.clarify);
+    }
+}
+
 impl Section for Guard {
     fn check(&self, checks: &mut Checks<'_>) {
         if self.soft_deadline.is_some_and(|soft| soft >= self.hard_deadline) {
@@ -88,11 +101,10 @@ impl Section for Guard {
                 checks.wrong(soft, "must be shorter than guard.hard_deadline, or \"off\"");
             }
         }
-        let questions: BTreeSet<String> = self.clarify.keys().cloned().collect();
+        checks.knows_language(checks.key(&["language"]), self.language.as_str());
+        let questions: BTreeSet<String> = self.clarify.names().cloned().collect();
         self.ladder.check(&questions, &self.templates.names(), checks);
-        for (name, question) in &self.clarify {
-            clarify::check(name, question, checks);
-        }
+        self.clarify.check(checks);
         self.templates.check(&self.ladder.templates(), checks);
     }
 }

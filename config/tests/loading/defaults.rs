@@ -6,7 +6,7 @@ use rejoinder_config::{
     ConfigSource, StoreUrl, TEMPLATES, TokenValue,
     testing::{check_agent_manual, check_channel_manual, every_key_has_a_comment, keys, known_in, uncommented},
 };
-use rejoinder_core::{Cause, ChannelId, ChatKind, Identity, PersonRole, Rung, SeedPerson};
+use rejoinder_core::{Cause, ChannelId, ChatKind, Identity, Language, PersonRole, Rung, SeedPerson};
 use toml_edit::{DocumentMut, Item};
 
 use crate::{
@@ -176,7 +176,7 @@ fn every_key_and_table_of_the_manual_has_a_comment() {
 #[test]
 fn the_gateways_own_templates_are_those_of_the_manual() {
     let templates = Machine::new().config().guard.templates;
-    let in_manual: BTreeSet<&str> = templates.for_channel("").into_keys().collect();
+    let in_manual: BTreeSet<&str> = templates.for_channel("", Language::ENGLISH).into_keys().collect();
 
     assert_eq!(in_manual, BTreeSet::from(TEMPLATES));
 }
@@ -280,11 +280,14 @@ fn a_channels_own_words_come_before_its_platforms_and_those_before_everyones() {
     .templates;
     let manual = Machine::new().config().guard.templates;
 
-    assert_eq!(templates.text("hook.siri", "late"), Some("siri's"));
-    assert_eq!(templates.text("hook.siri", "failed"), manual.text("hook.default", "failed"));
-    assert_eq!(templates.text("page.main", "silent"), Some("everyone's"));
-    assert_ne!(templates.text("hook.siri", "silent"), Some("everyone's"));
-    assert_eq!(templates.text("page.main", "unheard"), None);
+    assert_eq!(templates.text("hook.siri", Language::ENGLISH, "late"), Some("siri's"));
+    assert_eq!(
+        templates.text("hook.siri", Language::ENGLISH, "failed"),
+        manual.text("hook.default", Language::ENGLISH, "failed")
+    );
+    assert_eq!(templates.text("page.main", Language::ENGLISH, "silent"), Some("everyone's"));
+    assert_ne!(templates.text("hook.siri", Language::ENGLISH, "silent"), Some("everyone's"));
+    assert_eq!(templates.text("page.main", Language::ENGLISH, "unheard"), None);
 }
 
 #[test]
@@ -299,7 +302,7 @@ fn a_ladder_may_say_a_template_of_the_operators() {
     )
     .config();
 
-    assert_eq!(config.guard.templates.text("page.main", "calm"), Some("All is well."));
+    assert_eq!(config.guard.templates.text("page.main", Language::ENGLISH, "calm"), Some("All is well."));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_config::{LogFormat, Token, TokenValue};
+use rejoinder_core::Language;
 use secrecy::ExposeSecret;
 
 use crate::{
@@ -36,7 +37,8 @@ fn a_variable_holds_toml_or_else_text() {
     assert_eq!(config.routing.max_concurrent_turns, 8);
     assert_eq!(config.log.format, LogFormat::Json);
     assert_eq!(config.guard.soft_deadline, Some(Duration::from_secs(5)));
-    assert_eq!(config.guard.clarify["what_next"].choices, ["Yes", "No"]);
+    let question = config.guard.clarify.question("what_next", Language::ENGLISH).expect("it is there");
+    assert_eq!(question.choices, ["Yes", "No"]);
     assert_eq!(config.channels.of::<Page>().next().expect("a channel").1.title, "42");
 }
 

@@ -3,6 +3,7 @@
 mod bad_input;
 mod defaults;
 mod environment;
+mod languages;
 mod lookup;
 mod secrets;
 mod sections;

@@ -158,6 +158,7 @@ silent = [{ clarify = "what_next" }, { say = "silent" }]
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
+            language: None,
             on_unknown: self.on_unknown,
             ..Common::default()
         }

@@ -64,7 +64,7 @@ async fn decide(
     let whose = &pairing.identity;
     let by = Actor { name: owner.clone(), reason: None, channels: None, answer: None };
     let operation = operation(&by, action, whose, Subject::channel(&whose.channel), call.now);
-    let person = DecidedPerson { changes: change(&pairing, &owner), operation };
+    let person = DecidedPerson { changes: change(&pairing, &owner), operation: Some(operation) };
     let name = plain(pairing.name.as_deref().unwrap_or(&whose.id));
     let answer = Answer::filled(template, vec![("name", name), ("identity", whose.to_string())]);
     Answer { decision: Some(Decision { person, held }), ..answer }

@@ -1,7 +1,5 @@
 //! The parts of a command: its texts, its action and its answer.
 
-use std::borrow::Cow;
-
 use futures_util::future::BoxFuture;
 use rejoinder_guard::{CancelledBy, Event, Reply, Timestamp};
 use tokio::sync::OwnedMutexGuard;
@@ -13,9 +11,11 @@ use crate::{
     model::{
         capabilities::{Receipts, Support},
         command::CommandHelp,
+        conversation::ChannelId,
         event::Amends,
+        language::Language,
         queue::QueueMode,
-        settings::Settings,
+        settings::{Settings, Templates},
         turn::{Handler, TurnRecord},
     },
     outbox::render::Target,
@@ -31,6 +31,7 @@ pub(crate) struct Command {
     pub(super) texts: &'static [&'static str],
     /// How many words may follow.
     pub(super) arguments: usize,
+    /// What menus say if there is no template `menu_<name>`.
     pub(super) description: &'static str,
     /// Whether what was said is told to the agent later. [`Handler::is_recorded`] repeats it.
     pub(super) is_recorded: bool,
@@ -75,11 +76,13 @@ pub(super) struct Answer {
     /// What happens from now on to messages of the conversation that come while a turn runs; `Some(None)`: as it is
     /// configured.
     pub(super) queue: Option<Option<QueueMode>>,
-    /// The decision on a request to be let in.
+    /// A change of what is known of people.
     pub(super) decision: Option<Decision>,
+    /// The language of the reply, if not the sender's.
+    pub(super) language: Option<Language>,
 }
 
-/// An owner's decision on a request to be let in.
+/// A change of what is known of people.
 pub(super) struct Decision {
     pub(super) person: DecidedPerson,
     /// Held until it is stored: nobody else decides meanwhile.
@@ -99,13 +102,21 @@ impl Answer {
 
     /// A reply with no other effect.
     pub(super) const fn saying(words: Words) -> Self {
-        Self { words, turn_events: Vec::new(), session: None, queue: None, decision: None }
+        Self { words, turn_events: Vec::new(), session: None, queue: None, decision: None, language: None }
     }
 }
 
 impl Command {
-    pub(super) const fn help(&self) -> CommandHelp {
-        CommandHelp { name: Cow::Borrowed(self.name), description: Cow::Borrowed(self.description), takes_text: false }
+    /// Its entry in the menu of a channel.
+    pub(super) fn help(&self, templates: &Templates, channel: &ChannelId) -> CommandHelp {
+        let text = |language| templates.text(channel, language, &format!("menu_{}", self.name)).map(ToOwned::to_owned);
+        let in_language = |language: &Language| Some((*language, text(Some(*language))?));
+        CommandHelp {
+            name: self.name.into(),
+            description: text(None).map_or(self.description.into(), Into::into),
+            descriptions: templates.languages().iter().filter_map(in_language).collect(),
+            takes_text: self.arguments > 0,
+        }
     }
 
     pub(crate) fn handler(&self) -> Handler {

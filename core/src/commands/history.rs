@@ -60,7 +60,7 @@ async fn export(call: &Call<'_>) -> Result<Answer, StoreError> {
     if lines.is_empty() {
         return Ok(Answer::of("history_empty"));
     }
-    let say = |template| fill_in(Filled { template, values: Vec::new() }, call.turn, call.settings);
+    let say = |template| fill_in(Filled { template, values: Vec::new() }, call.turn, None, call.settings);
     let lines: Vec<String> = lines.iter().map(|line| told(line, &line.text, call)).collect();
     let kept = that_fit(&lines);
     let notice = (kept.len() < lines.len()).then(|| say("export_cut") + GAP);

@@ -11,6 +11,7 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, Sender, SenderKind},
         ids::TurnId,
+        language::Language,
         people::Pairing,
         question::AskedQuestion,
         settings::Settings,
@@ -44,23 +45,28 @@ pub(crate) fn message(to: &ConversationRef, text: String, by: &str, key: &str, a
 pub(crate) fn paired(pairing: &Pairing, settings: &Settings, at: Timestamp) -> (TurnId, InboundEvent) {
     let channel = &pairing.conversation.channel;
     let values = [("agent", settings.agent(channel).to_string())];
-    let text = filled(settings.templates.template(channel, "paired"), &values);
+    let text = filled(settings.templates.template(channel, pairing.language, "paired"), &values);
     let key = format!("paired:{}:{}", pairing.identity.id, pairing.asked_at.as_millis());
     (TurnId::new(at), message(&pairing.conversation, text, "gateway", &key, at))
 }
 
 /// The message that nobody answered a question in time. It also closes the question.
 pub(crate) fn expired(question: &AskedQuestion, settings: &Settings, at: Timestamp) -> InboundEvent {
-    let AskedQuestion { turn, place, text, .. } = question;
+    let AskedQuestion { turn, place, text, language, .. } = question;
     InboundEvent {
         external_id: format!("expired:{turn}"),
         kind: EventKind::Expired { turn: *turn },
-        ..message(place, question_expired(&place.channel, text, settings), "gateway", "", at)
+        ..message(place, question_expired(&place.channel, *language, text, settings), "gateway", "", at)
     }
 }
 
 /// What people are told of a question that has expired.
-pub(crate) fn question_expired(channel: &ChannelId, question: &str, settings: &Settings) -> String {
-    let template = settings.templates.template(channel, "question_expired");
+pub(crate) fn question_expired(
+    channel: &ChannelId,
+    language: Option<Language>,
+    question: &str,
+    settings: &Settings,
+) -> String {
+    let template = settings.templates.template(channel, language, "question_expired");
     filled(template, &[("question", question.to_owned())])
 }

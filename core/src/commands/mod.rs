@@ -8,6 +8,7 @@ pub(crate) mod command;
 pub(crate) mod dropped;
 mod help;
 mod history;
+mod language;
 pub(crate) mod limited;
 pub(crate) mod message;
 mod new;
@@ -34,7 +35,9 @@ use crate::{
     merges::Merges,
     model::{
         command::CommandHelp,
+        conversation::ChannelId,
         ids::TurnId,
+        language::Language,
         settings::{LiveSettings, Settings},
         turn::TurnRecord,
     },
@@ -46,7 +49,7 @@ use crate::{
 };
 
 /// The commands for everybody, in the order in which menus list them.
-const LISTED: [&Command; 9] = [
+const LISTED: [&Command; 10] = [
     &start::START,
     &help::HELP,
     &new::NEW,
@@ -56,6 +59,7 @@ const LISTED: [&Command; 9] = [
     &history::HISTORY,
     &history::EXPORT,
     &whoami::WHOAMI,
+    &language::LANGUAGE,
 ];
 
 /// The commands for owners, and the notices.
@@ -74,9 +78,9 @@ fn all() -> impl Iterator<Item = &'static Command> {
     LISTED.into_iter().chain(UNLISTED)
 }
 
-/// The commands in the order in which menus list them: the gateway's, and the operator's.
-pub(crate) fn listed(settings: &Settings) -> Vec<CommandHelp> {
-    LISTED.into_iter().map(Command::help).chain(own::help(settings)).collect()
+/// The commands in the order in which the menu of a channel lists them: the gateway's, and the operator's.
+pub(crate) fn listed(settings: &Settings, channel: &ChannelId) -> Vec<CommandHelp> {
+    LISTED.into_iter().map(|command| command.help(&settings.templates, channel)).chain(own::help(settings)).collect()
 }
 
 /// The template that answers a stored command which this version does not have.
@@ -128,7 +132,7 @@ impl Commands {
         let (store, people, channels) = (self.store.as_ref(), self.people.as_ref(), self.channels.as_ref());
         let (merges, now) = (self.merges.as_ref(), self.clock.now());
         let call = Call { turn: &turn, store, people, channels, merges, settings: &settings, now };
-        let Answer { words, mut turn_events, session, queue, decision } = match command {
+        let Answer { words, mut turn_events, session, queue, decision, language } = match command {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
         };
@@ -138,7 +142,7 @@ impl Commands {
         let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None, cost: None, content: None };
         let reply = match words {
             Words::Templates(lines) => {
-                let lines: Vec<_> = lines.into_iter().map(|line| fill_in(line, &turn, &settings)).collect();
+                let lines: Vec<_> = lines.into_iter().map(|line| fill_in(line, &turn, language, &settings)).collect();
                 Reply::text(lines.join("\n"))
             }
             Words::Own(reply) => reply,
@@ -159,12 +163,18 @@ impl Commands {
     }
 }
 
-/// Fills in a template's placeholders: its own, `{agent}`, and `{sender}`, the sender's id on the platform.
-fn fill_in(Filled { template, mut values }: Filled, turn: &TurnRecord, settings: &Settings) -> String {
-    let channel = &turn.event.conversation.channel;
+/// Fills in a template's placeholders: its own, `{agent}`, and `{sender}`, the sender's id on the platform. The template is in
+/// the sender's language, or in `language`.
+fn fill_in(
+    Filled { template, mut values }: Filled,
+    turn: &TurnRecord,
+    language: Option<Language>,
+    settings: &Settings,
+) -> String {
+    let (channel, language) = (&turn.event.conversation.channel, language.or(turn.event.language));
     values.push(("agent", settings.agent(channel).to_string()));
     values.push(("sender", turn.event.sender.id.clone()));
-    filled(settings.templates.template(channel, template), &values)
+    filled(settings.templates.template(channel, language, template), &values)
 }
 
 /// A text with its placeholders filled in. What is filled in is no template: a placeholder in it stays.

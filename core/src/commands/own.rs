@@ -1,5 +1,7 @@
 //! The operator's own commands: `/name`, answered with words, or put before the agent as a prompt.
 
+use std::collections::BTreeMap;
+
 use rejoinder_guard::Reply;
 
 use super::{
@@ -52,6 +54,7 @@ pub(crate) fn help(settings: &Settings) -> impl Iterator<Item = CommandHelp> + '
     settings.commands.iter().map(|(name, command)| CommandHelp {
         name: name.clone().into(),
         description: command.description.clone().into(),
+        descriptions: BTreeMap::new(),
         takes_text: true,
     })
 }

@@ -12,6 +12,7 @@ use crate::{
         agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        language::Language,
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         people::{Identity, Pairing, PersonRecord},
@@ -207,6 +208,10 @@ impl<L: Layer> Turns for Layered<L> {
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.next_question_expiry()).await
+    }
+    async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.languages()).await
     }
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -493,6 +498,9 @@ impl Turns for NullStore {
     }
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)
+    }
+    async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
+        Ok(Vec::new())
     }
     async fn transcript(&self, _session: SessionId, _limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         Ok(Vec::new())

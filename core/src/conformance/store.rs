@@ -34,6 +34,7 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Directed, InboundEvent, Sender, SenderKind},
         ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
+        language::Language,
         question::AskedQuestion,
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::{Handler, TurnSeq, Version},
@@ -173,6 +174,7 @@ macro_rules! store_conformance {
             a_request_is_kept_until_it_is_replaced_or_expires
             a_request_goes_when_its_sender_is_known_or_forgotten
             a_request_with_the_code_of_another_is_rejected
+            a_language_is_kept_until_it_is_changed_or_its_person_is_forgotten
             what_was_said_is_found_newest_first
             a_search_can_be_narrowed
             a_search_goes_on_at_its_cursor
@@ -357,6 +359,7 @@ impl Turn {
             free_text: true,
             asked_at: at(2),
             expires_at: None,
+            language: Language::of("de"),
         }
     }
 

@@ -70,8 +70,8 @@ impl Inlet for Acceptor {
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
     }
 
-    fn commands(&self) -> Vec<CommandHelp> {
-        commands::listed(&self.router.settings.get())
+    fn commands(&self, channel: &ChannelId) -> Vec<CommandHelp> {
+        commands::listed(&self.router.settings.get(), channel)
     }
 
     fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool {
@@ -281,7 +281,9 @@ impl Acceptor {
             (Stored::Expired, _) => {
                 let question = event.quoted.as_ref().map_or("", |quoted| &quoted.text);
                 let channel = &event.conversation.channel;
-                Accepted::Expired { notice: question_expired(channel, question, &self.router.settings.get()) }
+                Accepted::Expired {
+                    notice: question_expired(channel, event.language, question, &self.router.settings.get()),
+                }
             }
             (Stored::Kept | Stored::Unknown | Stored::Turn { .. }, _) => match limited {
                 Some(retry_after) => Accepted::Limited { retry_after },

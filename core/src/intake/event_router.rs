@@ -101,6 +101,8 @@ impl EventRouter {
         let settings = self.settings.get();
         let known = self.people.known();
         let event = screen(event, &settings, &known);
+        // What the person chose comes before what the platform tells.
+        let event = InboundEvent { language: self.people.language_of(&event).or(event.language), ..event };
         if event.is_withdrawn() {
             // The platform decides who may delete a message.
             return Ok(self.without_turn(event, None));

@@ -100,7 +100,7 @@ impl<'a> Transaction<'a> {
                 transition.runs_ended.push(end.clone());
                 transition.sessions.extend(session.clone());
                 transition.people.extend(person.iter().flat_map(|person| person.changes.iter().cloned()));
-                transition.operation = person.as_ref().map(|person| person.operation.clone());
+                transition.operation = person.as_ref().and_then(|person| person.operation.clone());
             }
             Trigger::AttemptBegins { start, delivery: change, subject } => {
                 transition.attempts_started.push(start.clone());

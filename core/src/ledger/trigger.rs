@@ -42,7 +42,7 @@ pub(crate) enum Trigger {
         session: Option<NewSession>,
         /// What happens to messages of the conversation that come while a turn runs.
         queue: Option<(ConversationId, Option<QueueMode>)>,
-        /// Who was let in, or was not.
+        /// What is known of people from now on.
         person: Option<Box<DecidedPerson>>,
     },
     /// An attempt is about to send its first byte.
@@ -55,11 +55,12 @@ pub(crate) enum Trigger {
     Operator(Box<OperatorStep>),
 }
 
-/// An owner's decision on a request to be let in.
+/// A change of what is known of people, which a command makes.
 #[derive(Clone, Debug)]
 pub(crate) struct DecidedPerson {
     pub(crate) changes: Vec<PeopleChange>,
-    pub(crate) operation: Operation,
+    /// For the audit, if it is an owner's.
+    pub(crate) operation: Option<Operation>,
 }
 
 /// Something that an operator does with a turn.

@@ -10,6 +10,7 @@ use crate::model::{
     conversation::{ChannelId, ChatKind, ConversationRef},
     event::{Author, Sender},
     ids::{SessionId, TurnId},
+    language::Language,
     trace::TraceHeaders,
 };
 
@@ -127,6 +128,8 @@ pub struct AgentTurn {
     pub deferred: Option<Deferred>,
     /// The person who wrote.
     pub sender: Sender,
+    /// Their language, if it is known.
+    pub language: Option<Language>,
     /// The message text.
     pub text: String,
     /// Who first wrote the text and the files, if the sender forwarded them.

@@ -1,6 +1,8 @@
 //! Commands, as menus list them and as operators add them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
+
+use crate::model::language::Language;
 
 /// A command's entry in a platform's command menu.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +11,8 @@ pub struct CommandHelp {
     pub name: Cow<'static, str>,
     /// A short phrase, shown to people.
     pub description: Cow<'static, str>,
+    /// The same in the languages for which there is one.
+    pub descriptions: BTreeMap<Language, String>,
     /// Whether a text may follow.
     pub takes_text: bool,
 }

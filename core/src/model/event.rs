@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     conversation::{ChatKind, ConversationRef},
     ids::TurnId,
+    language::Language,
     people::Identity,
     trace::CallerTrace,
 };
@@ -247,6 +248,9 @@ pub struct InboundEvent {
     /// How long the other parts may take: the turn does not begin before that time has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_within: Option<Duration>,
+    /// The language of the sender, as far as they chose one or the platform tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
     /// The trace that the sender's program is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<CallerTrace>,
@@ -284,6 +288,7 @@ impl InboundEvent {
             amends: None,
             part_of: None,
             more_within: None,
+            language: None,
             trace: None,
             received_at,
             raw: String::new(),

@@ -8,6 +8,7 @@ pub(crate) mod conversation;
 pub(crate) mod delivery;
 pub(crate) mod event;
 pub(crate) mod ids;
+pub(crate) mod language;
 pub(crate) mod line;
 pub(crate) mod log;
 pub(crate) mod masker;

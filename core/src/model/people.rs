@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     conversation::{ChannelId, ConversationRef},
     ids::PersonId,
+    language::Language,
 };
 
 /// Somebody as a channel knows them.
@@ -96,6 +97,8 @@ pub struct Pairing {
     pub name: Option<String>,
     /// The unique name that the platform gave, without `@`.
     pub username: Option<String>,
+    /// Their language, if it was known when they asked.
+    pub language: Option<Language>,
     /// Where they asked.
     pub conversation: ConversationRef,
     /// When they asked.
@@ -153,8 +156,11 @@ pub enum PeopleChange {
     Known(PersonRecord),
     /// Somebody who was let in was told so: their request is removed.
     Told(Identity),
-    /// An identity is nobody's any more, and asks for nothing. Somebody who has lost the last identity is removed.
+    /// An identity is nobody's any more, asks for nothing, and has chosen no language. Somebody who has lost the last identity
+    /// is removed.
     Forgotten(Identity),
+    /// Somebody chose the language of what the gateway tells them; `None`: that which the platform tells.
+    Speaks(Identity, Option<Language>),
 }
 
 /// Everybody who is known, as access rules need it.

@@ -5,6 +5,7 @@ use rejoinder_guard::Timestamp;
 use crate::model::{
     conversation::ConversationRef,
     ids::{ConversationId, TurnId},
+    language::Language,
 };
 
 /// A question with choices: the answer to a turn.
@@ -30,6 +31,8 @@ pub struct AskedQuestion {
     pub asked_at: Timestamp,
     /// From when on nothing may be picked; `None`: never.
     pub expires_at: Option<Timestamp>,
+    /// The language of the person who was asked, if it is known.
+    pub language: Option<Language>,
 }
 
 /// A question, as it is stored.

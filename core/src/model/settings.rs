@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -16,6 +16,7 @@ use crate::model::{
     agent::AgentName,
     command::OwnCommand,
     conversation::{ChannelId, ChatKind},
+    language::Language,
     masker::Masker,
     people::SeedPerson,
     queue::Queues,
@@ -213,43 +214,131 @@ impl Policies {
     }
 }
 
-/// Templates and guided questions by name. A channel's own template comes before its platform's, and that before the
-/// general one.
+/// Templates and guided questions by name, in several languages. A channel's own template comes before its platform's, and
+/// that before the general one.
 #[derive(Clone, Debug, Default)]
 pub struct Templates {
-    templates: HashMap<(String, String), String>,
-    questions: HashMap<String, Question>,
+    templates: HashMap<(Option<Language>, String, String), String>,
+    questions: HashMap<(Option<Language>, String), Question>,
+    languages: BTreeSet<Language>,
+    default_languages: HashMap<String, Language>,
 }
 
 impl Templates {
-    /// Adds `text` as the template `name` on `scope`: a channel, a platform, or `""` for all.
+    /// Adds `text` as the template `name` on `scope`: a channel, a platform, or `""` for all. It holds for languages without
+    /// a text of their own.
     #[must_use]
-    pub fn with_template(mut self, scope: &str, name: &str, text: &str) -> Self {
-        self.templates.insert((scope.to_owned(), name.to_owned()), text.to_owned());
+    pub fn with_template(self, scope: &str, name: &str, text: &str) -> Self {
+        self.with(None, scope, name, text)
+    }
+
+    /// Like [`with_template`](Self::with_template), for one language.
+    #[must_use]
+    pub fn with_template_in(mut self, language: Language, scope: &str, name: &str, text: &str) -> Self {
+        self.languages.insert(language);
+        self.with(Some(language), scope, name, text)
+    }
+
+    fn with(mut self, language: Option<Language>, scope: &str, name: &str, text: &str) -> Self {
+        self.templates.insert((language, scope.to_owned(), name.to_owned()), text.to_owned());
         self
     }
 
-    /// Adds the question `name`.
+    /// Adds the question `name`, for languages without a wording of their own.
     #[must_use]
     pub fn with_question(mut self, name: &str, question: Question) -> Self {
-        self.questions.insert(name.to_owned(), question);
+        self.questions.insert((None, name.to_owned()), question);
         self
     }
 
-    /// The text of the template `name` on `channel`.
+    /// Adds the question `name` in a language.
+    #[must_use]
+    pub fn with_question_in(mut self, language: Language, name: &str, question: Question) -> Self {
+        self.questions.insert((Some(language), name.to_owned()), question);
+        self
+    }
+
+    /// Sets the language of people on `scope` whose language has no texts or is not known.
+    #[must_use]
+    pub fn with_default_language(mut self, scope: &str, language: Language) -> Self {
+        self.default_languages.insert(scope.to_owned(), language);
+        self
+    }
+
+    /// The languages that have texts.
+    #[must_use]
+    pub const fn languages(&self) -> &BTreeSet<Language> {
+        &self.languages
+    }
+
+    /// The language of the texts for a person on `channel` whose language is `language`.
+    #[must_use]
+    pub fn language(&self, channel: &ChannelId, language: Option<Language>) -> Option<Language> {
+        let known = language.filter(|language| self.languages.contains(language));
+        let default = || scopes(channel).into_iter().find_map(|scope| self.default_languages.get(scope)).copied();
+        known.or_else(default)
+    }
+
+    /// The text of the template `name` on `channel`, for a person with this language; `None` if there is no such template.
+    #[must_use]
+    pub fn text(&self, channel: &ChannelId, language: Option<Language>, name: &str) -> Option<&str> {
+        let language = self.language(channel, language);
+        let find = |language: Option<Language>| {
+            let key = |scope: &str| (language, scope.to_owned(), name.to_owned());
+            scopes(channel).into_iter().find_map(|scope| self.templates.get(&key(scope)))
+        };
+        find(language).or_else(|| find(None)).map(String::as_str)
+    }
+
+    /// The text of the template `name` on `channel`, for a person with this language.
     ///
     /// For an unknown name it is a plain apology, so that the person gets an answer nevertheless.
     #[must_use]
-    pub fn template(&self, channel: &ChannelId, name: &str) -> &str {
-        [channel.as_str(), channel.platform(), ""]
-            .into_iter()
-            .find_map(|scope| self.templates.get(&(scope.to_owned(), name.to_owned())))
-            .map_or("Sorry, I have no answer to that.", String::as_str)
+    pub fn template(&self, channel: &ChannelId, language: Option<Language>, name: &str) -> &str {
+        self.text(channel, language, name).unwrap_or("Sorry, I have no answer to that.")
     }
 
-    /// The guided question `name`, if the operator configured it.
+    /// The guided question `name`, as a person with this language gets it, if the operator configured it.
     #[must_use]
-    pub fn question(&self, name: &str) -> Option<&Question> {
-        self.questions.get(name)
+    pub fn question(&self, channel: &ChannelId, language: Option<Language>, name: &str) -> Option<&Question> {
+        let find = |language| self.questions.get(&(language, name.to_owned()));
+        find(self.language(channel, language)).or_else(|| find(None))
+    }
+}
+
+/// Where the texts of a channel are looked up, the narrowest first.
+fn scopes(channel: &ChannelId) -> [&str; 3] {
+    [channel.as_str(), channel.platform(), ""]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn language(tag: &str) -> Language {
+        Language::of(tag).expect("it is a language")
+    }
+
+    #[test]
+    fn a_text_is_that_of_the_persons_language_or_of_the_channels_default() {
+        let (german, spanish) = (language("de"), language("es"));
+        let (main, other) = (ChannelId::new("telegram", "main"), ChannelId::new("telegram", "other"));
+        let templates = Templates::default()
+            .with_template("", "late", "late")
+            .with_template_in(german, "", "late", "zu spät")
+            .with_template_in(german, "telegram", "late", "zu spät auf Telegram")
+            .with_template_in(spanish, "", "late", "tarde")
+            .with_template_in(spanish, "telegram.main", "late", "tarde en main")
+            .with_default_language("", spanish)
+            .with_default_language("telegram.other", german);
+
+        assert_eq!(templates.template(&main, Some(german), "late"), "zu spät auf Telegram");
+        assert_eq!(templates.template(&main, None, "late"), "tarde en main");
+        assert_eq!(templates.template(&other, None, "late"), "zu spät auf Telegram");
+        assert_eq!(templates.template(&other, Some(language("fr")), "late"), "zu spät auf Telegram");
+        assert_eq!(templates.template(&other, Some(spanish), "late"), "tarde");
+        assert_eq!(templates.template(&ChannelId::new("webchat", "main"), Some(german), "late"), "zu spät");
+        assert_eq!(templates.text(&main, Some(german), "unheard"), None);
+        assert_eq!(templates.languages().iter().map(Language::as_str).collect::<Vec<_>>(), ["de", "es"]);
     }
 }

@@ -20,6 +20,7 @@ use crate::{
         delivery::{Action, Content, DeliveryError, MAX_RETRY_AFTER, Receipt},
         event::{EventKind, InboundEvent, Sender, SenderKind},
         ids::{EventId, OwnerId, TurnId},
+        language::Language,
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::TurnRecord,
@@ -66,6 +67,8 @@ pub(crate) struct StartedAttempt {
     pub(crate) at: Timestamp,
     /// Whether it is a new message, and later deliveries of the conversation were sent before it.
     pub(crate) is_overtaken: bool,
+    /// The language of the person who gets it.
+    pub(crate) language: Option<Language>,
     /// The turn as stored when the attempt began; `None` if that is not known, or of a copy.
     turn: Option<TurnRecord>,
 }
@@ -131,13 +134,14 @@ impl Attempts {
             let change = DeliveryChange { action, ..DeliveryChange::of(&delivery) };
             // From here on the claim cannot be withdrawn. A copy does not affect its turn.
             let events = vec![Event::Attempted { claim: delivery.claim }];
+            let language = turn.event.language;
             let mut inputs = Vec::from_iter((!delivery.is_copy).then_some(TurnEvents { turn, events }));
             let trigger = Trigger::AttemptBegins { start, delivery: change, subject: subject_of_delivery(&delivery) };
             if self.ledger.try_to_decide(&mut inputs, &trigger).await?.is_some() {
                 // An edit stays where it belongs.
                 let is_overtaken = is_overtaken && matches!(delivery.action, Action::Send { .. });
                 let turn = inputs.pop().map(|input| input.turn);
-                return Ok(Some(StartedAttempt { delivery, number, at, is_overtaken, turn }));
+                return Ok(Some(StartedAttempt { delivery, number, at, is_overtaken, language, turn }));
             }
         }
     }
@@ -236,7 +240,8 @@ impl Attempts {
     /// Ends an attempt without a result as unknown.
     pub(crate) async fn end_as_unknown(&self, delivery: DeliveryRecord, why: &str) -> Result<(), StoreError> {
         let number = self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts);
-        let begun = StartedAttempt { delivery, number, at: self.clock.now(), is_overtaken: false, turn: None };
+        let (at, is_overtaken, language) = (self.clock.now(), false, None);
+        let begun = StartedAttempt { delivery, number, at, is_overtaken, language, turn: None };
         self.end(&begun, Err(DeliveryError::Unknown(why.to_owned()))).await
     }
 
@@ -311,7 +316,7 @@ impl Attempts {
                 change: delivered(delivery, receipt.clone(), at),
                 events: Vec::from_iter(self.receipt_event(delivery, Some(receipt)).await?),
             },
-            Err(error) => self.handle_failure(delivery, error, at, is_spent).await?,
+            Err(error) => self.handle_failure(delivery, begun.language, error, at, is_spent).await?,
         };
         let change = if change.state == DeliveryState::Dead && self.is_stale(delivery).await? {
             // Nobody waits for it any more: it is no dead letter.
@@ -359,6 +364,7 @@ impl Attempts {
     async fn handle_failure(
         &self,
         delivery: &DeliveryRecord,
+        language: Option<Language>,
         error: DeliveryError,
         at: Timestamp,
         is_spent: bool,
@@ -429,7 +435,7 @@ impl Attempts {
                 (events, in_state(given_up))
             }
             DeliveryError::Refused(_) | DeliveryError::Unsupported(_)
-                if let Some(notice) = self.file_not_sent(delivery) =>
+                if let Some(notice) = self.file_not_sent(delivery, language) =>
             {
                 (Vec::new(), DeliveryChange { action: Some(notice), ..again(Duration::ZERO) })
             }
@@ -443,14 +449,14 @@ impl Attempts {
 
     /// What is sent in place of a refused file of the agent, if something was sent before it. Then the parts after it are
     /// sent as well.
-    fn file_not_sent(&self, delivery: &DeliveryRecord) -> Option<Action> {
+    fn file_not_sent(&self, delivery: &DeliveryRecord, language: Option<Language>) -> Option<Action> {
         let Action::Send { content, reply_to } = &delivery.action else { return None };
         let [file] = &content.attachments[..] else { return None };
         if delivery.part == 1 || delivery.is_copy || !content.text.is_empty() {
             return None;
         }
         let settings = self.settings.get();
-        let text = settings.templates.template(&delivery.conversation.channel, "file_not_sent");
+        let text = settings.templates.template(&delivery.conversation.channel, language, "file_not_sent");
         let content = Content { text: text.replace("{name}", &file.name), ..Content::default() };
         Some(Action::Send { content, reply_to: reply_to.clone() })
     }

@@ -260,8 +260,11 @@ impl Dispatcher {
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
-        let attempted =
-            render::delivery(&begun.delivery, begun.number, begun.is_overtaken, &self.settings.get().templates);
+        let attempted = {
+            let (settings, to) = (self.settings.get(), &begun.delivery.conversation.channel);
+            let say = |name: &str| settings.templates.template(to, begun.language, name);
+            render::delivery(&begun.delivery, begun.number, begun.is_overtaken, say)
+        };
         let Some(result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
             // The gateway ended: the next start finds an attempt without a result.
             return Ok(Sent::Stopped);

@@ -131,7 +131,8 @@ fn asked(signal: &Signal, target: &Target<'_>, templates: &Templates) -> Option<
     let (text, choices, anyone) = match &signal.body {
         Body::Reply(Reply { text, choices: Some(choices), .. }) => (text.clone(), choices.clone(), false),
         Body::Ask(name) => {
-            let Question { text, choices, anyone } = templates.question(name)?.clone();
+            let Question { text, choices, anyone } =
+                templates.question(&turn.event.conversation.channel, turn.event.language, name)?.clone();
             (text, Choices { options: choices, free_text: true, expires: None }, anyone)
         }
         _ => return None,
@@ -148,6 +149,7 @@ fn asked(signal: &Signal, target: &Target<'_>, templates: &Templates) -> Option<
         free_text: choices.free_text,
         asked_at: target.now,
         expires_at: choices.expires,
+        language: turn.event.language,
     })
 }
 
@@ -175,7 +177,8 @@ fn actions(
     settings: &Settings,
 ) -> Vec<Action> {
     let templates = &settings.templates;
-    let say = |template: &str| templates.template(&turn.event.conversation.channel, template).to_owned();
+    let (channel_id, language) = (&turn.event.conversation.channel, turn.event.language);
+    let say = |template: &str| templates.template(channel_id, language, template).to_owned();
     let content = match &signal.body {
         Body::Reply(reply) => {
             Content { attachments: reply.attachments.clone(), ..said(&reply.text, asked, capabilities) }
@@ -371,11 +374,15 @@ fn is_ours(signal: &Signal, turn: &TurnRecord) -> bool {
 }
 
 /// Turns a stored delivery into the one that the adapter gets for the given attempt. `is_overtaken`: later deliveries of
-/// its conversation were sent before it.
-pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, is_overtaken: bool, templates: &Templates) -> Delivery {
+/// its conversation were sent before it. `say`: the operator's text with this name.
+pub(crate) fn delivery<'a>(
+    record: &DeliveryRecord,
+    attempt: u32,
+    is_overtaken: bool,
+    say: impl Fn(&str) -> &'a str,
+) -> Delivery {
     let labels = [record.label.map(Label::as_str), is_overtaken.then_some("overtaken")];
-    let labels: Vec<&str> =
-        labels.into_iter().flatten().map(|name| templates.template(&record.conversation.channel, name)).collect();
+    let labels: Vec<&str> = labels.into_iter().flatten().map(say).collect();
     Delivery {
         id: record.id,
         conversation: record.conversation.clone(),

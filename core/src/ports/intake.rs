@@ -121,7 +121,7 @@ pub(crate) trait Inlet: Send + Sync {
     ) -> Result<Vec<Accepted>, IntakeError>;
 
     /// See [`Intake::commands`].
-    fn commands(&self) -> Vec<CommandHelp>;
+    fn commands(&self, channel: &ChannelId) -> Vec<CommandHelp>;
 
     /// See [`Intake::lets_in`].
     fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool;
@@ -202,7 +202,7 @@ impl Intake {
     /// The commands in the order in which a platform's menu lists them.
     #[must_use]
     pub fn commands(&self) -> Vec<CommandHelp> {
-        self.inlet.commands()
+        self.inlet.commands(&self.channel)
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat. Adapters ask before they spend much on

@@ -98,6 +98,7 @@ impl Inputs {
             attempt: run.attempt,
             deferred,
             sender: event.sender.clone(),
+            language: event.language,
             text,
             forwarded,
             reaction: match &event.kind {
@@ -111,7 +112,7 @@ impl Inputs {
             trace: (settings.is_traced || event.trace.is_some())
                 .then(|| TurnTrace::new(turn.id, event.trace.clone()).headers(Span::Run(run.number))),
             capabilities: ask(channel, || channel.capabilities(&event.conversation), render::minimal_capabilities),
-            cut_off: settings.templates.template(&event.conversation.channel, CUT_OFF).to_owned(),
+            cut_off: settings.templates.template(&event.conversation.channel, event.language, CUT_OFF).to_owned(),
             now: run.started_at,
             deadline: run.started_at + policy.hard_deadline,
         };

@@ -11,9 +11,9 @@ use std::{
 
 use rejoinder_core::{
     Accepted, Access, Action, Actor, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind,
-    Clock, ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Lifetimes, Masker, OperationError,
-    OwnCommand, OwnerId, Parts, PersonLimits, Policies, Policy, Price, Question, Queues, Rung, SeedPerson, Sender,
-    SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
+    Clock, ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Language, Lifetimes, Masker,
+    OperationError, OwnCommand, OwnerId, Parts, PersonLimits, Policies, Policy, Price, Question, Queues, Rung,
+    SeedPerson, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -81,6 +81,33 @@ pub(crate) fn policy() -> Policy {
     }
 }
 
+/// Some texts in German.
+fn german() -> Templates {
+    let german = Language::of("de").expect("it is a language");
+    let templates = [
+        ("deferral", "Ich bin dran."),
+        ("silent", "Nichts."),
+        ("late", "Zu spät."),
+        ("cancelled", "Angehalten."),
+        ("status_promised", "Versprochen seit {time}: {text}"),
+        ("help", "Sag, was du willst."),
+        ("pairing", "Frag nach {code}."),
+        ("paired", "Komm herein, sagt {agent}."),
+        ("resent", "Vielleicht kennst du das schon."),
+        ("language_changed", "Deutsch."),
+        ("menu_help", "Was ich kann"),
+    ];
+    let question = Question {
+        text: "Was davon?".to_owned(),
+        choices: vec!["mehr".to_owned(), "noch mal".to_owned()],
+        anyone: false,
+    };
+    templates
+        .into_iter()
+        .fold(Templates::default(), |all, (name, text)| all.with_template_in(german, "", name, text))
+        .with_question_in(german, "what_next", question)
+}
+
 fn templates() -> Templates {
     [
         ("deferral", DEFERRAL),
@@ -128,9 +155,22 @@ fn templates() -> Templates {
         ("resent", "Perhaps you have seen this already."),
         ("overtaken", "This is about something earlier."),
         ("replaces", REPLACES),
+        ("language", "English, or one of {languages}."),
+        ("language_changed", "English."),
+        ("language_auto", "As you like."),
+        ("language_unknown", "Only {languages}."),
+        ("menu_start", "Say hello"),
+        ("menu_help", "What I can do"),
+        ("menu_new", "Begin again"),
+        ("menu_stop", "Stop it"),
+        ("menu_status", "What is going on"),
+        ("menu_history", "What was said"),
+        ("menu_export", "The same, as a file"),
+        ("menu_whoami", "Who you are"),
+        ("menu_language", "My language"),
     ]
     .into_iter()
-    .fold(Templates::default(), |templates, (name, text)| templates.with_template("", name, text))
+    .fold(german(), |templates, (name, text)| templates.with_template("", name, text))
     .with_question(
         "what_next",
         Question {

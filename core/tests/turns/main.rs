@@ -19,6 +19,7 @@ mod deliveries;
 mod drafts;
 mod floods;
 mod gateway;
+mod languages;
 mod late;
 mod life;
 mod limits;

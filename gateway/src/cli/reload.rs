@@ -14,12 +14,13 @@ use crate::{logging, wiring};
 const AT_ONCE: [&str; 6] = ["commands", "guard", "limits", "log.level", "outbox", "queue"];
 
 /// The same for the keys of channels: who may talk to the agent, and what is done about a message that may have been sent.
-const AT_ONCE_OF_CHANNELS: [&str; 8] = [
+const AT_ONCE_OF_CHANNELS: [&str; 9] = [
     "allow_from",
     "dm_policy",
     "group_allow_from",
     "group_policy",
     "group_queue",
+    "language",
     "on_unknown",
     "queue",
     "quote_strangers",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoinder_config::{Config, PlatformSection};
-use rejoinder_core::{ChannelAdapter, ChannelId};
+use rejoinder_core::{ChannelAdapter, ChannelId, Language};
 use rejoinder_webhook::{FormerHooks, HookTexts, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use utoipa::openapi::OpenApi;
 
@@ -27,8 +27,10 @@ impl Platform for Webhook {
     fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError> {
         let server = &materials.config.server;
         let keys = ResultKeys::new(&materials.generated_token("hook-result-key")?.token);
-        let texts = |channel: &str| {
-            let text = |name| materials.config.guard.templates.text(channel, name).unwrap_or_default().to_owned();
+        let texts = |channel: &str, language: Option<Language>| {
+            let guard = &materials.config.guard;
+            let language = language.unwrap_or(guard.language);
+            let text = |name| guard.templates.text(channel, language, name).unwrap_or_default().to_owned();
             HookTexts { accepted: text("accepted"), cancelled: text("cancelled"), undeliverable: text("failed") }
         };
         let (mut hooks, mut built) = (Vec::new(), Built::default());
@@ -47,7 +49,7 @@ impl Platform for Webhook {
                 body_limit: server.body_limit.bytes(),
                 body_timeout: server.request_timeout,
                 public_url: server.public_url.clone(),
-                texts: texts(ChannelId::new(self.section().name, name).as_str()),
+                texts: texts(ChannelId::new(self.section().name, name).as_str(), section.language),
                 clock: Arc::clone(materials.clock),
                 http: materials.http.clone(),
                 stop_waiting: materials.stop_waiting.clone(),
@@ -61,7 +63,7 @@ impl Platform for Webhook {
         }
         built.channels = hooks.iter().map(|hook| Arc::clone(hook) as Arc<dyn ChannelAdapter>).collect();
         let (public_url, clock) = (server.public_url.clone(), Arc::clone(materials.clock));
-        let (texts, guesses) = (texts(self.section().name), Arc::clone(&materials.guesses));
+        let (texts, guesses) = (texts(self.section().name, None), Arc::clone(&materials.guesses));
         // Served even when no hook is configured: callers of former hooks can still read their results.
         built.routes = Some(Box::new(move |intakes: &Intakes| {
             let intakes = Arc::clone(intakes);

@@ -60,16 +60,21 @@ fn words_are_the_operators_where_they_are_said() {
 
     let templates = parts(&format!("{CHANNELS}{own}")).unwrap().settings.templates;
 
-    assert_eq!(templates.template(&ChannelId::new("webhook", "siri"), "failed"), "Oh dear.");
+    assert_eq!(templates.template(&ChannelId::new("webhook", "siri"), None, "failed"), "Oh dear.");
     assert_eq!(
-        templates.template(&ChannelId::new("webhook", "door"), "failed"),
+        templates.template(&ChannelId::new("webhook", "door"), None, "failed"),
         "Sorry, that did not work. Please try again."
     );
     assert_eq!(
-        templates.template(&ChannelId::new("webchat", "main"), "late"),
+        templates.template(&ChannelId::new("webchat", "main"), None, "late"),
         "Sorry, that took too long. Please try again."
     );
-    assert_eq!(templates.question("what_next").map(|question| question.choices.len()), Some(3));
+    assert_eq!(
+        templates
+            .question(&ChannelId::new("webchat", "main"), None, "what_next")
+            .map(|question| question.choices.len()),
+        Some(3)
+    );
 }
 
 #[test]

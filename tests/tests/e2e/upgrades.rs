@@ -12,6 +12,7 @@ const TO_THE_FIRST: &str = "
     drop table questions;
     drop index conversations_with_queue;
     alter table conversations drop column queue;
+    drop table languages;
     drop table pairings;
     drop table identities;
     drop table people;

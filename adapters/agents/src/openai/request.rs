@@ -256,8 +256,20 @@ fn instructions(turn: &AgentTurn, system_prompt: &str) -> String {
         ChatKind::Group => " Each message ",
     });
     text.push_str(LEGEND);
+    text.push_str(&language(turn));
     text.push_str(&today(turn.now));
     text
+}
+
+/// The person's language, if it is known. Not in a group: servers cache a prompt as long as it begins the same.
+fn language(turn: &AgentTurn) -> String {
+    match turn.language.filter(|_| turn.chat == ChatKind::Direct) {
+        None => String::new(),
+        Some(language) => match language.english_name() {
+            Some(name) => format!(" The person's language: {name} ({language})."),
+            None => format!(" The person's language: {language}."),
+        },
+    }
 }
 
 /// The date, and the time to the hour. Servers cache the computation of a prompt as long as it begins the same; with minutes
@@ -366,7 +378,7 @@ fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialec
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{AgentFile, AgentQuote, Attachment, Author};
+    use rejoinder_core::{AgentFile, AgentQuote, Attachment, Author, Language};
     use rstest::rstest;
     use serde_json::json;
 
@@ -481,6 +493,10 @@ mod tests {
         assert!(
             group.contains("in a group chat, on Telegram. You may use simple Markdown. Each message is a JSON object")
         );
+        let german = AgentTurn { language: Language::of("de-AT"), ..turn("Hi") };
+        assert!(text(&german).contains(" The person's language: German (de). Today is "), "{}", text(&german));
+        let swiss = AgentTurn { language: Language::of("gsw"), ..turn("Hi") };
+        assert!(text(&swiss).contains(" The person's language: gsw. "), "{}", text(&swiss));
         let spoken = AgentTurn { surface: Surface::Voice, ..turn("Hi") };
         assert!(text(&spoken).contains("read aloud") && !text(&spoken).contains("You may use"));
     }

@@ -43,6 +43,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
         attempt: 1,
         deferred: None,
         sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },
+        language: None,
         text: text.into(),
         reaction: None,
         attachments: Vec::new(),

@@ -1,6 +1,6 @@
 //! Reads slash commands and pressed buttons.
 
-use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, TurnId};
+use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, Language, TurnId};
 use serde_json::Value;
 
 use super::{INTERACTION, ReadEvent, Reader, message::attachments};
@@ -49,7 +49,10 @@ impl Reader<'_> {
         let user = user.id;
         let chat_id = Snowflake::parse(&public.chat).unwrap_or(channel);
         let conversation = if is_private { Self::private(&public, user) } else { public };
-        let event = self.event(conversation, chat, format!("{INTERACTION}{}", interaction.id), sender);
+        let event = InboundEvent {
+            language: interaction.locale.as_deref().and_then(Language::of),
+            ..self.event(conversation, chat, format!("{INTERACTION}{}", interaction.id), sender)
+        };
         let event = if interaction.kind == kind::COMMAND {
             command(&interaction, event)
         } else {

@@ -1,5 +1,5 @@
 use proptest::{collection::vec, prelude::*, sample::select};
-use rejoinder_core::{Amends, Attachment, Author, Quote, TurnId, conformance::growth::assert_linear};
+use rejoinder_core::{Amends, Attachment, Author, Language, Quote, TurnId, conformance::growth::assert_linear};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -329,6 +329,21 @@ fn a_command_without_words_is_itself() {
         World::default().event("INTERACTION_CREATE", &interaction(json!({"type": 2, "data": {"name": "stop"}})));
 
     assert_eq!((event.text.as_str(), event.directed), ("/stop", Directed::Command));
+}
+
+/// Discord tells it with interactions only.
+#[test]
+fn the_language_of_a_persons_app_is_read() {
+    let world = World::default();
+    let language = |locale: &str| {
+        let command = json!({"type": 2, "data": {"name": "stop"}, "locale": locale});
+        world.event("INTERACTION_CREATE", &interaction(command)).language
+    };
+
+    assert_eq!(language("es-419"), Language::of("es"));
+    assert_eq!(language("de"), Language::of("de"));
+    assert_eq!(language("what?"), None);
+    assert_eq!(world.event("MESSAGE_CREATE", &message(json!({}))).language, None);
 }
 
 #[test]

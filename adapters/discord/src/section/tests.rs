@@ -242,5 +242,8 @@ fn two_channels_of_one_bot_are_named() {
 
 #[test]
 fn the_manual_holds() {
-    check_channel_manual::<DiscordSection>(&[("DISCORD_BOT_TOKEN", "MTIz.exam.ple")], &["gateway_url", "agent"]);
+    check_channel_manual::<DiscordSection>(
+        &[("DISCORD_BOT_TOKEN", "MTIz.exam.ple")],
+        &["gateway_url", "agent", "language"],
+    );
 }

@@ -17,6 +17,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("people", include_str!("../../../../migrations/sqlite/0003_people.sql")),
         ("queues", include_str!("../../../../migrations/sqlite/0004_queues.sql")),
         ("asked", include_str!("../../../../migrations/sqlite/0005_questions.sql")),
+        ("languages", include_str!("../../../../migrations/sqlite/0006_languages.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

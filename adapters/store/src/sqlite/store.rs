@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Identity, Lifetimes, Obligation, OwnerId,
-    QueueMode, SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
+    ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Identity, Language, Lifetimes, Obligation,
+    OwnerId, QueueMode, SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
         AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
         ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
@@ -161,6 +161,10 @@ impl Turns for SqliteStore {
 
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
         read::next_question_expiry(&self.readers).await
+    }
+
+    async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
+        read::languages(&self.readers).await
     }
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {

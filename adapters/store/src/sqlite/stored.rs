@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, time::Duration};
 
 use rejoinder_core::{
     Amends, Attachment, Author, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventKind, Expectation,
-    InboundEvent, Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
+    InboundEvent, Language, Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -34,6 +34,8 @@ pub(super) struct Details<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) more_within: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) language: Option<Language>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trace: Option<Cow<'a, CallerTrace>>,
 }
 
@@ -53,6 +55,7 @@ impl<'a> Details<'a> {
             amends: event.amends,
             part_of: event.part_of.as_deref().map(Cow::Borrowed),
             more_within: event.more_within,
+            language: event.language,
             trace: event.trace.as_ref().map(Cow::Borrowed),
         }
     }
@@ -100,6 +103,7 @@ impl StoredEvent {
             amends: details.amends,
             part_of: details.part_of.map(Cow::into_owned),
             more_within: details.more_within,
+            language: details.language,
             trace: details.trace.map(Cow::into_owned),
             received_at: Timestamp::from_millis(self.received_at),
             raw: self.raw.unwrap_or_default(),

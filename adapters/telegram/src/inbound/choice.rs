@@ -29,6 +29,7 @@ impl Reader<'_> {
         };
         let event = InboundEvent {
             message_id: Some(message.message_id.to_string()),
+            language: query.from.language(),
             ..self.event(self.conversation(message), chat_kind(&message.chat), external_id, sender)
         };
         let data = query.data.as_deref().unwrap_or_default();

@@ -11,7 +11,7 @@ use super::{
     files::attachments,
     text::{ReadText, read_text},
 };
-use crate::payload::{Location, Message, Origin};
+use crate::payload::{Location, Message, Origin, User};
 
 /// How long to wait for the next part of an album. Telegram sends the parts as separate messages, one right after the
 /// other, and never says how many there are.
@@ -26,6 +26,7 @@ impl Reader<'_> {
         };
         let event = InboundEvent {
             message_id: Some(message.message_id.to_string()),
+            language: message.from.as_ref().and_then(User::language),
             ..self.event(self.conversation(message), chat, external_id, self.sender(message))
         };
         if let Some(moved) = self.moved(message) {

@@ -3,7 +3,7 @@
 use rejoinder_core::{ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind};
 
 use super::{Reader, chat_kind};
-use crate::payload::MessageReaction;
+use crate::payload::{MessageReaction, User};
 
 impl Reader<'_> {
     pub(super) fn reaction(&self, reaction: &MessageReaction) -> InboundEvent {
@@ -34,6 +34,7 @@ impl Reader<'_> {
             message_id: Some(message),
             directed: if chat == ChatKind::Direct { Directed::DirectChat } else { Directed::ReplyToUs },
             quoted: Some(Quote::of_ours(&ours.text)),
+            language: reaction.user.as_ref().and_then(User::language),
             ..event
         }
     }

@@ -1,4 +1,4 @@
-use rejoinder_core::{Amends, Attachment, Author, ConversationRef, Directed, Quote, TurnId};
+use rejoinder_core::{Amends, Attachment, Author, ConversationRef, Directed, Language, Quote, TurnId};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -453,4 +453,23 @@ fn a_message_with_things_of_another_year_is_answered_all_the_same() {
     );
 
     assert_eq!((event.kind, event.text.as_str()), (EventKind::Message, "hello"));
+}
+
+/// Of a message, a press and a reaction. What is no language is none.
+#[test]
+fn the_language_of_a_persons_app_is_read() {
+    let from = |code: &Value| json!({"id": 42, "is_bot": false, "first_name": "Ada", "language_code": code});
+    let language = |code: &Value| message_event(&private(), &json!({"from": from(code), "text": "hi"})).language;
+    let german = Language::of("de");
+
+    assert_eq!(language(&json!("de")), german);
+    assert_eq!(language(&json!("pt-br")), Language::of("pt"));
+    for rubbish in [json!(null), json!(""), json!("../../etc"), json!("x")] {
+        assert_eq!(language(&rubbish), None, "{rubbish}");
+    }
+    let pressed = json!({"id": "q1", "from": from(&json!("de")), "chat_instance": "1",
+        "data": pick_data(TurnId::new(Timestamp::from_millis(1)), 0), "message": message(&private(), &json!({}))});
+    assert_eq!(read(&json!({"update_id": 1, "callback_query": pressed})).event.language, german);
+    let nobody = json!({"sender_chat": group(), "from": us(), "text": "hi"});
+    assert_eq!(message_event(&group(), &nobody).language, None, "an anonymous administrator");
 }

@@ -368,3 +368,20 @@ async fn a_chat_that_ends_says_so_and_pages_come_back_later() {
     assert_eq!((&error["code"], &error["retry"]), (&json!("unavailable"), &json!(true)));
     assert_eq!(page.next().await, Err(1013));
 }
+
+/// What is no language is ignored.
+#[tokio::test]
+async fn the_gateway_speaks_the_language_of_the_page() {
+    let chat = Chat::open().await;
+    let said = async |conversation: &str, language: &str| {
+        let mut page = chat.open_socket().await;
+        page.says(&json!({"type": "hello", "conversation": conversation, "language": language})).await;
+        page.hears("welcome").await;
+        page.says_text("message-1", "be silent").await;
+        page.sees("answered").await["shown"]["text"].as_str().expect("a text").to_owned()
+    };
+
+    assert_eq!(said("german-conversation-0", "de-AT").await, "Was davon?");
+    assert_eq!(said("strange-conversation-", "<b>").await, "Which?");
+    chat.stop().await;
+}

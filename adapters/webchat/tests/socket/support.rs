@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use futures_util::{SinkExt, StreamExt};
 use rejoinder_core::{
-    Cause, Ladder, Policies, Policy, Question, Rung, SharedClock, SystemClock,
+    Cause, Ladder, Language, Policies, Policy, Question, Rung, SharedClock, SystemClock,
     conformance::{
         rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
@@ -117,7 +117,10 @@ fn setup() -> Setup {
         settings.policies = Policies::new(Policy { ladder, ..Policy::default() });
         let choices = vec!["This".to_owned(), "That".to_owned()];
         let question = Question { text: "Which?".to_owned(), choices, anyone: false };
-        settings.templates = settings.templates.clone().with_question("what", question);
+        let german = Language::of("de").expect("it is a language");
+        let auf_deutsch = Question { text: "Was davon?".to_owned(), ..question.clone() };
+        let templates = settings.templates.clone().with_template_in(german, "", "help", "Frag mich.");
+        settings.templates = templates.with_question("what", question).with_question_in(german, "what", auf_deutsch);
     })
 }
 

@@ -22,6 +22,7 @@ fn context(channel: &ChannelId) -> Context<'_> {
         key: None,
         wait: Duration::ZERO,
         trace: None,
+        language: None,
         now: Timestamp::from_millis(1),
     }
 }
@@ -392,4 +393,21 @@ fn a_hook_asks_and_says_how_long_it_waits() {
 #[test]
 fn a_caller_that_does_not_wait_has_no_patience_to_lose() {
     assert_eq!(event(r#"{"message":"hi"}"#, |_| {}).patience, None);
+}
+
+/// The message's own comes before the request's.
+#[test]
+fn the_language_is_that_of_the_message_or_of_the_request() {
+    let english = |context: &mut Context<'_>| context.language = Language::of("en");
+    let language = |body: &str| event(body, english).language;
+
+    assert_eq!(language(r#"{"message":"hi","language":"de-AT"}"#), Language::of("de"));
+    for body in
+        [r#"{"message":"hi"}"#, r#"{"message":"hi","language":null}"#, r#"{"message":"hi","language":"klingon!"}"#]
+    {
+        assert_eq!(language(body), Language::of("en"), "{body}");
+    }
+    assert_eq!(event(r#"{"message":"hi"}"#, |_| ()).language, None);
+    let form = read(FORM, b"message=hi&language=es").unwrap();
+    assert_eq!(form.into_event(&context(&ChannelId::new("webhook", "siri"))).language, Language::of("es"));
 }

@@ -19,6 +19,8 @@ pub(crate) struct Question {
     /// Your name for the conversation. Its messages are answered in order, and the agent remembers them.
     #[schema(max_length = 256)]
     conversation: Option<String>,
+    /// The person's language, as a tag such as `de` or `de-AT`, for what the gateway itself says. Anything else is ignored.
+    language: Option<String>,
     /// Files, given by their URLs.
     #[schema(max_items = 32)]
     attachments: Option<Vec<File>>,
@@ -52,6 +54,8 @@ pub(crate) struct Form {
     /// Your name for the conversation.
     #[schema(max_length = 256)]
     conversation: Option<String>,
+    /// The person's language, as a tag such as `de` or `de-AT`.
+    language: Option<String>,
     /// URLs of files.
     #[schema(max_items = 32)]
     attachments: Option<Vec<String>>,

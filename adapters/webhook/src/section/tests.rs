@@ -17,6 +17,7 @@ fn the_manual_holds() {
             "token",
             "conversation",
             "agent",
+            "language",
             "body_limit",
             "signing_secret",
             "hub_secret",

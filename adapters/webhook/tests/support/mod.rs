@@ -12,7 +12,7 @@ use std::{
 use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing};
 use hmac::{Hmac, Mac};
 use rejoinder_core::{
-    SharedClock, SystemClock, Templates,
+    Language, SharedClock, SystemClock, Templates,
     conformance::{
         rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
@@ -251,6 +251,8 @@ async fn serve(router: Router) -> SocketAddr {
 fn setup() -> Setup {
     let templates = || Templates::default().with_template("", "silent", "Sorry, there is nothing to say.");
     let templates = move || templates().with_template("", "deferral", "Still working on this.");
+    let german = Language::of("de").expect("it is a language");
+    let templates = move || templates().with_template_in(german, "", "silent", "Dazu gibt es nichts zu sagen.");
     Setup::new().agent(agent).settings(move |settings| settings.templates = templates())
 }
 

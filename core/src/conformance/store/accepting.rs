@@ -11,6 +11,7 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
         ids::TurnId,
+        language::Language,
         trace::CallerTrace,
     },
     ports::store::{
@@ -246,6 +247,7 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
         amends: None,
         part_of: Some("album \"1\"".to_owned()),
         more_within: Some(Duration::from_secs(1)),
+        language: Language::of("de"),
         trace: CallerTrace::read("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Some("a=1")),
         received_at: at(9),
         raw: "not json \u{0}\u{1}\t{]".to_owned(),

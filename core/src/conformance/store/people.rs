@@ -7,6 +7,7 @@ use crate::{
     model::{
         conversation::ChannelId,
         ids::PersonId,
+        language::Language,
         people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
     },
     ports::store::{Store, transition::Transition},
@@ -35,6 +36,7 @@ fn request(id: &str, code: &str, seconds: u64) -> Pairing {
         identity: identity("main", id),
         name: Some("Ann".to_owned()),
         username: None,
+        language: Language::of("de"),
         conversation: chat(id),
         asked_at: at(seconds),
         expires_at: at(seconds + 60),
@@ -112,8 +114,13 @@ pub async fn a_request_is_kept_until_it_is_replaced_or_expires(subject: &mut imp
     let store = subject.store();
     let (first, later) = (request("ann", "CODE1", 1), request("bob", "CODE2", 30));
     let in_thread = chat("cy").in_thread("7");
-    let same_time =
-        Pairing { name: None, username: Some("cy".to_owned()), conversation: in_thread, ..request("cy", "CODE0", 30) };
+    let same_time = Pairing {
+        name: None,
+        language: None,
+        username: Some("cy".to_owned()),
+        conversation: in_thread,
+        ..request("cy", "CODE0", 30)
+    };
     for pairing in [&later, &same_time, &first] {
         ask(&*store, pairing).await;
     }
@@ -169,4 +176,25 @@ pub async fn a_request_with_the_code_of_another_is_rejected(subject: &mut impl S
     assert!(rejected.is_err(), "{rejected:?}");
     assert_eq!(pairings(&*store).await, [first]);
     assert!(people(&*store).await.is_empty());
+}
+
+/// Also over a restart. The last choice counts; the same id on another channel is somebody else's.
+pub async fn a_language_is_kept_until_it_is_changed_or_its_person_is_forgotten(subject: &mut impl Subject) {
+    let store = subject.store();
+    let (ann, bob, other) = (identity("main", "ann"), identity("main", "bob"), identity("other", "ann"));
+    let speaks = |who: &Identity, tag| PeopleChange::Speaks(who.clone(), Language::of(tag));
+    change(&*store, [speaks(&ann, "en"), speaks(&bob, "es"), speaks(&other, "fil"), speaks(&ann, "de")]).await;
+    drop(store);
+
+    subject.reopen().await;
+    let store = subject.store();
+    let languages = async || {
+        let languages = store.languages().await.expect("languages are read");
+        languages.into_iter().map(|(who, language)| format!("{who} {language}")).collect::<Vec<_>>()
+    };
+    assert_eq!(languages().await, ["test.main/ann de", "test.main/bob es", "test.other/ann fil"]);
+
+    change(&*store, [PeopleChange::Speaks(ann, None), PeopleChange::Forgotten(bob.clone())]).await;
+    change(&*store, [PeopleChange::Speaks(bob, None)]).await;
+    assert_eq!(languages().await, ["test.other/ann fil"]);
 }

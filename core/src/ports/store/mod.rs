@@ -30,6 +30,7 @@ use crate::{
         agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        language::Language,
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         people::{Identity, Pairing, PersonRecord},
@@ -203,6 +204,9 @@ pub trait Turns: Send + Sync + 'static {
 
     /// When the next open question expires.
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// The languages that people chose, by channel and id.
+    async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError>;
 
     /// The last `limit` lines of a session, oldest first.
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError>;

@@ -14,7 +14,7 @@ use crate::sqlite::error::store_error;
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
-const TABLES: [&str; 20] = [
+const TABLES: [&str; 21] = [
     "attempts",
     "audit",
     "channels_cursor",
@@ -23,6 +23,7 @@ const TABLES: [&str; 20] = [
     "errors",
     "events",
     "identities",
+    "languages",
     "log",
     "log_lines",
     "pairings",

@@ -1,7 +1,7 @@
 //! Who is known, and who asks to be let in.
 
 use rejoinder_core::{
-    ChannelId, Identity, PersonId, StoreError,
+    ChannelId, Identity, Language, PersonId, StoreError,
     store::{KnownIdentity, Pairing, PersonRecord},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
@@ -50,11 +50,23 @@ fn pairing(row: &SqliteRow) -> Result<Pairing, StoreError> {
         identity: Identity { channel: conversation.channel.clone(), id: row.value("id")? },
         name: row.value("name")?,
         username: row.value("username")?,
+        language: row.name_maybe("language")?,
         conversation,
         asked_at: row.at("asked_at")?,
         expires_at: row.at("expires_at")?,
         state: row.name("state")?,
     })
+}
+
+/// The languages that people chose.
+pub(in crate::sqlite) async fn languages(pool: &SqlitePool) -> Result<Vec<(Identity, Language)>, StoreError> {
+    let rows =
+        sqlx::query("select * from languages order by channel, id").fetch_all(pool).await.map_err(store_error)?;
+    let chosen = |row: &SqliteRow| {
+        let channel = ChannelId::from_stored(&row.value::<String>("channel")?);
+        Ok((Identity { channel, id: row.value("id")? }, row.name("language")?))
+    };
+    rows.iter().map(chosen).collect()
 }
 
 /// A row for each identity, and one for a person without any.

@@ -74,6 +74,7 @@ fn question(row: &SqliteRow) -> Result<QuestionRecord, StoreError> {
         free_text: row.value("free_text")?,
         asked_at: row.at("asked_at")?,
         expires_at: row.at_maybe("expires_at")?,
+        language: row.name_maybe("language")?,
     };
     Ok(QuestionRecord { question, is_shown: row.value("is_shown")?, message_ids: row.json("message_ids")? })
 }

@@ -1,7 +1,7 @@
 //! Who is known, and who asks to be let in.
 
 use rejoinder_core::{
-    Identity, StoreError,
+    Identity, Language, StoreError,
     store::{KnownIdentity, Pairing, PeopleChange, PersonRecord},
 };
 use rusqlite::params;
@@ -18,11 +18,18 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Re
             rows::change(transaction, DELETE_PAIRING, [identity.channel.as_str(), &identity.id]).map(drop)
         }
         PeopleChange::Forgotten(identity) => forget(transaction, identity),
+        PeopleChange::Speaks(identity, Some(language)) => {
+            let values = params![identity.channel.as_str(), identity.id, language.as_str()];
+            rows::change_one(transaction, "languages", WRITE_LANGUAGE, values)
+        }
+        PeopleChange::Speaks(identity, None) => {
+            rows::change(transaction, DELETE_LANGUAGE, [identity.channel.as_str(), &identity.id]).map(drop)
+        }
     }
 }
 
 fn ask(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), StoreError> {
-    let Pairing { code, identity, name, username, conversation, asked_at, expires_at, state } = pairing;
+    let Pairing { code, identity, name, username, language, conversation, asked_at, expires_at, state } = pairing;
     rows::change(transaction, DELETE_EXPIRED, [asked_at.as_millis()])?;
     let values = params![
         identity.channel.as_str(),
@@ -30,6 +37,7 @@ fn ask(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), StoreErro
         code,
         name,
         username,
+        language.as_ref().map(Language::as_str),
         conversation.chat,
         thread(conversation),
         asked_at.as_millis(),
@@ -57,7 +65,7 @@ fn know(transaction: &Transaction<'_>, person: &PersonRecord) -> Result<(), Stor
 
 fn forget(transaction: &Transaction<'_>, identity: &Identity) -> Result<(), StoreError> {
     let former = person_of(transaction, identity)?;
-    for sql in [DELETE_IDENTITY, DELETE_PAIRING] {
+    for sql in [DELETE_IDENTITY, DELETE_PAIRING, DELETE_LANGUAGE] {
         rows::change(transaction, sql, [identity.channel.as_str(), &identity.id])?;
     }
     if let Some(former) = former {
@@ -75,10 +83,10 @@ const DELETE_EXPIRED: &str = "delete from pairings where expires_at <= ?";
 
 /// Fails if somebody else's request has the code.
 const WRITE_PAIRING: &str = "
-    insert into pairings (channel, id, code, name, username, chat, thread, asked_at, expires_at, state)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    insert into pairings (channel, id, code, name, username, language, chat, thread, asked_at, expires_at, state)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     on conflict (channel, id) do update set code = excluded.code, name = excluded.name, username = excluded.username,
-        chat = excluded.chat, thread = excluded.thread, asked_at = excluded.asked_at,
+        language = excluded.language, chat = excluded.chat, thread = excluded.thread, asked_at = excluded.asked_at,
         expires_at = excluded.expires_at, state = excluded.state";
 
 const WRITE_PERSON: &str = "
@@ -93,6 +101,12 @@ const WRITE_IDENTITY: &str = "
         person_id = excluded.person_id, added_at = excluded.added_at, added_by = excluded.added_by";
 
 const DELETE_PAIRING: &str = "delete from pairings where channel = ? and id = ?";
+
+const WRITE_LANGUAGE: &str = "
+    insert into languages (channel, id, language) values (?, ?, ?)
+    on conflict (channel, id) do update set language = excluded.language";
+
+const DELETE_LANGUAGE: &str = "delete from languages where channel = ? and id = ?";
 
 const DELETE_IDENTITY: &str = "delete from identities where channel = ? and id = ?";
 

@@ -1,7 +1,7 @@
 //! Questions: what is asked, the first pick, and the end of the time for it.
 
 use rejoinder_core::{
-    ConversationId, EventKind, StoreError, Timestamp, TurnId,
+    ConversationId, EventKind, Language, StoreError, Timestamp, TurnId,
     store::{AskedQuestion, LogEvent, NewEvent, NewLogEntry, Stored, Subject},
 };
 use rusqlite::params;
@@ -25,6 +25,7 @@ pub(super) fn ask(transaction: &Transaction<'_>, question: &AskedQuestion) -> Re
         question.free_text,
         question.asked_at.as_millis(),
         question.expires_at.map(Timestamp::as_millis),
+        question.language.as_ref().map(Language::as_str),
     ];
     rows::change_one(transaction, "questions", WRITE_QUESTION, values)
 }
@@ -105,12 +106,13 @@ fn log_end(
 
 const WRITE_QUESTION: &str = "
     insert into questions
-        (turn_id, claim, conversation_id, channel, chooser, text, choices, free_text, asked_at, expires_at, state)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')
+        (turn_id, claim, conversation_id, channel, chooser, text, choices, free_text, asked_at, expires_at, language, state)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')
     on conflict (turn_id) do update set
         claim = excluded.claim, conversation_id = excluded.conversation_id, channel = excluded.channel,
         chooser = excluded.chooser, text = excluded.text, choices = excluded.choices, free_text = excluded.free_text,
-        asked_at = excluded.asked_at, expires_at = excluded.expires_at, state = 'open', picked = null";
+        asked_at = excluded.asked_at, expires_at = excluded.expires_at,
+        language = excluded.language, state = 'open', picked = null";
 
 const SELECT_QUESTION: &str = "
     select state, picked, coalesce(chooser <> ?2, 0) as is_anothers, coalesce(expires_at <= ?3, 0) as is_late

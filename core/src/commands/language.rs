@@ -1,0 +1,41 @@
+//! `/language`: tells or changes the language of what the gateway itself says to the sender.
+
+use super::command::{Answer, Call, Command, Decision};
+use crate::{
+    ledger::trigger::DecidedPerson,
+    model::{language::Language, people::PeopleChange},
+};
+
+/// What people write to have the language of their app again.
+const AUTO: &str = "auto";
+
+pub(super) const LANGUAGE: Command = Command {
+    name: "language",
+    texts: &["/language"],
+    arguments: 1,
+    description: "The language in which I tell you something",
+    is_recorded: true,
+    act: |call| Box::pin(async { Ok(language(call).await) }),
+};
+
+async fn language(call: &Call<'_>) -> Answer {
+    let known = call.settings.templates.languages();
+    let names = known.iter().map(Language::as_str).collect::<Vec<_>>().join(", ");
+    let of = |template| Answer::filled(template, vec![("languages", names)]);
+    match call.turn.event.text.split_whitespace().nth(1) {
+        None => of("language"),
+        Some(word) if word.eq_ignore_ascii_case(AUTO) => chosen(call, None, "language_auto").await,
+        Some(word) => match Language::of(word).filter(|language| known.contains(language)) {
+            Some(language) => chosen(call, Some(language), "language_changed").await,
+            None => of("language_unknown"),
+        },
+    }
+}
+
+/// Stores what the sender chose, and answers in that language.
+async fn chosen(call: &Call<'_>, language: Option<Language>, template: &'static str) -> Answer {
+    let held = call.people.deciding().await;
+    let changes = vec![PeopleChange::Speaks(call.turn.event.identity(), language)];
+    let decision = Some(Decision { person: DecidedPerson { changes, operation: None }, held });
+    Answer { decision, language, ..Answer::of(template) }
+}

@@ -1,0 +1,166 @@
+//! The language of what the gateway itself says.
+
+use rejoinder_core::{
+    Access, AgentTurn, Cause, Identity, InboundEvent, Language, NewPerson, Policy, Rung, Sender,
+    conformance::scripted::{Fault, Script},
+};
+
+use crate::gateway::{
+    GatewaySetup, HARD_DEADLINE, LATE, SILENT, SOFT_DEADLINE, TestGateway, chat, main_channel, operator, policy, said,
+    secs,
+};
+
+/// Ada writes; her platform tells this language.
+fn says(language: &str, text: &str) -> InboundEvent {
+    InboundEvent { language: Language::of(language), ..said(&chat("ada"), text) }
+}
+
+/// Bob writes; his platform tells no language.
+fn bob_says(text: &str) -> InboundEvent {
+    let event = said(&chat("bob"), text);
+    InboundEvent { sender: Sender { id: "bob".to_owned(), ..event.sender.clone() }, ..event }
+}
+
+fn ada() -> Identity {
+    Identity { channel: main_channel(), id: "ada".to_owned() }
+}
+
+async fn silent() -> TestGateway {
+    TestGateway::with(Script::is_silent("nothing to add")).await
+}
+
+fn last(gateway: &TestGateway, of: &str) -> String {
+    gateway.visible(&chat(of)).pop().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_fallback_is_in_the_persons_language() {
+    let gateway = silent().await;
+    for language in ["de", "DE-AT", "fr", "", "nonsense"] {
+        gateway.receives(says(language, "hello")).await;
+    }
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Nichts.", "Nichts.", SILENT, SILENT, SILENT]);
+    let told: Vec<_> = gateway.agent("main").runs().iter().map(|run| run.turn.language).collect();
+    assert_eq!(
+        told,
+        ["de", "de", "fr", "", ""].map(Language::of),
+        "the agent is told a language without texts as well"
+    );
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_deferral_and_what_follows_are_in_the_persons_language_also_after_a_restart() {
+    let mut gateway = TestGateway::with(Script::hangs()).await;
+    gateway.receives(says("de", "hello")).await;
+    gateway.advance(SOFT_DEADLINE).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["Ich bin dran."]);
+
+    gateway.restart().await;
+    gateway.receives(says("de", "/status")).await;
+    assert_eq!(last(&gateway, "ada"), "Versprochen seit 20 s: hello");
+    gateway.advance(HARD_DEADLINE).await;
+
+    let shown = gateway.visible(&chat("ada"));
+    assert!(shown.contains(&"Zu spät.".to_owned()) && !shown.contains(&LATE.to_owned()), "{shown:?}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_label_is_in_the_persons_language() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.queue_fault(Fault::LoseResponse);
+
+    gateway.receives(says("de", "hello")).await;
+    gateway.advance(secs(10)).await;
+
+    let labels: Vec<_> = gateway.platform.posts(&chat("ada")).into_iter().filter_map(|post| post.label).collect();
+    assert_eq!(labels, ["Vielleicht kennst du das schon."]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_question_is_asked_in_the_persons_language() {
+    let ladder = policy().ladder.with(Cause::Silent, vec![Rung::Clarify("what_next".to_owned())]);
+    let script = Script::is_silent("unclear");
+    let gateway = GatewaySetup::new().policy(Policy { ladder, ..policy() }).always(script).start().await;
+
+    gateway.receives(says("de", "hello")).await;
+    gateway.receives(bob_says("hello")).await;
+
+    assert!(last(&gateway, "ada").starts_with("Was davon?"), "{}", last(&gateway, "ada"));
+    assert!(last(&gateway, "bob").starts_with("Which of these?"), "{}", last(&gateway, "bob"));
+    gateway.at_rest().await;
+}
+
+/// What somebody chose comes before what the platform tells, and is theirs alone.
+#[tokio::test]
+async fn somebody_can_choose_a_language() {
+    let mut gateway = silent().await;
+    let heard = async |gateway: &TestGateway, event| {
+        gateway.receives(event).await;
+        last(gateway, "ada")
+    };
+
+    assert_eq!(heard(&gateway, says("", "/language")).await, "English, or one of de.");
+    assert_eq!(heard(&gateway, says("", "/language fr")).await, "Only de.");
+    assert_eq!(heard(&gateway, says("", "/language de-AT")).await, "Deutsch.");
+    assert_eq!(heard(&gateway, says("fr", "hello")).await, "Nichts.");
+    gateway.restart().await;
+    assert_eq!(heard(&gateway, says("", "/help")).await, "Sag, was du willst.");
+    gateway.receives(bob_says("hello")).await;
+    assert_eq!(last(&gateway, "bob"), SILENT);
+
+    gateway.receives(says("", "/language auto")).await;
+    assert_eq!(heard(&gateway, says("", "hello")).await, SILENT);
+    assert_eq!(heard(&gateway, says("de", "hello")).await, "Nichts.");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn who_is_forgotten_has_chosen_no_language() {
+    let gateway = silent().await;
+    gateway.receives(says("", "/language de")).await;
+
+    let forgotten = gateway.engine().forget(&ada(), secs(60), operator("her wish")).await;
+
+    assert!(forgotten.expect("it is done").is_done);
+    assert_eq!(gateway.store.languages().await.expect("readable"), []);
+    gateway.receives(says("", "hello")).await;
+    assert_eq!(last(&gateway, "ada"), SILENT);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_stranger_is_told_in_their_language_and_so_is_who_was_let_in() {
+    let mut setup = GatewaySetup::new().agent("main", |_: &AgentTurn| Script::replies("hello"));
+    setup.access.insert(main_channel(), Access::default());
+    let mut gateway = setup.start().await;
+    gateway.intake().accept(says("de", "hello")).await.expect("it is accepted");
+    gateway.settle().await;
+    let code = gateway.engine().pairings()[0].shown_code();
+    assert_eq!(gateway.visible(&chat("ada")), [format!("Frag nach {code}.")]);
+
+    gateway.restart().await;
+    let approved = gateway.engine().approve(&code, NewPerson::default(), operator("a friend")).await;
+    approved.expect("she is let in");
+    gateway.settle().await;
+
+    assert_eq!(last(&gateway, "ada"), "Komm herein, sagt main.");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn menus_describe_commands_in_every_language() {
+    let gateway = silent().await;
+    let german = Language::of("de").expect("it is a language");
+
+    let commands = gateway.intake().commands();
+
+    let help = commands.iter().find(|command| command.name == "help").expect("it is listed");
+    assert_eq!((&*help.description, &*help.descriptions[&german]), ("What I can do", "Was ich kann"));
+    let takes_text: Vec<_> = commands.iter().filter(|it| it.takes_text).map(|it| &*it.name).collect();
+    assert_eq!(takes_text, ["start", "language"]);
+    gateway.at_rest().await;
+}
