@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(
             frame["turn"]["shown"],
             json!({
-                "signal": "reply", "text": "*a*", "html": "<p><em>a</em></p>", "at": "2023-11-14T22:13:20.123Z",
+                "signal": "reply", "text": "*a*", "html": "<p dir=\"auto\"><em>a</em></p>", "at": "2023-11-14T22:13:20.123Z",
                 "attachments": [{"name": "x", "media_type": "text/plain"}],
             })
         );

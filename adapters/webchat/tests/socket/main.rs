@@ -24,7 +24,7 @@ async fn a_message_is_accepted_and_then_answered() {
     let accepted = page.hears("accepted").await;
     let turn = page.sees("answered").await;
     assert_eq!((&accepted["id"], &accepted["turn_id"]), (&json!("message-1"), &turn["turn_id"]));
-    assert_eq!((&turn["text"], &turn["shown"]["html"]), (&json!("hello"), &json!("<p><em>hello</em></p>")));
+    assert_eq!((&turn["text"], &turn["shown"]["html"]), (&json!("hello"), &json!("<p dir=\"auto\"><em>hello</em></p>")));
 }
 
 /// B10.
@@ -100,8 +100,8 @@ async fn a_draft_is_shown_while_it_is_written() {
     chat.release_agent();
 
     let turn = page.sees("answered").await;
-    assert_eq!((&draft["turn_id"], &draft["html"]), (&turn["turn_id"], &json!("<p>**so</p>")));
-    assert_eq!(turn["shown"]["html"], "<p><strong>so</strong> it is</p>");
+    assert_eq!((&draft["turn_id"], &draft["html"]), (&turn["turn_id"], &json!("<p dir=\"auto\">**so</p>")));
+    assert_eq!(turn["shown"]["html"], "<p dir=\"auto\"><strong>so</strong> it is</p>");
 }
 
 /// B14.
