@@ -356,6 +356,7 @@ mod tests {
             status: TurnStatus::Answered,
             shown: Some(Shown {
                 signal,
+                agent: None,
                 text: text.to_owned(),
                 attachments: vec![Attachment {
                     name: "x".to_owned(),
