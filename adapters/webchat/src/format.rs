@@ -172,7 +172,7 @@ impl Writer {
             Tag::Table(alignments) => {
                 self.in_table = true;
                 self.alignments = alignments;
-                self.block(r#"<div class="table" role="region" aria-label="Table" tabindex="0""#, "");
+                self.block(r#"<div class="table" role="group" aria-label="Table" tabindex="0""#, "");
                 ("<table>", "</tbody></table></div>")
             }
             Tag::TableHead => {
@@ -423,7 +423,7 @@ mod tests {
 
         assert_eq!(
             html,
-            "<div class=\"table\" role=\"region\" aria-label=\"Table\" tabindex=\"0\" dir=\"auto\"><table><thead><tr><th>a</th>\
+            "<div class=\"table\" role=\"group\" aria-label=\"Table\" tabindex=\"0\" dir=\"auto\"><table><thead><tr><th>a</th>\
              <th class=\"right\">b</th></tr></thead><tbody><tr><td>1</td><td class=\"right\">2</td></tr></tbody></table></div>"
         );
     }
@@ -623,7 +623,7 @@ mod tests {
         const TAGS: &str = "p h3 h4 h5 h6 blockquote figure figcaption span button pre code ol ul li div table \
             thead tbody tr th td em strong del a br hr input";
         const ATTRIBUTES: &str = r#"class="raw" class="code" class="copy" class="table" class="center" class="right"
-            type="button" type="checkbox" data-copy="code" role="region" tabindex="0" target="_blank"
+            type="button" type="checkbox" data-copy="code" role="group" tabindex="0" target="_blank"
             rel="noopener noreferrer nofollow" aria-label="Table" aria-label="done" aria-label="not done"
             disabled checked dir="auto" dir="ltr""#;
         let mut open = Vec::new();
