@@ -12,12 +12,14 @@ await visit(async (browser) => {
   await ticks(ada.turn(0).locator(".wait"));
   const turn = await ada.turn(0).getAttribute("data-turn-id");
   await ada.turn(0).evaluate((item) => (item.wasHere = true));
+  await ada.button("Edit").focus();
   await meet("deferred");
 
   await reads(ada.words(0), "There are 42 pages.");
   await eventually("the turn has ended", () => ada.turn(0).getAttribute("data-status"), (status) => status === "answered");
   assert.equal(await ada.turn(0).getAttribute("data-turn-id"), turn, "the answer is another turn's");
   assert.ok(await ada.turn(0).evaluate((item) => item.wasHere), "the bubble was replaced");
+  assert.ok(await ada.button("Edit").evaluate((edit) => edit === document.activeElement), "the focus is lost");
   await counts(ada.turns, 1);
   await counts(ada.answer(0), 1);
   await counts(ada.page.getByText("Still working on this."), 0);

@@ -40,10 +40,19 @@ export function showTurn(item, turn, context) {
   const key = JSON.stringify([turn, { ...context, draft: undefined }]);
   if (item.turnKey !== key) {
     item.turnKey = key;
-    build(item, turn, context);
+    keepingFocus(item, () => build(item, turn, context));
   }
   const draft = item.querySelector(".draft");
   if (draft) showMarkup(draft, context.draft ?? "");
+}
+
+/** After `change`, the button of `item` that had the focus has it again, if it is still there. */
+function keepingFocus(item, change) {
+  const focused = [...item.querySelectorAll("button")].includes(document.activeElement) ? { ...document.activeElement.dataset } : null;
+  change();
+  if (!focused) return;
+  const isSame = ({ dataset }) => Object.entries(focused).every(([name, value]) => dataset[name] === value);
+  [...item.querySelectorAll("button")].find(isSame)?.focus({ preventScroll: true });
 }
 
 function build(item, turn, context) {
