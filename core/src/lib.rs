@@ -114,7 +114,7 @@ pub use model::{
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, Templates},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,
-    view::{FallbackView, Shown, TurnStatus, TurnView},
+    view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},
 };
 pub use operations::{Actor, OperationError, forget::Forgotten, people::NewPerson};
 pub use outbox::health::Outbound;

@@ -449,7 +449,8 @@ pub(crate) struct DeliveryDetail {
     /// `reply`, `reaction` or `deferral`; `draft` for a message that shows what the agent has written so far, which is
     /// not a signal.
     pub(crate) signal: &'static str,
-    /// Its origin: `draft`, `answer`, `agent_send`, `late_answer`, `deferral`, or the ladder's rung.
+    /// Its origin: `draft`, `answer` (also of the agent's deferral), `agent_send`, `late_answer`, `deferral` (the gateway's
+    /// own), or the ladder's rung.
     pub(crate) via: String,
     /// Whether it is a copy for another address, such as a hook's callback.
     pub(crate) is_copy: bool,

@@ -40,13 +40,13 @@ impl fmt::Display for SignalKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
-    /// The agent's outcome.
+    /// The agent's outcome: an answer, or a deferral of its own.
     Answer,
     /// A message that the agent sent during its run.
     AgentSend,
     /// An answer that came after a fallback had been sent.
     LateAnswer,
-    /// The gateway's own deferral, or the agent's.
+    /// The gateway's own deferral, because there was no answer yet.
     Deferral,
     /// No signal: the draft of a run in flight.
     Draft,
@@ -57,6 +57,18 @@ pub enum Via {
         /// The rung that produced the signal.
         rung: Rung,
     },
+}
+
+impl Via {
+    /// Whether the gateway speaks and no agent: its own deferral, or a rung that is no handoff.
+    #[must_use]
+    pub const fn is_gateways(&self) -> bool {
+        match self {
+            Self::Deferral => true,
+            Self::Fallback { rung, .. } => !matches!(rung, Rung::Handoff(_)),
+            Self::Answer | Self::AgentSend | Self::LateAnswer | Self::Draft => false,
+        }
+    }
 }
 
 /// The content of a signal. Text that is not the agent's is the name of one of the operator's templates.

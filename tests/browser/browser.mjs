@@ -89,6 +89,16 @@ class Visitor {
     return this.turn(index).getByRole("group", { name: "Answer" });
   }
 
+  /** Who speaks in an answer: the heading over it. */
+  voice(index) {
+    return this.answer(index).getByRole("heading", { level: 2 });
+  }
+
+  /** The input. */
+  get input() {
+    return this.page.getByLabel("Message", { exact: true });
+  }
+
   /** The words of an answer, without what stands around them. */
   words(index) {
     return this.answer(index).locator(".words");
@@ -103,7 +113,7 @@ class Visitor {
   }
 
   async says(words) {
-    await this.page.getByLabel("Message", { exact: true }).fill(words);
+    await this.input.fill(words);
     await this.page.keyboard.press("Enter");
   }
 

@@ -1,33 +1,41 @@
 // What the page looks like, on a phone and a desktop, by day and by night, and for who does not look.
 
+import { axe, violations } from "./axe.mjs";
 import { assert, counts, eventually, meet, reads, screenshot, visit, visitor } from "./browser.mjs";
 
 const DESKTOP = { viewport: { width: 1280, height: 800 } };
 const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
+/** A desktop at 200 %. */
+const ZOOMED = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 };
 const NARROW = { viewport: { width: 320, height: 568 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
 
 await visit(async (browser) => {
-  const ada = await visitor(browser, DESKTOP);
+  const ada = await visitor(browser, { ...DESKTOP, scripts: [axe] });
   await ada.isConnected();
   await screenshot(ada.page, "greeting-1280-light");
   await isAccessible(ada.page, "the greeting");
+  assert.deepEqual(await violations(ada.page), [], "the greeting");
 
   await haveDinner(ada);
   await screenshot(ada.page, "chat");
   await ada.says("And how do I set it up?");
-  await reads(ada.answer(3).getByRole("heading"), "Set it up");
+  await reads(ada.words(3).getByRole("heading"), "Set it up");
+  await ada.says("And in Hebrew?");
+  await ada.words(4).getByRole("table").waitFor();
   await ada.says("Hm.");
-  await ada.answer(4).getByRole("group", { name: "Choices" }).waitFor();
+  await ada.answer(5).getByRole("group", { name: "Choices" }).waitFor();
   await ada.says("Find me a table for Sunday, please.");
-  await reads(ada.words(5), "Still working on this.");
-  for (const device of [DESKTOP, PHONE, NARROW]) await looksWellOn(device, browser, ada);
-  await meet("looked at");
+  await reads(ada.words(6), "Still working on this.");
+  for (const device of [DESKTOP, PHONE, NARROW, ZOOMED]) {
+    await looksWellOn(device, browser, ada);
+    await meet(`looked at ${device.viewport.width}`);
+  }
 
-  await reads(ada.words(5), "Sunday at one, by the window.");
+  await reads(ada.words(6), "Sunday at one, by the window.");
   await eventually("the answer is read out", () => ada.page.locator("[aria-live=polite]").allInnerTexts(), (texts) =>
     texts.some((text) => text.includes("Sunday at one, by the window.")),
   );
-  await counts(ada.turns, 6);
+  await counts(ada.turns, 7);
   await ada.leaves();
 });
 
@@ -43,11 +51,11 @@ async function haveDinner(ada) {
 /** Ada's conversation on a device, from its end and further up, in both themes: `{what}-{width}-{theme}.png`. */
 async function looksWellOn(device, browser, ada) {
   const storageState = await ada.page.context().storageState();
-  const look = await visitor(browser, { ...device, storageState });
+  const look = await visitor(browser, { ...device, storageState, scripts: [axe] });
   await look.isConnected();
   await counts(look.turns, await ada.turns.count());
   for (const what of ["end", "markdown"]) {
-    if (what === "markdown") await look.answer(3).getByRole("heading").evaluate((heading) => heading.scrollIntoView());
+    if (what === "markdown") await look.words(3).getByRole("heading").evaluate((heading) => heading.scrollIntoView());
     for (const theme of ["light", "dark"]) {
       const about = `${what}-${device.viewport.width}-${theme}`;
       await look.page.emulateMedia({ colorScheme: theme });
@@ -56,8 +64,51 @@ async function looksWellOn(device, browser, ada) {
       await isAccessible(look.page, about);
       await isLegible(look.page, about);
     }
+    if ([DESKTOP, PHONE].includes(device)) assert.deepEqual(await violations(look.page), [], `${what}-${device.viewport.width}`);
   }
+  await showsTables(look);
+  await readsFromTheRight(look);
+  await showsTheMenu(look, device);
   await look.leaves();
+}
+
+/** A wide table scrolls by itself: no cell is squeezed until a word of it stands on each line. */
+async function showsTables(look) {
+  const table = look.words(3).locator(".table");
+  const found = await table.evaluate((table) => ({
+    isCut: table.getBoundingClientRect().right > innerWidth,
+    scrolls: table.scrollWidth > table.clientWidth,
+    lines: Math.max(...[...table.querySelectorAll("td")].map((cell) => cell.getBoundingClientRect().height / parseFloat(getComputedStyle(cell).lineHeight))),
+  }));
+  assert.equal(found.isCut, false, "a table is wider than the page");
+  assert.ok(found.scrolls || look.page.viewportSize().width > 800, "a wide table does not scroll");
+  assert.ok(found.lines < 3, `a cell has ${found.lines} lines`);
+}
+
+/** Lists, quotes and tables begin where their language does, and code at the left. */
+async function readsFromTheRight(look) {
+  const directions = await look.words(4).evaluate((words) =>
+    ["p", "ul", "blockquote", "table", ".code"].map((name) => getComputedStyle(words.querySelector(name)).direction),
+  );
+  assert.deepEqual(directions, ["rtl", "rtl", "rtl", "rtl", "ltr"]);
+  assert.equal(await look.words(3).locator("ol").evaluate((list) => getComputedStyle(list).direction), "ltr");
+}
+
+/** The menu of commands is on the page, also on a low one. */
+async function showsTheMenu(look, device) {
+  await look.input.focus();
+  await look.page.keyboard.type("/");
+  const menu = look.page.getByRole("listbox", { name: "Commands" });
+  await menu.waitFor();
+  const { x, y, width, height } = await menu.boundingBox();
+  const isInside = x >= 0 && y >= 0 && x + width <= device.viewport.width && y + height <= device.viewport.height;
+  assert.ok(isInside, `the menu is off the page: ${JSON.stringify({ x, y, width, height })}`);
+  for (const theme of ["light", "dark"]) {
+    await look.page.emulateMedia({ colorScheme: theme });
+    await screenshot(look.page, `menu-${device.viewport.width}-${theme}`);
+    await isLegible(look.page, `the menu, ${theme}`);
+  }
+  await look.input.fill("");
 }
 
 async function doesNotScrollSideways(page, about) {
@@ -65,6 +116,8 @@ async function doesNotScrollSideways(page, about) {
     [document.documentElement, document.querySelector("#conversation")].map((element) => element.scrollWidth - element.clientWidth),
   );
   assert.ok(wide.every((excess) => excess <= 0), `${about} scrolls sideways by ${wide}`);
+  const high = await page.evaluate(() => document.body.scrollHeight - innerHeight);
+  assert.ok(high <= 0, `${about} scrolls as a whole, by ${high}`);
 }
 
 /** Every control has a name, the page has its landmarks, and there is something that reads out what is new. */
@@ -78,9 +131,14 @@ async function isAccessible(page, about) {
     return {
       lang: document.documentElement.lang,
       nameless: controls.filter((control) => !nameOf(control).trim()).map((control) => control.outerHTML),
+      // A finger needs 44 pixels. Links in a sentence are as high as it is.
       small: controls
-        .filter((control) => control.matches("header button, footer button, .choice"))
-        .filter((control) => control.getBoundingClientRect().width < 40 || control.getBoundingClientRect().height < 40)
+        .filter((control) => !control.disabled && !control.matches("a"))
+        .filter((control) => !(control.matches(".quiet-button, .copy, .small-button") && matchMedia("(pointer: fine)").matches))
+        .filter((control) => {
+          const { width, height } = control.getBoundingClientRect();
+          return Math.min(width, height) < (matchMedia("(pointer: coarse)").matches ? 44 : 40);
+        })
         .map((control) => control.outerHTML),
       landmarks: ["header", "main", "footer", "h1"].filter((landmark) => !document.querySelector(landmark)),
       alive: document.querySelectorAll("[aria-live=polite]").length,

@@ -1,10 +1,14 @@
 // The page: connects the conversation, the socket and the person's input.
 
+import { Composer } from "./composer.js";
 import { Connection } from "./connection.js";
-import { Conversation, isFinal } from "./conversation.js";
+import { Conversation, isCommand, isFinal, voiceOf } from "./conversation.js";
+import { make } from "./dom.js";
+import { refuseFiles } from "./files.js";
 import { Outbox } from "./outbox.js";
 import { forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
-import { dayOf, make, showTurn, showUnsent } from "./turns.js";
+import { dayOf, serverTime, setServerTime } from "./time.js";
+import { showTurn, showUnsent, tick } from "./turns.js";
 
 const $ = (id) => document.getElementById(id);
 /** A connection that is lost for less than this (ms) is not reported. */
@@ -14,7 +18,7 @@ const conversationId = recall("conversation") ?? newId();
 remember("conversation", conversationId);
 const conversation = new Conversation();
 const items = new Map();
-let maxTextBytes = Infinity;
+let agent = "";
 let missedFrom = null;
 let lostAt = null;
 let isStopping = false;
@@ -32,12 +36,16 @@ const connection = new Connection({
   onState: showState,
 });
 const outbox = new Outbox({ conversation: conversationId, send: (frame) => connection.send(frame), onChange: () => show() });
+const composer = new Composer({ onSend: say, announce: speak });
 
 // --- Server frames ---
 
 const hear = {
   welcome(frame) {
-    maxTextBytes = frame.max_text_bytes;
+    setServerTime(frame.now);
+    agent = frame.agent;
+    composer.maxTextBytes = frame.max_text_bytes;
+    composer.commands = frame.commands;
     $("title").textContent = frame.title;
     $("greeting-text").textContent = frame.greeting;
     const wasHere = conversation.turns.length > 0;
@@ -48,13 +56,13 @@ const hear = {
     $("conversation").setAttribute("aria-busy", "false");
     isLoadingOlder = false;
     show();
-    if (wasHere) news.forEach(announce);
+    if (wasHere) announce(...news);
     outbox.restart();
   },
   sync(frame) {
     const news = conversation.sync(frame.turns, frame.more);
     show();
-    news.forEach(announce);
+    announce(...news);
   },
   history(frame) {
     const view = $("conversation");
@@ -67,7 +75,7 @@ const hear = {
   accepted({ id, turn_id }) {
     const entry = outbox.entries.find((entry) => entry.id === id);
     if (entry && turn_id && !conversation.turn(turn_id)) {
-      const at = new Date().toISOString();
+      const at = new Date(serverTime()).toISOString();
       conversation.put({ turn_id, at, text: entry.text, status: "accepted", shown: null, isOurs: true });
       adopt(id, turn_id);
     }
@@ -125,6 +133,7 @@ function show() {
   keepingPlace(() => {
     const turns = conversation.turns;
     const unfinished = conversation.unfinished;
+    const last = turns.findLast((turn) => !isCommand(turn));
     // A turn that arrives before its "accepted" is the same message: it is shown once.
     const unsent = outbox.entries.filter((entry) => !(entry.wasSent && turns.some((turn) => isSame(turn, entry))));
     const wanted = [];
@@ -140,6 +149,8 @@ function show() {
         activity: isFinal(turn) ? null : isWriting ? "writing" : "waiting",
         hasDraft: conversation.draft(turn.turn_id) !== undefined,
         canPick: !next,
+        isLast: turn === last && unsent.length === 0,
+        agent,
         picked: turn.picked ?? (turn.shown?.choices?.includes(next?.text) ? next.text : null),
       };
       showTurn(item, turn, item.context);
@@ -159,8 +170,9 @@ function show() {
   });
 }
 
+/** Whether a turn is what came of an entry. The same words may have been said before. */
 function isSame(turn, entry) {
-  return turn.text === entry.text && Date.parse(turn.at) > entry.at - 60_000 && !turn.isOurs;
+  return turn.text === entry.text && turn.seq > (entry.after ?? -1) && Date.parse(turn.at) > entry.at - 60_000 && !turn.isOurs;
 }
 
 function itemOf(id) {
@@ -211,16 +223,26 @@ new ResizeObserver(() => {
 }).observe($("conversation"));
 $("latest").addEventListener("click", toTheEnd);
 
-/** Announces a turn's new answer to screen readers, and counts it in the title while the tab is hidden. */
-function announce(turnId) {
-  const turn = conversation.turn(turnId);
-  if (!turn?.shown) return;
-  const item = items.get(turnId);
-  const words = (item?.querySelector(".answer .words") ?? item?.querySelector(".remark.answer"))?.innerText;
-  const choices = turn.shown.choices?.length ? ` Choices: ${turn.shown.choices.join(", ")}.` : "";
-  const said = turn.shown.signal === "reaction" ? `Reaction: ${turn.shown.text}` : (words ?? "");
-  $("announcer").textContent = said.slice(0, 1_000) + choices;
-  if (document.hidden && isFinal(turn)) document.title = `(${(unreadCount += 1)}) ${title}`;
+/** Announces the new answers of turns to screen readers, and counts them in the title while the tab is hidden. */
+function announce(...turnIds) {
+  const turns = turnIds.map((id) => conversation.turn(id)).filter((turn) => turn?.shown);
+  if (turns.length === 0) return;
+  speak(turns.map(spoken).join("\n"));
+  if (document.hidden && turns.some(isFinal)) document.title = `(${(unreadCount += turns.filter(isFinal).length)}) ${title}`;
+}
+
+function spoken({ turn_id, shown }) {
+  const item = items.get(turn_id);
+  const words = (item?.querySelector(".answer .words") ?? item?.querySelector(".remark.answer"))?.innerText ?? "";
+  const choices = shown.choices?.length ? ` Choices: ${shown.choices.join(", ")}.` : "";
+  const voice = { agent: shown.agent, "stand-in": "The gateway, not the agent", gateway: "The gateway" }[voiceOf(shown)];
+  const said = shown.signal === "reaction" ? `Reaction: ${shown.text}` : words;
+  return `${voice}: ${said.slice(0, 1_000)}${choices}`;
+}
+
+/** Says `words` to those who do not see the page. */
+function speak(words) {
+  $("announcer").textContent = words;
 }
 
 document.addEventListener("visibilitychange", () => {
@@ -265,55 +287,18 @@ function showBanner(words, label, act) {
 
 // --- Input ---
 
-const text = $("text");
-
-function bytes(words) {
-  return new TextEncoder().encode(words).length;
-}
-
-function fit() {
-  text.style.height = "auto";
-  text.style.height = `${text.scrollHeight}px`;
-  const isTooLong = bytes(text.value) > maxTextBytes;
-  $("send").disabled = text.value.trim() === "" || isTooLong;
-  $("note").hidden = !isTooLong;
-  const words = isTooLong ? "That is too long for one message. Please send it in parts." : "";
-  if ($("note").textContent !== words) $("note").textContent = words;
-  $("composer").classList.toggle("too-long", isTooLong);
-}
-
-function sendText() {
-  fit();
-  if ($("send").disabled) return;
-  const words = text.value;
-  text.value = "";
-  remember("unfinished", null);
+function say(words) {
   missedFrom = null;
   readsTheEnd = true;
-  fit();
-  outbox.say(words);
+  outbox.say(words, conversation.lastPlace);
 }
 
-$("composer").addEventListener("submit", (event) => {
-  event.preventDefault();
-  sendText();
-  text.focus();
-});
-text.addEventListener("input", () => {
-  fit();
-  remember("unfinished", text.value);
-});
-text.addEventListener("keydown", (event) => {
-  // Enter also ends a composition (Japanese, Chinese, …); older WebKit reports it as key code 229.
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
-  event.preventDefault();
-  sendText();
-});
+refuseFiles(() => composer.notice("Files cannot be sent here."));
 
 $("stop").addEventListener("click", () => {
   isStopping = connection.send({ type: "stop" });
   show();
-  text.focus();
+  composer.focus();
 });
 
 $("older").addEventListener("click", () => {
@@ -326,9 +311,10 @@ $("turns").addEventListener("click", (event) => {
   const button = event.target.closest("button");
   const item = button?.closest("li[data-turn-id], li[data-unsent]");
   if (!button || !item) return;
-  const { copy, choice, unsentAct } = button.dataset;
+  const { act, copy, choice, unsentAct } = button.dataset;
   if (copy) copyWords(button, copy === "code" ? button.closest(".code").querySelector("code").textContent : conversation.turn(item.dataset.turnId).shown.text);
   else if (choice !== undefined) pick(item.dataset.turnId, Number(choice));
+  else if (act) repeat(conversation.turn(item.dataset.turnId).text, act === "edit");
   else if (unsentAct === "retry") outbox.retry(item.dataset.unsent);
   else if (unsentAct) takeBack(item.dataset.unsent, unsentAct === "edit");
 });
@@ -336,18 +322,21 @@ $("turns").addEventListener("click", (event) => {
 function pick(turnId, choice) {
   const words = conversation.turn(turnId).shown.choices[choice];
   readsTheEnd = true;
-  outbox.choose(turnId, choice, words);
-  text.focus({ preventScroll: true });
+  outbox.choose(turnId, choice, words, conversation.lastPlace);
+  composer.focus();
+}
+
+/** Says `words` once more, as they are or after an edit. */
+function repeat(words, isEdited) {
+  if (isEdited) return composer.edit(words);
+  say(words);
+  composer.focus();
 }
 
 function takeBack(id, isEdited) {
   const entry = outbox.discard(id);
-  if (isEdited && entry) {
-    text.value = [entry.text, text.value].filter(Boolean).join("\n");
-    remember("unfinished", text.value);
-    fit();
-  }
-  text.focus();
+  if (isEdited && entry) composer.putBack(entry.text);
+  composer.focus();
 }
 
 async function copyWords(button, words) {
@@ -374,7 +363,7 @@ async function toClipboard(words) {
 // --- A new conversation ---
 
 $("new").addEventListener("click", () => {
-  if (conversation.turns.length === 0 && outbox.entries.length === 0) return text.focus();
+  if (conversation.turns.length === 0 && outbox.entries.length === 0) return composer.focus();
   const unsent = outbox.entries.length;
   const loss = unsent === 1 ? " One message was not sent and is lost." : ` ${unsent} messages were not sent and are lost.`;
   $("new-text").textContent = `The current conversation will no longer be shown here.${unsent ? loss : ""}`;
@@ -409,7 +398,7 @@ function leave(forget) {
   connection.close();
   outbox.clear();
   // A browser restores the fields of a page that it loads again.
-  text.value = "";
+  composer.clear();
   $("token").value = "";
   forget();
   location.reload();
@@ -472,10 +461,9 @@ systemIsDark.addEventListener("change", showTheme);
 // --- Start ---
 
 showTheme();
-text.value = recall("unfinished") ?? "";
-fit();
 // On a phone, focus would bring up the keyboard.
-if (matchMedia("(pointer: fine)").matches) text.focus();
+if (matchMedia("(pointer: fine)").matches) composer.focus();
 // Typing notices expire, and days change.
 setInterval(show, 30_000);
+setInterval(() => tick($("turns")), 1_000);
 connection.open();

@@ -31,6 +31,11 @@ export class Conversation {
     return Date.now() - (this.#typing.get(id) ?? -Infinity) < TYPING_LASTS;
   }
 
+  /** The place of the last turn that the server has placed; -1 if there is none. */
+  get lastPlace() {
+    return Math.max(-1, ...[...this.#turns.values()].map((turn) => turn.seq ?? -1));
+  }
+
   /** The turns that run or wait for a run. */
   get unfinished() {
     return this.turns.filter((turn) => !isFinal(turn) && !isCommand(turn));
@@ -98,6 +103,21 @@ export function isFinal(turn) {
 /** Whether a turn is a command of the gateway. Its answer is shown as a single line. */
 export function isCommand(turn) {
   return COMMANDS.has(turn.text.trim());
+}
+
+/**
+ * Who speaks in a signal: `agent`; `stand-in`, the gateway while or because the agent gives no answer; or `gateway`, which
+ * answers a command.
+ */
+export function voiceOf(shown) {
+  if (shown.agent) return "agent";
+  return shown.fallback || shown.signal === "deferral" ? "stand-in" : "gateway";
+}
+
+/** Whether a turn has ended without the agent's answer, so that the same words may be worth another try. */
+export function isUnanswered(turn) {
+  if (!isFinal(turn)) return false;
+  return turn.status === "undeliverable" || (turn.status === "answered" && turn.shown?.fallback === true);
 }
 
 function isNewer(turn, known) {

@@ -27,17 +27,18 @@ export class Outbox {
     this.#entries.sort((a, b) => a.at - b.at);
   }
 
-  /** The waiting entries, oldest first: `{id, at, text, turn_id?, choice?, problem?, wasSent?}`. */
+  /** The waiting entries, oldest first: `{id, at, text, after, turn_id?, choice?, problem?, wasSent?}`. */
   get entries() {
     return this.#entries;
   }
 
-  say(text) {
-    this.#add({ text });
+  /** `after` is the place of the last turn that the person had seen placed. */
+  say(text, after) {
+    this.#add({ text, after });
   }
 
-  choose(turn_id, choice, text) {
-    this.#add({ text, turn_id, choice });
+  choose(turn_id, choice, text, after) {
+    this.#add({ text, after, turn_id, choice });
   }
 
   /** The socket is new: the entry in flight may not have arrived. */

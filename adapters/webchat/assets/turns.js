@@ -1,6 +1,8 @@
 // Renders turns. Markup comes only from the server, which emits a closed set of tags; everything else is text.
 
-import { isCommand, isFinal } from "./conversation.js";
+import { isCommand, isFinal, isUnanswered, voiceOf } from "./conversation.js";
+import { icon, make } from "./dom.js";
+import { isPast, lengthSince, promised, time } from "./time.js";
 
 const policy = globalThis.trustedTypes?.createPolicy("rejoinder", { createHTML: (html) => html });
 
@@ -9,14 +11,12 @@ const WORDS = {
   undeliverable: "This could not be answered.",
 };
 
-/** Creates an element: `make("p", {className: "x", data: {turnId: 1}}, "text", child)`. */
-export function make(tag, { data, attributes, ...properties } = {}, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  Object.assign(element.dataset, data);
-  for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value);
-  element.append(...children.filter((child) => child !== null && child !== undefined));
-  return element;
-}
+/** How each voice is named, and what stands over what it says. The agent has a name of its own. */
+const VOICES = {
+  agent: { label: "Answer" },
+  "stand-in": { label: "In place of an answer", name: "The gateway, not the agent" },
+  gateway: { label: "Answer of the gateway", name: "The gateway" },
+};
 
 /** Makes `element` show `html`. Keeps unchanged leading nodes, with their selections and copy buttons. */
 export function showMarkup(element, html) {
@@ -33,16 +33,26 @@ export function showMarkup(element, html) {
 /**
  * Makes `item` show a turn. `context`: `day` (a heading above it, or null), `isMissed` (whether the turns that the
  * person missed start here), `draft` (markup or undefined), `activity` (`writing`, `waiting` or null), `picked` (the
- * picked choice, or null), `canPick`.
+ * picked choice, or null), `canPick`, `agent` (the name of the agent that may be writing), `isLast` (whether it is what the
+ * person said last).
  */
 export function showTurn(item, turn, context) {
   const key = JSON.stringify([turn, { ...context, draft: undefined }]);
   if (item.turnKey !== key) {
     item.turnKey = key;
-    build(item, turn, context);
+    keepingFocus(item, () => build(item, turn, context));
   }
   const draft = item.querySelector(".draft");
   if (draft) showMarkup(draft, context.draft ?? "");
+}
+
+/** After `change`, the button of `item` that had the focus has it again, if it is still there. */
+function keepingFocus(item, change) {
+  const focused = [...item.querySelectorAll("button")].includes(document.activeElement) ? { ...document.activeElement.dataset } : null;
+  change();
+  if (!focused) return;
+  const isSame = ({ dataset }) => Object.entries(focused).every(([name, value]) => dataset[name] === value);
+  [...item.querySelectorAll("button")].find(isSame)?.focus({ preventScroll: true });
 }
 
 function build(item, turn, context) {
@@ -54,7 +64,7 @@ function build(item, turn, context) {
     item.append(make("p", { className: "remark answer" }, turn.shown?.text ?? "…"));
     return;
   }
-  item.append(said(turn));
+  item.append(said(turn, context));
   const answer = answerOf(turn, context, draft);
   if (answer) item.append(answer);
 }
@@ -64,51 +74,96 @@ function separators({ day, isMissed }) {
   return [day && separator("day", day), isMissed && separator("missed", "While you were away")].filter(Boolean);
 }
 
-function said(turn) {
+function said(turn, { isLast }) {
   const reaction = isFinal(turn) && turn.shown?.signal === "reaction" ? turn.shown.text : null;
+  const edit = isLast && turn.text.trim() !== "" && act("edit", "Edit", "Puts these words into the input. You send them as a new message; this one stays.");
   return make(
     "div",
     { className: "said", attributes: { role: "group", "aria-label": "You" } },
-    make("p", { className: "words" }, turn.text),
+    make("p", { className: "words", dir: "auto" }, turn.text),
     files(turn.attachments),
     reaction && make("span", { className: "reaction answer", data: { signal: "reaction" }, attributes: { role: "img", "aria-label": `Reaction: ${reaction}` } }, reaction),
-    make("p", { className: "meta" }, time(turn.at), turn.status === "cancelled" ? " · Stopped" : null),
+    make("p", { className: "meta" }, time(turn.at, "Sent"), turn.status === "cancelled" ? " · Stopped" : null, edit),
   );
 }
 
 function answerOf(turn, context, draft) {
   const { shown, status } = turn;
-  const box = (signal, ...children) =>
-    make("div", { className: "answer", data: { signal }, attributes: { role: "group", "aria-label": "Answer" } }, ...children);
-  if (!isFinal(turn)) return unfinished(turn, context, draft, box);
-  // A reaction is shown on the message itself; a stopped turn is acknowledged by the answer to the command.
-  if (shown?.signal === "reaction" || status === "cancelled") return null;
+  if (!isFinal(turn)) return unfinished(turn, context, draft);
+  // A stopped turn is acknowledged by the answer to the command.
+  if (status === "cancelled") return null;
+  if (status === "undeliverable") return box("none", "stand-in", null, make("p", { className: "words" }, WORDS[status]), make("p", { className: "meta" }, again(turn, context)));
   if (status !== "answered" || !shown) return make("p", { className: "remark answer", data: { signal: "none" } }, WORDS[status] ?? "");
+  const voice = voiceOf(shown);
+  const meta = (...buttons) => buttons.some(Boolean) && make("p", { className: "meta" }, ...buttons);
+  if (shown.signal === "reaction") {
+    // The reaction itself is on the message.
+    if (voice !== "stand-in") return null;
+    return box("none", voice, shown, make("p", { className: "words" }, "There is no answer, so it reacted to your message."), meta(again(turn, context)));
+  }
   const words = make("div", { className: "words markup" });
   showMarkup(words, shown.html ?? "");
-  const copy = make("button", { type: "button", className: "quiet-button", data: { copy: "answer" } }, "Copy");
-  // The message shows the time already; repeat it only for a slow answer.
-  const answeredAt = Date.parse(shown.at) - Date.parse(turn.at) > 60_000 ? time(shown.at) : null;
-  const meta = make("p", { className: "meta" }, answeredAt, shown.text ? copy : null);
-  return box("reply", words, files(shown.attachments), choices(turn, context), meta);
+  const copy = voice !== "stand-in" && shown.text && make("button", { type: "button", className: "quiet-button", data: { copy: "answer" } }, "Copy");
+  return box("reply", voice, shown, words, files(shown.attachments), choices(turn, context), meta(copy, again(turn, context)));
 }
 
-function unfinished(turn, { activity, draft: markup }, draft, box) {
+/** What a voice says. `shown` is the signal; null if there is none yet. */
+function box(signal, voice, shown, ...children) {
+  return make("div", { className: "answer", data: { signal, voice }, attributes: { role: "group", "aria-label": VOICES[voice].label } }, speaker(voice, shown), ...children);
+}
+
+/** A heading for who speaks, with the time. */
+function speaker(voice, shown) {
+  const name = voice === "agent" ? shown.agent : VOICES[voice].name;
+  const heading = make("h2", { className: "voice" }, voice === "stand-in" && icon("gateway"), make("bdi", {}, name));
+  return make("div", { className: "speaker" }, heading, shown?.at && time(shown.at, "Answered"));
+}
+
+function unfinished(turn, { activity, draft: markup, agent }, draft) {
   const { shown } = turn;
   const written = markup === undefined ? null : (draft ?? make("div", { className: "words markup draft" }));
-  if (shown?.signal === "deferral") {
+  const isDeferred = shown?.signal === "deferral";
+  // The agent writes: what stood in its place is gone.
+  if (written) return box(isDeferred ? "deferral" : "draft", "agent", { agent }, written, isDeferred && waiting(turn));
+  if (isDeferred) {
     const words = make("div", { className: "words markup" });
     showMarkup(words, shown.html ?? "");
-    const due = shown.due && Date.parse(shown.due) > Date.now() ? ` · expected by ${clock(shown.due)}` : "";
-    const working = make("p", { className: "working" }, make("span", { className: "spinner", attributes: { "aria-hidden": "true" } }), `Still working${due}`);
-    return box("deferral", written ?? words, working);
+    return box("deferral", voiceOf(shown), shown, words, waiting(turn));
   }
-  if (written) return box("draft", written);
   if (activity === "writing") {
     const dots = make("span", { className: "dots", attributes: { "aria-hidden": "true" } }, make("i"), make("i"), make("i"));
-    return box("typing", dots, make("span", { className: "unseen" }, "An answer is being written"));
+    return box("typing", "agent", { agent }, dots, make("span", { className: "unseen" }, "An answer is being written"));
   }
   return activity === "waiting" ? make("p", { className: "remark" }, "Waiting in line") : null;
+}
+
+/** How long the person has waited, and the time that the agent promised. */
+function waiting({ at, shown }) {
+  const spinner = make("span", { className: "spinner", attributes: { "aria-hidden": "true" } });
+  return make("p", { className: "working" }, spinner, make("span", { className: "wait", data: { since: at, ...(shown.due && { due: shown.due }) } }, waitingWords(at, shown.due)));
+}
+
+function waitingWords(since, due) {
+  const promise = due ? ` · ${isPast(due) ? "was promised" : "promised"} for ${promised(due)}` : "";
+  return `Waiting for ${lengthSince(since)}${promise}`;
+}
+
+/** Brings every wait in `list` up to date. */
+export function tick(list) {
+  for (const wait of list.querySelectorAll(".wait")) {
+    const words = waitingWords(wait.dataset.since, wait.dataset.due);
+    if (wait.textContent !== words) wait.textContent = words;
+  }
+}
+
+/** The offer to send the same words again. A question is itself the way on. */
+function again(turn, { isLast }) {
+  const isOffered = isLast && isUnanswered(turn) && turn.text.trim() !== "" && !turn.shown?.choices?.length;
+  return isOffered && act("again", "Try again", "Sends the same words again, as a new message");
+}
+
+function act(name, label, title) {
+  return make("button", { type: "button", className: "quiet-button", title, data: { act: name } }, label);
 }
 
 /** The choices; after a pick, only the picked one. */
@@ -148,31 +203,8 @@ export function showUnsent(item, entry, isOnline) {
     make(
       "div",
       { className: "said", attributes: { role: "group", "aria-label": "You" } },
-      make("p", { className: "words" }, entry.text),
+      make("p", { className: "words", dir: "auto" }, entry.text),
       make("p", { className: "meta" }, words[state], ...acts),
     ),
   );
-}
-
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "short" });
-const DAY = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
-const DAY_AND_YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "long" });
-
-function clock(at) {
-  return CLOCK.format(new Date(at));
-}
-
-function time(at) {
-  return make("time", { dateTime: at, title: FULL.format(new Date(at)) }, clock(at));
-}
-
-/** The day of `at` as text. */
-export function dayOf(at) {
-  const day = new Date(at);
-  const today = new Date();
-  const yesterday = new Date(today.getFullYear(), today.getMonth(), today.getDate() - 1);
-  if (day.toDateString() === today.toDateString()) return "Today";
-  if (day.toDateString() === yesterday.toDateString()) return "Yesterday";
-  return (day.getFullYear() === today.getFullYear() ? DAY : DAY_AND_YEAR).format(day);
 }

@@ -4,6 +4,9 @@
 //! Markdown is shown as text. A link's URL is parsed and serialised by the `url` crate (which implements the browsers'
 //! specification), and allowed only with http, https or mailto. Images become links, so that the page fetches nothing
 //! that an agent names.
+//!
+//! The outermost blocks have `dir="auto"`: each takes its direction from its first letters, and everything in it follows. Code
+//! is always left to right.
 
 use std::fmt::Write as _;
 
@@ -87,6 +90,8 @@ struct Writer {
     open: Vec<&'static str>,
     /// The open links and images. Anchors must not nest, so only the outermost one has its label noted.
     links: Vec<Link>,
+    /// The levels of the last heading and of those that it stands under, outermost first.
+    headings: Vec<u8>,
     in_code_block: bool,
     in_table: bool,
     in_table_head: bool,
@@ -152,25 +157,23 @@ impl Writer {
     /// Opens an element and returns its end tag.
     fn start(&mut self, tag: Tag<'_>) -> &'static str {
         let (start, end) = match tag {
-            Tag::Paragraph => ("<p>", "</p>"),
-            Tag::Heading { level, .. } => heading(level as usize),
-            Tag::BlockQuote(_) => ("<blockquote>", "</blockquote>"),
-            Tag::HtmlBlock => (r#"<p class="raw">"#, "</p>"),
-            Tag::CodeBlock(kind) => return self.code_block(&kind),
-            Tag::List(Some(1)) => ("<ol>", "</ol>"),
-            Tag::List(Some(first)) => {
-                let _ = write!(self.html, r#"<ol start="{first}">"#);
-                return "</ol>";
+            Tag::Paragraph => return self.block("<p", "</p>"),
+            Tag::Heading { level, .. } => {
+                let (start, end) = self.heading(level as u8);
+                return self.block(start, end);
             }
-            Tag::List(None) => ("<ul>", "</ul>"),
+            Tag::BlockQuote(_) => return self.block("<blockquote", "</blockquote>"),
+            Tag::HtmlBlock => return self.block(r#"<p class="raw""#, "</p>"),
+            Tag::CodeBlock(kind) => return self.code_block(&kind),
+            Tag::List(Some(1)) => return self.block("<ol", "</ol>"),
+            Tag::List(Some(first)) => return self.block(&format!(r#"<ol start="{first}""#), "</ol>"),
+            Tag::List(None) => return self.block("<ul", "</ul>"),
             Tag::Item => ("<li>", "</li>"),
             Tag::Table(alignments) => {
                 self.in_table = true;
                 self.alignments = alignments;
-                (
-                    r#"<div class="table" role="region" aria-label="Table" tabindex="0"><table>"#,
-                    "</tbody></table></div>",
-                )
+                self.block(r#"<div class="table" role="group" aria-label="Table" tabindex="0""#, "");
+                ("<table>", "</tbody></table></div>")
             }
             Tag::TableHead => {
                 self.in_table_head = true;
@@ -200,9 +203,30 @@ impl Writer {
         end
     }
 
+    /// Opens a block, given its start tag without `>`, and returns its end tag.
+    fn block(&mut self, start: &str, end: &'static str) -> &'static str {
+        self.html.push_str(start);
+        // In a block that has a direction of its own, the outer one would not see the letters.
+        self.html.push_str(if self.open.is_empty() { r#" dir="auto">"# } else { ">" });
+        end
+    }
+
+    /// The tags of a heading. The page has its title at level 1 and the speaker of each answer at level 2, and no level is
+    /// skipped, whatever the agent wrote.
+    fn heading(&mut self, level: u8) -> (&'static str, &'static str) {
+        self.headings.retain(|outer| *outer < level);
+        self.headings.push(level);
+        match self.headings.len() {
+            1 => ("<h3", "</h3>"),
+            2 => ("<h4", "</h4>"),
+            3 => ("<h5", "</h5>"),
+            _ => ("<h6", "</h6>"),
+        }
+    }
+
     fn code_block(&mut self, kind: &CodeBlockKind<'_>) -> &'static str {
         self.in_code_block = true;
-        self.html.push_str(r#"<figure class="code"><figcaption><span>"#);
+        self.html.push_str(r#"<figure class="code" dir="ltr"><figcaption><span>"#);
         if let CodeBlockKind::Fenced(info) = kind {
             push_escaped(&mut self.html, info.split([' ', ',', '{']).next().unwrap_or_default());
         }
@@ -284,17 +308,6 @@ impl Writer {
     }
 }
 
-/// Headings are one level lower, because the page's own heading is level 1.
-const fn heading(level: usize) -> (&'static str, &'static str) {
-    match level {
-        1 => ("<h2>", "</h2>"),
-        2 => ("<h3>", "</h3>"),
-        3 => ("<h4>", "</h4>"),
-        4 => ("<h5>", "</h5>"),
-        _ => ("<h6>", "</h6>"),
-    }
-}
-
 /// The next bare `http(s)://…` in `text`, with the text before it.
 fn next_address(text: &str) -> Option<(&str, &str)> {
     let mut from = 0;
@@ -343,17 +356,46 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("plain", "<p>plain</p>")]
-    #[case("**a** *b* ~~c~~ `d<e`", "<p><strong>a</strong> <em>b</em> <del>c</del> <code>d&lt;e</code></p>")]
-    #[case("one\ntwo", "<p>one<br>two</p>")]
-    #[case("# a\n\n###### b", "<h2>a</h2><h6>b</h6>")]
-    #[case("- a\n- b\n  1. c", "<ul><li>a</li><li>b<ol><li>c</li></ol></li></ul>")]
-    #[case("3. a", r#"<ol start="3"><li>a</li></ol>"#)]
-    #[case("- [x] a", r#"<ul><li><input type="checkbox" aria-label="done" disabled checked> a</li></ul>"#)]
-    #[case("> a\n\n---", "<blockquote><p>a</p></blockquote><hr>")]
-    #[case("a<br>b", "<p>a<br>b</p>")]
+    #[case("plain", r#"<p dir="auto">plain</p>"#)]
+    #[case(
+        "**a** *b* ~~c~~ `d<e`",
+        r#"<p dir="auto"><strong>a</strong> <em>b</em> <del>c</del> <code>d&lt;e</code></p>"#
+    )]
+    #[case("one\ntwo", r#"<p dir="auto">one<br>two</p>"#)]
+    #[case("- a\n- b\n  1. c", r#"<ul dir="auto"><li>a</li><li>b<ol><li>c</li></ol></li></ul>"#)]
+    #[case("3. a", r#"<ol start="3" dir="auto"><li>a</li></ol>"#)]
+    #[case("- [x] a", r#"<ul dir="auto"><li><input type="checkbox" aria-label="done" disabled checked> a</li></ul>"#)]
+    #[case("> a\n\n---", r#"<blockquote dir="auto"><p>a</p></blockquote><hr>"#)]
+    #[case("a<br>b", r#"<p dir="auto">a<br>b</p>"#)]
     fn markdown_is_rendered(#[case] markdown: &str, #[case] html: &str) {
         assert_eq!(to_html(markdown), html);
+    }
+
+    #[rstest]
+    #[case("# a", &[3])]
+    #[case("## a\n\n### b\n\n## c", &[3, 4, 3])]
+    #[case("###### a\n\n# b", &[3, 3])]
+    #[case("# a\n\n###### b\n\n### c\n\n#### d", &[3, 4, 4, 5])]
+    #[case("# a\n\n## b\n\n### c\n\n#### d\n\n##### e", &[3, 4, 5, 6, 6])]
+    fn headings_skip_no_level_of_the_page(#[case] markdown: &str, #[case] levels: &[usize]) {
+        let html = to_html(markdown);
+
+        let found: Vec<usize> = html.split("<h").skip(1).map(|rest| rest[..1].parse().expect("a level")).collect();
+        assert_eq!(found, levels, "{html}");
+    }
+
+    #[test]
+    fn an_outermost_block_has_its_own_direction_and_code_has_not() {
+        for markdown in ["א", "# א", "- א\n- b", "1. א", "> א", "| א |\n|--|\n| b |"] {
+            let html = to_html(markdown);
+            assert_eq!(html.matches(r#" dir="auto""#).count(), 1, "{html}");
+            assert!(html[..html.find('>').expect("a tag")].ends_with(r#" dir="auto""#), "{html}");
+        }
+        let html = to_html("> א\n> ```\n> b\n> ```");
+        assert!(
+            html.starts_with(r#"<blockquote dir="auto"><p>"#) && html.contains(r#"class="code" dir="ltr""#),
+            "{html}"
+        );
     }
 
     /// The text that a person reads. A rule and a checkbox count as visible.
@@ -381,7 +423,7 @@ mod tests {
 
         assert_eq!(
             html,
-            "<div class=\"table\" role=\"region\" aria-label=\"Table\" tabindex=\"0\"><table><thead><tr><th>a</th>\
+            "<div class=\"table\" role=\"group\" aria-label=\"Table\" tabindex=\"0\" dir=\"auto\"><table><thead><tr><th>a</th>\
              <th class=\"right\">b</th></tr></thead><tbody><tr><td>1</td><td class=\"right\">2</td></tr></tbody></table></div>"
         );
     }
@@ -524,7 +566,7 @@ mod tests {
     fn depth_is_bounded() {
         let html = to_html(&format!("{} deep", ">".repeat(500)));
 
-        assert!(html.matches("<blockquote>").count() <= MAX_DEPTH, "{html}");
+        assert!(html.matches("<blockquote").count() <= MAX_DEPTH, "{html}");
         assert!(html.contains("deep"));
         assert_is_safe(&html);
     }
@@ -578,12 +620,12 @@ mod tests {
 
     /// Checks that all tags and attributes of `html` are known, and that all elements are closed in order.
     fn assert_is_safe(html: &str) {
-        const TAGS: &str = "p h2 h3 h4 h5 h6 blockquote figure figcaption span button pre code ol ul li div table \
+        const TAGS: &str = "p h3 h4 h5 h6 blockquote figure figcaption span button pre code ol ul li div table \
             thead tbody tr th td em strong del a br hr input";
         const ATTRIBUTES: &str = r#"class="raw" class="code" class="copy" class="table" class="center" class="right"
-            type="button" type="checkbox" data-copy="code" role="region" tabindex="0" target="_blank"
+            type="button" type="checkbox" data-copy="code" role="group" tabindex="0" target="_blank"
             rel="noopener noreferrer nofollow" aria-label="Table" aria-label="done" aria-label="not done"
-            disabled checked"#;
+            disabled checked dir="auto" dir="ltr""#;
         let mut open = Vec::new();
         for piece in html.split('<').skip(1) {
             let (tag, _) = piece.split_once('>').unwrap_or_else(|| panic!("an open tag in {html}"));

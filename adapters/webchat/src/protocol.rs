@@ -1,7 +1,10 @@
 //! The frames of the socket. `docs/webchat-protocol.md` describes them for users.
 
 use axum::extract::ws::Utf8Bytes;
-use rejoinder_core::{Attachment, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView, store::TurnSeq};
+use rejoinder_core::{
+    AgentName, Attachment, CommandHelp, Language, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView,
+    store::TurnSeq,
+};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +74,17 @@ impl Pick {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ServerFrame<'a> {
     /// The answer to `hello`.
-    Welcome { protocol: u32, title: &'a str, greeting: &'a str, max_text_bytes: usize, turns: Vec<Turn>, more: bool },
+    Welcome {
+        protocol: u32,
+        title: &'a str,
+        greeting: &'a str,
+        agent: &'a str,
+        commands: Vec<Command>,
+        max_text_bytes: usize,
+        now: String,
+        turns: Vec<Turn>,
+        more: bool,
+    },
     /// The conversation's last turns again, because changes may have been missed.
     Sync { turns: Vec<Turn>, more: bool },
     /// The answer to `older`.
@@ -103,6 +116,24 @@ impl ServerFrame<'_> {
     }
 }
 
+/// A command, as the page's menu lists it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Command {
+    name: String,
+    description: String,
+    takes_text: bool,
+}
+
+impl Command {
+    /// A command, described in a language if it is in that one.
+    pub(crate) fn of(help: CommandHelp, language: Option<Language>) -> Self {
+        let CommandHelp { name, description, mut descriptions, takes_text } = help;
+        let own = language.and_then(|language| descriptions.remove(&language));
+        let description = own.unwrap_or_else(|| description.into_owned());
+        Self { name: name.into_owned(), description, takes_text }
+    }
+}
+
 /// A turn, as the page shows it.
 #[derive(Debug, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the name on the wire, and everywhere else")]
@@ -122,11 +153,18 @@ pub(crate) struct Turn {
     merged_into: Option<TurnId>,
 }
 
-/// The latest signal of a turn. Without the rung that it came from and the reason: people need not know these.
+/// The latest signal of a turn. Says whether the agent speaks or the gateway, and not which rung and why: people need not
+/// know these.
 #[derive(Debug, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the name on the wire, and everywhere else")]
 struct Signal {
     signal: SignalKind,
+    /// The agent that said it; `None`: the gateway itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentName>,
+    /// Whether the gateway said it because the agent gave no answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    fallback: bool,
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     html: Option<String>,
@@ -170,6 +208,8 @@ impl From<&Shown> for Signal {
         let is_text = !matches!(shown.signal, SignalKind::Reaction);
         Self {
             signal: shown.signal,
+            agent: shown.agent.clone(),
+            fallback: shown.agent.is_none() && shown.fallback.is_some(),
             text: shown.text.clone(),
             html: is_text.then(|| format::to_html(&shown.text)),
             attachments: files(&shown.attachments),
@@ -191,7 +231,7 @@ fn files(attachments: &[Attachment]) -> Vec<File> {
         .collect()
 }
 
-fn rfc3339(at: Timestamp) -> String {
+pub(crate) fn rfc3339(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     // Always with milliseconds, so that clients can compare times as text.
     format!("{at:.3}")
@@ -366,6 +406,7 @@ mod tests {
             status: TurnStatus::Answered,
             shown: Some(Shown {
                 signal,
+                agent: None,
                 text: text.to_owned(),
                 attachments: vec![Attachment {
                     name: "x".to_owned(),
@@ -393,10 +434,22 @@ mod tests {
         assert_eq!(
             frame["turn"]["shown"],
             json!({
-                "signal": "reply", "text": "*a*", "html": "<p><em>a</em></p>", "at": "2023-11-14T22:13:20.123Z",
+                "signal": "reply", "fallback": true, "text": "*a*", "html": "<p dir=\"auto\"><em>a</em></p>",
+                "at": "2023-11-14T22:13:20.123Z",
                 "attachments": [{"name": "x", "media_type": "text/plain"}],
             })
         );
+    }
+
+    #[test]
+    fn an_answer_names_its_agent() {
+        let mut view = view(SignalKind::Reply, "*a*");
+        view.shown.as_mut().expect("an answer").agent = Some("orchestrator".into());
+
+        let turn = serde_json::to_value(Turn::from(&view)).expect("JSON");
+
+        // Also after a handoff, which the ladder counts as a fallback.
+        assert_eq!((&turn["shown"]["agent"], &turn["shown"]["fallback"]), (&json!("orchestrator"), &json!(null)));
     }
 
     #[test]

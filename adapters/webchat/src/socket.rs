@@ -23,7 +23,7 @@ use crate::{
     access::Access,
     inbound,
     places::Place,
-    protocol::{ClientFrame, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION},
+    protocol::{ClientFrame, Command, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION, rfc3339},
     rooms::SocketHandle,
 };
 
@@ -78,11 +78,15 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
     let Ok((turns, more)) = load_turns(&intake, &conversation, None).await else {
         return refuse(&mut sink, Problem::NOT_READY).await;
     };
+    let agent = intake.agent();
     let welcome = ServerFrame::Welcome {
         protocol: VERSION,
         title: chat.title(),
         greeting: chat.greeting(),
+        agent: &agent,
+        commands: intake.commands().into_iter().map(|help| Command::of(help, language)).collect(),
         max_text_bytes: MAX_TEXT_BYTES,
+        now: rfc3339(intake.clock().now()),
         turns: turns.iter().map(Turn::from).collect(),
         more,
     };

@@ -236,8 +236,9 @@ impl<'a> Fallback<'a> {
 }
 
 fn retry_after(shown: Option<&Shown>, now: Timestamp) -> u64 {
-    let due = shown.and_then(|shown| shown.due);
-    due.map_or(1, |due| due.since(now).as_secs().clamp(1, MAX_RETRY_AFTER))
+    let Some(shown) = shown else { return 1 };
+    // The gateway's own deferral promises no time.
+    shown.due.map_or(MAX_RETRY_AFTER, |due| due.since(now).as_secs().clamp(1, MAX_RETRY_AFTER))
 }
 
 /// The response format that a caller prefers.

@@ -139,6 +139,7 @@ macro_rules! store_conformance {
             what_belongs_to_an_absent_channel_waits
             what_is_due_on_an_absent_channel_is_due_when_it_is_back
             a_view_shows_the_latest_signal
+            a_view_says_who_speaks
             a_view_shows_no_half_signal
             views_are_of_one_conversation_oldest_first
             a_list_is_newest_first_and_goes_on_at_its_cursor

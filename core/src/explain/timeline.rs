@@ -144,7 +144,7 @@ fn how_it_ended(end: &str, detail: Option<&str>) -> String {
 }
 
 fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entries) {
-    let (Some(first), Some(shown)) = (parts.first(), Shown::of(parts, None)) else { return };
+    let (Some(first), Some(shown)) = (parts.first(), Shown::of(parts, None, None)) else { return };
     if first.is_copy {
         entries.add(
             first.created_at,
@@ -184,7 +184,7 @@ fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entr
 
 /// Adds the entry for a draft: a message that shows what the agent has written so far.
 fn draft_entry(draft: &DeliveryRecord, dossier: &Dossier, entries: &mut Entries) {
-    let text = Shown::of(std::slice::from_ref(draft), None).map_or_else(String::new, |shown| shown.text);
+    let text = Shown::of(std::slice::from_ref(draft), None, None).map_or_else(String::new, |shown| shown.text);
     let mut entry = format!("A draft shows what the agent has written so far: {}", quote(&text));
     if draft.state != DeliveryState::Delivered
         && let Some(why) = &draft.error
@@ -200,18 +200,16 @@ fn draft_entry(draft: &DeliveryRecord, dossier: &Dossier, entries: &mut Entries)
 /// The signal that the guard cleared, and why.
 fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
     let quoted = quote(text);
-    let by_agent = || {
-        let at = Some(delivery.created_at);
-        dossier.runs.iter().any(|run| run.ended_at == at && run.end.as_deref() == Some("deferral"))
-    };
     match &delivery.via {
         Via::Answer if delivery.signal == SignalKind::Reaction => format!("The agent's reaction is cleared: {text}"),
+        Via::Answer if delivery.signal == SignalKind::Deferral => {
+            format!("The agent's deferral is cleared: {quoted}")
+        }
         Via::Answer if is_operators(dossier) => format!("The operator's message is cleared: {quoted}"),
         Via::Answer => format!("The agent's answer is cleared: {quoted}"),
         Via::AgentSend => format!("What the agent sent during its run is cleared as the answer: {quoted}"),
         Via::Draft => format!("A draft is cleared: {quoted}"),
         Via::LateAnswer => format!("The late answer is cleared as well: {quoted}"),
-        Via::Deferral if by_agent() => format!("The agent's deferral is cleared: {quoted}"),
         Via::Deferral => format!("There is no answer yet, so a deferral is cleared: {quoted}"),
         Via::Fallback { rung: Rung::Handoff(agent), .. } => format!("The answer of `{agent}` is cleared: {quoted}"),
         Via::Fallback { cause, rung } => {

@@ -18,6 +18,7 @@ use crate::{
     },
     lifecycle::Lifecycle,
     model::{
+        agent::AgentName,
         command::CommandHelp,
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, Sender},
@@ -72,6 +73,10 @@ impl Inlet for Acceptor {
 
     fn commands(&self, channel: &ChannelId) -> Vec<CommandHelp> {
         commands::listed(&self.router.settings.get(), channel)
+    }
+
+    fn agent(&self, channel: &ChannelId) -> AgentName {
+        self.router.settings.get().agent(channel).clone()
     }
 
     fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool {

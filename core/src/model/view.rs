@@ -1,10 +1,15 @@
 //! Turns, as clients of hooks and of the chat page see them.
 
-use rejoinder_guard::{Attachment, Cause, Obligation, ObligationState, Settlement, SignalKind, Timestamp, Via};
+use rejoinder_guard::{Attachment, Cause, Obligation, ObligationState, Rung, Settlement, SignalKind, Timestamp, Via};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    conversation::ConversationRef, delivery::Action, ids::TurnId, stored_delivery::DeliveryRecord, turn::TurnSeq,
+    agent::AgentName,
+    conversation::ConversationRef,
+    delivery::Action,
+    ids::TurnId,
+    stored_delivery::DeliveryRecord,
+    turn::{Handler, TurnSeq},
 };
 
 /// A turn, as clients of hooks and of the chat page see it.
@@ -99,6 +104,9 @@ impl TurnStatus {
 pub struct Shown {
     /// The kind of signal.
     pub signal: SignalKind,
+    /// The agent that said it; `None`: the gateway, with the operator's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
     /// The text, Markdown; for a reaction, the emoji.
     pub text: String,
     /// Files of the reply.
@@ -110,7 +118,8 @@ pub struct Shown {
     /// The cause and the rung, if the ladder answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<FallbackView>,
-    /// When the debt is due, if it is a deferral.
+    /// When the agent promised the answer for, if it is the agent's deferral. `None` once the agent works on it again. The
+    /// gateway's own deferral promises no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     /// When the signal was claimed.
@@ -118,18 +127,24 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// The signal that `parts` carry: all parts of one claim, in order. `due` is when its debt is due, if it
-    /// is a deferral. `None` if there are no parts.
+    /// The signal that `parts` carry: all parts of one claim, in order. `agent` is the agent that has the turn, and `due`
+    /// when the debt is due; both are left out of what the gateway itself says. `None` if there are no parts.
     #[must_use]
-    pub fn of(parts: &[DeliveryRecord], due: Option<Timestamp>) -> Option<Self> {
+    pub fn of(parts: &[DeliveryRecord], agent: Option<&AgentName>, due: Option<Timestamp>) -> Option<Self> {
         let first = parts.first()?;
+        let is_agents = agent.is_some() && !first.via.is_gateways();
+        let agent = match &first.via {
+            Via::Fallback { rung: Rung::Handoff(other), .. } => Some(AgentName::from(other.as_str())),
+            _ => agent.cloned(),
+        };
         let mut shown = Self {
             signal: first.signal,
+            agent: agent.filter(|_| is_agents),
             text: String::new(),
             attachments: Vec::new(),
             choices: Vec::new(),
             fallback: FallbackView::of(&first.via),
-            due,
+            due: due.filter(|_| is_agents && first.signal == SignalKind::Deferral),
             at: first.created_at,
         };
         for part in parts {
@@ -145,6 +160,14 @@ impl Shown {
         }
         Some(shown)
     }
+}
+
+/// The agent that has a turn: the one that the ladder handed it to, else the one that it was routed to. `None` for a
+/// command.
+#[must_use]
+pub fn agent_of(handler: &Handler, obligation: &Obligation) -> Option<AgentName> {
+    let routed = handler.agent()?;
+    Some(obligation.handoff().map_or_else(|| routed.clone(), AgentName::from))
 }
 
 /// The rung that answered, and why.

@@ -148,7 +148,7 @@ impl Operations {
         })?;
         let mut parts = self.store.deliveries(turn.id).await?;
         parts.retain(|part| part.claim == claim && !part.is_copy);
-        let shown = Shown::of(&parts, None)
+        let shown = Shown::of(&parts, None, None)
             .ok_or_else(|| OperationError::Unfit("its text is no longer stored; retry it instead".to_owned()))?;
         let reply = Reply { attachments: shown.attachments, ..Reply::text(shown.text) };
         let step = Step { action: "redirect", target: id, event: Event::Redirected { reply }, elsewhere: Some(to) };

@@ -3,7 +3,7 @@
 use std::{panic::AssertUnwindSafe, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Rung, Signal, SignalKind, Timestamp, Via};
+use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Signal, SignalKind, Timestamp, Via};
 
 use crate::{
     model::{
@@ -17,7 +17,7 @@ use crate::{
         settings::{Question, Settings, Templates},
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::TurnRecord,
-        view::Shown,
+        view::{Shown, agent_of},
     },
     ports::{
         channel::ChannelAdapter,
@@ -111,7 +111,8 @@ pub(crate) fn signal(
             record.delivered_at = Some(now);
         }
     }
-    let shown = Shown::of(&records, due(signal)).expect("a signal has at least one part");
+    let agent = agent_of(&turn.handler, &turn.obligation);
+    let shown = Shown::of(&records, agent.as_ref(), due(signal)).expect("a signal has at least one part");
     if capabilities.receipts == Receipts::RowThenCopy && signal.kind() != SignalKind::Deferral {
         let state = DeliveryState::Pending;
         let copy = |(part, action)| DeliveryRecord { is_copy: true, state, ..record(part, action) };
@@ -327,9 +328,11 @@ fn transcript(
     if !turn.handler.is_recorded() {
         return Vec::new();
     }
+    let is_ours = turn.handler.is_gateway() || signal.via.is_gateways();
     let speaker = match signal.kind() {
-        SignalKind::Deferral if is_gateways_own(turn) => return Vec::new(),
-        SignalKind::Reply | SignalKind::Reaction if is_ours(signal, turn) => Speaker::Gateway,
+        // There is no answer yet.
+        SignalKind::Deferral if is_ours => return Vec::new(),
+        _ if is_ours => Speaker::Gateway,
         SignalKind::Deferral | SignalKind::Reply | SignalKind::Reaction => Speaker::Agent,
     };
     // Without a line, the agent would be given the message again as unanswered.
@@ -360,17 +363,6 @@ pub(crate) fn persons_line(turn: &TurnRecord) -> Option<TranscriptLine> {
     let (forwarded, text, at) = (event.forwarded.clone(), event.text.clone(), event.received_at);
     let line = HistoryLine { speaker: Speaker::Person, author, forwarded, text, at };
     Some(TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line })
-}
-
-/// Whether the gateway made the deferral because there is no answer yet. The agent's own deferral ends its run.
-fn is_gateways_own(turn: &TurnRecord) -> bool {
-    turn.obligation.is_running() || turn.obligation.is_waiting()
-}
-
-/// Whether the signal is the gateway's: a rung of the ladder that is no agent's answer, or the answer to a command.
-fn is_ours(signal: &Signal, turn: &TurnRecord) -> bool {
-    let is_rungs = matches!(&signal.via, Via::Fallback { rung, .. } if !matches!(rung, Rung::Handoff(_)));
-    turn.handler.is_gateway() || is_rungs
 }
 
 /// Turns a stored delivery into the one that the adapter gets for the given attempt. `is_overtaken`: later deliveries of

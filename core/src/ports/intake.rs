@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 use crate::{
     hub::{Hub, Watch},
     model::{
+        agent::AgentName,
         command::CommandHelp,
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent},
@@ -123,6 +124,9 @@ pub(crate) trait Inlet: Send + Sync {
     /// See [`Intake::commands`].
     fn commands(&self, channel: &ChannelId) -> Vec<CommandHelp>;
 
+    /// The agent that the turns of `channel` are routed to.
+    fn agent(&self, channel: &ChannelId) -> AgentName;
+
     /// See [`Intake::lets_in`].
     fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool;
 
@@ -203,6 +207,12 @@ impl Intake {
     #[must_use]
     pub fn commands(&self) -> Vec<CommandHelp> {
         self.inlet.commands(&self.channel)
+    }
+
+    /// The name of the agent that answers on this channel, unless the ladder hands a turn to another one.
+    #[must_use]
+    pub fn agent(&self) -> AgentName {
+        self.inlet.agent(&self.channel)
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat. Adapters ask before they spend much on

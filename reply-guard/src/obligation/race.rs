@@ -69,7 +69,7 @@ impl Obligation {
             {
                 // A run that ends in a deferral does not count towards `max_runs`.
                 self.uncount_run();
-                self.defer(note, within_bounds(due, context), context);
+                self.defer(note, within_bounds(due, context), Via::Answer, context);
             }
             Candidate::Outcome(NormalisedOutcome::Defer { .. }) => {
                 let why = format!("deferred {} times already", self.deferrals);
@@ -134,11 +134,11 @@ impl Obligation {
         summary
     }
 
-    pub(super) fn defer(&mut self, note: Option<String>, due: Timestamp, context: &mut EventContext<'_>) {
+    pub(super) fn defer(&mut self, note: Option<String>, due: Timestamp, via: Via, context: &mut EventContext<'_>) {
         self.deferrals += 1;
         self.soft_at = None;
         self.deferral_due = Some(due);
-        self.claim(Body::Defer { note, due }, Via::Deferral, End::Deferral, context);
+        self.claim(Body::Defer { note, due }, via, End::Deferral, context);
     }
 
     /// Where the draft shows the answer so far, it is the deferral: another text would replace it. `false` if none does.

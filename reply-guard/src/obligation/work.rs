@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Effect, Obligation, ObligationState, Work, candidate::Candidate, decision::EventContext};
-use crate::{Cause, End, Timestamp};
+use crate::{Cause, End, Timestamp, Via};
 
 impl Obligation {
     /// Whether the turn still needs an answer: it has not ended, and at most a deferral was claimed.
@@ -164,7 +164,7 @@ impl Obligation {
             ObligationState::Open if passed(self.soft_at) && !self.is_draft_attempted() => {
                 self.soft_at = None;
                 if may_defer && !self.defer_by_draft(answer_by, context) {
-                    self.defer(None, answer_by, context);
+                    self.defer(None, answer_by, Via::Deferral, context);
                 }
             }
             ObligationState::Deferred if passed(self.due()) => match self.work {
@@ -177,7 +177,7 @@ impl Obligation {
                 }
                 // No deadline applies while it waits for its run.
                 Work::Waiting | Work::Late => {}
-                Work::Running if may_defer => self.defer(None, answer_by, context),
+                Work::Running if may_defer => self.defer(None, answer_by, Via::Deferral, context),
                 Work::Idle | Work::Running => {
                     self.stop_work(context);
                     self.time_out("the debt fell due", context);

@@ -1,5 +1,7 @@
 //! The chat page, in a real browser.
 
+use std::time::Duration;
+
 use rejoinder_tests::{Browser, Call, Gate, Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use reqwest::{StatusCode, header};
 use rstest::rstest;
@@ -31,13 +33,19 @@ async fn a_conversation_is_seen_as_it_is_written_and_found_again() {
     Browser::start("conversation", &gateway.url()).succeeds().await;
 }
 
-/// B10, B13: the person sees one bubble per turn.
+/// B10, B13, G2: whose deferral it is, and how long it has been; the person sees one bubble per turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer_in_its_place() {
     let release = Gate::default();
     let agent = {
         let release = release.clone();
-        ScriptedAgent::start(move |_, _| Script::replies("There are 42 pages.").waiting(&release)).await
+        ScriptedAgent::start(move |call, _| match &*last_text(call) {
+            "When does the shop open?" => {
+                Script::defers(Some("I will tell you when it does."), Duration::from_hours(1))
+            }
+            _ => Script::replies("There are 42 pages.").waiting(&release),
+        })
+        .await
     };
     let gateway = chat(&agent, "[guard]\nsoft_deadline = \"1s\"\n").await;
     let mut browser = Browser::start("deferral", &gateway.url());
@@ -47,7 +55,7 @@ async fn a_deferral_becomes_the_answer_in_its_place() {
     browser.resume().await;
 
     browser.succeeds().await;
-    assert_eq!(agent.calls().len(), 1);
+    assert_eq!(agent.calls().len(), 2);
 }
 
 /// D1, E6: missed answers are shown once; messages written meanwhile are sent once.
@@ -155,6 +163,36 @@ async fn an_empty_answer_becomes_a_question_with_buttons() {
     Browser::start("choices", &gateway.url()).succeeds().await;
 
     assert_eq!(turns(&gateway), 2);
+}
+
+/// The gateway's commands and the operator's, with keys, a mouse and a finger.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn commands_are_picked_from_a_menu() {
+    let agent = ScriptedAgent::replying("I was not meant.").await;
+    let weather =
+        "[commands.weather]\ndescription = \"The weather of today\"\nwords = \"In {text}? Look out of the window.\"\n";
+    let gateway = chat(&agent, weather).await;
+
+    Browser::start("menu", &gateway.url()).succeeds().await;
+
+    assert!(agent.calls().is_empty());
+}
+
+/// A11: what the gateway says does not look like an answer, and the same words can be sent again, or a copy of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_failure_does_not_look_like_an_answer_and_can_be_tried_again() {
+    let agent = ScriptedAgent::start(|call, number| match &*last_text(call) {
+        "Hello." => Script::replies("Hello, Ada."),
+        "What is the status?" if number == 1 => Script::refuses(404),
+        "What is the status?" => Script::replies("All is well."),
+        _ => Script::replies("It runs."),
+    })
+    .await;
+    let gateway = chat(&agent, "").await;
+
+    Browser::start("voices", &gateway.url()).succeeds().await;
+
+    assert_eq!(turns(&gateway), 4);
 }
 
 /// A7: no bubble is empty, and no visible text is dropped.
@@ -290,7 +328,24 @@ xdg-open http://127.0.0.1:7420/chat
 
 Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaftsvorsitzender is one word.";
 
-/// Both widths and both themes; the screenshots of the documentation are taken here.
+const IN_HEBREW: &str = "## הכנה
+
+ככה, עם `rice 320 g`:
+
+- אורז
+- mushrooms
+
+> בתיאבון
+
+| מתי | מה |
+| --- | --- |
+| 18:45 | לקצוץ |
+
+```sh
+echo done
+```";
+
+/// All widths, twice the size, and both themes; the screenshots of the documentation are taken here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_page_fits_and_can_be_read_on_every_device() {
     let release = Gate::default();
@@ -301,6 +356,7 @@ async fn the_page_fits_and_can_be_read_on_every_device() {
             said if said.contains("half past seven") => Script::replies(WHEN),
             said if said.starts_with("Perfect") => Script::reacts("❤️"),
             said if said.contains("set it up") => Script::replies(SET_UP),
+            said if said.contains("Hebrew") => Script::replies(IN_HEBREW),
             said if said.contains("Sunday") => Script::replies("Sunday at one, by the window.").waiting(&release),
             _ => Script::replies(""),
         })
@@ -310,7 +366,11 @@ async fn the_page_fits_and_can_be_read_on_every_device() {
     let gateway = chat(&agent, kitchen).await;
     let mut browser = Browser::start("looks", &gateway.url());
 
-    browser.reaches("looked at").await;
+    for width in [1280, 390, 320] {
+        browser.reaches(&format!("looked at {width}")).await;
+        browser.resume().await;
+    }
+    browser.reaches("looked at 640").await;
     release.release_one();
     browser.resume().await;
 

@@ -24,7 +24,44 @@ async fn a_message_is_accepted_and_then_answered() {
     let accepted = page.hears("accepted").await;
     let turn = page.sees("answered").await;
     assert_eq!((&accepted["id"], &accepted["turn_id"]), (&json!("message-1"), &turn["turn_id"]));
-    assert_eq!((&turn["text"], &turn["shown"]["html"]), (&json!("hello"), &json!("<p><em>hello</em></p>")));
+    assert_eq!(
+        (&turn["text"], &turn["shown"]["html"]),
+        (&json!("hello"), &json!("<p dir=\"auto\"><em>hello</em></p>"))
+    );
+}
+
+#[tokio::test]
+async fn the_welcome_lists_the_commands_and_names_the_agent() {
+    let chat = Chat::open().await;
+
+    let (_, welcome) = chat.page(HERE).await;
+
+    let commands = welcome["commands"].as_array().expect("a list of commands");
+    let stop = commands.iter().find(|command| command["name"] == "stop").expect("a command to stop");
+    assert!(stop["description"].as_str().is_some_and(|words| !words.is_empty()), "{stop}");
+    assert_eq!(stop["takes_text"], false);
+    assert!(welcome["agent"].as_str().is_some_and(|name| !name.is_empty()), "{welcome}");
+    assert!(welcome["now"].as_str().is_some_and(|now| now.ends_with('Z')), "{welcome}");
+}
+
+/// A fallback, and the answer to a command, are not the agent's.
+#[tokio::test]
+async fn an_answer_says_who_speaks() {
+    let chat = Chat::open().await;
+    let (mut page, welcome) = chat.page(HERE).await;
+    let mut voices = Vec::new();
+
+    for (id, text) in [("message-1", "hello"), ("message-2", "be silent"), ("message-3", "/help")] {
+        page.says_text(id, text).await;
+        let shown = page.sees("answered").await["shown"].take();
+        voices.push((shown["agent"].clone(), shown["fallback"].clone()));
+    }
+
+    let nobody = json!(null);
+    assert_eq!(
+        voices,
+        [(welcome["agent"].clone(), nobody.clone()), (nobody.clone(), json!(true)), (nobody.clone(), nobody)]
+    );
 }
 
 /// B10.
@@ -100,8 +137,8 @@ async fn a_draft_is_shown_while_it_is_written() {
     chat.release_agent();
 
     let turn = page.sees("answered").await;
-    assert_eq!((&draft["turn_id"], &draft["html"]), (&turn["turn_id"], &json!("<p>**so</p>")));
-    assert_eq!(turn["shown"]["html"], "<p><strong>so</strong> it is</p>");
+    assert_eq!((&draft["turn_id"], &draft["html"]), (&turn["turn_id"], &json!("<p dir=\"auto\">**so</p>")));
+    assert_eq!(turn["shown"]["html"], "<p dir=\"auto\"><strong>so</strong> it is</p>");
 }
 
 /// B14.

@@ -28,6 +28,7 @@ fn view(status: TurnStatus, shown: Option<Shown>) -> TurnView {
 fn shown(signal: SignalKind, text: &str) -> Shown {
     Shown {
         signal,
+        agent: None,
         text: text.to_owned(),
         attachments: Vec::new(),
         choices: Vec::new(),
@@ -194,12 +195,13 @@ async fn files_are_structured_and_not_lost_where_there_are_no_words() {
 }
 
 #[rstest]
-#[case(0, 1)]
-#[case(900, 1)]
-#[case(12_000, 12)]
-#[case(7_200_000, 30)]
-fn it_makes_sense_to_ask_again_soon(#[case] until_due_ms: i64, #[case] seconds: u64) {
-    let due = Some(Timestamp::from_millis(NOW.as_millis() + until_due_ms));
+#[case(Some(0), 1)]
+#[case(Some(900), 1)]
+#[case(Some(12_000), 12)]
+#[case(Some(7_200_000), 30)]
+#[case(None, 30)]
+fn it_makes_sense_to_ask_again_soon(#[case] until_due_ms: Option<i64>, #[case] seconds: u64) {
+    let due = until_due_ms.map(|ms| Timestamp::from_millis(NOW.as_millis() + ms));
     let view = view(TurnStatus::Deferred, Some(Shown { due, ..shown(SignalKind::Deferral, "Later.") }));
 
     assert_eq!(Answer::of(&view, Some(URL), NOW, &texts()).retry_after, Some(seconds));

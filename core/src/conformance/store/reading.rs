@@ -452,8 +452,8 @@ pub async fn a_view_shows_the_latest_signal(subject: &mut impl Subject) {
     assert_eq!(seen.status, TurnStatus::Deferred);
     let shown = seen.shown.expect("a deferral is shown");
     assert_eq!((shown.signal, &*shown.text, shown.at), (SignalKind::Deferral, "Still working on this.", at(2)));
-    assert_eq!((shown.due, shown.fallback), (turn.obligation.due(), None));
-    assert!(shown.due.is_some());
+    assert!(turn.obligation.due().is_some(), "an answer is owed");
+    assert_eq!((shown.agent, shown.due, shown.fallback), (None, None, None), "the gateway promises no time");
 
     let mut transition = turn.on(Event::Outcome(Outcome::Reply(Reply::text("yes"))), 30);
     let content = Content {
@@ -480,13 +480,43 @@ pub async fn a_view_shows_the_latest_signal(subject: &mut impl Subject) {
     let shown = seen.shown.expect("an answer is shown");
     assert_eq!((shown.signal, &*shown.text, shown.at), (SignalKind::Reply, "yes", at(30)));
     assert_eq!(shown.fallback, Some(FallbackView { cause: Cause::Silent, rung: "say:silent".to_owned() }));
-    assert_eq!((shown.due, shown.choices, shown.attachments), (None, vec!["more".to_owned()], vec![file("out.txt")]));
+    assert_eq!(
+        (shown.agent, shown.due, shown.choices, shown.attachments),
+        (None, None, vec!["more".to_owned()], vec![file("out.txt")])
+    );
 
     assert_eq!(store.view(TurnId::new(START)).await.expect("views are read"), None);
 }
 
 fn file(name: &str) -> Attachment {
     Attachment { name: name.to_owned(), media_type: "text/plain".to_owned(), url: format!("file:{name}") }
+}
+
+/// An agent that defers is named, with the time that it named, until it works on the turn again.
+pub async fn a_view_says_who_speaks(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let id = turn.id;
+    let shown = async || {
+        let view = store.view(id).await.expect("views are read").expect("the turn is there");
+        let shown = view.shown.expect("a deferral is shown");
+        (shown.agent.as_deref().map(ToOwned::to_owned), shown.due)
+    };
+    turn.begin(&*store).await;
+    let note = Some("Tonight.".to_owned());
+    let mut transition = turn.on(Event::Outcome(Outcome::Defer { note, due: at(3600) }), 2);
+    let (signal, state) = (SignalKind::Deferral, DeliveryState::Delivered);
+    transition.deliveries = deliveries([DeliveryRecord { signal, state, ..turn.delivery(1, "Tonight.") }]).deliveries;
+    done(&*store, transition).await;
+    let transition = turn.on(Event::Delivered { claim: 1, messages: vec!["m".to_owned()] }, 3);
+    done(&*store, transition).await;
+    assert_eq!(shown().await, (Some("main".to_owned()), Some(at(3600))));
+
+    let transition = turn.on(Event::Tick { ran: None }, 3600);
+    done(&*store, transition).await;
+    let transition = turn.on(Event::Begin, 3601);
+    done(&*store, transition).await;
+    assert_eq!(shown().await, (Some("main".to_owned()), None));
 }
 
 /// A signal is shown once all its parts are delivered.

@@ -10,7 +10,7 @@ use axum::{
     },
 };
 use rejoinder_core::{
-    Action, ConversationId, Handler, Rung, Sender, SenderKind, Via,
+    Action, ConversationId, Handler, Sender, SenderKind,
     store::{
         ConversationFilter, ConversationSummary, DeliveryFilter, DeliveryRecord, DeliveryState, SessionSummary,
         TurnFilter, TurnSummary,
@@ -276,11 +276,10 @@ fn shown(deliveries: &[DeliveryRecord]) -> impl Iterator<Item = &DeliveryRecord>
 }
 
 fn line(turn: &TurnSummary, delivery: &DeliveryRecord, is_operators: bool) -> Line {
-    let is_rungs = matches!(&delivery.via, Via::Fallback { rung, .. } if !matches!(rung, Rung::Handoff(_)));
     let from = match &turn.handler {
         _ if is_operators => "operator",
         Handler::Gateway(_) => "gateway",
-        Handler::Agent(_) if is_rungs => "gateway",
+        Handler::Agent(_) if delivery.via.is_gateways() => "gateway",
         Handler::Agent(_) => "agent",
     };
     Line {

@@ -17,6 +17,22 @@ fn the_soft_deadline_defers_and_the_answer_pays_the_debt() {
     assert_eq!(turn.signal(), (SignalKind::Reply, &Via::Answer));
 }
 
+/// A due time that the person is told must be the agent's own.
+#[test]
+fn a_deferral_says_whose_it_is() {
+    let via = |turn: &Turn| match turn.obligation.state() {
+        ObligationState::Claimed { via, .. } => via.clone(),
+        state => panic!("not claimed: {state:?}"),
+    };
+    let (mut slow, mut deferring) = (Turn::running(), Turn::running());
+
+    slow.ticks(SOFT);
+    deferring.on(defer(Some("tomorrow"), 7200));
+
+    assert_eq!((via(&slow), via(&deferring)), (Via::Deferral, Via::Answer));
+    assert_eq!((via(&slow).is_gateways(), via(&deferring).is_gateways()), (true, false));
+}
+
 /// M2.
 #[test]
 fn an_impatient_client_is_deferred_by_its_own_wait() {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rejoinder_core::{
-    ConversationRef, Obligation, Shown, SignalKind, StoreError, TurnId, TurnStatus, TurnView,
+    ConversationRef, Obligation, Shown, StoreError, TurnId, TurnStatus, TurnView, agent_of,
     store::{DeliveryRecord, TurnSeq},
 };
 use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteRow};
@@ -21,7 +21,7 @@ use crate::sqlite::{
 macro_rules! select_views {
     ($rest:literal) => {
         concat!(
-            "select t.id, t.seq, t.accepted_at, o.body, e.channel, e.chat, e.thread, e.text, e.details,
+            "select t.id, t.seq, t.agent, t.command, t.accepted_at, o.body, e.channel, e.chat, e.thread, e.text, e.details,
                 (select q.picked from questions as q where q.turn_id = t.id) as picked ",
             $rest
         )
@@ -111,7 +111,10 @@ fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Res
     let obligation: Obligation = row.json("body")?;
     let details: Details<'static> = row.json("details")?;
     let parts = parts.get(&turn_id).map_or(&[][..], Vec::as_slice);
-    let is_deferral = parts.first().is_some_and(|part| part.signal == SignalKind::Deferral);
+    let agent = agent_of(&row.handler()?, &obligation);
+    // Once its time has come, the agent works again, and the debt is due with the run.
+    let is_working = obligation.is_running() || obligation.is_waiting();
+    let due = obligation.due().filter(|_| !is_working);
     Ok(TurnView {
         turn_id,
         seq: row.value("seq")?,
@@ -120,7 +123,7 @@ fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Res
         text: row.value("text")?,
         attachments: details.attachments.into_owned(),
         status: TurnStatus::of(&obligation),
-        shown: Shown::of(parts, obligation.due().filter(|_| is_deferral)),
+        shown: Shown::of(parts, agent.as_ref(), due),
         picked: row.value("picked")?,
         merged_into: TurnView::merged_into(&obligation),
     })

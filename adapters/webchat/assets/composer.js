@@ -1,0 +1,129 @@
+// The input: what the person writes, the menu of commands, the limit, and editing a copy of what was said.
+
+import { CommandMenu } from "./menu.js";
+import { recall, remember } from "./storage.js";
+
+/** How long a notice stays (ms). */
+const NOTICE_LASTS = 8_000;
+
+const $ = (id) => document.getElementById(id);
+
+export class Composer {
+  /** The longest message, in bytes of UTF-8. */
+  maxTextBytes = Infinity;
+  #text = $("text");
+  #menu;
+  #onSend;
+  #noticeTimer = 0;
+  /** What stood in the input before the edit began; `null`: nothing is edited. */
+  #setAside = null;
+
+  /** `onSend(words)` sends a message; `announce(words)` speaks to those who do not see the page. */
+  constructor({ onSend, announce }) {
+    this.#onSend = onSend;
+    this.#menu = new CommandMenu({ text: this.#text, list: $("commands"), announce });
+    this.#text.value = recall("unfinished") ?? "";
+    this.#text.addEventListener("input", () => this.#changed());
+    this.#text.addEventListener("keydown", (event) => this.#press(event));
+    $("editing-cancel").addEventListener("click", () => this.#cancelEdit());
+    $("composer").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#send();
+      this.focus();
+    });
+    this.fit();
+  }
+
+  set commands(commands) {
+    this.#menu.commands = commands;
+    this.#menu.update();
+  }
+
+  focus() {
+    this.#text.focus({ preventScroll: true });
+  }
+
+  /** Sizes the input, and shows whether what it holds can be sent. */
+  fit() {
+    this.#text.style.height = "auto";
+    this.#text.style.height = `${this.#text.scrollHeight}px`;
+    const isTooLong = new TextEncoder().encode(this.#text.value).length > this.maxTextBytes;
+    $("send").disabled = this.#text.value.trim() === "" || isTooLong;
+    $("note").hidden = !isTooLong;
+    const words = isTooLong ? "That is too long for one message. Please send it in parts." : "";
+    if ($("note").textContent !== words) $("note").textContent = words;
+    $("composer").classList.toggle("too-long", isTooLong);
+  }
+
+  /** Puts `words` before what the input holds. */
+  putBack(words) {
+    this.#text.value = [words, this.#text.value].filter(Boolean).join("\n");
+    this.#changed();
+  }
+
+  /** Begins to edit a copy of `words`. What the input holds comes back afterwards. */
+  edit(words) {
+    this.#setAside ??= this.#text.value;
+    this.#text.value = words;
+    $("editing-words").textContent = "You edit a copy. It is sent as a new message, and the old one stays.";
+    $("editing").hidden = false;
+    this.fit();
+    this.focus();
+    this.#text.setSelectionRange(words.length, words.length);
+  }
+
+  /** Empties the input. */
+  clear() {
+    this.#endEdit();
+    this.#text.value = "";
+    this.fit();
+  }
+
+  /** Shows `words` for a while. */
+  notice(words) {
+    if ($("notice").textContent !== words || $("notice").hidden) $("notice").textContent = words;
+    $("notice").hidden = false;
+    clearTimeout(this.#noticeTimer);
+    this.#noticeTimer = setTimeout(() => ($("notice").hidden = true), NOTICE_LASTS);
+  }
+
+  #changed() {
+    this.fit();
+    $("notice").hidden = true;
+    if (this.#setAside === null) remember("unfinished", this.#text.value);
+  }
+
+  #press(event) {
+    if (this.#menu.press(event)) return;
+    if (event.key === "Escape" && this.#setAside !== null && !event.isComposing) return this.#cancelEdit();
+    // Enter also ends a composition (Japanese, Chinese, …); older WebKit reports it as key code 229.
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    this.#send();
+  }
+
+  #send() {
+    this.fit();
+    if ($("send").disabled) return;
+    const words = this.#text.value;
+    this.#text.value = this.#setAside ?? "";
+    this.#endEdit();
+    remember("unfinished", this.#text.value);
+    this.fit();
+    this.#menu.update();
+    this.#onSend(words);
+  }
+
+  #cancelEdit() {
+    this.#text.value = this.#setAside ?? "";
+    this.#endEdit();
+    this.fit();
+    this.focus();
+  }
+
+  #endEdit() {
+    this.#setAside = null;
+    $("editing").hidden = true;
+    $("editing-words").textContent = "";
+  }
+}

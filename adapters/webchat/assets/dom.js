@@ -1,0 +1,20 @@
+// Making elements.
+
+/** Creates an element: `make("p", {className: "x", data: {turnId: 1}}, "text", child)`. */
+export function make(tag, { data, attributes, ...properties } = {}, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  Object.assign(element.dataset, data);
+  for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value);
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** An icon of `index.html`. It says nothing that words do not say. */
+export function icon(name) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+  svg.setAttribute("aria-hidden", "true");
+  use.setAttribute("href", `#icon-${name}`);
+  svg.append(use);
+  return svg;
+}
