@@ -131,7 +131,8 @@ impl Engine {
         let people = Arc::new(People::load(Arc::clone(&store), Arc::clone(&clock), &settings.people).await?);
         let questions = Arc::new(Questions::load(Arc::clone(&store)).await?);
         let settings = LiveSettings::new(settings);
-        let merges = Merges::load(Arc::clone(&store), settings.clone(), Arc::clone(&clock)).await?;
+        let merges =
+            Merges::load(Arc::clone(&store), Arc::clone(&channels), settings.clone(), Arc::clone(&clock)).await?;
         let merges = Arc::new(merges);
         let (lanes, opened) = Lanes::new(Arc::clone(&timer), lifecycle.clone());
         let lanes = Arc::new(lanes);

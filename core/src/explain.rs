@@ -105,7 +105,7 @@ fn headline(dossier: &Dossier) -> String {
         ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => {
             format!("The message was deleted, {took} after it was accepted.")
         }
-        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => {
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) | CancelledBy::Edit(by) }) => {
             format!("Cancelled by the person, {took} after it was accepted; turn {by} is the command.")
         }
         ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Operator(reason) }) => {

@@ -9,9 +9,11 @@ use dashmap::DashMap;
 use rejoinder_guard::{Event, Expectation, MergedTurn, Timestamp};
 
 use crate::{
+    channels::Channels,
     ledger::trigger::TurnEvents,
     model::{
-        event::EventKind,
+        capabilities::Receipts,
+        event::{EventKind, InboundEvent},
         ids::ConversationId,
         queue::{Overflow, QueueMode},
         settings::LiveSettings,
@@ -32,6 +34,7 @@ const MOST: u32 = 500;
 /// Finds turns that are answered together.
 pub(crate) struct Merges {
     store: Arc<dyn Store>,
+    channels: Arc<Channels>,
     settings: LiveSettings,
     clock: SharedClock,
     /// The modes that people have chosen for their conversations.
@@ -52,11 +55,12 @@ impl Merges {
     /// Reads the modes that people have chosen.
     pub(crate) async fn load(
         store: Arc<dyn Store>,
+        channels: Arc<Channels>,
         settings: LiveSettings,
         clock: SharedClock,
     ) -> Result<Self, StoreError> {
         let chosen = store.queue_modes().await?.into_iter().collect();
-        Ok(Self { store, settings, clock, chosen })
+        Ok(Self { store, channels, settings, clock, chosen })
     }
 
     /// What happens to a message of this turn's conversation.
@@ -65,7 +69,7 @@ impl Merges {
     }
 
     /// What happens to a message in a conversation.
-    pub(crate) fn mode_of(&self, conversation: ConversationId, event: &crate::InboundEvent) -> QueueMode {
+    pub(crate) fn mode_of(&self, conversation: ConversationId, event: &InboundEvent) -> QueueMode {
         let chosen = self.chosen.get(&conversation).map(|mode| *mode);
         chosen.unwrap_or_else(|| self.settings.get().queues.mode(&event.conversation.channel, event.chat))
     }
@@ -79,7 +83,7 @@ impl Merges {
     }
 
     /// How long to wait for more before a turn of this event begins, though nothing else runs.
-    pub(crate) fn window(&self, conversation: ConversationId, event: &crate::InboundEvent) -> Option<Duration> {
+    pub(crate) fn window(&self, conversation: ConversationId, event: &InboundEvent) -> Option<Duration> {
         let collects = self.mode_of(conversation, event) == QueueMode::Collect && event.kind == EventKind::Message;
         event.more_within.or_else(|| collects.then(|| self.settings.get().queues.window))
     }
@@ -90,10 +94,11 @@ impl Merges {
         let mode = self.mode(first);
         let gathers = matches!(mode, QueueMode::Collect | QueueMode::Interrupt);
         let may_overflow = queues.overflow == Overflow::Summarize;
-        if first.event.kind != EventKind::Message || !(gathers || may_overflow || first.event.part_of.is_some()) {
+        if !self.merges_in(first) || !(gathers || may_overflow || first.event.part_of.is_some()) {
             return Ok(Gathered::default());
         }
-        let most = if may_overflow { MOST } else { queues.cap };
+        let most = if may_overflow { MOST.max(queues.cap) } else { queues.cap };
+        let most = most.saturating_sub(u32::try_from(first.obligation.merged_turns().len()).unwrap_or(most));
         let waiting = self.store.waiting_turns(first.conversation, most.saturating_add(1)).await?;
         let is_over = may_overflow && waiting.len() > queues.cap as usize;
         let turns: Vec<_> = if gathers || is_over {
@@ -112,7 +117,7 @@ impl Merges {
 
     /// The turns that a run of `first`, which is in flight, can take in.
     pub(crate) async fn during_run(&self, first: &TurnRecord) -> Result<Vec<TurnRecord>, StoreError> {
-        if self.mode(first) != QueueMode::Steer || first.event.kind != EventKind::Message {
+        if self.mode(first) != QueueMode::Steer || !self.merges_in(first) {
             return Ok(Vec::new());
         }
         let cap = self.settings.get().queues.cap;
@@ -121,12 +126,22 @@ impl Merges {
         Ok(behind(first, waiting, |_| true).collect())
     }
 
-    /// Whether a message stops the run of `running`, to be answered together with it.
-    pub(crate) fn stops(&self, running: &TurnRecord) -> bool {
+    /// Whether a turn that waits stops the run of `running`, to be answered together with it.
+    pub(crate) fn stops(&self, running: &TurnRecord, turn: &TurnRecord) -> bool {
         let cap = self.settings.get().queues.cap as usize;
-        self.mode(running) == QueueMode::Interrupt
-            && running.event.kind == EventKind::Message
+        running.obligation.is_running()
+            && running.seq < turn.seq
+            && self.merges_in(running)
+            && may_join(running, turn)
             && running.obligation.merged_turns().len() < cap
+            && running.obligation.merged_turns().iter().all(|merged| merged.place < turn.seq)
+    }
+
+    /// Whether others may be answered together with a turn: not where its answer is also posted elsewhere, under its own id.
+    fn merges_in(&self, first: &TurnRecord) -> bool {
+        let place = &first.event.conversation;
+        let receipts = self.channels.get(&place.channel).map(|channel| channel.capabilities(place).receipts);
+        first.event.kind == EventKind::Message && receipts != Some(Receipts::RowThenCopy)
     }
 
     /// Until when more may come, and for how long at most.

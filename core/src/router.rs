@@ -57,8 +57,9 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings, known: &KnownPeop
             Expectation::Answer
         }
     };
-    // What somebody else wrote, and the sender forwards, is no command of the sender's.
-    let may_command = expectation == Expectation::Answer && event.forwarded.is_none();
+    // What somebody else wrote is no command of the sender's: a message that is forwarded, and a choice of a question.
+    let is_picked = matches!(event.kind, EventKind::Choice { .. });
+    let may_command = expectation == Expectation::Answer && event.forwarded.is_none() && !is_picked;
     let command = commands::find(&event.text).filter(|_| may_command);
     let own = || commands::own::find(&event.text, settings).filter(|_| may_command);
     let handler = match command {

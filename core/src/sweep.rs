@@ -88,6 +88,7 @@ impl Sweep {
         if runs + interrupted > 0 {
             info!(runs, attempts = interrupted, "recovered runs and attempts of an earlier process");
         }
+        self.ledger.unmerge_left().await?;
         self.recover_leftovers().await
     }
 

@@ -31,8 +31,7 @@ pub use self::{
     decision::{Decision, Effect, Suppressed},
     drafts::DraftPlace,
     event::Event,
-    merging::MergedTurn,
-    state::{CancelledBy, ObligationState, Settlement},
+    state::{CancelledBy, MergedTurn, ObligationState, Settlement},
 };
 use crate::Rung;
 use crate::{Cause, Draft, Outcome, Policy, Timestamp, outcome::NormalisedOutcome};
@@ -351,6 +350,7 @@ impl Obligation {
             Event::Absorbed { turns, owed } => self.absorbed(turns, owed, &mut context),
             Event::Merged { into } => self.merged(into, &mut context),
             Event::MergeSettled => self.merge_settled(),
+            Event::MergeCancelled { by } => self.merge_cancelled(by),
             Event::MergeGivenUp { reason } => self.merge_given_up(reason, &mut context),
             Event::Unmerged => self.unmerged(&mut context),
         }

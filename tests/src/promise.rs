@@ -13,6 +13,7 @@ mod kills;
 mod outages;
 mod pairing;
 mod parts;
+mod queues;
 mod tests;
 
 use std::{fmt::Debug, time::Duration};
@@ -34,6 +35,7 @@ pub use outages::{
 };
 pub use pairing::a_stranger_is_let_in_with_their_code;
 pub use parts::{End, every_part_of_a_long_answer_is_seen, what_stops_in_the_middle_says_so};
+pub use queues::what_comes_at_once_is_answered_once_in_a_queue;
 
 use crate::GatewayBuilder;
 

@@ -108,7 +108,10 @@ mod tests {
 
     #[test]
     fn the_manual_says_what_the_section_has() {
-        check_channel_manual::<ExampleSection>(&[("EXAMPLE_TOKEN", "open-sesame")], &["agent", "language"]);
+        check_channel_manual::<ExampleSection>(
+            &[("EXAMPLE_TOKEN", "open-sesame")],
+            &["agent", "language", "queue", "group_queue"],
+        );
     }
 
     #[test]

@@ -133,13 +133,13 @@ function show() {
   keepingPlace(() => {
     const turns = conversation.turns;
     const unfinished = conversation.unfinished;
-    const last = turns.findLast((turn) => !isCommand(turn));
+    const last = turns.findLast((turn) => !isCommand(turn) && !turn.merged_into);
     // A turn that arrives before its "accepted" is the same message: it is shown once.
     const unsent = outbox.entries.filter((entry) => !(entry.wasSent && turns.some((turn) => isSame(turn, entry))));
     const wanted = [];
     turns.forEach((turn, index) => {
       const day = dayOf(turn.at);
-      const next = turns[index + 1] ?? unsent[0];
+      const next = turns.slice(index + 1).find((other) => other.merged_into !== turn.turn_id) ?? unsent[0];
       const isWriting = conversation.isTyping(turn.turn_id) || turn === unfinished[0];
       const item = itemOf(turn.turn_id);
       item.context = {

@@ -89,6 +89,10 @@ function said(turn, { isLast }) {
 
 function answerOf(turn, context, draft) {
   const { shown, status } = turn;
+  if (turn.merged_into && (status === "answered" || !isFinal(turn))) {
+    const words = isFinal(turn) ? "Answered together with your message above." : "It is answered together with your message above.";
+    return make("p", { className: "remark answer", data: { signal: "none" } }, words);
+  }
   if (!isFinal(turn)) return unfinished(turn, context, draft);
   // A stopped turn is acknowledged by the answer to the command.
   if (status === "cancelled") return null;

@@ -1,6 +1,8 @@
 //! The notice that messages which waited are dropped, because more came than may wait in a conversation.
 
-use super::command::{Answer, Call, Command, excerpt};
+use rejoinder_guard::Reply;
+
+use super::command::{Answer, Call, Command, Words, excerpt};
 use crate::{ledger::trigger::TurnEvents, ports::store::StoreError};
 
 /// How many turns are dropped at once.
@@ -25,6 +27,10 @@ async fn drop_oldest(call: &Call<'_>) -> Result<Answer, StoreError> {
     waiting.retain(|turn| turn.obligation.may_be_merged());
     waiting.sort_unstable_by_key(|turn| turn.seq);
     waiting.truncate(waiting.len().saturating_sub(cap as usize));
+    if waiting.is_empty() {
+        // There is room again: nothing is said.
+        return Ok(Answer::saying(Words::Own(Reply::text(""))));
+    }
     let first = waiting.first().map(|turn| excerpt(&turn.event.text, EXCERPT)).unwrap_or_default();
     let count = waiting.len().to_string();
     let turn_events = waiting.into_iter().map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }).collect();

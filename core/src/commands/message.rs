@@ -3,7 +3,7 @@
 use rejoinder_guard::{Reply, Timestamp};
 
 use super::{
-    command::{Answer, Command, Words},
+    command::{Answer, Command, Words, excerpt},
     filled,
 };
 use crate::{
@@ -18,6 +18,9 @@ use crate::{
     },
     ports::store::list::Origin,
 };
+
+/// How many characters of a question are told when it expires.
+const EXCERPT: usize = 200;
 
 pub(crate) const MESSAGE: Command = Command {
     name: Origin::MESSAGE,
@@ -68,5 +71,5 @@ pub(crate) fn question_expired(
     settings: &Settings,
 ) -> String {
     let template = settings.templates.template(channel, language, "question_expired");
-    filled(template, &[("question", question.to_owned())])
+    filled(template, &[("question", excerpt(question, EXCERPT))])
 }

@@ -23,7 +23,7 @@ mod whoami;
 
 use std::sync::Arc;
 
-use rejoinder_guard::{Event, Outcome, Reply, SignalKind};
+use rejoinder_guard::{CancelledBy, Event, Outcome, Reply, SignalKind};
 
 use self::command::{Answer, Call, Command, Filled, Words};
 use crate::{
@@ -137,7 +137,8 @@ impl Commands {
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
         };
         let replaced = call.replaced().await?;
-        turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }));
+        let edited = || Event::Cancelled { by: CancelledBy::Edit(call.turn.id.to_string()) };
+        turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![edited()] }));
         let (at, number, end) = (call.now, turn.runs, SignalKind::Reply.as_str().to_owned());
         let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None, cost: None, content: None };
         let reply = match words {

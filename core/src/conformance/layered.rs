@@ -161,6 +161,10 @@ impl<L: Layer> Turns for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.waiting_in(conversation, limit)).await
     }
+    async fn merged_and_left(&self, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.merged_and_left(limit)).await
+    }
     async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.queue_modes()).await
@@ -462,6 +466,9 @@ impl Turns for NullStore {
     }
     async fn waiting_in(&self, _conversation: ConversationId, _limit: u32) -> Result<u32, StoreError> {
         Ok(0)
+    }
+    async fn merged_and_left(&self, _limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        Ok(Vec::new())
     }
     async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
         Ok(Vec::new())

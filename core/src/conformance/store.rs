@@ -15,6 +15,7 @@ mod lasting;
 mod lines;
 mod operating;
 mod people;
+mod queueing;
 mod reading;
 mod searching;
 mod transitions;
@@ -26,7 +27,7 @@ use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Ti
 
 pub use self::{
     accepting::*, amending::*, asking::*, contents::*, delivering::*, housekeeping::*, lasting::*, lines::*,
-    operating::*, people::*, reading::*, searching::*, transitions::*,
+    operating::*, people::*, queueing::*, reading::*, searching::*, transitions::*,
 };
 use super::{answer, new_delivery};
 use crate::{
@@ -124,6 +125,9 @@ macro_rules! store_conformance {
             parts_come_in_order
             fetching_is_remarked_once
             what_waits_is_found
+            what_waits_in_a_conversation_is_read_in_order
+            a_queue_mode_is_kept_until_it_is_changed
+            what_is_merged_is_answered_with_the_other
             a_long_line_is_one_row
             a_person_with_many_conversations_waits_longer
             the_waiting_turns_of_a_person_are_counted

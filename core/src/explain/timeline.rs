@@ -276,7 +276,7 @@ fn end_entry(at: Timestamp, dossier: &Dossier, entries: &mut Entries) {
         ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => {
             "The message was deleted.".to_owned()
         }
-        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => {
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) | CancelledBy::Edit(by) }) => {
             format!("Cancelled by turn {by}.")
         }
         ObligationState::Settled(Settlement::Merged { into }) => format!("Settled with turn {into}."),

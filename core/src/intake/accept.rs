@@ -328,11 +328,11 @@ impl Acceptor {
             }
             (None, None) => {
                 let stops = self.router.stops_runs(&turn);
-                let conversation = turn.conversation;
+                let waits = stops.then(|| turn.clone());
                 self.scheduler.enqueue(turn);
-                if stops {
+                if let Some(turn) = waits {
                     let scheduler = Arc::clone(&self.scheduler);
-                    self.lifecycle.work.spawn(async move { scheduler.interrupt(conversation).await });
+                    self.lifecycle.work.spawn(async move { scheduler.interrupt(&turn).await });
                 }
             }
         }

@@ -175,6 +175,7 @@ impl EventRouter {
     pub(super) fn stops_runs(&self, turn: &TurnRecord) -> bool {
         turn.obligation.expectation() == Expectation::Answer
             && turn.event.kind == EventKind::Message
+            && turn.event.part_of.is_none()
             && self.merges.mode(turn) == QueueMode::Interrupt
     }
 

@@ -190,14 +190,19 @@ impl Limits {
     ) -> Result<Option<Full>, StoreError> {
         let Queues { cap, overflow, .. } = self.settings.get().queues;
         // The parts of an album are let in together.
-        if overflow == Overflow::Summarize
-            || event.part_of.is_some()
-            || self.store.waiting_in(conversation, cap).await? < cap
-        {
+        if overflow == Overflow::Summarize || event.part_of.is_some() {
+            return Ok(None);
+        }
+        // The oldest are dropped once a minute; meanwhile the line grows to twice its length at most.
+        let drops = overflow == Overflow::Oldest;
+        let most = if drops { cap.saturating_mul(2) } else { cap };
+        let waiting = self.store.waiting_in(conversation, most).await?;
+        if waiting < cap {
             return Ok(None);
         }
         let over = self.over("waiting_in_conversation", Duration::from_mins(1));
-        Ok(Some(if overflow == Overflow::Oldest { Full::Drops { minute: over.minute } } else { Full::Refuses(over) }))
+        let is_dropped = drops && waiting < most;
+        Ok(Some(if is_dropped { Full::Drops { minute: over.minute } } else { Full::Refuses(over) }))
     }
 
     fn over(&self, limit: &'static str, retry_after: Duration) -> OverLimit {

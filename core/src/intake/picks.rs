@@ -1,5 +1,7 @@
 //! Reads messages that pick from an open question in words: by its number, by its place, or by its text.
 
+use std::time::Duration;
+
 use super::event_router::EventRouter;
 use crate::{
     model::{
@@ -8,6 +10,9 @@ use crate::{
     },
     ports::store::StoreError,
 };
+
+/// For how long after a question words pick from it that are no reply to it.
+const REMEMBERED: Duration = Duration::from_hours(24);
 
 /// How long a text may be that picks, in bytes. What is longer is no choice.
 const LONGEST: usize = 400;
@@ -62,7 +67,8 @@ fn may_pick(event: &InboundEvent) -> bool {
     is_persons && is_plain && is_short && event.directed != Directed::Ambient
 }
 
-/// The pick that a message is: from the question that it replies to, else from the latest one that its sender may pick from.
+/// The pick that a message is: from the question that it replies to, else from the latest one that its sender may pick from and
+/// has not passed over.
 fn picked_from(open: &[QuestionRecord], event: &InboundEvent) -> Option<InboundEvent> {
     let may_pick = |record: &&QuestionRecord| {
         let AskedQuestion { chooser, expires_at, .. } = &record.question;
@@ -70,7 +76,11 @@ fn picked_from(open: &[QuestionRecord], event: &InboundEvent) -> Option<InboundE
         record.is_shown && is_theirs && expires_at.is_none_or(|at| at > event.received_at)
     };
     let replied_to = event.quoted.as_ref().and_then(|quoted| quoted.message_id.as_ref());
-    let is_meant = |record: &&QuestionRecord| replied_to.is_none_or(|message| record.message_ids.contains(message));
+    let is_meant = |record: &&QuestionRecord| match replied_to {
+        Some(message) => record.message_ids.contains(message),
+        // A number that is written much later, or after something else, means something else.
+        None => !record.is_overtaken && event.received_at < record.question.asked_at + REMEMBERED,
+    };
     let QuestionRecord { question, .. } = open.iter().filter(may_pick).find(is_meant)?;
     let choice = question.choices.get(picked(&event.text, &question.choices)?)?;
     Some(InboundEvent {

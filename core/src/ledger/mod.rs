@@ -36,6 +36,9 @@ use crate::{
     questions::Questions,
 };
 
+/// How many merged turns are read at once.
+const MERGED_AT_ONCE: u32 = 100;
+
 /// Lets the guard decide, stores the decision, and passes it to the executor.
 pub(crate) struct Ledger {
     pub(crate) store: Arc<dyn Store>,
@@ -166,7 +169,7 @@ impl Ledger {
     async fn merged_turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
         match self.store.turn(turn).await {
             Err(StoreError::CorruptTurn { turn, reason }) => {
-                error!(%turn, reason, "a merged turn cannot be read");
+                self.end_unreadable(turn, &reason).await?;
                 Ok(None)
             }
             read => read,
@@ -196,14 +199,40 @@ impl Ledger {
             .await
     }
 
-    /// Ends a turn that cannot be read as a dead letter, so that it costs nobody else anything.
+    /// Ends a turn that cannot be read as a dead letter, so that it costs nobody else anything. Turns that were merged into it
+    /// wait for runs of their own.
     pub(crate) async fn set_aside(&self, turn: TurnId, reason: &str) -> Result<(), StoreError> {
+        self.end_unreadable(turn, reason).await?;
+        self.unmerge_left().await
+    }
+
+    async fn end_unreadable(&self, turn: TurnId, reason: &str) -> Result<(), StoreError> {
         let now = self.clock.now();
         let why = format!("its record cannot be read: {reason}");
         self.store.set_aside(turn, Obligation::set_aside(why, now), reason, now).await?;
         error!(%turn, reason, "a turn cannot be read, it is set aside as undeliverable");
         metrics::counter!("rejoinder_unreadable_turns_total").increment(1);
         Ok(())
+    }
+
+    /// Has the turns wait for runs of their own that were merged into one which has ended without them.
+    pub(crate) async fn unmerge_left(&self) -> Result<(), StoreError> {
+        let mut last = Vec::new();
+        loop {
+            let left = self.store.merged_and_left(MERGED_AT_ONCE).await?;
+            if left.is_empty() || left == last {
+                return Ok(());
+            }
+            last.clone_from(&left);
+            for turn in left {
+                match self.store.turn(turn).await {
+                    Ok(Some(mut turn)) => drop(self.decide(&mut turn, Event::Unmerged, Trigger::Event).await?),
+                    Ok(None) => {}
+                    Err(StoreError::CorruptTurn { turn, reason }) => self.end_unreadable(turn, &reason).await?,
+                    Err(error) => return Err(error),
+                }
+            }
+        }
     }
 
     /// Reads a turn that must exist.

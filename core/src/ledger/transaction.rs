@@ -139,7 +139,7 @@ impl<'a> Transaction<'a> {
         let policy = settings.policy(&input.turn);
         let (mut decided, mut consequences) = (Decided::default(), Consequences::default());
         let mut to_merged = Vec::new();
-        let mut events: VecDeque<Event> = passed.into_iter().chain(input.events.iter().cloned()).collect();
+        let mut events: VecDeque<Event> = input.events.iter().cloned().chain(passed).collect();
         while let Some(event) = events.pop_front() {
             for effect in turn.obligation.on(event, &policy, self.now).effects {
                 match effect {

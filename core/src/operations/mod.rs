@@ -26,6 +26,7 @@ use crate::{
         event::InboundEvent,
         ids::{ConversationId, DeliveryId, TurnId},
         log::{AuditEntry, LogEvent, NewLogEntry, Subject},
+        question::numbered,
         stored_delivery::{DeliveryRecord, DeliveryState},
         tokens::TokenChange,
         turn::TurnRecord,
@@ -150,7 +151,8 @@ impl Operations {
         parts.retain(|part| part.claim == claim && !part.is_copy);
         let shown = Shown::of(&parts, None, None)
             .ok_or_else(|| OperationError::Unfit("its text is no longer stored; retry it instead".to_owned()))?;
-        let reply = Reply { attachments: shown.attachments, ..Reply::text(shown.text) };
+        let text = if shown.choices.is_empty() { shown.text } else { numbered(&shown.text, &shown.choices) };
+        let reply = Reply { attachments: shown.attachments, ..Reply::text(text) };
         let step = Step { action: "redirect", target: id, event: Event::Redirected { reply }, elsewhere: Some(to) };
         self.step(*turn, step, by).await
     }

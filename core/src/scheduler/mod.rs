@@ -35,15 +35,11 @@ use crate::{
     lately::Lately,
     ledger::{
         Ledger,
-        trigger::{Decided, Run, Trigger},
+        trigger::{Decided, Run, Trigger, TurnEvents},
     },
     lifecycle::Lifecycle,
     merges::{self, Gathered, Merges},
-    model::{
-        agent::AgentName,
-        ids::{ConversationId, TurnId},
-        turn::TurnRecord,
-    },
+    model::{agent::AgentName, ids::TurnId, turn::TurnRecord},
     pauses,
     ports::store::{Store, StoreError, record::WaitingTurn},
     scheduler::slots::{Line, Permit, Slot, Slots},
@@ -239,17 +235,23 @@ impl Scheduler {
         decided.into_iter().next()
     }
 
-    /// Stops the run of a conversation, if a new message of it is to be answered together with what runs.
-    pub(crate) async fn interrupt(&self, conversation: ConversationId) {
-        let Some(running) = self.slots.holder(conversation) else { return };
-        let mut turn = match self.store.turn(running).await {
-            Ok(Some(turn)) => turn,
-            Ok(None) => return,
-            // The message waits, and is answered after the run.
-            Err(error) => return warn!(turn = %running, %error, "cannot read a turn whose run is to be stopped"),
-        };
-        if turn.obligation.is_running() && self.merges.stops(&turn) {
-            self.ledger.decide_until_stored(&mut turn, Event::Superseded, Trigger::Event).await;
+    /// Stops the run of a conversation, if `turn`, which waits, is to be answered together with what runs.
+    pub(crate) async fn interrupt(&self, turn: &TurnRecord) {
+        loop {
+            let Some(running) = self.slots.holder(turn.conversation) else { return };
+            let read = match self.store.turn(running).await {
+                Ok(read) => read,
+                // The message waits, and is answered after the run.
+                Err(error) => return warn!(turn = %running, %error, "cannot read a turn whose run is to be stopped"),
+            };
+            let Some(first) = read.filter(|first| self.merges.stops(first, turn)) else { return };
+            let mut inputs = [TurnEvents { turn: first, events: vec![Event::Superseded] }];
+            match self.ledger.try_to_decide(&mut inputs, &Trigger::Event).await {
+                Ok(Some(_)) => return,
+                // It was changed meanwhile.
+                Ok(None) => {}
+                Err(error) => return warn!(turn = %running, %error, "cannot stop a run for a new message"),
+            }
         }
     }
 

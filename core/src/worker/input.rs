@@ -126,7 +126,7 @@ impl Inputs {
         for other in turn.obligation.merged_turns() {
             let Ok(id) = other.turn.parse() else { continue };
             match self.store.turn(id).await {
-                Ok(Some(other)) if matches!(other.obligation.state(), ObligationState::Merged { .. }) => {
+                Ok(Some(other)) if is_merged(&other, turn) => {
                     merged.push(other);
                 }
                 Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
@@ -179,7 +179,8 @@ impl Inputs {
         let (mut attachments, of_files) = files.fetch(&attachments, runtime).await;
         held.extend(of_files);
         let quoted_files = attachments.split_off(event.attachments.len());
-        let is_directed = event.directed != Directed::Ambient && event.forwarded.is_none();
+        let is_directed =
+            event.kind == EventKind::Message && event.directed != Directed::Ambient && event.forwarded.is_none();
         let own_prompt = own::prompt(&event.text, &settings).filter(|_| is_directed);
         AgentMessage {
             sender: event.sender.clone(),
@@ -215,6 +216,12 @@ impl Inputs {
         let deferral = runs.into_iter().rev().find(|other| other.end.as_deref() == Some(DEFERRAL) && is_ours(other));
         Ok(deferral.and_then(|run| Some(Deferred { note: run.detail, at: run.ended_at? })))
     }
+}
+
+/// Whether a turn is answered together with `first`: it was merged into it, and was not cancelled by itself.
+fn is_merged(turn: &TurnRecord, first: &TurnRecord) -> bool {
+    let is_settled = matches!(turn.obligation.state(), ObligationState::Settled(_));
+    !is_settled && turn.obligation.merged_into().is_some_and(|into| into == first.id.to_string())
 }
 
 /// Puts the parts of an album together: to the agent it is one message.

@@ -265,17 +265,19 @@ impl Worker {
     /// now: they wait on.
     async fn take_in(&self, turn: &mut TurnRecord, run: &Run, held: &mut Vec<HeldBytes>) -> Vec<AgentMessage> {
         let taken = async {
-            let others = self.merges.during_run(turn).await?;
-            if others.is_empty() || !turn.obligation.may_absorb() {
-                return Ok(Vec::new());
-            }
-            let mut inputs = merges::events(turn.clone(), others, None);
-            if self.ledger.try_to_decide(&mut inputs, &Trigger::Event).await?.is_none() {
+            loop {
+                let others = self.merges.during_run(turn).await?;
+                if others.is_empty() || !turn.obligation.may_absorb() {
+                    return Ok(Vec::new());
+                }
+                let mut inputs = merges::events(turn.clone(), others, None);
+                if self.ledger.try_to_decide(&mut inputs, &Trigger::Event).await?.is_some() {
+                    *turn = inputs.remove(0).turn;
+                    return Ok::<_, StoreError>(inputs.into_iter().map(|input| input.turn).collect());
+                }
+                // Its deferral or its draft was stored meanwhile.
                 *turn = self.ledger.turn(turn.id).await?;
-                return Ok(Vec::new());
             }
-            *turn = inputs.remove(0).turn;
-            Ok::<_, StoreError>(inputs.into_iter().map(|input| input.turn).collect())
         };
         match taken.await {
             Ok(taken) => self.inputs.messages(&taken, run, held).await,

@@ -1,7 +1,7 @@
 //! Rows that cannot be read. Each costs its own turn, which becomes a dead letter, and nothing else.
 
 use rejoinder_core::{
-    AgentTurn, TurnId,
+    AgentTurn, QueueMode, Queues, TurnId,
     conformance::scripted::{Fault, Script},
     store::{DeliveryState, TurnFilter, TurnListState},
 };
@@ -115,5 +115,29 @@ async fn a_running_turn_that_cannot_be_read_after_a_crash_is_set_aside() {
 
     assert_eq!(gateway.visible(&chat("ada")), ["two"]);
     assert_eq!(dead_letters(&gateway).await, [damaged]);
+    gateway.at_rest().await;
+}
+
+/// The turns that were merged into one that cannot be read are answered by themselves, at once and after a restart.
+#[rstest::rstest]
+#[case::while_it_runs(false)]
+#[case::after_a_restart(true)]
+#[tokio::test]
+async fn what_was_merged_into_a_turn_that_cannot_be_read_is_answered(#[case] restarts: bool) {
+    let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(SOFT_DEADLINE * 2);
+    let queues = Queues { mode: QueueMode::Collect, ..Queues::default() };
+    let mut gateway = GatewaySetup { queues, ..GatewaySetup::new().agent("main", echo) }.start().await;
+    let damaged = gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+    gateway.advance(secs(5)).await;
+    gateway.damage(damaged).await;
+    if restarts {
+        gateway.restart().await;
+    }
+
+    gateway.advance(SOFT_DEADLINE * 10).await;
+
+    assert_eq!(dead_letters(&gateway).await, [damaged]);
+    assert_eq!(gateway.visible(&chat("ada")), ["two"]);
     gateway.at_rest().await;
 }

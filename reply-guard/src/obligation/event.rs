@@ -118,6 +118,11 @@ pub enum Event {
     },
     /// The turn this one was merged into has settled.
     MergeSettled,
+    /// The turn this one was merged into was cancelled, and this one with it.
+    MergeCancelled {
+        /// Who cancelled it, and how.
+        by: CancelledBy,
+    },
     /// The turn this one was merged into became a dead letter.
     MergeGivenUp {
         /// Why, for the operator.

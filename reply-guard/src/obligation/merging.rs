@@ -5,17 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Event, Obligation, ObligationState, Settlement, Work, decision::EventContext, first_signal_by};
+use super::{
+    Effect, Event, Obligation, ObligationState, Settlement, Work, decision::EventContext, first_signal_by,
+    state::MergedTurn,
+};
 use crate::{CancelledBy, End, Expectation};
-
-/// A turn that was merged into another one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct MergedTurn {
-    /// Its id.
-    pub turn: String,
-    /// Its place in the order in which turns were accepted.
-    pub place: i64,
-}
 
 /// How a turn is merged with others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,11 +45,21 @@ impl Obligation {
         }
     }
 
+    /// The turn that this one was merged into, also if both are dead letters.
+    #[must_use]
+    pub fn merged_into(&self) -> Option<&str> {
+        match &self.merging {
+            Merging::Into(into) => Some(into),
+            Merging::None | Merging::Of(_) => None,
+        }
+    }
+
     /// Whether the turn can answer for others as well: it waits for its run, or the run that will answer it is in flight.
     #[must_use]
     pub fn may_absorb(&self) -> bool {
-        let works = self.is_waiting() || (self.work == Work::Running && self.is_undecided());
-        works && !matches!(self.merging, Merging::Into(_))
+        // What the agent has said already, and waits to be sent, is no answer to what comes now.
+        let runs = self.work == Work::Running && self.is_undecided() && self.pending.is_none();
+        (self.is_waiting() || runs) && self.merged_into().is_none()
     }
 
     /// Whether the turn can be merged into another one: it waits for its first run, and nothing of it is in flight that may
@@ -106,6 +110,14 @@ impl Obligation {
         }
     }
 
+    /// The turn that answers for this one was cancelled, and this one with it.
+    pub(super) fn merge_cancelled(&mut self, by: CancelledBy) {
+        let is_open = matches!(self.state, ObligationState::Merged { .. } | ObligationState::Undeliverable { .. });
+        if is_open && self.merged_into().is_some() {
+            self.settle(Settlement::Cancelled { by });
+        }
+    }
+
     pub(super) fn merge_given_up(&mut self, reason: String, context: &mut EventContext<'_>) {
         if matches!(self.state, ObligationState::Merged { .. }) {
             self.give_up(reason, context);
@@ -127,10 +139,16 @@ impl Obligation {
         let event = match &self.state {
             ObligationState::Settled(Settlement::Cancelled { by }) => {
                 let was_dead = matches!(before, ObligationState::Undeliverable { .. });
+                // The answer for all of them may be in the chat, or a part of it.
+                let may_be_answered = matches!(
+                    before,
+                    ObligationState::Claimed { rank, attempted, partly, .. }
+                        if *rank > End::Deferral && (*attempted || *partly)
+                );
                 match by {
-                    CancelledBy::Turn(_) => Event::Cancelled { by: by.clone() },
-                    CancelledBy::Operator(_) if was_dead => Event::Cancelled { by: by.clone() },
-                    CancelledBy::Operator(_) | CancelledBy::Deletion => Event::Unmerged,
+                    CancelledBy::Turn(_) => Event::MergeCancelled { by: by.clone() },
+                    _ if was_dead || may_be_answered => Event::MergeCancelled { by: by.clone() },
+                    CancelledBy::Operator(_) | CancelledBy::Deletion | CancelledBy::Edit(_) => Event::Unmerged,
                 }
             }
             ObligationState::Settled(_) => Event::MergeSettled,

@@ -101,6 +101,15 @@ pub enum Settlement {
     },
 }
 
+/// A turn that was merged into another one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MergedTurn {
+    /// Its id.
+    pub turn: String,
+    /// Its place in the order in which turns were accepted.
+    pub place: i64,
+}
+
 /// Who cancelled a turn, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -109,6 +118,8 @@ pub enum CancelledBy {
     Turn(String),
     /// The person, by deleting the message.
     Deletion,
+    /// The person, by editing the message into a command, whose turn has this id.
+    Edit(String),
     /// The operator, for this reason. The person sees nothing.
     Operator(String),
 }
@@ -118,6 +129,7 @@ impl fmt::Display for CancelledBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Turn(turn) => write!(f, "cancelled by turn {turn}"),
+            Self::Edit(turn) => write!(f, "the message was edited into the command of turn {turn}"),
             Self::Deletion => f.write_str("the message that it answers was deleted"),
             Self::Operator(reason) => write!(f, "given up by the operator: {reason}"),
         }

@@ -74,7 +74,7 @@ impl Obligation {
 
     /// A newer message stops the run in flight. What the agent has sent already stays, and is the answer.
     pub(super) fn superseded(&mut self, context: &mut EventContext<'_>) {
-        if self.work != Work::Running || !self.is_undecided() {
+        if self.work != Work::Running || !self.is_undecided() || self.pending.is_some() {
             return;
         }
         self.uncount_run();

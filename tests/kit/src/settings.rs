@@ -69,7 +69,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         agent_turns: HashMap::new(),
         prices: BTreeMap::new(),
         masker: Masker::default(),
-        queues: Queues::default(),
+        queues: Queues { cap: 100_000, ..Queues::default() },
         limits: PersonLimits::default(),
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,

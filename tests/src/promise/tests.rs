@@ -167,6 +167,15 @@ macro_rules! crash_tests {
             $crate::promise::a_crash_between_two_parts_sends_no_part_twice::<$platform>(point).await;
         }
 
+        /// B2, D1, G3.
+        #[rstest::rstest]
+        #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+        async fn what_comes_at_once_is_answered_once_in_a_queue(
+            #[values("followup", "collect", "steer", "interrupt")] mode: &str,
+        ) {
+            $crate::promise::what_comes_at_once_is_answered_once_in_a_queue::<$platform>(mode).await;
+        }
+
         /// D11, D13.
         #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
         async fn a_poisonous_turn_is_quarantined_and_answered() {

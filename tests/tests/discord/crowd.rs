@@ -14,7 +14,7 @@ async fn hundreds_at_once_are_each_answered_once() {
     let gateway = between_with(&server, &agent, "streaming = \"off\"")
         .config("[guard]\nsoft_deadline = \"off\"\n")
         // What remains when the operator allows the flood.
-        .config("[limits]\nturns_per_minute = \"off\"\nwaiting_turns = \"off\"\n")
+        .config("[limits]\nturns_per_minute = \"off\"\nwaiting_turns = \"off\"\n[queue]\ncap = 1000\n")
         .start()
         .await;
     let (crowd, eve) = (server.crowd(CROWD).await, server.crowd(1).await);

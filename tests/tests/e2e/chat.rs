@@ -155,7 +155,7 @@ async fn the_page_shows_turns_in_the_order_in_which_they_were_accepted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_becomes_a_question_with_buttons() {
     let agent = ScriptedAgent::start(|call, _| {
-        Script::replies(if last_text(call) == "Tell me more" { "There is more to tell." } else { "" })
+        Script::replies(if call.said() == "Tell me more" { "There is more to tell." } else { "" })
     })
     .await;
     let gateway = chat(&agent, "").await;

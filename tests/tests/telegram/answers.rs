@@ -126,7 +126,7 @@ async fn a_question_has_buttons() {
     ada.hears("More it is.").await;
 
     assert!(double.inspect(|view| view.callback_answer(&query)).is_some(), "the button press was not answered");
-    assert_eq!(last_message(&agent.calls()[1]), "Tell me more");
+    assert_eq!(agent.calls()[1].said(), "Tell me more");
 }
 
 /// The first choice by the person who was asked answers a question and closes it, even across a restart.

@@ -44,7 +44,7 @@ async fn a_flood_in_one_conversation_is_no_flood_in_the_others() {
         .config(&agent.section())
         .config("[guard]\nsoft_deadline = \"off\"\n")
         // What remains when the operator allows the flood.
-        .config("[limits]\nturns_per_minute = \"off\"\nwaiting_turns = \"off\"\n")
+        .config("[limits]\nturns_per_minute = \"off\"\nwaiting_turns = \"off\"\n[queue]\ncap = 1000\n")
         .start()
         .await;
     let people: Vec<_> = (0..CROWD).map(|n| double.person(&format!("Person {n}"))).collect();

@@ -248,6 +248,9 @@ max_concurrent = 64
 [limits]
 turns_per_minute = "off"
 waiting_turns = "off"
+
+[queue]
+cap = 1000
 [routing]
 default_agent = "bench"
 {settings}"#

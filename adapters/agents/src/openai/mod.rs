@@ -138,10 +138,13 @@ impl OpenAi {
         let mut prompt = Prompt::of(turn, &self.settings);
         let mut state = RunState::default();
         let mut report = Report::to(events);
+        // Whether the model has said all that it wanted, and is only asked again for what came meanwhile.
+        let mut is_whole = false;
         for round in 1..=MAX_ROUNDS {
             let answer = match self.ask(turn, &mut prompt, &mut state, &mut report).await {
                 Ok(answer) => answer,
                 // An earlier choice of the model stays valid.
+                Err(_) if is_whole => return Ok(state.outcome()),
                 Err(error) => return state.chosen.outcome(None).ok_or(error),
             };
             let (was_shown, is_cut) = (answer.shown() > 0, answer.is_cut());
@@ -157,15 +160,16 @@ impl OpenAi {
             // What came while the model worked is answered by another round: this one does not end the run.
             let may_listen = round < MAX_ROUNDS && (calls.is_empty() || !ends);
             let came = if may_listen { events.listen().await } else { Vec::new() };
+            is_whole = ends && !came.is_empty();
             let ends = ends && came.is_empty();
             if !ends {
-                prompt.push(ChatMessage::called(text.clone(), &calls));
+                if !(text.is_empty() && calls.is_empty()) {
+                    prompt.push(ChatMessage::called(text.clone(), &calls));
+                }
                 for (call, result) in calls.into_iter().zip(results) {
                     prompt.push(ChatMessage::result(call.id, result.text));
                 }
-                for message in came {
-                    prompt.push(ChatMessage::came_in(&message, turn.chat));
-                }
+                prompt.came_in(&came, turn.chat);
             }
             state.add_text(text, was_shown);
             if ends {

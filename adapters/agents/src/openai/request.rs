@@ -95,11 +95,6 @@ impl<'a> ChatMessage<'a> {
         Self { tool_calls, ..Self::new(Role::Assistant, text) }
     }
 
-    /// What a person wrote while the model was at work.
-    pub(super) fn came_in(message: &AgentMessage, chat: ChatKind) -> Self {
-        Self::new(Role::User, frame::of_message(message, chat).into_owned())
-    }
-
     /// The result of a tool call.
     pub(super) fn result(id: String, text: String) -> Self {
         Self { tool_call_id: Some(id), ..Self::new(Role::Tool, text) }
@@ -153,6 +148,13 @@ impl<'a> Prompt<'a> {
     /// Adds a message.
     pub(super) fn push(&mut self, message: ChatMessage<'a>) {
         self.messages.push(message);
+    }
+
+    /// Adds what people wrote while the model was at work. Of their pictures it gets the names.
+    pub(super) fn came_in(&mut self, messages: &[AgentMessage], chat: ChatKind) {
+        for message in messages {
+            push_message(&mut self.messages, Role::User, frame::of_message(message, chat).into_owned().into());
+        }
     }
 
     /// Removes all pictures, for a server that refuses them.

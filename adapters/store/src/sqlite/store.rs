@@ -123,6 +123,10 @@ impl Turns for SqliteStore {
         read::waiting_in(&self.readers, conversation, limit).await
     }
 
+    async fn merged_and_left(&self, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        read::merged_and_left(&self.readers, limit).await
+    }
+
     async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
         read::queue_modes(&self.readers).await
     }

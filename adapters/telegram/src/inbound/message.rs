@@ -20,10 +20,7 @@ const ALBUM_PAUSE: Duration = Duration::from_secs(1);
 impl Reader<'_> {
     pub(super) fn message(&self, message: &Message, number: i64, is_edit: bool) -> InboundEvent {
         let chat = chat_kind(&message.chat);
-        let external_id = match &message.media_group_id {
-            Some(album) => format!("album:{}:{album}", message.chat.id),
-            None => format!("{}:{}", message.chat.id, message.message_id),
-        };
+        let external_id = format!("{}:{}", message.chat.id, message.message_id);
         let event = InboundEvent {
             message_id: Some(message.message_id.to_string()),
             language: message.from.as_ref().and_then(User::language),

@@ -253,7 +253,7 @@ fn the_manual_holds() {
             ("POSTED_BOT_TOKEN", "234567:example"),
             ("POSTED_WEBHOOK_SECRET", "example"),
         ],
-        &["reactions", "agent", "language", "on_unknown", "mode", "webhook"],
+        &["reactions", "agent", "language", "queue", "group_queue", "on_unknown", "mode", "webhook"],
     );
 }
 

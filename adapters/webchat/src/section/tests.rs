@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn the_manual_holds() {
-    check_channel_manual::<WebchatSection>(&[], &["access", "token", "agent", "language"]);
+    check_channel_manual::<WebchatSection>(&[], &["access", "token", "agent", "language", "queue"]);
 }
 
 #[rstest]

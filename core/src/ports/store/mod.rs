@@ -166,6 +166,9 @@ pub trait Turns: Send + Sync + 'static {
     /// How many turns of a conversation wait for a run, counted up to `limit`.
     async fn waiting_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError>;
 
+    /// Turns that were merged into one that has ended without them, as one that cannot be read does; at most `limit`.
+    async fn merged_and_left(&self, limit: u32) -> Result<Vec<TurnId>, StoreError>;
+
     /// The conversations for which somebody has chosen what happens to messages that come while a turn runs.
     async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError>;
 

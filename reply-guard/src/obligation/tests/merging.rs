@@ -51,7 +51,7 @@ fn a_turn_that_answers_for_another_tells_it_how_it_ended() {
     assert_eq!(settled.shown_as("a1"), ["to turn-2: MergeSettled"]);
 
     let mut stopped = leader();
-    assert_eq!(stopped.on(cancelled()), ["stop run", &format!("to turn-2: {:?}", cancelled())]);
+    assert_eq!(stopped.on(cancelled()), ["stop run", "to turn-2: MergeCancelled { by: Turn(\"turn-9\") }"]);
 
     let mut deleted = leader();
     assert_eq!(deleted.on(Event::Cancelled { by: CancelledBy::Deletion }), ["stop run", "to turn-2: Unmerged"]);

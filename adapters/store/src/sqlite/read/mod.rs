@@ -35,8 +35,8 @@ pub(super) use questions::{asked, next_question_expiry, questions};
 pub(super) use search::search;
 pub(super) use tokens::tokens;
 pub(super) use turns::{
-    dossier, due, ended_last, next_waiting, next_wake, open_turns, queue_modes, runs, runs_left, transcript, turn,
-    waiting, waiting_in, waiting_of, waiting_turns,
+    dossier, due, ended_last, merged_and_left, next_waiting, next_wake, open_turns, queue_modes, runs, runs_left,
+    transcript, turn, waiting, waiting_in, waiting_of, waiting_turns,
 };
 pub(super) use views::{view, views};
 

@@ -14,6 +14,12 @@ macro_rules! select_questions {
     ($rest:literal) => {
         concat!(
             "select q.*, c.chat, c.thread, exists (
+                select 1 from turns as t cross join obligations as o on o.turn_id = t.id
+                    cross join events as e on e.id = t.event_id
+                where t.conversation_id = q.conversation_id and t.seq > (select seq from turns where id = q.turn_id)
+                    and t.accepted_at > q.asked_at and (q.chooser is null or o.person = q.chooser) and (
+                        t.command = 'new' or t.command is null and o.owed = 1
+                            and json_extract(e.details, '$.kind') = 'message')) as is_overtaken, exists (
                 select 1 from deliveries as d
                 where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0
                     and (d.state in ('sending', 'delivered') or d.state = 'pending' and d.attempts > 0)) as is_shown, (
@@ -76,5 +82,10 @@ fn question(row: &SqliteRow) -> Result<QuestionRecord, StoreError> {
         expires_at: row.at_maybe("expires_at")?,
         language: row.name_maybe("language")?,
     };
-    Ok(QuestionRecord { question, is_shown: row.value("is_shown")?, message_ids: row.json("message_ids")? })
+    Ok(QuestionRecord {
+        question,
+        is_shown: row.value("is_shown")?,
+        is_overtaken: row.value("is_overtaken")?,
+        message_ids: row.json("message_ids")?,
+    })
 }

@@ -81,6 +81,18 @@ pub(in crate::sqlite) async fn waiting_in(
     query.fetch_one(pool).await.map_err(store_error)
 }
 
+/// Looks at all turns that have not ended.
+pub(in crate::sqlite) async fn merged_and_left(pool: &SqlitePool, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    let sql = "
+        select o.turn_id from obligations as o
+        where o.ended_at is null and o.state = 'merged' and not exists (
+            select 1 from obligations as f
+            where f.turn_id = unhex(iif(json_valid(o.body), json_extract(o.body, '$.state.merged.into'), null), '-') and f.ended_at is null)
+        order by o.seq limit ?";
+    let rows = sqlx::query(sql).bind(limit).fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(|row| row.id("turn_id")).collect()
+}
+
 pub(in crate::sqlite) async fn queue_modes(pool: &SqlitePool) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
     let sql = "select id, queue from conversations where queue is not null";
     let rows = sqlx::query(sql).fetch_all(pool).await.map_err(store_error)?;

@@ -34,9 +34,12 @@ pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent) -> Result<St
     let earlier = find(transaction, &new.event)?.filter(|earlier| earlier.event.may_be_amended_by(&new.event));
     // Changes of a command never reach the agent, whether the command was executed or not.
     let is_of_a_command = earlier.as_ref().is_some_and(|earlier| earlier.is_command);
-    // An edit that is older than the stored revision changes nothing.
-    let changed = earlier
-        .filter(|earlier| earlier.is_waiting && !is_of_a_command && new.event.revision >= earlier.event.revision);
+    // An edit that is older than the stored revision changes nothing, and neither does one of words that were a pick.
+    let changed = earlier.filter(|earlier| {
+        let is_of_a_pick = matches!(earlier.event.kind, EventKind::Choice { .. }) && !new.event.is_withdrawn();
+        let is_later = new.event.revision >= earlier.event.revision;
+        earlier.is_waiting && !is_of_a_command && !is_of_a_pick && is_later
+    });
     // An edit whose turn does not wait (it never existed, runs already or has ended) opens no turn.
     let Some(earlier) = changed else { return insert::key(transaction, new) };
     if new.turn.is_some() {

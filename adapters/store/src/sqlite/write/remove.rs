@@ -141,8 +141,12 @@ const SELECT_EMPTY: &str = "
     where c.id = ? and not exists (select 1 from turns as t where t.conversation_id = c.id)
         and not exists (select 1 from conversations as o where o.succeeded_by = c.id)";
 
-const DELETE_CONVERSATION: [&str; 2] =
-    ["delete from sessions where conversation_id = ?", "delete from conversations where id = ?"];
+/// With a direct chat goes the language that its person chose: where people cannot be told apart, that of the conversation.
+const DELETE_CONVERSATION: [&str; 3] = [
+    "delete from languages where (channel, id) in (select channel, chat from conversations where id = ?)",
+    "delete from sessions where conversation_id = ?",
+    "delete from conversations where id = ?",
+];
 
 /// A session of which nothing is left to read, unless a conversation continues in it.
 const DELETE_SESSION: &str = "
