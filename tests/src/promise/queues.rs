@@ -9,7 +9,7 @@ const CRASH_AT: &str = "REJOINDER_CRASH_AT";
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 10\n";
 const STEPS: [&str; 8] = [
     "received:1",
-    "accepted:2",
+    "accepted:1",
     "run_started:1",
     "run_ended:1",
     "before_commit:1",

@@ -18,6 +18,7 @@ fn the_manual_holds() {
             "conversation",
             "agent",
             "language",
+            "queue",
             "body_limit",
             "signing_secret",
             "hub_secret",

@@ -196,7 +196,8 @@ pub async fn of_an_expired_question_those_are_told_who_wait_for_it(subject: &mut
         let chooser = chooser.map(str::to_owned);
         let asked = AskedQuestion { free_text, chooser, expires_at: Some(at(50)), ..question.question() };
         ask_and_show(&*store, &mut question, asked).await;
-        Turn::accept(&*store, said(&chat(place), &format!("ann answers {place}"))).await;
+        let answer = said(&chat(place), &format!("ann answers {place}"));
+        Turn::accept(&*store, InboundEvent { received_at: at(3), ..answer }).await;
         let stored = accept_one(&*store, expiry(&question, &format!("expired {place}"))).await;
         assert_eq!(matches!(stored, Stored::Turn { .. }), is_told, "{place}: {stored:?}");
     }

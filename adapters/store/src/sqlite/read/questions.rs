@@ -17,7 +17,7 @@ macro_rules! select_questions {
                 select 1 from turns as t cross join obligations as o on o.turn_id = t.id
                     cross join events as e on e.id = t.event_id
                 where t.conversation_id = q.conversation_id and t.seq > (select seq from turns where id = q.turn_id)
-                    and t.accepted_at > q.asked_at and (q.chooser is null or o.person = q.chooser) and (
+                    and t.accepted_at >= q.asked_at and (q.chooser is null or o.person = q.chooser) and (
                         t.command = 'new' or t.command is null and o.owed = 1
                             and json_extract(e.details, '$.kind') = 'message')) as is_overtaken, exists (
                 select 1 from deliveries as d

@@ -135,5 +135,5 @@ const SELECT_UNANSWERED: &str = "
     ) and not (q.free_text and exists (
         select 1 from turns as t cross join obligations as o on o.turn_id = t.id cross join events as e on e.id = t.event_id
         where t.conversation_id = q.conversation_id and t.seq > (select seq from turns where id = q.turn_id)
-            and t.accepted_at > q.asked_at and json_extract(e.details, '$.kind') = 'message' and t.command is null and o.owed = 1 and (q.chooser is null or o.person = q.chooser)))
+            and t.accepted_at >= q.asked_at and json_extract(e.details, '$.kind') = 'message' and t.command is null and o.owed = 1 and (q.chooser is null or o.person = q.chooser)))
     from questions as q where q.turn_id = ?";
