@@ -150,7 +150,9 @@ fn owed(dossier: &Dossier) -> String {
     }
     if let [first, rest @ ..] = obligation.merged_turns() {
         let _ = write!(text, " It answers for turn {}", first.turn);
-        rest.iter().for_each(|other| text.extend([", ", &other.turn]));
+        for other in rest {
+            text.extend([", ", &other.turn]);
+        }
         text.push_str(" as well.");
     }
     text

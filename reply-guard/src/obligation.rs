@@ -347,7 +347,7 @@ impl Obligation {
             Event::Held => self.hold(&mut context),
             Event::Resumed => self.resume(&mut context),
             Event::Superseded => self.superseded(&mut context),
-            Event::Absorbed { turns, owed } => self.absorbed(turns, owed, &mut context),
+            Event::Absorbed { turns, owed } => self.absorbed(turns, owed, &context),
             Event::Merged { into } => self.merged(into, &mut context),
             Event::MergeSettled => self.merge_settled(),
             Event::MergeCancelled { by } => self.merge_cancelled(by),

@@ -75,6 +75,7 @@ pub(super) struct Answer {
     pub(super) session: Option<NewSession>,
     /// What happens from now on to messages of the conversation that come while a turn runs; `Some(None)`: as it is
     /// configured.
+    #[expect(clippy::option_option, reason = "the outer one says whether anything is chosen")]
     pub(super) queue: Option<Option<QueueMode>>,
     /// A change of what is known of people.
     pub(super) decision: Option<Decision>,

@@ -156,7 +156,7 @@ impl EventRouter {
             }
         }
         let routed = self.open(id, Arc::new(event), handler, expectation, conversation, slot);
-        Ok(RoutedEvent { counted, notice, ..routed })
+        Ok(RoutedEvent { notice, counted, ..routed })
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat.

@@ -218,7 +218,7 @@ impl Policies {
 /// that before the general one.
 #[derive(Clone, Debug, Default)]
 pub struct Templates {
-    templates: HashMap<(Option<Language>, String, String), String>,
+    texts: HashMap<(Option<Language>, String, String), String>,
     questions: HashMap<(Option<Language>, String), Question>,
     languages: BTreeSet<Language>,
     default_languages: HashMap<String, Language>,
@@ -240,7 +240,7 @@ impl Templates {
     }
 
     fn with(mut self, language: Option<Language>, scope: &str, name: &str, text: &str) -> Self {
-        self.templates.insert((language, scope.to_owned(), name.to_owned()), text.to_owned());
+        self.texts.insert((language, scope.to_owned(), name.to_owned()), text.to_owned());
         self
     }
 
@@ -285,7 +285,7 @@ impl Templates {
         let language = self.language(channel, language);
         let find = |language: Option<Language>| {
             let key = |scope: &str| (language, scope.to_owned(), name.to_owned());
-            scopes(channel).into_iter().find_map(|scope| self.templates.get(&key(scope)))
+            scopes(channel).into_iter().find_map(|scope| self.texts.get(&key(scope)))
         };
         find(language).or_else(|| find(None)).map(String::as_str)
     }

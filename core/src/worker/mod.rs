@@ -288,6 +288,7 @@ impl Worker {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the parts of a run, which have different owners")]
     async fn handle_event(
         &self,
         turn: &mut TurnRecord,

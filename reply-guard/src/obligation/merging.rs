@@ -12,20 +12,15 @@ use super::{
 use crate::{CancelledBy, End, Expectation};
 
 /// How a turn is merged with others.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Merging {
+    #[default]
     None,
     /// It answers for these turns as well.
     Of(Vec<MergedTurn>),
     /// It was merged into this turn.
     Into(String),
-}
-
-impl Default for Merging {
-    fn default() -> Self {
-        Self::None
-    }
 }
 
 impl Merging {
