@@ -82,10 +82,10 @@ impl Merges {
         }
     }
 
-    /// How long to wait for more before a turn of this event begins, though nothing else runs.
-    pub(crate) fn window(&self, conversation: ConversationId, event: &InboundEvent) -> Option<Duration> {
+    /// Whether a turn of this event waits for more before it begins, though nothing else runs.
+    pub(crate) fn waits_for_more(&self, conversation: ConversationId, event: &InboundEvent) -> bool {
         let collects = self.mode_of(conversation, event) == QueueMode::Collect && event.kind == EventKind::Message;
-        event.more_within.or_else(|| collects.then(|| self.settings.get().queues.window))
+        collects || event.more_within.is_some()
     }
 
     /// The turns that begin together with `first`, which is next in its conversation.

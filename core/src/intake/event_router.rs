@@ -136,7 +136,7 @@ impl EventRouter {
         let conversation = self.addresses.resolve(&event.conversation).await?;
         // A command does not wait.
         let slot = handler.agent().filter(|_| may_begin).and_then(|agent| {
-            if self.merges.window(conversation, &event).is_some() {
+            if self.merges.waits_for_more(conversation, &event) {
                 return self.slots.try_reserve(conversation, id, agent);
             }
             let permit = Permit { agent: agent.clone(), channel: event.conversation.channel.clone() };
@@ -238,7 +238,7 @@ impl EventRouter {
         RoutedEvent { new, slot: None, run: None, notice, notice_permit: None, counted: None, limited: None }
     }
 
-    /// Opens a turn, and begins it if it has its slot and no more events may be added to it. A command needs no slot
+    /// Opens a turn, and begins it if its slot has a permit: it waits for no more. A command needs no slot
     /// and begins at once.
     fn open(
         &self,
@@ -253,8 +253,7 @@ impl EventRouter {
         let settings = self.settings.get();
         let policy = settings.policies.of(&event.conversation.channel, event.chat);
         let mut obligation = Obligation::open(expectation, policy, event.patience, now);
-        let may_grow = || self.merges.window(conversation, &event).is_some();
-        let begins = handler.is_gateway() || (slot.is_some() && !may_grow());
+        let begins = handler.is_gateway() || slot.as_ref().is_some_and(Slot::has_permit);
         let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();
         let owner = self.owner;
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });

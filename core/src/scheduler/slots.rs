@@ -491,6 +491,11 @@ impl Slot {
         self.conversation
     }
 
+    /// Whether a turn can run in it; one that is only reserved has no permit yet.
+    pub(crate) fn has_permit(&self) -> bool {
+        self.slots.state().held.get(&self.conversation).is_some_and(|held| held.permit.is_some())
+    }
+
     /// Makes the scheduler wait with its next round until the first turn has [begun](Self::has_begun): until that is stored,
     /// the turn would be read again.
     pub(crate) fn begins_in(&mut self, round: Starting) {
