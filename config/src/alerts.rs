@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use jiff::{civil::Time, tz::TimeZone};
-use rejoinder_core::{ChannelId, ConversationRef};
+use rejoinder_core::{ChannelId, ConversationRef, Hours};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use url::Url;
 
@@ -36,7 +36,7 @@ pub struct Alerts {
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 1, { 24 * HOUR }>")]
     pub window: Duration,
     /// When only `always` is told.
-    pub quiet_hours: OrOff<QuietHours>,
+    pub quiet_hours: OrOff<Hours>,
     /// When the digest is sent, each day.
     pub digest: OrOff<TimeOfDay>,
     pub time_zone: Zone,
@@ -83,17 +83,22 @@ impl AlertTarget {
             let url = Url::parse(text).ok()?;
             return (url.username().is_empty() && url.password().is_none()).then_some(Self::Url(url));
         }
-        let (channel, rest) = text.split_once('/')?;
-        let (chat, thread) = rest.split_once('/').map_or((rest, None), |(chat, thread)| (chat, Some(thread)));
-        if !channel.contains('.') || chat.is_empty() {
-            return None;
-        }
-        let conversation = ConversationRef::new(ChannelId::from_stored(channel), chat);
-        Some(Self::Conversation(match thread.filter(|thread| !thread.is_empty()) {
-            Some(thread) => conversation.in_thread(thread),
-            None => conversation,
-        }))
+        parse_conversation(text).map(Self::Conversation)
     }
+}
+
+/// Reads `telegram.main/42`, or with a thread `telegram.main/42/7`.
+pub(crate) fn parse_conversation(text: &str) -> Option<ConversationRef> {
+    let (channel, rest) = text.split_once('/')?;
+    let (chat, thread) = rest.split_once('/').map_or((rest, None), |(chat, thread)| (chat, Some(thread)));
+    if !channel.contains('.') || chat.is_empty() {
+        return None;
+    }
+    let conversation = ConversationRef::new(ChannelId::from_stored(channel), chat);
+    Some(match thread.filter(|thread| !thread.is_empty()) {
+        Some(thread) => conversation.in_thread(thread),
+        None => conversation,
+    })
 }
 
 impl fmt::Display for AlertTarget {
@@ -184,35 +189,18 @@ impl fmt::Display for TimeOfDay {
     }
 }
 
-/// From one time of day until another, perhaps of the next day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuietHours {
-    pub from: TimeOfDay,
-    pub until: TimeOfDay,
-}
-
-impl QuietHours {
-    /// Whether a time of day is within them.
-    #[must_use]
-    pub fn contains(&self, time: Time) -> bool {
-        let (from, until) = (self.from.0, self.until.0);
-        if from <= until { from <= time && time < until } else { from <= time || time < until }
-    }
-}
-
-impl Written for QuietHours {
+impl Written for Hours {
     const EXPECTED: &'static str = "two times of day such as \"22:00-07:00\", or \"off\"";
 
     fn parse(text: &str) -> Option<Self> {
-        let (from, until) = text.split_once('-')?;
-        Some(Self { from: TimeOfDay::parse(from.trim())?, until: TimeOfDay::parse(until.trim())? })
+        parse_hours(text)
     }
 }
 
-impl fmt::Display for QuietHours {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.from, self.until)
-    }
+/// Reads `22:00-07:00`.
+pub(crate) fn parse_hours(text: &str) -> Option<Hours> {
+    let (from, until) = text.split_once('-')?;
+    Some(Hours { from: TimeOfDay::parse(from.trim())?.0, until: TimeOfDay::parse(until.trim())?.0 })
 }
 
 /// A time zone by its name, or `system`.
@@ -246,17 +234,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quiet_hours_may_pass_midnight() {
-        let at = |text| TimeOfDay::parse(text).unwrap().0;
-        let night = QuietHours::parse("22:00-07:00").unwrap();
-
-        assert_eq!(
-            ["21:59", "22:00", "03:00", "07:00"].map(|time| night.contains(at(time))),
-            [false, true, true, false]
-        );
-        let noon = QuietHours::parse("12:00-13:30").unwrap();
-        assert_eq!(["11:59", "12:00", "13:30"].map(|time| noon.contains(at(time))), [false, true, false]);
-        assert_eq!(night.to_string(), "22:00-07:00");
+    fn hours_are_two_times_of_day() {
+        assert_eq!(parse_hours("22:00-07:00").map(|hours| hours.to_string()).as_deref(), Some("22:00-07:00"));
+        for wrong in ["", "22:00", "22-7", "22:00-25:00", "off"] {
+            assert_eq!(parse_hours(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rejoinder_core::{ChannelId, Language, OnUnknown, QueueMode};
 use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use crate::{
-    Size,
+    Groups, Size,
     boxed::Boxed,
     check::{Checks, Section},
     key::Key,
@@ -59,6 +59,8 @@ pub struct Common {
     pub max_attachment: Option<Size>,
     /// The language of people whose own is not known, if not that of `guard.language`: the key `language`.
     pub language: Option<Language>,
+    /// What differs in single groups: the tables `groups`.
+    pub groups: Groups,
     /// Overrides `guard.on_unknown`.
     pub on_unknown: Option<OnUnknown>,
 }

@@ -33,6 +33,8 @@ pub(crate) struct Names {
     pub(crate) platforms: BTreeSet<String>,
     /// The languages of `guard.templates`.
     pub(crate) languages: BTreeSet<Language>,
+    /// The templates that the ladders of rules and groups use.
+    pub(crate) said: BTreeSet<String>,
     /// Whether `server.public_url` is set.
     pub(crate) has_public_url: bool,
 }
@@ -92,6 +94,15 @@ impl<'a> Checks<'a> {
     /// Reports `key` if there is no channel called `name`.
     pub(crate) fn refers_to_channel(&mut self, key: Key, name: &str) {
         self.refers(key, "channel", name, &self.names.channels.keys().cloned().collect());
+    }
+
+    /// Reports `key` if `name` is neither that of a platform nor that of a channel.
+    pub(crate) fn refers_to_scope(&mut self, key: Key, name: &str) {
+        let Names { platforms, channels, .. } = self.names;
+        if !platforms.contains(name) && !channels.contains_key(name) {
+            let hint = hint(name, platforms.iter().chain(channels.keys()).map(String::as_str));
+            self.wrong(key, format!("names neither a platform nor a channel: {hint}"));
+        }
     }
 
     /// Whether a table of `guard.templates` is for the language `name`.

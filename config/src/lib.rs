@@ -24,6 +24,7 @@ mod check;
 mod commands;
 pub mod duration;
 mod environment;
+mod groups;
 mod guard;
 mod key;
 mod limits;
@@ -34,7 +35,9 @@ mod names;
 mod network;
 mod node;
 pub mod number;
+mod one_or_more;
 mod outbox;
+mod pairing;
 mod people;
 mod persons;
 mod problem;
@@ -57,20 +60,25 @@ pub mod text;
 pub use crate::{
     admin::Admin,
     agents::{Agent, AgentKind, AgentSection},
-    alerts::{AlertKind, AlertTarget, Alerts, OrOff, QuietHours, TimeOfDay, Zone},
+    alerts::{AlertKind, AlertTarget, Alerts, OrOff, TimeOfDay, Zone},
     build::Build,
     channels::{Account, Channel, ChannelSection, Channels, Common, PlatformSection},
     check::{Checks, Section},
     commands::Commands,
     environment::Environment,
-    guard::{Chats, Guard, Ladders, Questions, Rungs, TEMPLATES, Template, Templates},
+    groups::{Group, Groups},
+    guard::{
+        Chats, Deadlines, Guard, Ladders, Questions, Rungs, ScopedDeadlines, SoftDeadline, TEMPLATES, Template,
+        Templates,
+    },
     key::Key,
-    limits::Limits,
+    limits::{Limits, SomeLimits},
     log::{KeepLevel, Log, LogFormat, LogLevel},
     lookup::{ConfigSource, Loaded, Options, load, load_log, load_retention, load_store},
     metrics::Metrics,
     network::Network,
     outbox::Outbox,
+    pairing::Pairing,
     people::{AllowList, IdFormat, People},
     persons::Persons,
     problem::{ConfigErrors, Place, Problem},

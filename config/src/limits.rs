@@ -1,5 +1,6 @@
 //! `[limits]`: what one person may do.
 
+use rejoinder_core::{PersonLimits, PersonRole};
 use serde::{Deserialize, Serialize};
 
 use crate::{check::Section, number};
@@ -13,6 +14,65 @@ pub struct Limits {
     /// How many turns of one person may wait for their agent at once. `None`: no limit.
     #[serde(serialize_with = "number::write_or_off", deserialize_with = "number::between_or_off::<_, 1, 100_000>")]
     pub waiting_turns: Option<u32>,
+    /// What differs for people with these roles.
+    #[serde(default, skip_serializing_if = "SomeLimits::is_empty")]
+    pub guest: SomeLimits,
+    #[serde(default, skip_serializing_if = "SomeLimits::is_empty")]
+    pub member: SomeLimits,
+    #[serde(default, skip_serializing_if = "SomeLimits::is_empty")]
+    pub owner: SomeLimits,
 }
 
 impl Section for Limits {}
+
+impl Limits {
+    /// What people may do whose role is not known, or has no limits of its own.
+    #[must_use]
+    pub const fn general(&self) -> PersonLimits {
+        PersonLimits { turns_per_minute: self.turns_per_minute, waiting_turns: self.waiting_turns }
+    }
+
+    /// What people with a role may do.
+    #[must_use]
+    pub fn of_role(&self, role: PersonRole) -> PersonLimits {
+        let own = match role {
+            PersonRole::Guest => self.guest,
+            PersonRole::Member => self.member,
+            PersonRole::Owner => self.owner,
+        };
+        own.or(self.general())
+    }
+}
+
+/// Limits; those that are not set are as elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SomeLimits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns_per_minute: Option<Limit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_turns: Option<Limit>,
+}
+
+/// A limit; `None`: there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+struct Limit(
+    #[serde(serialize_with = "number::write_or_off", deserialize_with = "number::between_or_off::<_, 1, 100_000>")]
+    Option<u32>,
+);
+
+impl SomeLimits {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These limits; in place of those that are not set, the `other` ones.
+    #[must_use]
+    pub fn or(self, other: PersonLimits) -> PersonLimits {
+        PersonLimits {
+            turns_per_minute: self.turns_per_minute.map_or(other.turns_per_minute, |Limit(limit)| limit),
+            waiting_turns: self.waiting_turns.map_or(other.waiting_turns, |Limit(limit)| limit),
+        }
+    }
+}

@@ -1,10 +1,10 @@
-//! Who may talk to the agent: the five keys of every channel where strangers can write.
+//! Who may talk to the agent: the six keys of every channel where strangers can write.
 //!
 //! A platform's section has them as fields (`dm_policy`, `allow_from`, `group_policy`, `group_allow_from`,
-//! `quote_strangers`), combines them into [`People`], and passes its format of ids and names to the check.
+//! `quote_strangers`, `allow_bots`), combines them into [`People`], and passes its format of ids and names to the check.
 //! The people whom the operator names, on all channels together, are [`Persons`](crate::Persons).
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use rejoinder_core::{Access, DirectPolicy, GroupPolicy};
 use serde::{
@@ -79,6 +79,8 @@ pub struct People {
     pub group_allow_from: AllowList,
     /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
     pub quote_strangers: bool,
+    /// Other agents that are answered like people, if they may write.
+    pub allow_bots: AllowList,
 }
 
 /// The format of ids and names on a platform.
@@ -88,6 +90,10 @@ pub struct IdFormat {
     pub is_person: fn(&str) -> bool,
     /// Whether an entry can be a group.
     pub is_group: fn(&str) -> bool,
+    /// Whether an entry can be another agent. Not called for `*`.
+    pub is_agent: fn(&str) -> bool,
+    /// Describes an agent's entry, for error texts.
+    pub agent: &'static str,
     /// Describes a person's entry, for error texts.
     pub person: &'static str,
     /// Describes a group's entry, for error texts.
@@ -110,8 +116,10 @@ impl People {
             direct: self.dm_policy,
             allow: self.allow_from.iter().collect(),
             group: self.group_policy,
+            groups: HashMap::new(),
             group_allow: self.group_allow_from.iter().collect(),
             quote_strangers: self.quote_strangers,
+            agents: self.allow_bots.iter().collect(),
         }
     }
 
@@ -134,6 +142,13 @@ impl People {
             if !(format.may_be_person(entry) || is_group(entry)) {
                 let key = checks.key(&["group_allow_from"]).index(index);
                 checks.wrong(key, format!("must be {person}, or {group}, not {entry:?}"));
+            }
+        }
+        for (index, entry) in self.allow_bots.iter().enumerate() {
+            // Names are chosen freely, and given up.
+            if !(entry == "*" || (format.is_agent)(entry)) {
+                let what = format!("must be {}, or \"*\", not {entry:?}", format.agent);
+                checks.wrong(checks.key(&["allow_bots"]).index(index), what);
             }
         }
     }

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use rejoinder_core::{ChannelId, Identity, PersonRole, SeedPerson, is_blank};
+use rejoinder_core::{ChannelId, Identity, PersonLimits, PersonRole, SeedPerson, is_blank};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
-    Channels,
+    Channels, Limits, SomeLimits,
     check::{Checks, Section},
     key::Key,
     text,
@@ -26,6 +26,9 @@ struct Person {
     role: PersonRole,
     /// At least one.
     identities: Vec<Written>,
+    /// What differs from the limits of her role.
+    #[serde(default, skip_serializing_if = "SomeLimits::is_empty")]
+    limits: SomeLimits,
 }
 
 impl Persons {
@@ -38,6 +41,13 @@ impl Persons {
             identities: person.identities.iter().map(|Written(identity)| identity.clone()).collect(),
         };
         self.0.iter().map(seed).collect()
+    }
+
+    /// The limits of people who have some of their own, by name.
+    #[must_use]
+    pub fn limits(&self, general: &Limits) -> BTreeMap<String, PersonLimits> {
+        let own = self.0.iter().filter(|(_, person)| !person.limits.is_empty());
+        own.map(|(name, person)| (name.clone(), person.limits.or(general.of_role(person.role)))).collect()
     }
 
     /// Reports identities on channels that have no rules about people. The senders that callers name there prove nothing.
@@ -121,10 +131,15 @@ struct Written(Identity);
 
 impl Written {
     fn parse(text: &str) -> Option<Self> {
-        let (channel, id) = text.trim().split_once('/')?;
-        let is_identity = channel.contains('.') && !is_blank(id) && id.trim_start() == id;
-        is_identity.then(|| Self(Identity { channel: ChannelId::from_stored(channel), id: id.to_owned() }))
+        parse_identity(text).map(Self)
     }
+}
+
+/// Reads `telegram.main/42`.
+pub(crate) fn parse_identity(text: &str) -> Option<Identity> {
+    let (channel, id) = text.trim().split_once('/')?;
+    let is_identity = channel.contains('.') && !is_blank(id) && id.trim_start() == id;
+    is_identity.then(|| Identity { channel: ChannelId::from_stored(channel), id: id.to_owned() })
 }
 
 impl Serialize for Written {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{Overflow, QueueMode};
+use rejoinder_core::{Backlog, Overflow, QueueMode};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -27,6 +27,14 @@ pub struct Queue {
     pub cap: u32,
     /// What happens when more come.
     pub overflow: Overflow,
+    /// What happens to messages that are late.
+    pub backlog: Backlog,
+    /// How old these are.
+    #[serde(
+        serialize_with = "duration::write",
+        deserialize_with = "duration::between::<_, { 60 * SECOND }, { 2_592_000 * SECOND }>"
+    )]
+    pub late_after: Duration,
 }
 
 impl Section for Queue {}

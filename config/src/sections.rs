@@ -11,8 +11,8 @@ use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Alerts, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox, Persons, Queue,
-    Retention, Routing, Server, Store, Telemetry,
+    Admin, Agent, Alerts, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox, Pairing,
+    Persons, Queue, Retention, Routing, Server, Store, Telemetry,
     check::{Checks, Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -34,6 +34,7 @@ pub struct Config {
     pub alerts: Alerts,
     pub channels: Channels,
     pub people: Persons,
+    pub pairing: Pairing,
     /// By name. Never empty.
     pub agents: BTreeMap<String, Agent>,
     pub routing: Routing,
@@ -54,7 +55,7 @@ pub struct Config {
     pub secrets: Vec<SecretString>,
 }
 
-const SECTIONS: [&str; 17] = [
+const SECTIONS: [&str; 18] = [
     "server",
     "store",
     "admin",
@@ -64,6 +65,7 @@ const SECTIONS: [&str; 17] = [
     "alerts",
     "channels",
     "people",
+    "pairing",
     "agents",
     "routing",
     "queue",
@@ -92,6 +94,15 @@ impl Config {
             tree.get("channels").map(|node| Channels::read(node, &channels_key, &mut reader, build.platforms));
         let agents = tree.get("agents").map(|node| Agent::read_all(node, &agents_key, &mut reader, build.agents));
         let (channels, agents) = (channels.unwrap_or_default(), agents.unwrap_or_default());
+        let guard = section::<Guard>(&tree, "guard", &mut reader);
+        if let (Some(guard), Some(node)) = (&guard, tree.get("channels")) {
+            let mut checks = Checks::new(&channels_key, node, &names);
+            for (id, channel) in channels.iter() {
+                let key = channels_key.names(&[id.platform(), id.name()]);
+                channel.common.groups.check_with(&id, guard, &key, &mut checks);
+            }
+            reader.problems.extend(checks.into_problems());
+        }
         let sections = (
             section(&tree, "server", &mut reader),
             section(&tree, "store", &mut reader),
@@ -103,11 +114,13 @@ impl Config {
             section_and(&tree, "people", &mut reader, |people: &Persons, checks| {
                 people.check_channels(&channels, checks);
             }),
-            section(&tree, "routing", &mut reader),
+            section(&tree, "pairing", &mut reader),
+            section_and(&tree, "routing", &mut reader, |routing: &Routing, checks| {
+                routing.check_with(&channels, guard.as_ref(), checks);
+            }),
             section(&tree, "queue", &mut reader),
             section(&tree, "limits", &mut reader),
             section(&tree, "commands", &mut reader),
-            section::<Guard>(&tree, "guard", &mut reader),
             section(&tree, "outbox", &mut reader),
             section(&tree, "retention", &mut reader),
         );
@@ -121,14 +134,16 @@ impl Config {
                 Some(telemetry),
                 Some(alerts),
                 Some(people),
+                Some(pairing),
                 Some(routing),
                 Some(queue),
                 Some(limits),
                 Some(commands),
-                Some(mut guard),
                 Some(outbox),
                 Some(retention),
-            ) if reader.problems.is_empty() => {
+            ) if reader.problems.is_empty()
+                && let Some(mut guard) = guard =>
+            {
                 let mut aside = Reader { context, names: &names, problems: Vec::new() };
                 if let Some(built_in) = section(&build.defaults(), "guard", &mut aside) {
                     guard.know(&names.languages, &built_in);
@@ -144,6 +159,7 @@ impl Config {
                     alerts,
                     channels,
                     people,
+                    pairing,
                     agents,
                     routing,
                     queue,
@@ -205,7 +221,12 @@ fn names(tree: &Node, build: &Build) -> Names {
             .map(|(platform, (name, node))| (format!("{platform}.{name}"), agent_of(node)))
             .collect(),
         languages: BTreeSet::from([Language::ENGLISH]),
+        said: BTreeSet::new(),
     };
+    let rules = tree.get("routing").and_then(|routing| routing.get("rules"));
+    for node in rules.into_iter().chain(tree.get("channels")) {
+        add_said(node, &mut names.said);
+    }
     names.languages.extend(languages(tree, &names));
     names
 }
@@ -218,6 +239,20 @@ fn languages(tree: &Node, names: &Names) -> Vec<Language> {
     let tables =
         tables.filter(|name| !names.platforms.contains(*name) && (name.len() == 2 || nearest(name, known()).is_none()));
     tables.filter_map(|name| Language::of(name).filter(|language| language.as_str() == name)).collect()
+}
+
+/// Adds the templates that the rungs somewhere in `node` say.
+fn add_said(node: &Node, said: &mut BTreeSet<String>) {
+    match &node.value {
+        Value::Table(table) => {
+            said.extend(table.get("say").and_then(Node::text).map(str::to_owned));
+            for inner in table.values() {
+                add_said(inner, said);
+            }
+        }
+        Value::List(list) => list.iter().for_each(|inner| add_said(inner, said)),
+        _ => {}
+    }
 }
 
 fn names_in(node: Option<&Node>) -> impl Iterator<Item = String> {

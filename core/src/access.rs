@@ -37,7 +37,7 @@ impl Access {
                 DirectPolicy::Allowlist | DirectPolicy::Disabled => Permit::Denied,
             },
             ChatKind::Group => {
-                let is_heard = match self.group {
+                let is_heard = match self.groups.get(&place.chat).copied().unwrap_or(self.group) {
                     GroupPolicy::Mention => event.directed != Directed::Ambient,
                     GroupPolicy::All => true,
                     GroupPolicy::Disabled => false,
@@ -45,6 +45,11 @@ impl Access {
                 if is_let_in && is_heard { Permit::Granted } else { Permit::Denied }
             }
         }
+    }
+
+    /// Whether a stranger who proves that they are known elsewhere may be known here.
+    pub(crate) const fn admits_links(&self) -> bool {
+        matches!(self.direct, DirectPolicy::Pairing | DirectPolicy::Allowlist)
     }
 
     /// Whether the author of a message that is quoted or forwarded in `event` could have written it to the agent themselves.

@@ -13,9 +13,10 @@ use crate::{
     addresses::Addresses,
     channels::{self, Channels},
     commands::Commands,
+    elsewhere::Forwarder,
     hub::Hub,
     indexer::Indexer,
-    intake::{accept::Acceptor, event_router::EventRouter, limits::Limits},
+    intake::{accept::Acceptor, event_router::EventRouter, limits::Limits, pairs::Pairs},
     lately::Lately,
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     lifecycle::Lifecycle,
@@ -23,6 +24,7 @@ use crate::{
     model::{
         agent::AgentName,
         conversation::{ChannelId, ConversationRef},
+        event::InboundEvent,
         ids::{OwnerId, TurnId},
         people::{Identity, Pairing, PersonRecord},
         settings::{LiveSettings, Settings},
@@ -40,6 +42,7 @@ use crate::{
         lanes::Lanes,
         late_edits::LateEdits,
     },
+    owners::OwnerNotifier,
     pauses,
     people::People,
     ports::{
@@ -54,9 +57,11 @@ use crate::{
     },
     questions::{Expirer, Questions},
     retention::Retention,
+    router::{self, explain::RouteExplanation},
     scheduler::{Scheduler, slots::Slots},
     sweep::Sweep,
     timer::Timer,
+    undeliverable::Undeliverable,
     watch::{Part, Watch},
     welcome::Welcomer,
     worker::{
@@ -137,6 +142,7 @@ impl Engine {
         let (lanes, opened) = Lanes::new(Arc::clone(&timer), lifecycle.clone());
         let lanes = Arc::new(lanes);
         let (leftovers, left) = Leftovers::new(lifecycle.clone());
+        let (undeliverable, undelivered) = Undeliverable::new();
         let addresses =
             Arc::new(Addresses::new(Arc::clone(&store), Arc::clone(&slots), Arc::clone(&timer), Arc::clone(&clock)));
         let health =
@@ -165,6 +171,7 @@ impl Engine {
                 lanes: Arc::clone(&lanes),
                 drafts: Arc::clone(&drafts),
                 leftovers,
+                undeliverable,
                 hub: Arc::clone(&hub),
                 lifecycle: lifecycle.clone(),
             },
@@ -250,8 +257,17 @@ impl Engine {
             lanes: Arc::clone(&lanes),
             caller: Arc::clone(&caller),
             people: Arc::clone(&people),
+            settings: settings.clone(),
             clock: Arc::clone(&clock),
             operating: Mutex::default(),
+        });
+        let forwarder = Arc::new(Forwarder {
+            store: Arc::clone(&store),
+            operations: Arc::clone(&operations),
+            turns: Mutex::new(undelivered),
+            settings: settings.clone(),
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
         });
         let sweep = Arc::new(Sweep {
             store: Arc::clone(&store),
@@ -277,6 +293,7 @@ impl Engine {
             Arc::new(Indexer { store: Arc::clone(&store), clock: Arc::clone(&clock), lifecycle: lifecycle.clone() });
         let router = EventRouter {
             limits: Limits::new(Arc::clone(&store), settings.clone(), Arc::clone(&clock)),
+            pairs: Pairs::new(Arc::clone(&store), Arc::clone(&clock)),
             settings: settings.clone(),
             addresses: Arc::clone(&addresses),
             slots: Arc::clone(&slots),
@@ -285,6 +302,7 @@ impl Engine {
             people: Arc::clone(&people),
             merges,
             questions: Arc::clone(&questions),
+            started_at: clock.now(),
             clock: Arc::clone(&clock),
             owner,
         };
@@ -306,6 +324,15 @@ impl Engine {
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
         });
+        let notifier = Arc::new(OwnerNotifier {
+            people: Arc::clone(&people),
+            channels: Arc::clone(&channels),
+            inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
+            settings: settings.clone(),
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
+            told: std::sync::Mutex::default(),
+        });
         let expirer = Arc::new(Expirer {
             store: Arc::clone(&store),
             questions,
@@ -323,6 +350,7 @@ impl Engine {
             started: clock.now(),
             known: std::sync::Mutex::default(),
         });
+        let acceptor = Arc::clone(&inlet);
         let engine = Self {
             store,
             clock,
@@ -344,9 +372,15 @@ impl Engine {
             engine.stop(Duration::ZERO).await;
             return Err(error);
         }
+        if let Err(error) = acceptor.expire_late().await {
+            engine.stop(Duration::ZERO).await;
+            return Err(error);
+        }
         engine.keep("sweep", move || Arc::clone(&sweep).run());
         engine.keep("scheduler", move || Arc::clone(&scheduler).run());
+        engine.keep("forwarder", move || Arc::clone(&forwarder).run());
         engine.keep("welcomer", move || Arc::clone(&welcomer).run());
+        engine.keep("owner notifier", move || Arc::clone(&notifier).run());
         engine.keep("expirer", move || Arc::clone(&expirer).run());
         engine.keep("retention", move || Arc::clone(&retention).run());
         engine.keep("indexer", move || Arc::clone(&indexer).run());
@@ -459,6 +493,13 @@ impl Engine {
     /// When the store cannot be read.
     pub async fn people(&self) -> Result<Vec<PersonRecord>, StoreError> {
         self.store.people().await
+    }
+
+    /// How an event would be routed, and why. Nothing is stored.
+    #[must_use]
+    pub fn explain_route(&self, event: InboundEvent) -> RouteExplanation {
+        let chosen = self.people.language_of(&event);
+        router::explain::explain(event, &self.settings.get(), &self.people, chosen)
     }
 
     /// The requests to be let in that wait, oldest first.

@@ -145,6 +145,9 @@ fn owed(dossier: &Dossier) -> String {
         Directed::Ambient => "it counts as directed at the agent",
     };
     let mut text = format!("An answer, because {why}.");
+    if let Some(rule) = &dossier.turn.rule {
+        let _ = write!(text, " It was routed by the rule `{rule}`.");
+    }
     if let Some(patience) = event.patience {
         let _ = write!(text, " The caller waited up to {} for it.", span(patience));
     }

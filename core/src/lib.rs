@@ -23,6 +23,7 @@ mod commands;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod crash;
+mod elsewhere;
 mod engine;
 pub mod explain;
 mod hub;
@@ -37,6 +38,7 @@ mod merges;
 mod model;
 mod operations;
 mod outbox;
+mod owners;
 mod pauses;
 mod people;
 mod ports;
@@ -46,6 +48,7 @@ mod router;
 mod scheduler;
 mod sweep;
 mod timer;
+mod undeliverable;
 mod visibility;
 mod watch;
 mod welcome;
@@ -57,7 +60,7 @@ pub mod store {
         model::{
             line::{ErrorFilter, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
-            people::{KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
+            people::{DirectChat, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
             question::{AskedQuestion, QuestionFilter, QuestionRecord},
             run::RunContent,
             search::{SearchQuery, SearchTerm, is_word_alone},
@@ -109,9 +112,10 @@ pub use model::{
     language::Language,
     masker::Masker,
     people::{Identity, KnownPeople, PersonRole, SeedPerson},
-    queue::{NotAQueueMode, Overflow, QueueMode, Queues},
+    queue::{Backlog, NotAQueueMode, Overflow, QueueMode, Queues},
+    routing::{Condition, Hours, PolicyChange, Rule, day_name},
     run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse},
-    settings::{Lifetimes, PersonLimits, Policies, Question, Settings, Templates},
+    settings::{Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},
@@ -127,6 +131,7 @@ pub use ports::{
     store::{Store, StoreError, accept::EarlierMessage},
 };
 
+pub use router::explain::{ExplainedRule, RouteAccess, RouteExplanation, RuleVerdict};
 pub use watch::Part;
 pub use worker::agents::AgentHealth;
 

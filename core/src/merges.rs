@@ -15,7 +15,7 @@ use crate::{
         capabilities::Receipts,
         event::{EventKind, InboundEvent},
         ids::ConversationId,
-        queue::{Overflow, QueueMode},
+        queue::{Backlog, Overflow, QueueMode},
         settings::LiveSettings,
         turn::TurnRecord,
     },
@@ -65,13 +65,18 @@ impl Merges {
 
     /// What happens to a message of this turn's conversation.
     pub(crate) fn mode(&self, turn: &TurnRecord) -> QueueMode {
-        self.mode_of(turn.conversation, &turn.event)
+        self.mode_of(turn.conversation, &turn.event, turn.rule.as_deref())
     }
 
-    /// What happens to a message in a conversation.
-    pub(crate) fn mode_of(&self, conversation: ConversationId, event: &InboundEvent) -> QueueMode {
+    /// What happens to a message in a conversation, for which a rule holds: what somebody chose, else what the rule says,
+    /// else what is configured for the channel.
+    pub(crate) fn mode_of(&self, conversation: ConversationId, event: &InboundEvent, rule: Option<&str>) -> QueueMode {
+        let settings = self.settings.get();
+        if settings.queues.backlog == Backlog::Summarize && settings.queues.is_late(event, self.clock.now()) {
+            return QueueMode::Collect;
+        }
         let chosen = self.chosen.get(&conversation).map(|mode| *mode);
-        chosen.unwrap_or_else(|| self.settings.get().queues.mode(&event.conversation.channel, event.chat))
+        chosen.unwrap_or_else(|| settings.queue_mode(event, rule))
     }
 
     /// Notes what was stored: the mode that somebody has chosen, or that they use the configured one again.
@@ -83,8 +88,14 @@ impl Merges {
     }
 
     /// Whether a turn of this event waits for more before it begins, though nothing else runs.
-    pub(crate) fn waits_for_more(&self, conversation: ConversationId, event: &InboundEvent) -> bool {
-        let collects = self.mode_of(conversation, event) == QueueMode::Collect && event.kind == EventKind::Message;
+    pub(crate) fn waits_for_more(
+        &self,
+        conversation: ConversationId,
+        event: &InboundEvent,
+        rule: Option<&str>,
+    ) -> bool {
+        let collects =
+            self.mode_of(conversation, event, rule) == QueueMode::Collect && event.kind == EventKind::Message;
         collects || event.more_within.is_some()
     }
 

@@ -19,11 +19,15 @@ use tokio::sync::{Notify, OwnedMutexGuard};
 
 use crate::{
     model::{
+        conversation::ChatKind,
         event::InboundEvent,
         ids::PersonId,
         language::Language,
         log::{LogEvent, NewLogEntry, Subject},
-        people::{Identity, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange, PersonRecord, SeedPerson},
+        people::{
+            DirectChat, Identity, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange, PersonRecord,
+            PersonRole, SeedPerson,
+        },
     },
     ports::{
         clock::SharedClock,
@@ -33,6 +37,9 @@ use crate::{
 
 /// How long a code is valid, and how long somebody who was given one is not told again.
 const LIFETIME: Duration = Duration::from_hours(1);
+
+/// How long a code is valid with which somebody who is known links another channel.
+const LINKING: Duration = Duration::from_mins(10);
 
 /// How long somebody cannot ask again after the answer was no.
 const DECLINED: Duration = Duration::from_hours(7 * 24);
@@ -48,6 +55,9 @@ const GUESSES: usize = 10;
 
 const GUESSING: Duration = Duration::from_hours(1);
 
+/// Of how many callers the tries are remembered. Strangers may try codes too: the first of them are forgotten.
+const GUESSERS: usize = 1000;
+
 /// The name under which the configuration's people are let in.
 const CONFIGURATION: &str = "configuration";
 
@@ -59,6 +69,7 @@ pub(crate) struct People {
     state: Mutex<State>,
     deciding: Arc<tokio::sync::Mutex<()>>,
     let_in: Notify,
+    asked: Notify,
 }
 
 #[derive(Default)]
@@ -67,6 +78,8 @@ struct State {
     pairings: Vec<Pairing>,
     /// The languages that people chose.
     languages: HashMap<Identity, Language>,
+    /// Where people who are known are reached.
+    chats: HashMap<Identity, DirectChat>,
     /// Who has tried codes that do not exist, since when, and which.
     guesses: HashMap<String, (Timestamp, HashSet<String>)>,
 }
@@ -89,17 +102,19 @@ impl People {
     ) -> Result<Self, StoreError> {
         let (mut people, pairings) = (store.people().await?, store.pairings().await?);
         let languages = store.languages().await?.into_iter().collect();
+        let chats = store.direct_chats().await?.into_iter().map(|chat| (chat.identity.clone(), chat)).collect();
         let changes = planted(seeds, &mut people, clock.now());
         if !changes.is_empty() {
             store.commit(Transition { people: changes, ..Transition::default() }).await?;
         }
         Ok(Self {
             known: ArcSwap::from_pointee(KnownPeople::of(&people)),
-            state: Mutex::new(State { people, pairings, languages, guesses: HashMap::new() }),
+            state: Mutex::new(State { people, pairings, languages, chats, guesses: HashMap::new() }),
             store,
             clock,
             deciding: Arc::default(),
             let_in: Notify::new(),
+            asked: Notify::new(),
         })
     }
 
@@ -120,10 +135,14 @@ impl People {
             apply(&mut state.people, change);
             change_request(&mut state.pairings, change);
             change_language(&mut state.languages, change);
+            change_chat(&mut state.chats, change);
         }
         self.known.store(Arc::new(KnownPeople::of(&state.people)));
         if state.pairings.iter().any(|one| one.state == PairingState::Approved) {
             self.let_in.notify_one();
+        }
+        if changes.iter().any(|change| matches!(change, PeopleChange::Asked(_))) {
+            self.asked.notify_one();
         }
     }
 
@@ -153,24 +172,19 @@ impl People {
         if self.is_full(&identity) || self.known().has(&identity.channel, &identity.id) {
             return Ok(None);
         }
-        let now = self.clock.now();
-        let pairing = Pairing {
-            code: self.state().new_code(),
-            identity,
-            name: event.sender.name.clone(),
-            username: event.sender.username.clone(),
-            language: event.language,
-            conversation: event.conversation.clone(),
-            asked_at: now,
-            expires_at: now + LIFETIME,
-            state: PairingState::Waiting,
-        };
+        let pairing = self.with_new_code(event, PairingState::Waiting, LIFETIME);
+        let now = pairing.asked_at;
         let subject = Subject::channel(&pairing.identity.channel);
         let asked = LogEvent::PersonAsked { identity: pairing.identity.to_string() };
         let log = vec![NewLogEntry { at: now, subject, event: asked }];
         let people = vec![PeopleChange::Asked(pairing.clone())];
         self.change(Transition { log, people, ..Transition::default() }).await?;
         Ok(Some(pairing))
+    }
+
+    /// The code with which the sender of an event links another channel, in place of an earlier one of theirs.
+    pub(crate) fn new_link(&self, event: &InboundEvent) -> Pairing {
+        self.with_new_code(event, PairingState::Links, LINKING)
     }
 
     /// The requests that wait, oldest first.
@@ -187,6 +201,58 @@ impl People {
     /// Waits until somebody was let in.
     pub(crate) async fn until_let_in(&self) {
         self.let_in.notified().await;
+    }
+
+    /// Waits until somebody asked to be let in.
+    pub(crate) async fn until_asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// The owners, each with the direct chat in which they wrote last.
+    pub(crate) fn reachable_owners(&self) -> Vec<(PersonId, DirectChat)> {
+        let state = self.state();
+        let owners = state.people.iter().filter(|person| person.role == PersonRole::Owner);
+        owners
+            .filter_map(|owner| Some((owner.id, state.chats_of(owner).max_by_key(|chat| chat.since)?.clone())))
+            .collect()
+    }
+
+    /// The direct chat in which the sender of an event wrote last on another channel, if they are known there.
+    pub(crate) fn chat_elsewhere(&self, event: &InboundEvent) -> Option<DirectChat> {
+        let identity = event.identity();
+        let state = self.state();
+        let person = state.people.iter().find(|person| person.identity(&identity).is_some())?;
+        let elsewhere = state.chats_of(person).filter(|chat| chat.identity.channel != identity.channel);
+        elsewhere.max_by_key(|chat| chat.since).cloned()
+    }
+
+    /// The direct chat in which the sender of an event writes from now on. `None` if it is where they wrote last, or nobody
+    /// knows them.
+    pub(crate) fn moves_to(&self, event: &InboundEvent) -> Option<DirectChat> {
+        let identity = event.identity();
+        let is_direct = event.chat == ChatKind::Direct && event.sender.kind.is_person();
+        if !is_direct || !self.known().has(&identity.channel, &identity.id) {
+            return None;
+        }
+        let state = self.state();
+        let person = state.people.iter().find(|person| person.identity(&identity).is_some())?;
+        let last = state.chats_of(person).max_by_key(|chat| chat.since);
+        // The clock may have been set back.
+        let since = last.map_or(self.clock.now(), |last| self.clock.now().max(last.since + Duration::from_millis(1)));
+        let is_last = last.is_some_and(|last| last.identity == identity && last.conversation == event.conversation);
+        let chat = DirectChat { identity, conversation: event.conversation.clone(), since };
+        (!is_last).then_some(chat)
+    }
+
+    /// The language that somebody chose.
+    pub(crate) fn chosen_language(&self, identity: &Identity) -> Option<Language> {
+        self.state().languages.get(identity).copied()
+    }
+
+    /// The request with this code, if it waits.
+    pub(crate) fn waiting_with(&self, code: &str) -> Option<Pairing> {
+        let now = self.clock.now();
+        self.state().pairings.iter().find(|one| one.code == code && one.is_waiting(now)).cloned()
     }
 
     /// The language that the sender of an event chose.
@@ -208,7 +274,19 @@ impl People {
         who: &str,
         may: impl Fn(&Pairing) -> bool,
     ) -> Result<Pairing, WrongCode> {
-        self.state().with_code(typed, who, may, self.clock.now())
+        let is_meant = |one: &Pairing| one.state == PairingState::Waiting && may(one);
+        self.state().with_code(typed, who, is_meant, self.clock.now())
+    }
+
+    /// The code that somebody who is known made to link another channel, as `who` typed it.
+    pub(crate) fn link_with(&self, typed: &str, who: &Identity) -> Result<Pairing, WrongCode> {
+        let is_meant = |one: &Pairing| one.state == PairingState::Links;
+        self.state().with_code(typed, &who.to_string(), is_meant, self.clock.now())
+    }
+
+    /// The person whom a channel knows by this identity.
+    pub(crate) fn person_of(&self, identity: &Identity) -> Option<PersonRecord> {
+        self.state().people.iter().find(|person| person.identity(identity).is_some()).cloned()
     }
 
     /// How a request is stored to which the answer is no.
@@ -218,6 +296,22 @@ impl People {
             expires_at: self.clock.now() + DECLINED,
             ..pairing
         })
+    }
+
+    /// The sender of an event, with a code that nobody has.
+    fn with_new_code(&self, event: &InboundEvent, state: PairingState, lifetime: Duration) -> Pairing {
+        let now = self.clock.now();
+        Pairing {
+            code: self.state().new_code(),
+            identity: event.identity(),
+            name: event.sender.name.clone(),
+            username: event.sender.username.clone(),
+            language: event.language,
+            conversation: event.conversation.clone(),
+            asked_at: now,
+            expires_at: now + lifetime,
+            state,
+        }
     }
 
     fn is_full(&self, identity: &Identity) -> bool {
@@ -232,6 +326,10 @@ impl People {
 }
 
 impl State {
+    fn chats_of(&self, person: &PersonRecord) -> impl Iterator<Item = &DirectChat> {
+        person.identities.iter().filter_map(|known| self.chats.get(&known.identity))
+    }
+
     /// A code that no request has.
     fn new_code(&self) -> String {
         let mut rng = rand::rng();
@@ -248,7 +346,7 @@ impl State {
         &mut self,
         typed: &str,
         who: &str,
-        may: impl Fn(&Pairing) -> bool,
+        is_meant: impl Fn(&Pairing) -> bool,
         now: Timestamp,
     ) -> Result<Pairing, WrongCode> {
         self.guesses.retain(|_, (since, _)| *since + GUESSING > now && *since <= now);
@@ -258,15 +356,39 @@ impl State {
             return Err(WrongCode::Locked((*since + GUESSING).since(now)));
         }
         let code = normalised(typed);
-        let found = self.pairings.iter().find(|one| one.code == code && one.is_waiting(now) && may(one));
+        let found = self.pairings.iter().find(|one| one.code == code && one.expires_at > now && is_meant(one));
         if let Some(found) = found {
             return Ok(found.clone());
         }
         // What no code looks like is a mistake, and no guess.
         if code.len() == Pairing::CODE_LENGTH {
+            self.forget_a_guesser(who);
             self.guesses.entry(who.to_owned()).or_insert_with(|| (now, HashSet::new())).1.insert(code);
         }
         Err(WrongCode::Unknown)
+    }
+
+    /// Makes room for another one who tries codes.
+    fn forget_a_guesser(&mut self, newcomer: &str) {
+        if self.guesses.len() < GUESSERS || self.guesses.contains_key(newcomer) {
+            return;
+        }
+        let first = self.guesses.iter().min_by_key(|(_, (since, _))| *since).map(|(who, _)| who.clone());
+        first.map(|who| self.guesses.remove(&who));
+    }
+}
+
+impl PersonRecord {
+    /// What is known of one of their identities, if it is theirs.
+    pub(crate) fn identity(&self, identity: &Identity) -> Option<&KnownIdentity> {
+        self.identities.iter().find(|one| one.identity == *identity)
+    }
+}
+
+impl KnownIdentity {
+    /// Whether the configuration names it: it is theirs again after the next start.
+    pub(crate) fn is_configured(&self) -> bool {
+        self.added_by == CONFIGURATION
     }
 }
 
@@ -340,7 +462,7 @@ fn apply(people: &mut Vec<PersonRecord>, change: &PeopleChange) {
             }
         }
         PeopleChange::Forgotten(identity) => take(people, identity, None),
-        PeopleChange::Asked(_) | PeopleChange::Told(_) | PeopleChange::Speaks(..) => {}
+        PeopleChange::Asked(_) | PeopleChange::Told(_) | PeopleChange::Writes(_) | PeopleChange::Speaks(..) => {}
     }
 }
 
@@ -357,7 +479,7 @@ fn change_request(pairings: &mut Vec<Pairing>, change: &PeopleChange) {
         PeopleChange::Forgotten(identity) | PeopleChange::Told(identity) => {
             pairings.retain(|one| one.identity != *identity);
         }
-        PeopleChange::Speaks(..) => {}
+        PeopleChange::Writes(_) | PeopleChange::Speaks(..) => {}
     }
 }
 
@@ -370,14 +492,27 @@ fn change_language(languages: &mut HashMap<Identity, Language>, change: &PeopleC
         PeopleChange::Speaks(identity, None) | PeopleChange::Forgotten(identity) => {
             languages.remove(identity);
         }
-        PeopleChange::Asked(_) | PeopleChange::Known(_) | PeopleChange::Told(_) => {}
+        PeopleChange::Asked(_) | PeopleChange::Known(_) | PeopleChange::Told(_) | PeopleChange::Writes(_) => {}
+    }
+}
+
+/// Changes where people are reached, as the store does.
+fn change_chat(chats: &mut HashMap<Identity, DirectChat>, change: &PeopleChange) {
+    match change {
+        PeopleChange::Writes(chat) => {
+            chats.insert(chat.identity.clone(), chat.clone());
+        }
+        PeopleChange::Forgotten(identity) => {
+            chats.remove(identity);
+        }
+        PeopleChange::Asked(_) | PeopleChange::Known(_) | PeopleChange::Told(_) | PeopleChange::Speaks(..) => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{conversation::ChannelId, people::PersonRole};
+    use crate::model::conversation::ChannelId;
 
     fn identity(id: &str) -> Identity {
         Identity { channel: ChannelId::new("test", "main"), id: id.to_owned() }
@@ -451,5 +586,18 @@ mod tests {
         assert_eq!(tries("AAAABBBB", "eve", 600), Err(WrongCode::Locked(Duration::from_mins(50))));
         assert_eq!(tries("AAAABBBB", "bob", 600), Err(WrongCode::Unknown), "others are not locked out");
         assert_eq!(tries("AAAABBBB", "eve", 3600), Err(WrongCode::Unknown));
+    }
+
+    /// O2.
+    #[test]
+    fn a_crowd_that_guesses_fills_no_memory() {
+        let mut state = State::default();
+        for number in 0..10_000 {
+            let wrong = state.with_code("AAAABBBB", &number.to_string(), |_| true, at(number));
+            assert_eq!(wrong, Err(WrongCode::Unknown));
+        }
+
+        assert!(state.guesses.len() <= GUESSERS, "{}", state.guesses.len());
+        assert!(state.guesses.contains_key("9999"));
     }
 }

@@ -16,6 +16,7 @@ use crate::{
     commands::message::expired,
     lifecycle::Lifecycle,
     model::{
+        event::EventKind,
         ids::{ConversationId, TurnId},
         question::{AskedQuestion, QuestionFilter, QuestionRecord},
         settings::LiveSettings,
@@ -80,6 +81,15 @@ impl Questions {
         Ok(self.store.questions(QuestionFilter::Of(turn), 1).await?.pop())
     }
 
+    /// Whether the question that answered a turn asks an owner to let somebody in.
+    pub(crate) async fn asks_owner(&self, turn: TurnId) -> Result<bool, StoreError> {
+        match self.store.turn(turn).await {
+            Ok(turn) => Ok(turn.is_some_and(|turn| matches!(turn.event.kind, EventKind::PersonAsks { .. }))),
+            Err(StoreError::CorruptTurn { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     fn open(&self) -> MutexGuard<'_, HashMap<ConversationId, u64>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,7 +136,9 @@ impl Expirer {
     async fn close_due(&self) -> Result<Option<Timestamp>, IntakeError> {
         let now = self.clock.now();
         for QuestionRecord { question, .. } in self.store.questions(QuestionFilter::DueAt(now), PAGE).await? {
-            let notice = (TurnId::new(now), expired(&question, &self.settings.get(), now));
+            // An owner who was asked to let somebody in need not be told that it is too late.
+            let is_told = !self.questions.asks_owner(question.turn).await?;
+            let notice = (TurnId::new(now), expired(&question, is_told, &self.settings.get(), now));
             self.inlet.accept(&question.place.channel, vec![notice], None).await?;
         }
         Ok(self.store.next_question_expiry().await?)

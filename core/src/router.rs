@@ -1,17 +1,24 @@
-//! Routes events: which agent or command handles an event, and what is owed for it.
+//! Routes events: which rule holds for an event, which agent or command handles it, and what is owed for it.
+
+pub(crate) mod explain;
 
 use rejoinder_guard::Expectation;
 
 use crate::{
     access::Permit,
-    commands::{self, message::MESSAGE},
+    commands::{self, asks::ASKS, link, message::MESSAGE},
     model::{
+        access::Access,
         command::CommandAnswer,
+        conversation::ChatKind,
         event::{Directed, EventKind, InboundEvent, SenderKind},
+        language::Language,
         people::KnownPeople,
+        routing::Rule,
         settings::Settings,
         turn::Handler,
     },
+    people::People,
 };
 
 /// The route of an event.
@@ -27,25 +34,51 @@ pub(crate) enum Route {
     To { handler: Handler, expectation: Expectation },
 }
 
-/// Routes an event. Only an event that a person directs at the agent is owed an answer. What an operator has the gateway
-/// send is a turn of its own, for which access rules do not hold.
-pub(crate) fn route(event: &InboundEvent, settings: &Settings, known: &KnownPeople) -> Route {
+/// The first rule that an event meets, if somebody wrote it.
+pub(crate) fn rule<'a>(event: &InboundEvent, settings: &'a Settings, known: &KnownPeople) -> Option<&'a Rule> {
+    let is_written = matches!(event.sender.kind, SenderKind::Person | SenderKind::Unnamed | SenderKind::OtherAgent);
+    is_written.then(|| settings.rules.iter().find(|rule| rule.unmet(event, known).is_none())).flatten()
+}
+
+/// The language of what the gateway tells the sender of an event: what they chose, else what its rule says, else what the
+/// platform tells.
+pub(crate) fn language(event: &InboundEvent, rule: Option<&Rule>, chosen: Option<Language>) -> Option<Language> {
+    chosen.or(rule.and_then(|rule| rule.language)).or(event.language)
+}
+
+/// Routes an event, with the rule that it meets. Only an event that a person, or an agent who is let in, directs at the agent
+/// is owed an answer. What an operator has the gateway send is a turn of its own, for which access rules do not hold.
+pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settings, people: &People) -> Route {
     if event.sender.kind == SenderKind::Operator {
-        return Route::To { handler: MESSAGE.handler(), expectation: Expectation::Nothing };
-    }
-    if !matches!(event.sender.kind, SenderKind::Person | SenderKind::Unnamed) {
-        return Route::NoTurn;
+        let command = if matches!(event.kind, EventKind::PersonAsks { .. }) { ASKS } else { MESSAGE };
+        return Route::To { handler: command.handler(), expectation: Expectation::Nothing };
     }
     let channel = &event.conversation.channel;
+    let access = settings.access.get(channel);
+    let is_agent = match event.sender.kind {
+        SenderKind::Person | SenderKind::Unnamed => false,
+        SenderKind::OtherAgent if access.is_some_and(|access| access.agents.has_sender(&event.sender.id)) => true,
+        SenderKind::OtherAgent | SenderKind::Ourselves | SenderKind::Operator => return Route::NoTurn,
+    };
     let is_message = match event.kind {
         EventKind::Message | EventKind::Choice { .. } | EventKind::Unreadable => true,
         EventKind::Reaction { .. } if settings.reaction_channels.contains(channel) => false,
-        EventKind::Reaction { .. } | EventKind::Moved { .. } | EventKind::Expired { .. } | EventKind::Other => {
+        EventKind::Reaction { .. }
+        | EventKind::Moved { .. }
+        | EventKind::Expired { .. }
+        | EventKind::PersonAsks { .. }
+        | EventKind::Other => {
             return Route::NoTurn;
         }
     };
-    match settings.access.get(channel).map_or(Permit::Granted, |access| access.permit(event, known)) {
+    let permit = access.map_or(Permit::Granted, |access| access.permit(event, &people.known()));
+    if permit != Permit::Granted && !is_agent && access.is_some_and(|access| links(event, access, people)) {
+        return Route::To { handler: link::LINK.handler(), expectation: Expectation::Answer };
+    }
+    match permit {
         Permit::Granted => {}
+        // Only a person can give a code to the operator.
+        Permit::DeniedWithNotice | Permit::DeniedWithCode if is_agent => return Route::NoTurn,
         Permit::DeniedWithNotice => return Route::Stranger,
         Permit::DeniedWithCode => return Route::Asks,
         Permit::Denied => return Route::NoTurn,
@@ -60,14 +93,29 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings, known: &KnownPeop
     // What somebody else wrote is no command of the sender's: a message that is forwarded, and a choice of a question.
     let is_picked = matches!(event.kind, EventKind::Choice { .. });
     let may_command = expectation == Expectation::Answer && event.forwarded.is_none() && !is_picked;
-    let command = commands::find(&event.text).filter(|_| may_command);
+    let spoken = || commands::spoken::find(&event.text).filter(|_| event.directed == Directed::Asked);
+    let command = commands::find(&event.text).or_else(spoken).filter(|_| may_command);
     let own = || commands::own::find(&event.text, settings).filter(|_| may_command);
     let handler = match command {
         Some(command) => command.handler(),
         None => match own() {
             Some(own) if matches!(own.command.answer, CommandAnswer::Words(_)) => Handler::Gateway(own.name.into()),
-            _ => Handler::Agent(settings.agent(channel).clone()),
+            _ => {
+                let of_rule = rule.and_then(|rule| rule.agent.as_ref());
+                Handler::Agent(of_rule.unwrap_or_else(|| settings.agent(channel)).clone())
+            }
         },
     };
     Route::To { handler, expectation }
+}
+
+/// Whether a stranger's message proves that they are known on another channel: `/link` with a code that is valid. Any other one
+/// is a stranger's message, and costs as little.
+fn links(event: &InboundEvent, access: &Access, people: &People) -> bool {
+    let is_own = event.forwarded.is_none() && event.amends.is_none();
+    let is_message = event.kind == EventKind::Message && event.sender.kind.is_person() && is_own;
+    is_message
+        && event.chat == ChatKind::Direct
+        && access.admits_links()
+        && link::code_in(&event.text).is_some_and(|code| people.link_with(&code, &event.identity()).is_ok())
 }

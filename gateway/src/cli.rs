@@ -21,6 +21,7 @@ mod notify;
 mod pairing;
 mod people;
 mod reload;
+mod route;
 mod run;
 mod running;
 mod service;
@@ -78,6 +79,8 @@ Examples:
   rejoinder turns list --state overdue      list the turns that are late
   rejoinder turns explain 0199a1            say why a turn ended as it did
   rejoinder dead-letters list               list what could not be delivered
+  rejoinder route explain --channel telegram.main --person 42
+                                            say which rule a message meets
   rejoinder pairing approve ABCD-EFGH       let somebody in who was given this code
 
 Environment:
@@ -170,6 +173,9 @@ enum Command {
     /// List the people who are known
     #[command(subcommand)]
     People(people::PeopleCommand),
+    /// Explain how a message would be routed
+    #[command(subcommand)]
+    Route(route::RouteCommand),
     /// Show the lines of the gateway's own log that are kept
     Logs(logs::Logs),
     /// Make, list or revoke tokens for the admin API
@@ -232,6 +238,7 @@ impl Cli {
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
             Command::Pairing(command) => in_one_thread(command.perform(global)),
             Command::People(command) => in_one_thread(command.perform(global)),
+            Command::Route(command) => in_one_thread(command.perform(global)),
             Command::Logs(logs) => in_one_thread(logs.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),
             Command::Alerts(command) => in_one_thread(command.perform(global)),

@@ -269,6 +269,9 @@ pub(crate) struct TurnDetail {
     pub(crate) session_id: String,
     #[serde(flatten)]
     pub(crate) handler: HandlerItem,
+    /// The rule of routing that held for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<String>,
     #[schema(format = DateTime)]
     pub(crate) accepted_at: String,
     /// When the turn was settled or given up.
@@ -574,6 +577,7 @@ impl From<&Dossier> for TurnDetail {
             conversation_id: turn.conversation.to_string(),
             session_id: turn.session.to_string(),
             handler: HandlerItem::from(&turn.handler),
+            rule: turn.rule.as_deref().map(ToOwned::to_owned),
             accepted_at: rfc3339(dossier.accepted_at),
             ended_at: dossier.ended_at.map(rfc3339),
             owed: obligation.expectation() == Expectation::Answer,

@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_config::{Channel, Config, Log, Queue, Retention, Size, TokenValue};
+use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, Size, TokenValue};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Language, Lifetimes, Masker, PersonLimits, Policies, Queues,
-    Settings, SharedClock, SystemClock, Templates,
+    Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, Language, Lifetimes, Masker, PersonRole, Policies,
+    Queues, Settings, SharedClock, SpecialLimits, SystemClock, Templates,
 };
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
@@ -232,7 +232,11 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         channel_agents: commons()
             .filter_map(|(id, common)| Some((id, AgentName::from(common.agent.as_deref()?))))
             .collect(),
-        access: commons().filter_map(|(id, common)| Some((id, common.people.as_ref()?.access()))).collect(),
+        rules: commons()
+            .flat_map(|(id, common)| common.groups.rules(&id).collect::<Vec<_>>())
+            .chain(routing.rules())
+            .collect(),
+        access: commons().filter_map(|(id, common)| Some((id, access(common)?))).collect(),
         reaction_channels: telling.map(|(id, _)| id).collect(),
         // The largest of all channels; each channel applies its own limit.
         max_attachment: commons()
@@ -250,8 +254,11 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         masker,
         commands: config.commands.own(),
         people: people.seeds(),
+        elsewhere: config.guard.elsewhere,
+        notify_owners: config.pairing.notify_owners,
         queues: queues(config),
-        limits: PersonLimits { turns_per_minute: limits.turns_per_minute, waiting_turns: limits.waiting_turns },
+        limits: limits.general(),
+        special_limits: special_limits(config),
         delivery_lifetime: outbox.lifetime,
         min_attempts: outbox.min_attempts,
         max_parts: outbox.max_parts as usize,
@@ -260,15 +267,28 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
     }
 }
 
+/// Who may talk to the agent on a channel that does not authenticate its callers itself.
+fn access(common: &Common) -> Option<Access> {
+    let groups = common.groups.policies().map(|(id, policy)| (id.into(), policy)).collect();
+    Some(Access { groups, ..common.people.as_ref()?.access() })
+}
+
+/// The limits of people who are known.
+fn special_limits(config: &Config) -> SpecialLimits {
+    let roles = [PersonRole::Guest, PersonRole::Member, PersonRole::Owner];
+    let roles = roles.into_iter().map(|role| (role, config.limits.of_role(role))).collect();
+    SpecialLimits { roles, people: config.people.limits(&config.limits) }
+}
+
 /// What happens to messages that come while a turn runs.
 fn queues(config: &Config) -> Queues {
-    let Queue { mode, group_mode, window, cap, overflow } = config.queue;
+    let Queue { mode, group_mode, window, cap, overflow, backlog, late_after } = config.queue;
     let modes = config.channels.iter().flat_map(|(id, channel)| {
         let direct = channel.common.queue.unwrap_or(mode);
         let group = channel.common.group_queue.unwrap_or(group_mode);
         [((id.clone(), ChatKind::Direct), direct), ((id, ChatKind::Group), group)]
     });
-    Queues { mode, modes: modes.collect(), window, cap, overflow }
+    Queues { mode, modes: modes.collect(), window, cap, overflow, backlog, late_after }
 }
 
 /// A policy for every channel and kind of chat, and a default for turns of channels that are no longer configured.

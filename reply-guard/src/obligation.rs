@@ -131,6 +131,9 @@ pub struct Obligation {
     /// What could not be delivered, for a retry by the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     undelivered: Option<Undelivered>,
+    /// Whether the answer may not go elsewhere: it did, or the person may have seen something of it or of a fallback.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    stays_here: bool,
     /// Whether the operator holds the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     held: bool,
@@ -169,6 +172,7 @@ impl Obligation {
             cancelled_by: None,
             late: None,
             undelivered: None,
+            stays_here: false,
             held: false,
             merging: Merging::None,
         }
@@ -344,6 +348,7 @@ impl Obligation {
             Event::Cancelled { by } => self.cancelled(by, &mut context),
             Event::Retried => self.retried(&mut context),
             Event::Redirected { reply } => self.redirected(reply, &mut context),
+            Event::SentElsewhere { reply } => self.sent_elsewhere(reply, &mut context),
             Event::Held => self.hold(&mut context),
             Event::Resumed => self.resume(&mut context),
             Event::Superseded => self.superseded(&mut context),

@@ -57,6 +57,7 @@ fn events() -> impl Strategy<Value = Event> {
         1 => Just(Event::MergeGivenUp { reason: "blocked".to_owned() }),
         2 => Just(Event::Retried),
         1 => texts().prop_map(|text| Event::Redirected { reply: Reply::text(text) }),
+        1 => texts().prop_map(|text| Event::SentElsewhere { reply: Reply::text(text) }),
         1 => Just(Event::Cancelled { by: CancelledBy::Operator("it is too old".to_owned()) }),
         1 => Just(Event::Superseded),
         1 => Just(Event::Absorbed {
@@ -186,6 +187,7 @@ impl Turn {
             event,
             Event::Retried
                 | Event::Redirected { .. }
+                | Event::SentElsewhere { .. }
                 | Event::MergeSettled
                 | Event::Cancelled { by: CancelledBy::Operator(_) }
         );

@@ -87,6 +87,7 @@ impl Double {
         InboundEvent {
             message_id: Some(number.to_string()),
             directed: Directed::DirectChat,
+            sent_at: Snowflake::parse(&number.to_string()).map(Snowflake::created_at),
             text: text.to_owned(),
             ..InboundEvent::new(
                 self.conversation(),
@@ -129,6 +130,7 @@ impl PlatformDouble for Double {
             external_id: "interaction:4".to_owned(),
             message_id: Some("interaction:4".to_owned()),
             directed: Directed::Command,
+            sent_at: None,
             ..self.event(4, "why?")
         };
         vec![

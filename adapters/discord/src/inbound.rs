@@ -161,7 +161,7 @@ impl Reader<'_> {
         let is_bot = user.bot || webhook.is_some();
         let kind = if user.id == self.me.user || webhook == Some(self.me.application) {
             SenderKind::Ourselves
-        } else if is_bot && !self.is_allowed(user) {
+        } else if is_bot {
             SenderKind::OtherAgent
         } else {
             SenderKind::Person
@@ -172,10 +172,5 @@ impl Reader<'_> {
         // A webhook chooses its name with each message, and the names of bots are not unique.
         let username = some(&user.username).filter(|_| !is_bot);
         Sender { id: user.id.to_string(), name: some(name), username, kind }
-    }
-
-    fn is_allowed(&self, bot: &User) -> bool {
-        let id = bot.id.to_string();
-        self.options.allow_bots.iter().any(|entry| entry == "*" || entry == id)
     }
 }

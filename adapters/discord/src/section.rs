@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
+    Account, AllowList, ChannelSection, Checks, Common, Groups, IdFormat, People, Secret, Section, Size,
     duration::{self, HOUR},
     text,
 };
@@ -75,6 +75,9 @@ pub struct DiscordSection {
     /// The language of people whose own is not known, if not `guard.language`.
     #[serde(deserialize_with = "text::language_option")]
     pub language: Option<Language>,
+    /// What differs in single groups.
+    #[serde(skip_serializing_if = "Groups::is_empty")]
+    pub groups: Groups,
 }
 
 /// How an answer is shown while it is being written.
@@ -126,6 +129,7 @@ impl Default for DiscordSection {
             group_queue: None,
             agent: None,
             language: None,
+            groups: Groups::default(),
         }
     }
 }
@@ -194,6 +198,7 @@ impl DiscordSection {
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
             quote_strangers: self.quote_strangers,
+            allow_bots: self.allow_bots.clone(),
         }
     }
 
@@ -232,13 +237,7 @@ impl Section for DiscordSection {
             checks.wrong(checks.key(&["command_guilds"]), what);
         }
         self.people().check(&ID_FORMAT, checks);
-        for (index, entry) in self.allow_bots.iter().enumerate() {
-            if !(entry == "*" || is_id(entry)) {
-                // Anyone can give a bot or webhook of theirs any name.
-                let what = format!("must be a bot's or webhook's id, or \"*\", not {entry:?}");
-                checks.wrong(checks.key(&["allow_bots"]).index(index), what);
-            }
-        }
+        self.groups.check(&ID_FORMAT, checks);
     }
 }
 
@@ -252,6 +251,7 @@ impl ChannelSection for DiscordSection {
             queue: self.queue,
             group_queue: self.group_queue,
             language: self.language,
+            groups: self.groups.clone(),
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
@@ -268,8 +268,10 @@ impl ChannelSection for DiscordSection {
 pub const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| is_id(entry) || is_username(entry),
     is_group: is_id,
+    is_agent: is_id,
     person: "a person's id such as 80351110224678912, a username such as \"@ada_l\", or \"*\"",
     group: "a channel's id",
+    agent: "a bot's or webhook's id",
 };
 
 /// Whether `text` has the format of a bot token.

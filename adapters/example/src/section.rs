@@ -54,6 +54,7 @@ impl ExampleSection {
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
             quote_strangers: true,
+            allow_bots: AllowList::default(),
         }
     }
 }
@@ -92,6 +93,8 @@ impl ChannelSection for ExampleSection {
 const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| is_word(entry) && !entry.starts_with('#'),
     is_group: |entry| is_word(entry) && entry.starts_with('#') && entry.len() > 1,
+    is_agent: is_word,
+    agent: "an agent's name",
     person: "a person's name such as \"ada\", or \"*\"",
     group: "a room's name such as \"#kitchen\"",
 };

@@ -95,6 +95,7 @@ impl Double {
         InboundEvent {
             message_id: Some(id.to_owned()),
             directed: Directed::DirectChat,
+            sent_at: Some(Timestamp::from_millis(1_700_000_000_000)),
             text: text.to_owned(),
             ..InboundEvent::new(conversation, chat, id.to_owned(), sender, Timestamp::from_millis(0))
         }

@@ -113,6 +113,7 @@ fn base(event: &Event, thread: Option<&str>, context: &EventContext<'_>) -> Inbo
     InboundEvent {
         message_id: Some(event.id.clone()),
         directed: if is_direct { Directed::DirectChat } else { Directed::Ambient },
+        sent_at: Some(Timestamp::from_millis(event.origin_server_ts)),
         raw: context.raw.to_owned(),
         ..InboundEvent::new(conversation, context.chat, event.id.clone(), sender, context.now)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
+    Account, AllowList, ChannelSection, Checks, Common, Groups, IdFormat, People, Secret, Section, Size,
     duration::{self, HOUR, SECOND},
     text,
 };
@@ -45,6 +45,8 @@ pub struct MatrixSection {
     pub group_allow_from: AllowList,
     /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
     pub quote_strangers: bool,
+    /// Other bots that are answered like people, if they may write.
+    pub allow_bots: AllowList,
     pub streaming: Streaming,
     pub read_receipts: ReadReceipts,
     /// Whether reactions to the agent's messages are passed to the agent.
@@ -72,6 +74,9 @@ pub struct MatrixSection {
     /// The language of people whose own is not known, if not `guard.language`.
     #[serde(deserialize_with = "text::language_option")]
     pub language: Option<Language>,
+    /// What differs in single groups.
+    #[serde(skip_serializing_if = "Groups::is_empty")]
+    pub groups: Groups,
 }
 
 /// Which invitations are accepted.
@@ -133,6 +138,7 @@ impl Default for MatrixSection {
             group_policy: GroupPolicy::default(),
             group_allow_from: AllowList::default(),
             quote_strangers: true,
+            allow_bots: AllowList::default(),
             streaming: Streaming::default(),
             read_receipts: ReadReceipts::default(),
             tell_reactions: false,
@@ -145,6 +151,7 @@ impl Default for MatrixSection {
             group_queue: None,
             agent: None,
             language: None,
+            groups: Groups::default(),
         }
     }
 }
@@ -196,6 +203,7 @@ impl MatrixSection {
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
             quote_strangers: self.quote_strangers,
+            allow_bots: self.allow_bots.clone(),
         }
     }
 
@@ -230,6 +238,7 @@ impl Section for MatrixSection {
             (Some(_), None) | (None, Some(_)) => {}
         }
         self.people().check(&ID_FORMAT, checks);
+        self.groups.check(&ID_FORMAT, checks);
     }
 }
 
@@ -243,6 +252,7 @@ impl ChannelSection for MatrixSection {
             queue: self.queue,
             group_queue: self.group_queue,
             language: self.language,
+            groups: self.groups.clone(),
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
@@ -262,6 +272,8 @@ pub const ID_FORMAT: IdFormat = IdFormat {
         // Since room version 12, room ids contain no server name.
         entry.strip_prefix('!').is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
     },
+    is_agent: is_user,
+    agent: "a user id such as \"@robot:example.org\"",
     person: "a user id such as \"@ada:example.org\", \"*:example.org\" for a whole server, or \"*\"",
     group: "a room's id such as \"!abc:example.org\"",
 };

@@ -66,6 +66,7 @@ impl Double {
         InboundEvent {
             message_id: Some(number.to_string()),
             directed: Directed::DirectChat,
+            sent_at: Some(Timestamp::from_millis(1_700_000_000_000)),
             text: text.to_owned(),
             ..InboundEvent::new(
                 self.conversation(),
@@ -98,13 +99,19 @@ impl PlatformDouble for Double {
         let us = json!({"id": self.telegram.bot().id, "is_bot": true, "first_name": "Rejoinder"});
         let edited = json!({"update_id": 4, "edited_message": {"message_id": 2, "date": 1, "edit_date": 5,
             "from": self.from(), "chat": self.chat(), "text": "hello!"}});
-        let edit =
-            InboundEvent { revision: 5, amends: Some(rejoinder_core::Amends::Replaces), ..self.event(2, "hello!") };
+        let sent_at = Some(Timestamp::from_millis(1000));
+        let edit = InboundEvent {
+            sent_at,
+            revision: 5,
+            amends: Some(rejoinder_core::Amends::Replaces),
+            ..self.event(2, "hello!")
+        };
         let unknown = InboundEvent {
             external_id: "update:5".to_owned(),
             kind: EventKind::Other,
             chat: rejoinder_core::ChatKind::Group,
             message_id: None,
+            sent_at: None,
             sender: Sender { id: "0".to_owned(), name: None, username: None, kind: SenderKind::OtherAgent },
             directed: Directed::Ambient,
             ..self.event(5, "")

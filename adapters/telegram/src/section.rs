@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
+    Account, AllowList, ChannelSection, Checks, Common, Groups, IdFormat, People, Secret, Section, Size,
     duration::{self, SECOND},
     number, text,
 };
@@ -43,6 +43,8 @@ pub struct TelegramSection {
     pub group_allow_from: AllowList,
     /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
     pub quote_strangers: bool,
+    /// Other bots that are answered like people, if they may write.
+    pub allow_bots: AllowList,
     pub streaming: Streaming,
     /// Whether links in answers get a preview.
     pub link_previews: bool,
@@ -71,6 +73,9 @@ pub struct TelegramSection {
     /// The language of people whose own is not known, if not `guard.language`.
     #[serde(deserialize_with = "text::language_option")]
     pub language: Option<Language>,
+    /// What differs in single groups.
+    #[serde(skip_serializing_if = "Groups::is_empty")]
+    pub groups: Groups,
 }
 
 /// How updates arrive.
@@ -135,6 +140,7 @@ impl Default for TelegramSection {
             group_policy: GroupPolicy::default(),
             group_allow_from: AllowList::default(),
             quote_strangers: true,
+            allow_bots: AllowList::default(),
             streaming: Streaming::default(),
             link_previews: false,
             reactions: BTreeMap::new(),
@@ -149,6 +155,7 @@ impl Default for TelegramSection {
             group_queue: None,
             agent: None,
             language: None,
+            groups: Groups::default(),
         }
     }
 }
@@ -210,6 +217,7 @@ impl TelegramSection {
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
             quote_strangers: self.quote_strangers,
+            allow_bots: self.allow_bots.clone(),
         }
     }
 
@@ -278,6 +286,7 @@ impl Section for TelegramSection {
         self.check_webhook(checks);
         self.check_reactions(checks);
         self.people().check(&ID_FORMAT, checks);
+        self.groups.check(&ID_FORMAT, checks);
     }
 }
 
@@ -291,6 +300,7 @@ impl ChannelSection for TelegramSection {
             queue: self.queue,
             group_queue: self.group_queue,
             language: self.language,
+            groups: self.groups.clone(),
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
@@ -307,8 +317,10 @@ impl ChannelSection for TelegramSection {
 pub const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| is_id(entry) || is_username(entry),
     is_group: |entry| entry.strip_prefix('-').is_some_and(is_id),
+    is_agent: is_id,
     person: "a person's id such as 123456789, a username such as \"@ada_l\", or \"*\"",
     group: "a group's id such as -1001234567890",
+    agent: "a bot's id such as 123456789",
 };
 
 fn is_at_telegram(api_url: &Url) -> bool {

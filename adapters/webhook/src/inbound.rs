@@ -6,8 +6,8 @@ use std::{borrow::Cow, time::Duration};
 
 use axum::http::StatusCode;
 use rejoinder_core::{
-    Attachment, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventId, InboundEvent, Language, Sender,
-    SenderKind, Timestamp,
+    Attachment, CallerTrace, ChannelId, ChatKind, CommandHelp, ConversationRef, Directed, EventId, InboundEvent,
+    Language, Sender, SenderKind, Timestamp, is_command,
 };
 use rejoinder_kit::Problem;
 use serde::Deserialize;
@@ -49,6 +49,8 @@ pub(crate) struct HookMessage {
     pub(crate) text: Option<String>,
     /// The caller's name for the sender. Also selects the conversation when none is named.
     pub(crate) sender: Option<String>,
+    /// The name of a command, with or without its slash. `text` is then what follows the name.
+    pub(crate) command: Option<String>,
     /// Messages of one conversation are answered in order, and the agent remembers them.
     pub(crate) conversation: Option<String>,
     /// The language of the person, as a tag such as `de` or `de-AT`. Anything else is ignored.
@@ -85,6 +87,8 @@ struct Rest {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CheckedMessage {
     text: String,
+    /// The command that `text` begins with, if the body names one.
+    command: Option<String>,
     sender: Option<String>,
     conversation: Option<String>,
     language: Option<Language>,
@@ -229,6 +233,7 @@ impl HookMessage {
         self.count_field()?;
         let slot = match name {
             "message" => &mut self.text,
+            "command" => &mut self.command,
             "sender" => &mut self.sender,
             "conversation" => &mut self.conversation,
             "language" => &mut self.language,
@@ -247,7 +252,11 @@ impl HookMessage {
     }
 
     fn checked(self, raw: &str) -> Result<CheckedMessage, Problem> {
-        let text = self.text.unwrap_or_default();
+        let command = command(self.command)?;
+        let text = match (&command, self.text.unwrap_or_default()) {
+            (Some(command), text) => format!("/{command} {text}").trim_end().to_owned(),
+            (None, text) => text,
+        };
         if text.contains('\0') {
             return Err(invalid("must not contain the character U+0000", "message"));
         }
@@ -268,6 +277,7 @@ impl HookMessage {
         }
         Ok(CheckedMessage {
             text,
+            command,
             sender: name(self.sender, "sender")?,
             conversation: name(self.conversation, "conversation")?,
             language: self.language.as_deref().and_then(Language::of),
@@ -310,6 +320,17 @@ impl File {
     }
 }
 
+/// The name of a command, without its slash; a blank one counts as absent.
+fn command(value: Option<String>) -> Result<Option<String>, Problem> {
+    let Some(value) = name(value, "command")? else { return Ok(None) };
+    let command = value.trim().trim_start_matches('/').to_ascii_lowercase();
+    let is_char = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    if command.is_empty() || !command.bytes().all(is_char) {
+        return Err(invalid("must be the name of a command, such as stop: letters, digits and _", "command"));
+    }
+    Ok(Some(command))
+}
+
 /// Checks an optional name; a blank one counts as absent.
 fn name(value: Option<String>, field: &str) -> Result<Option<String>, Problem> {
     let Some(value) = value else { return Ok(None) };
@@ -323,6 +344,20 @@ fn name(value: Option<String>, field: &str) -> Result<Option<String>, Problem> {
 }
 
 impl CheckedMessage {
+    /// Checks that there is the command that the body names. `listed` are those that menus list.
+    ///
+    /// # Errors
+    /// Names those that there are.
+    pub(crate) fn check_command(&self, listed: impl FnOnce() -> Vec<CommandHelp>) -> Result<(), Problem> {
+        let Some(command) = self.command.as_deref().filter(|command| !is_command(command)) else { return Ok(()) };
+        let listed = listed();
+        if listed.iter().any(|known| known.name == command) {
+            return Ok(());
+        }
+        let names: Vec<_> = listed.iter().map(|known| &*known.name).collect();
+        Err(invalid(format!("must be one of {}, not {command}", names.join(", ")), "command"))
+    }
+
     /// Makes the event. Its conversation is the named one, else the sender's, else the hook's own, else a new one
     /// for this event alone.
     pub(crate) fn into_event(self, context: &Context<'_>) -> InboundEvent {

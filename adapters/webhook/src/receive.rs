@@ -259,6 +259,7 @@ impl WebhookAdapter {
         };
         let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
         let message = inbound::read(content_type, &body)?;
+        message.check_command(|| context.intake.commands())?;
         drop(body);
         let reader = Responder {
             hook: self,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use rejoinder_core::{Cause, ChatKind, Ladder, Rung};
 use serde::{Deserialize, Serialize};
 
-use super::{check_scope, templates::scopes};
-use crate::check::Checks;
+use super::{Guard, check_scope, templates::scopes};
+use crate::{check::Checks, key::Key};
 
 /// The key of the ladders for every channel.
 const EVERYWHERE: &str = "default";
@@ -57,14 +57,6 @@ const fn words_for(cause: Cause) -> &'static str {
 /// In the order of the manual.
 const CHATS: [ChatKind; 2] = [ChatKind::Direct, ChatKind::Group];
 
-/// The key in the configuration.
-const fn name_of(chat: ChatKind) -> &'static str {
-    match chat {
-        ChatKind::Direct => "direct",
-        ChatKind::Group => "group",
-    }
-}
-
 impl Chats {
     const fn rungs(&self, chat: ChatKind) -> &Rungs {
         match chat {
@@ -75,8 +67,28 @@ impl Chats {
 }
 
 impl Rungs {
-    fn is_empty(&self) -> bool {
-        Cause::ALL.into_iter().all(|cause| self.get(cause).is_none())
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
+    /// The causes with rungs of their own.
+    fn all(&self) -> impl Iterator<Item = (Cause, &[Rung])> {
+        Cause::ALL.into_iter().filter_map(|cause| Some((cause, self.get(cause)?)))
+    }
+
+    /// The rungs for the causes that have some, each with the cause's own words at the end: something is said when every
+    /// configured rung fails.
+    pub(crate) fn complete(&self) -> Vec<(Cause, Vec<Rung>)> {
+        self.all().map(|(cause, rungs)| (cause, completed(cause, rungs))).collect()
+    }
+
+    /// Reports what is wrong with the rungs at `key`, for turns of `agent`.
+    pub(crate) fn check(&self, key: &Key, guard: &Guard, agent: Option<&str>, checks: &mut Checks<'_>) {
+        for (cause, rungs) in self.all() {
+            check_rungs(&key.name(cause.as_str()), rungs, guard, checks, |name, _| {
+                (agent == Some(name)).then(|| format!("names `{name}`, which has failed by then: name another agent"))
+            });
+        }
     }
 
     fn get(&self, cause: Cause) -> Option<&[Rung]> {
@@ -89,6 +101,15 @@ impl Rungs {
         };
         rungs.as_deref()
     }
+}
+
+/// Rungs with the cause's own words after them, if they do not end with words.
+fn completed(cause: Cause, rungs: &[Rung]) -> Vec<Rung> {
+    let mut rungs = rungs.to_vec();
+    if !matches!(rungs.last(), Some(Rung::Say(_))) {
+        rungs.push(Rung::Say(words_for(cause).to_owned()));
+    }
+    rungs
 }
 
 impl Ladders {
@@ -109,11 +130,7 @@ impl Ladders {
     /// configured rung fails.
     pub(super) fn ladder(&self, channel: &str, chat: ChatKind) -> Ladder {
         Cause::ALL.into_iter().fold(Ladder::empty(), |ladder, cause| {
-            let mut rungs = self.rungs(channel, chat, cause).to_vec();
-            if !matches!(rungs.last(), Some(Rung::Say(_))) {
-                rungs.push(Rung::Say(words_for(cause).to_owned()));
-            }
-            ladder.with(cause, rungs)
+            ladder.with(cause, completed(cause, self.rungs(channel, chat, cause)))
         })
     }
 
@@ -148,39 +165,55 @@ impl Ladders {
         rungs.filter_map(|rung| if let Rung::Say(name) = rung { Some(name.as_str()) } else { None }).collect()
     }
 
-    pub(super) fn check(&self, questions: &BTreeSet<String>, templates: &BTreeSet<String>, checks: &mut Checks<'_>) {
+    pub(super) fn check(&self, guard: &Guard, checks: &mut Checks<'_>) {
         for scope in self.0.keys().filter(|scope| *scope != EVERYWHERE) {
             check_scope("ladder", scope, checks);
         }
         for (scope, chat, cause, rungs) in self.all() {
-            let list = checks.key(&["ladder", scope, name_of(chat), cause.as_str()]);
-            if rungs.is_empty() {
-                let what = "is empty: name at least one rung, or a turn that is owed an answer could get none";
-                checks.wrong(list.clone(), what);
+            let list = checks.key(&["ladder", scope, chat.as_str(), cause.as_str()]);
+            check_rungs(&list, rungs, guard, checks, |agent, checks| {
+                let channel = self.channel_of(agent, scope, chat, cause, checks)?;
+                Some(format!(
+                    "names `{agent}`, which is the agent of `{channel}` and has failed by then: name another agent, or \
+                     give this channel a ladder of its own"
+                ))
+            });
+        }
+    }
+}
+
+/// Reports what is wrong with the `rungs` at `list`. `why_not` says why a turn must not be handed to an agent.
+fn check_rungs(
+    list: &Key,
+    rungs: &[Rung],
+    guard: &Guard,
+    checks: &mut Checks<'_>,
+    why_not: impl Fn(&str, &Checks<'_>) -> Option<String>,
+) {
+    if rungs.is_empty() {
+        let what = "is empty: name at least one rung, or a turn that is owed an answer could get none";
+        checks.wrong(list.clone(), what);
+    }
+    for (index, rung) in rungs.iter().enumerate() {
+        let rung_key = list.index(index);
+        match rung {
+            Rung::Handoff(agent) => {
+                let key = rung_key.name("handoff");
+                checks.refers(key.clone(), "agent", agent, &checks.names.agents);
+                if rungs[..index].contains(rung) {
+                    checks.wrong(key, format!("hands the turn to `{agent}` a second time"));
+                } else if let Some(what) = why_not(agent, checks) {
+                    checks.wrong(key, what);
+                }
             }
-            for (index, rung) in rungs.iter().enumerate() {
-                let rung_key = list.index(index);
-                match rung {
-                    Rung::Handoff(agent) => {
-                        let key = rung_key.name("handoff");
-                        checks.refers(key.clone(), "agent", agent, &checks.names.agents);
-                        if rungs[..index].contains(rung) {
-                            checks.wrong(key, format!("hands the turn to `{agent}` a second time"));
-                        } else if let Some(channel) = self.channel_of(agent, scope, chat, cause, checks) {
-                            let what = format!(
-                                "names `{agent}`, which is the agent of `{channel}` and has failed by then: name another \
-                                 agent, or give this channel a ladder of its own"
-                            );
-                            checks.wrong(key, what);
-                        }
-                    }
-                    Rung::Clarify(name) => checks.refers(rung_key.name("clarify"), "question", name, questions),
-                    Rung::Say(name) => checks.refers(rung_key.name("say"), "template", name, templates),
-                    Rung::React(emoji) => {
-                        if emoji.is_empty() || emoji.chars().count() > 16 || emoji.chars().any(char::is_alphanumeric) {
-                            checks.wrong(rung_key.name("react"), "must be one emoji");
-                        }
-                    }
+            Rung::Clarify(name) => {
+                let questions = guard.clarify.names().cloned().collect();
+                checks.refers(rung_key.name("clarify"), "question", name, &questions);
+            }
+            Rung::Say(name) => checks.refers(rung_key.name("say"), "template", name, &guard.templates.names()),
+            Rung::React(emoji) => {
+                if emoji.is_empty() || emoji.chars().count() > 16 || emoji.chars().any(char::is_alphanumeric) {
+                    checks.wrong(rung_key.name("react"), "must be one emoji");
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! `[guard]`: deadlines, the fallback ladder and the texts that people see.
 
 mod clarify;
+mod deadlines;
 mod ladder;
 mod templates;
 
@@ -9,15 +10,16 @@ use std::{collections::BTreeSet, time::Duration};
 use rejoinder_core::{ChatKind, Language, LateAnswer, OnUnknown, Policy};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::deadlines::{hard_option, reversed};
 pub use self::{
     clarify::Questions,
+    deadlines::{Deadlines, ScopedDeadlines, SoftDeadline},
     ladder::{Chats, Ladders, Rungs},
     templates::{TEMPLATES, Template, Templates},
 };
 use crate::{
     check::{Checks, Section},
     duration::{self, HOUR},
-    names::hint,
     number, text,
 };
 
@@ -52,6 +54,10 @@ pub struct Guard {
     pub late_window: Option<Duration>,
     /// What happens to a message that the platform may have accepted.
     pub on_unknown: OnUnknown,
+    /// Deadlines of platforms and channels.
+    pub deadlines: ScopedDeadlines,
+    /// Whether people get answers that could not be delivered on another channel where they are known.
+    pub elsewhere: bool,
     /// What is tried when an agent is silent or fails.
     pub ladder: Ladders,
     /// The language of people whose own is not known, or has no texts.
@@ -68,9 +74,10 @@ impl Guard {
     /// The policy for `channel` (`webhook.siri`). `on_unknown` is the channel's own setting, if it has one.
     #[must_use]
     pub fn policy(&self, channel: &str, chat: ChatKind, on_unknown: Option<OnUnknown>) -> Policy {
+        let Deadlines { soft_deadline, hard_deadline } = self.deadlines(channel, chat);
         Policy {
-            soft_deadline: self.soft_deadline,
-            hard_deadline: self.hard_deadline,
+            soft_deadline: soft_deadline.map_or(self.soft_deadline, |SoftDeadline(soft)| soft),
+            hard_deadline: hard_deadline.unwrap_or(self.hard_deadline),
             max_runs: self.max_runs,
             max_deferrals: self.max_deferrals,
             max_defer: self.max_defer,
@@ -83,6 +90,15 @@ impl Guard {
 }
 
 impl Guard {
+    /// The deadlines that hold for `channel` (`webhook.siri`); both are set.
+    pub(crate) fn deadlines(&self, channel: &str, chat: ChatKind) -> Deadlines {
+        self.deadlines.of(channel, chat).or(self.general_deadlines())
+    }
+
+    const fn general_deadlines(&self) -> Deadlines {
+        Deadlines { soft_deadline: Some(SoftDeadline(self.soft_deadline)), hard_deadline: Some(self.hard_deadline) }
+    }
+
     /// Takes over which languages there are, and which texts are built in.
     pub(crate) fn know(&mut self, languages: &BTreeSet<Language>, built_in: &Self) {
         self.languages.clone_from(languages);
@@ -102,8 +118,8 @@ impl Section for Guard {
             }
         }
         checks.knows_language(checks.key(&["language"]), self.language.as_str());
-        let questions: BTreeSet<String> = self.clarify.names().cloned().collect();
-        self.ladder.check(&questions, &self.templates.names(), checks);
+        self.deadlines.check(self.general_deadlines(), checks);
+        self.ladder.check(self, checks);
         self.clarify.check(checks);
         self.templates.check(&self.ladder.templates(), checks);
     }
@@ -111,10 +127,5 @@ impl Section for Guard {
 
 /// Reports `name`, the key of a table under `section`, if it is neither a platform nor a configured channel.
 fn check_scope(section: &str, name: &str, checks: &mut Checks<'_>) {
-    let names = checks.names;
-    if names.platforms.contains(name) || names.channels.contains_key(name) {
-        return;
-    }
-    let hint = hint(name, names.platforms.iter().chain(names.channels.keys()).map(String::as_str));
-    checks.wrong(checks.key(&[section, name]), format!("names neither a platform nor a channel: {hint}"));
+    checks.refers_to_scope(checks.key(&[section, name]), name);
 }

@@ -21,11 +21,12 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 62] = [
+pub const TEMPLATES: [&str; 78] = [
     "silent",
     "failed",
     "late",
     "refused",
+    "elsewhere",
     "unreadable",
     "accepted",
     "deferral",
@@ -57,8 +58,22 @@ pub const TEMPLATES: [&str; 62] = [
     "code_unknown",
     "code_locked",
     "owners_only",
+    "person_asks",
+    "person_let_in",
+    "person_keep_out",
+    "person_decided",
+    "link_code",
+    "link_unknown",
+    "linked",
+    "link_same",
+    "link_wrong",
+    "link_refused",
+    "link_direct",
+    "unlinked",
+    "unlink_only",
     "limited",
     "dropped",
+    "late_messages",
     "queue",
     "queue_chosen",
     "queue_unknown",
@@ -83,6 +98,7 @@ pub const TEMPLATES: [&str; 62] = [
     "menu_history",
     "menu_export",
     "menu_whoami",
+    "menu_link",
     "menu_language",
 ];
 
@@ -203,7 +219,10 @@ impl Templates {
                     check_text(&["templates", name], text, checks);
                     if !is_name(name) {
                         checks.wrong(checks.key(&["templates", name]), NAME_RULE);
-                    } else if !TEMPLATES.contains(&&**name) && !used.contains(&**name) {
+                    } else if !TEMPLATES.contains(&&**name)
+                        && !used.contains(&**name)
+                        && !checks.names.said.contains(name)
+                    {
                         let hint = hint(name, TEMPLATES.into_iter());
                         let what = format!("is not used by the gateway or a ladder: {hint}");
                         checks.wrong(checks.key(&["templates", name]), what);

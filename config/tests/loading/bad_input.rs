@@ -452,7 +452,7 @@ identities = ["page.main/9"]
 
     insta::assert_snapshot!(unreadable.errors(), @r#"
     3 problems in the configuration:
-      config key `people.ada.role` must be `member` or `owner`, not `admin` (rejoinder.toml:2)
+      config key `people.ada.role` must be one of `guest`, `member` or `owner`, not `admin` (rejoinder.toml:2)
       config key `people.ada.identities[0]` must be a channel and a person's id there, such as "telegram.main/123456789", not "page.main" (rejoinder.toml:3)
       config key `people.bob.identities` must be set (rejoinder.toml:4)
     "#);

@@ -5,6 +5,7 @@ mod defaults;
 mod environment;
 mod languages;
 mod lookup;
+mod routing;
 mod secrets;
 mod sections;
 

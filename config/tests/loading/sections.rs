@@ -102,7 +102,9 @@ impl Default for Page {
 const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| entry.trim_start_matches('@').chars().all(char::is_alphanumeric),
     is_group: |entry| entry.starts_with('-'),
+    is_agent: |entry| entry.chars().all(char::is_numeric),
     person: "a name",
+    agent: "a number",
     group: "a group",
 };
 
@@ -114,6 +116,7 @@ impl Page {
             group_policy: self.group_policy,
             group_allow_from: self.group_allow_from.clone(),
             quote_strangers: true,
+            allow_bots: AllowList::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `/approve CODE`: an owner lets somebody in. `/decline CODE`: or does not.
 
-use super::command::{Answer, Call, Command, Decision};
+use super::command::{Answer, Call, Command, Decision, Held};
 use crate::{
     ledger::trigger::DecidedPerson,
     model::{
@@ -18,12 +18,7 @@ pub(super) const APPROVE: Command = Command {
     arguments: 3,
     description: "Let somebody in who was given this code",
     is_recorded: false,
-    act: |call| {
-        Box::pin(async {
-            let change = |pairing: &Pairing, owner: &str| pairing.approved(NewPerson::default(), owner, call.now).0;
-            Ok(decide(call, APPROVE.name, "approved", change).await)
-        })
-    },
+    act: |call| Box::pin(async { Ok(decide(call, approve).await) }),
 };
 
 pub(super) const DECLINE: Command = Command {
@@ -32,46 +27,64 @@ pub(super) const DECLINE: Command = Command {
     arguments: 3,
     description: "Do not let somebody in who was given this code",
     is_recorded: false,
-    act: |call| {
-        Box::pin(async {
-            let change = |pairing: &Pairing, _: &str| vec![call.people.declined(pairing.clone())];
-            Ok(decide(call, DECLINE.name, "declined", change).await)
-        })
-    },
+    act: |call| Box::pin(async { Ok(decide(call, decline).await) }),
 };
 
 /// An owner's decision on the request with the code that they wrote.
-async fn decide(
-    call: &Call<'_>,
-    action: &str,
-    template: &'static str,
-    change: impl Fn(&Pairing, &str) -> Vec<PeopleChange>,
-) -> Answer {
-    let (event, identity) = (&call.turn.event, call.turn.event.identity());
-    let known = call.people.known();
-    let owner = match known.get(&identity.channel, &identity.id) {
-        // In a group everybody would read the code.
-        Some((PersonRole::Owner, name)) if event.chat == ChatKind::Direct => format!("{name} ({identity})"),
-        _ => return Answer::of("owners_only"),
-    };
+async fn decide(call: &Call<'_>, decision: impl Fn(&Call<'_>, &str, &Pairing, Held) -> Answer) -> Answer {
+    let Some(owner) = owner_of(call) else { return Answer::of("owners_only") };
+    let event = &call.turn.event;
     let typed: String = event.text.split_whitespace().skip(1).collect();
     let held = call.people.deciding().await;
-    let pairing = match call.people.with_code(&typed, &identity.to_string(), |_| true) {
-        Ok(pairing) => pairing,
-        Err(WrongCode::Unknown) => return Answer::of("code_unknown"),
-        Err(WrongCode::Locked(_)) => return Answer::of("code_locked"),
-    };
+    match call.people.with_code(&typed, &event.identity().to_string(), |_| true) {
+        Ok(pairing) => decision(call, &owner, &pairing, held),
+        Err(WrongCode::Unknown) => Answer::of("code_unknown"),
+        Err(WrongCode::Locked(_)) => Answer::of("code_locked"),
+    }
+}
+
+/// The owner who sent a message in a direct chat: in a group everybody would read the code.
+pub(super) fn owner_of(call: &Call<'_>) -> Option<String> {
+    let (identity, known) = (call.turn.event.identity(), call.people.known());
+    match known.get(&identity.channel, &identity.id) {
+        Some((PersonRole::Owner, name)) if call.turn.event.chat == ChatKind::Direct => {
+            Some(format!("{name} ({identity})"))
+        }
+        _ => None,
+    }
+}
+
+/// An owner lets somebody in.
+pub(super) fn approve(call: &Call<'_>, owner: &str, pairing: &Pairing, held: Held) -> Answer {
+    let (changes, _) = pairing.approved(NewPerson::default(), owner, call.now);
+    decided(call, (APPROVE.name, "approved"), owner, pairing, changes, held)
+}
+
+/// An owner does not let somebody in.
+pub(super) fn decline(call: &Call<'_>, owner: &str, pairing: &Pairing, held: Held) -> Answer {
+    let changes = vec![call.people.declined(pairing.clone())];
+    decided(call, (DECLINE.name, "declined"), owner, pairing, changes, held)
+}
+
+fn decided(
+    call: &Call<'_>,
+    (action, template): (&str, &'static str),
+    owner: &str,
+    pairing: &Pairing,
+    changes: Vec<PeopleChange>,
+    held: Held,
+) -> Answer {
     let whose = &pairing.identity;
-    let by = Actor { name: owner.clone(), reason: None, channels: None, answer: None };
+    let by = Actor { name: owner.to_owned(), reason: None, channels: None, answer: None };
     let operation = operation(&by, action, whose, Subject::channel(&whose.channel), call.now);
-    let person = DecidedPerson { changes: change(&pairing, &owner), operation: Some(operation) };
+    let person = DecidedPerson { changes, operation: Some(operation) };
     let name = plain(pairing.name.as_deref().unwrap_or(&whose.id));
     let answer = Answer::filled(template, vec![("name", name), ("identity", whose.to_string())]);
     Answer { decision: Some(Decision { person, held }), ..answer }
 }
 
 /// A name without Markdown: it was chosen by somebody who may mean harm.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let is_plain =
         |char: &char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '(' | ')' | '<' | '>' | '\\' | '#' | '|' | '~');
     name.chars().filter(is_plain).collect()

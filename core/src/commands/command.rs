@@ -87,8 +87,11 @@ pub(super) struct Answer {
 pub(super) struct Decision {
     pub(super) person: DecidedPerson,
     /// Held until it is stored: nobody else decides meanwhile.
-    pub(super) held: OwnedMutexGuard<()>,
+    pub(super) held: Held,
 }
+
+/// Held while a change of what is known of people is decided and stored.
+pub(super) type Held = OwnedMutexGuard<()>;
 
 impl Answer {
     /// A reply from `template`, with no other effect.
@@ -133,9 +136,9 @@ impl Command {
 }
 
 impl Call<'_> {
-    /// The agent that the channel's messages go to.
+    /// The agent that messages like the command go to.
     pub(super) fn agent(&self) -> &str {
-        self.settings.agent(&self.turn.event.conversation.channel)
+        self.settings.agent_for(&self.turn.event, self.turn.rule.as_deref())
     }
 
     /// Whether the person can be sent a file that has no address: its bytes are in its URL, which a page or the caller of a

@@ -10,7 +10,7 @@ use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, Sender, SenderKind},
-        ids::TurnId,
+        ids::{PersonId, TurnId},
         language::Language,
         people::Pairing,
         question::AskedQuestion,
@@ -19,7 +19,7 @@ use crate::{
     ports::store::list::Origin,
 };
 
-/// How many characters of a question are told when it expires.
+/// How many characters are told of a question that expires, and of a message that is answered elsewhere.
 const EXCERPT: usize = 200;
 
 pub(crate) const MESSAGE: Command = Command {
@@ -53,13 +53,37 @@ pub(crate) fn paired(pairing: &Pairing, settings: &Settings, at: Timestamp) -> (
     (TurnId::new(at), message(&pairing.conversation, text, "gateway", &key, at))
 }
 
-/// The message that nobody answered a question in time. It also closes the question.
-pub(crate) fn expired(question: &AskedQuestion, settings: &Settings, at: Timestamp) -> InboundEvent {
+/// An answer that a person gets on `channel`, because it could not be delivered where they wrote.
+pub(crate) fn sent_elsewhere(event: &InboundEvent, channel: &ChannelId, answer: &str, settings: &Settings) -> String {
+    let template = settings.templates.template(channel, event.language, "elsewhere");
+    let values = [("channel", event.conversation.channel.to_string()), ("text", excerpt(&event.text, EXCERPT))];
+    format!("{}\n\n{answer}", filled(template, &values))
+}
+
+/// The message to an owner that somebody asks to be let in. What it says is decided when it is sent.
+pub(crate) fn asks(
+    pairing: &Pairing,
+    owner: PersonId,
+    to: &ConversationRef,
+    language: Option<Language>,
+    at: Timestamp,
+) -> InboundEvent {
+    let key = format!("asks:{}:{}:{owner}", pairing.identity, pairing.asked_at.as_millis());
+    InboundEvent {
+        kind: EventKind::PersonAsks { code: pairing.code.clone() },
+        language,
+        ..message(to, String::new(), "gateway", &key, at)
+    }
+}
+
+/// The message that nobody answered a question in time; nothing is said if `is_told` is not set. It also closes the question.
+pub(crate) fn expired(question: &AskedQuestion, is_told: bool, settings: &Settings, at: Timestamp) -> InboundEvent {
     let AskedQuestion { turn, place, text, language, .. } = question;
+    let told = if is_told { question_expired(&place.channel, *language, text, settings) } else { String::new() };
     InboundEvent {
         external_id: format!("expired:{turn}"),
         kind: EventKind::Expired { turn: *turn },
-        ..message(place, question_expired(&place.channel, *language, text, settings), "gateway", "", at)
+        ..message(place, told, "gateway", "", at)
     }
 }
 

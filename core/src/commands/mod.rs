@@ -4,17 +4,21 @@
 //! replies are templates in `config/default.toml`.
 
 mod approve;
+pub(crate) mod asks;
 pub(crate) mod command;
 pub(crate) mod dropped;
 mod help;
 mod history;
 mod language;
+pub(crate) mod late;
 pub(crate) mod limited;
+pub(crate) mod link;
 pub(crate) mod message;
 mod new;
 pub(crate) mod own;
 pub(crate) mod pairing;
 mod queue;
+pub(crate) mod spoken;
 mod start;
 mod status;
 mod stop;
@@ -49,7 +53,7 @@ use crate::{
 };
 
 /// The commands for everybody, in the order in which menus list them.
-const LISTED: [&Command; 10] = [
+const LISTED: [&Command; 11] = [
     &start::START,
     &help::HELP,
     &new::NEW,
@@ -59,17 +63,22 @@ const LISTED: [&Command; 10] = [
     &history::HISTORY,
     &history::EXPORT,
     &whoami::WHOAMI,
+    &link::LINK,
     &language::LANGUAGE,
 ];
 
-/// The commands for owners, and the notices.
-const UNLISTED: [&Command; 7] = [
+/// The commands for owners, those that few need, and the notices.
+const UNLISTED: [&Command; 11] = [
     &approve::APPROVE,
     &approve::DECLINE,
+    &link::UNLINK,
+    &asks::ASKS,
+    &asks::DECIDE,
     &stranger::STRANGER,
     &pairing::PAIRING,
     &limited::LIMITED,
     &dropped::DROPPED,
+    &late::LATE,
     &message::MESSAGE,
 ];
 
@@ -173,7 +182,7 @@ fn fill_in(
     settings: &Settings,
 ) -> String {
     let (channel, language) = (&turn.event.conversation.channel, language.or(turn.event.language));
-    values.push(("agent", settings.agent(channel).to_string()));
+    values.push(("agent", settings.agent_for(&turn.event, turn.rule.as_deref()).to_string()));
     values.push(("sender", turn.event.sender.id.clone()));
     filled(settings.templates.template(channel, language, template), &values)
 }

@@ -20,7 +20,7 @@ pub(super) const WHOAMI: Command = Command {
             let known = call.people.known();
             let (template, name) = match known.get(&identity.channel, &identity.id) {
                 Some((PersonRole::Owner, name)) => ("whoami_owner", name),
-                Some((PersonRole::Member, name)) => ("whoami_member", name),
+                Some((PersonRole::Guest | PersonRole::Member, name)) => ("whoami_member", name),
                 None => ("whoami", ""),
             };
             Ok(Answer::filled(template, vec![("name", name.to_owned()), ("identity", identity.to_string())]))

@@ -15,7 +15,7 @@ use crate::{
         language::Language,
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
-        people::{Identity, Pairing, PersonRecord},
+        people::{DirectChat, Identity, Pairing, PersonRecord},
         question::{QuestionFilter, QuestionRecord},
         queue::QueueMode,
         settings::Lifetimes,
@@ -216,6 +216,10 @@ impl<L: Layer> Turns for Layered<L> {
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.languages()).await
+    }
+    async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.direct_chats()).await
     }
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -507,6 +511,9 @@ impl Turns for NullStore {
         Ok(None)
     }
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError> {
         Ok(Vec::new())
     }
     async fn transcript(&self, _session: SessionId, _limit: u32) -> Result<Vec<HistoryLine>, StoreError> {

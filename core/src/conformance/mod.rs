@@ -28,7 +28,7 @@ use crate::{
         ids::{ConversationId, DeliveryId, TurnId},
         masker::Masker,
         queue::Queues,
-        settings::{Lifetimes, PersonLimits, Policies, Settings, Templates},
+        settings::{Lifetimes, PersonLimits, Policies, Settings, SpecialLimits, Templates},
         stored_delivery::{DeliveryRecord, DeliveryState},
     },
     ports::{
@@ -44,6 +44,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
     let settings = Settings {
         default_agent: AgentName::from("nobody"),
         channel_agents: HashMap::new(),
+        rules: Vec::new(),
         access: HashMap::new(),
         reaction_channels: HashSet::new(),
         max_attachment: 1 << 20,
@@ -55,8 +56,11 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         masker: Masker::default(),
         commands: BTreeMap::new(),
         people: Vec::new(),
+        elsewhere: true,
+        notify_owners: true,
         queues: Queues::default(),
         limits: PersonLimits::default(),
+        special_limits: SpecialLimits::default(),
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 1,
         max_parts: 8,

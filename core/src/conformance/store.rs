@@ -180,6 +180,7 @@ macro_rules! store_conformance {
             a_request_goes_when_its_sender_is_known_or_forgotten
             a_request_with_the_code_of_another_is_rejected
             a_language_is_kept_until_it_is_changed_or_its_person_is_forgotten
+            a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten
             what_was_said_is_found_newest_first
             a_search_can_be_narrowed
             a_search_goes_on_at_its_cursor
@@ -263,6 +264,7 @@ fn new_turn(event: InboundEvent) -> NewEvent {
         turn: Some(NewTurn {
             id: TurnId::new(at),
             handler: main(),
+            rule: None,
             obligation: Obligation::open(Expectation::Answer, &policy(), None, at),
             run: None,
             conversation: ConversationId::new(at),

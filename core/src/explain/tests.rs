@@ -65,6 +65,7 @@ impl Life {
             conversation: ConversationId::from(uuid(2)),
             session: SessionId::from(uuid(3)),
             handler: Handler::Agent("main".into()),
+            rule: None,
             runs: 0,
             has_history: false,
 

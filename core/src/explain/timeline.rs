@@ -259,6 +259,7 @@ fn remark_entry(remark: &Remark, dossier: &Dossier, entries: &mut Entries) {
         "recovered" => format!("Recovered: {detail}."),
         "retry" => format!("Sent again {detail}."),
         "redirect" => format!("Redirected {detail}."),
+        "elsewhere" => format!("Sent {detail}, where its person is known as well."),
         "discard" | "cancel" => format!("Given up {detail}."),
         "hold" => format!("Held {detail}."),
         "resume" => format!("Resumed {detail}."),

@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use rejoinder_guard::Event;
-use tracing::error;
+use tracing::{error, warn};
 
 use super::event_router::{EventRouter, RoutedEvent};
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, Sender},
         ids::{EventId, TurnId},
+        people::PeopleChange,
         turn::TurnRecord,
     },
     outbox::health::Health,
@@ -31,7 +32,7 @@ use crate::{
         store::{
             Store, StoreError,
             accept::{CursorMove, NewEvent, Stored},
-            transition::RunEnd,
+            transition::{RunEnd, Transition},
         },
     },
     scheduler::{Scheduler, slots::Slot},
@@ -258,6 +259,7 @@ impl Acceptor {
                     conversation,
                     session,
                     handler: turn.handler,
+                    rule: turn.rule,
                     runs: u32::from(turn.run.is_some()),
                     has_history,
                     event,
@@ -271,6 +273,7 @@ impl Acceptor {
                     }
                     _ => Accepted::Turn(id),
                 };
+                self.note_chat(&turn.event);
                 self.start(turn, slot, run);
                 accepted
             }
@@ -295,6 +298,19 @@ impl Acceptor {
                 None => Accepted::Kept,
             },
         }
+    }
+
+    /// Stores where somebody who is known writes from now on, beside the turn: without it they are reached where they wrote before.
+    fn note_chat(&self, event: &InboundEvent) {
+        let people = Arc::clone(&self.router.people);
+        let Some(chat) = people.moves_to(event) else { return };
+        self.lifecycle.work.spawn(async move {
+            let _deciding = people.deciding().await;
+            let transition = Transition { people: vec![PeopleChange::Writes(chat)], ..Transition::default() };
+            if let Err(error) = people.change(transition).await {
+                warn!(%error, "cannot store where somebody writes");
+            }
+        });
     }
 
     /// Starts a stored turn with the slot and the run that were decided on before it was stored.

@@ -7,11 +7,12 @@ use rejoinder_guard::{Effect, Event, Expectation, Obligation, Policy, Timestamp}
 
 use super::{
     notices::{NoticePermit, Notices},
+    pairs::Pairs,
     screen::screen,
 };
 use crate::{
     addresses::Addresses,
-    commands::{dropped::DROPPED, limited::LIMITED, pairing::PAIRING, stranger::STRANGER},
+    commands::{asks::DECIDE, dropped::DROPPED, late::LATE, limited::LIMITED, pairing::PAIRING, stranger::STRANGER},
     intake::limits::{Counted, Full, Limits, OverLimit},
     ledger::trigger::Run,
     merges::Merges,
@@ -19,7 +20,7 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Amends, Directed, EventKind, InboundEvent, SenderKind},
         ids::{ConversationId, EventId, OwnerId, SessionId, TurnId},
-        queue::QueueMode,
+        queue::{Backlog, QueueMode},
         settings::LiveSettings,
         turn::{Handler, TurnRecord},
     },
@@ -47,9 +48,12 @@ pub(crate) struct EventRouter {
     pub(crate) merges: Arc<Merges>,
     pub(crate) questions: Arc<Questions>,
     pub(crate) limits: Limits,
+    pub(crate) pairs: Pairs,
     /// The latest albums with a command in their caption: their other parts are not put before the agent.
     pub(crate) command_albums: Cache<String, ()>,
     pub(crate) clock: SharedClock,
+    /// When this process began.
+    pub(crate) started_at: Timestamp,
     /// This process, the owner of the runs that begin here.
     pub(crate) owner: OwnerId,
 }
@@ -80,6 +84,8 @@ pub(super) enum Notice {
     Pairing,
     /// They are over a limit in this minute.
     Limited { minute: i64 },
+    /// Their message is too old to be answered, and those that wait are too.
+    Late,
     /// Of the messages that wait in their conversation the oldest are dropped in this minute.
     Dropped { minute: i64 },
 }
@@ -101,15 +107,17 @@ impl EventRouter {
         let settings = self.settings.get();
         let known = self.people.known();
         let event = screen(event, &settings, &known);
-        // What the person chose comes before what the platform tells.
-        let event = InboundEvent { language: self.people.language_of(&event).or(event.language), ..event };
         if event.is_withdrawn() {
             // The platform decides who may delete a message.
             return Ok(self.without_turn(event, None));
         }
         let event = self.as_pick(event).await?;
+        let rule = router::rule(&event, &settings, &known);
+        // What the person chose comes before the operator's rule, and that before what the platform tells.
+        let language = router::language(&event, rule, self.people.language_of(&event));
+        let event = InboundEvent { language, ..event };
         let is_edit = event.amends == Some(Amends::Replaces);
-        let (handler, expectation) = match router::route(&event, &settings, &known) {
+        let (handler, expectation) = match router::route(&event, rule, &settings, &self.people) {
             // An event of a sender without access amends no turn.
             Route::NoTurn => return Ok(self.without_turn(InboundEvent { amends: None, ..event }, None)),
             route @ (Route::Stranger | Route::Asks) => {
@@ -119,7 +127,7 @@ impl EventRouter {
             }
             // An edit makes no turn, unless it makes its message a command.
             Route::To { handler, .. } if is_edit && !handler.is_gateway() => return Ok(self.without_turn(event, None)),
-            Route::To { handler, expectation } => (handler, expectation),
+            Route::To { handler, expectation } => (self.decider(&event).await?.unwrap_or(handler), expectation),
         };
         if let Some(album) = &event.part_of {
             if handler.is_gateway() {
@@ -128,15 +136,23 @@ impl EventRouter {
                 return Ok(self.without_turn(event, None));
             }
         }
+        if !self.pairs.lets_through(&event).await? {
+            return Ok(self.without_turn(InboundEvent { amends: None, ..event }, None));
+        }
+        let is_owed = expectation == Expectation::Answer;
+        let queues = &settings.queues;
+        if queues.backlog == Backlog::Expire && !handler.is_gateway() && queues.is_late(&event, self.clock.now()) {
+            return Ok(self.without_turn(event, is_owed.then_some(Notice::Late)));
+        }
         // A command acts on turns that run and wait, and is not limited.
-        let counted = match handler.agent().map(|_| self.limits.count(&event)).transpose() {
+        let counted = match handler.agent().map(|_| self.limits.count(&event, &known)).transpose() {
             Ok(counted) => counted.flatten(),
             Err(over) => return Ok(self.over_limit(event, expectation, over)),
         };
         let conversation = self.addresses.resolve(&event.conversation).await?;
         // A command does not wait.
         let slot = handler.agent().filter(|_| may_begin).and_then(|agent| {
-            if self.merges.waits_for_more(conversation, &event) {
+            if self.merges.waits_for_more(conversation, &event, rule.map(|rule| &*rule.name)) {
                 return self.slots.try_reserve(conversation, id, agent);
             }
             let permit = Permit { agent: agent.clone(), channel: event.conversation.channel.clone() };
@@ -145,7 +161,7 @@ impl EventRouter {
         let mut notice = None;
         if slot.is_none() && handler.agent().is_some() {
             if let Some(counted) = &counted
-                && let Some(over) = self.limits.check_waiting(&event, counted).await?
+                && let Some(over) = self.limits.check_waiting(&event, counted, &known).await?
             {
                 return Ok(self.over_limit(event, expectation, over));
             }
@@ -155,8 +171,17 @@ impl EventRouter {
                 None => {}
             }
         }
-        let routed = self.open(id, Arc::new(event), handler, expectation, conversation, slot);
+        let rule = rule.map(|rule| Arc::clone(&rule.name));
+        let routed = self.open(id, Arc::new(event), (handler, rule), expectation, conversation, slot);
         Ok(RoutedEvent { notice, counted, ..routed })
+    }
+
+    /// What handles a pick from a question of the gateway's own; `None` for all else.
+    async fn decider(&self, event: &InboundEvent) -> Result<Option<Handler>, StoreError> {
+        match event.kind {
+            EventKind::Choice { turn } if self.questions.asks_owner(turn).await? => Ok(Some(DECIDE.handler())),
+            _ => Ok(None),
+        }
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat.
@@ -206,6 +231,13 @@ impl EventRouter {
                 (&PAIRING, format!("pairing:{person}:{}", pairing.asked_at.as_millis()), None)
             }
             Notice::Limited { minute } => (&LIMITED, format!("limited:{person}:{minute}"), None),
+            Notice::Late => {
+                // One for what comes together: what is late later was sent after this.
+                let window = self.settings.get().queues.late_after.max(Duration::from_mins(1)).as_millis();
+                let number = now.since(self.started_at).as_millis() / window;
+                let place = &event.conversation;
+                (&LATE, format!("late:{place}:{}:{number}", self.started_at.as_millis()), None)
+            }
             Notice::Dropped { minute } => (&DROPPED, format!("dropped:{}:{minute}", event.conversation), None),
         };
         let event = Arc::new(InboundEvent {
@@ -226,7 +258,7 @@ impl EventRouter {
         });
         let conversation = self.addresses.resolve(&event.conversation).await?;
         let handler = command.handler();
-        let routed = self.open(TurnId::new(now), event, handler, Expectation::Nothing, conversation, None);
+        let routed = self.open(TurnId::new(now), event, (handler, None), Expectation::Nothing, conversation, None);
         Ok(Some(RoutedEvent { notice_permit, ..routed }))
     }
 
@@ -244,20 +276,20 @@ impl EventRouter {
         &self,
         id: TurnId,
         event: Arc<InboundEvent>,
-        handler: Handler,
+        (handler, rule): (Handler, Option<Arc<str>>),
         expectation: Expectation,
         conversation: ConversationId,
         slot: Option<Slot>,
     ) -> RoutedEvent {
         let now = self.clock.now();
         let settings = self.settings.get();
-        let policy = settings.policies.of(&event.conversation.channel, event.chat);
+        let policy = &*settings.policy_for(&event, rule.as_deref());
         let mut obligation = Obligation::open(expectation, policy, event.patience, now);
         let begins = handler.is_gateway() || slot.as_ref().is_some_and(Slot::has_permit);
         let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();
         let owner = self.owner;
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
-        let turn = NewTurn { id, handler, obligation, run: started, conversation, session: SessionId::new(now) };
+        let turn = NewTurn { id, handler, rule, obligation, run: started, conversation, session: SessionId::new(now) };
         let new = NewEvent { id: EventId::new(now), event, turn: Some(turn), only_if_known: false };
         RoutedEvent { new, slot, run, notice: None, notice_permit: None, counted: None, limited: None }
     }

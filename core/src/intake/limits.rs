@@ -10,9 +10,9 @@ use std::{
 
 use crate::{
     model::{
-        conversation::ChannelId,
         event::InboundEvent,
-        ids::ConversationId,
+        ids::{ConversationId, PersonId},
+        people::{Identity, KnownPeople},
         queue::{Overflow, Queues},
         settings::{LiveSettings, PersonLimits},
     },
@@ -45,7 +45,29 @@ pub(crate) struct OverLimit {
     pub(crate) retry_after: Duration,
 }
 
-type Person = (ChannelId, Box<str>);
+/// Whose turns are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Person {
+    /// Somebody who is known, on all channels.
+    Known(PersonId),
+    /// Somebody else, on one channel.
+    Unknown(Identity),
+}
+
+impl Person {
+    fn of(event: &InboundEvent, known: &KnownPeople) -> Self {
+        let person = known.person(&event.conversation.channel, event.person());
+        person.map_or_else(|| Self::Unknown(event.identity()), Self::Known)
+    }
+
+    /// Everything by which channels know them.
+    fn identities<'a>(&'a self, known: &'a KnownPeople) -> &'a [Identity] {
+        match self {
+            Self::Known(person) => known.identities(*person),
+            Self::Unknown(identity) => std::slice::from_ref(identity),
+        }
+    }
+}
 
 #[derive(Default)]
 struct Counts {
@@ -129,14 +151,14 @@ impl Limits {
     }
 
     /// Counts the turn that `event` may open; an error if that is one too many for now. `None` without limits.
-    pub(super) fn count(&self, event: &InboundEvent) -> Result<Option<Counted>, OverLimit> {
-        let PersonLimits { turns_per_minute, waiting_turns } = self.settings.get().limits;
+    pub(super) fn count(&self, event: &InboundEvent, known: &KnownPeople) -> Result<Option<Counted>, OverLimit> {
+        let PersonLimits { turns_per_minute, waiting_turns } = self.settings.get().limits(event, known);
         if turns_per_minute.is_none() && waiting_turns.is_none() {
             return Ok(None);
         }
         let share = turns_per_minute.map_or(0, |most| MINUTE_US / i64::from(most.max(1)));
         let now = self.clock.now().as_millis() * 1000;
-        let person: Person = (event.conversation.channel.clone(), Box::from(event.person()));
+        let person = Person::of(event, known);
         let mut counts = lock(&self.counts);
         counts.events = counts.events.wrapping_add(1);
         if counts.events.is_multiple_of(FORGET_EVERY) {
@@ -145,9 +167,9 @@ impl Limits {
         let count = counts.people.entry(person.clone()).or_default();
         count.seen_at = now;
         let album = album(event);
-        let known = count.album.as_ref().filter(|(known, _)| Some(known) == album);
-        let is_later_part = known.is_some();
-        if let Some(over) = known.and_then(|(_, over)| *over) {
+        let same = count.album.as_ref().filter(|(known, _)| Some(known) == album);
+        let is_later_part = same.is_some();
+        if let Some(over) = same.and_then(|(_, over)| *over) {
             return Err(over);
         }
         let wait = count.add(now, share, is_later_part);
@@ -166,11 +188,17 @@ impl Limits {
         &self,
         event: &InboundEvent,
         counted: &Counted,
+        known: &KnownPeople,
     ) -> Result<Option<OverLimit>, StoreError> {
-        let Some(most) = self.settings.get().limits.waiting_turns.filter(|_| !counted.is_later_part) else {
+        let limits = self.settings.get().limits(event, known);
+        let Some(most) = limits.waiting_turns.filter(|_| !counted.is_later_part) else {
             return Ok(None);
         };
-        if self.store.waiting_of(&event.conversation.channel, event.person(), most).await? < most {
+        let mut waiting = 0;
+        for Identity { channel, id } in counted.person.identities(known) {
+            waiting += self.store.waiting_of(channel, id, most).await?;
+        }
+        if waiting < most {
             return Ok(None);
         }
         let over = self.over("waiting_turns", Duration::from_mins(1));

@@ -1,8 +1,10 @@
 //! Accepts events: each is stored in one transaction, and only then acknowledged to its platform.
 
 pub(crate) mod accept;
+mod backlog;
 pub(crate) mod event_router;
 pub(crate) mod limits;
 pub(crate) mod notices;
+pub(crate) mod pairs;
 mod picks;
 pub(crate) mod screen;

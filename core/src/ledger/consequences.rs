@@ -24,6 +24,7 @@ use crate::{
     ports::store::Store,
     scheduler::slots::Slots,
     timer::Timer,
+    undeliverable::Undeliverable,
 };
 
 /// What must be done after a decision on one turn is stored.
@@ -62,6 +63,7 @@ pub(crate) struct ConsequenceExecutor {
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) drafts: Arc<Drafts>,
     pub(crate) leftovers: Leftovers,
+    pub(crate) undeliverable: Undeliverable,
     pub(crate) hub: Arc<Hub>,
     pub(crate) lifecycle: Lifecycle,
 }
@@ -90,6 +92,9 @@ impl ConsequenceExecutor {
             let channel = &after.event.conversation.channel;
             error!(turn = %after.id, %channel, reason, "a turn is undeliverable");
             metrics::counter!("rejoinder_dead_letters_total", "channel" => channel.to_string()).increment(1);
+            if after.obligation.may_go_elsewhere() {
+                self.undeliverable.send_elsewhere(after.id);
+            }
         }
         self.drafts.notify(after.id);
         if leaves_messages(&before.obligation, &after.obligation) {

@@ -114,7 +114,7 @@ impl<'a> Transaction<'a> {
                 transition.withdrawn.extend(ended.later_parts_withdrawal());
             }
             Trigger::Operator(step) => {
-                transition.operation = Some(step.operation.clone());
+                transition.operation.clone_from(&step.operation);
                 transition.remarks.push(step.remark.clone());
             }
         }

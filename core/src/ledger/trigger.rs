@@ -66,7 +66,8 @@ pub(crate) struct DecidedPerson {
 /// Something that an operator does with a turn.
 #[derive(Clone, Debug)]
 pub(crate) struct OperatorStep {
-    pub(crate) operation: Operation,
+    /// For the audit; `None` if the gateway itself does it.
+    pub(crate) operation: Option<Operation>,
     /// A remark for `explain`.
     pub(crate) remark: Remark,
     /// The deliveries of the turn, as they were read with it.

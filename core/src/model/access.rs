@@ -1,6 +1,9 @@
 //! Access rules: who may talk to the agent, as the operator configured it.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -114,11 +117,15 @@ pub struct Access {
     pub allow: AllowList,
     /// Which messages in groups open a turn.
     pub group: GroupPolicy,
+    /// The same for single groups, by their id.
+    pub groups: HashMap<Arc<str>, GroupPolicy>,
     /// Who may write in groups, and the groups where everyone may. If empty, the senders on `allow` and people who are known
     /// may, or everyone where `direct` is open.
     pub group_allow: AllowList,
     /// Whether the agent gets what a stranger wrote if somebody who is let in replies to it.
     pub quote_strangers: bool,
+    /// Other agents that are answered like people, if the lists above let them in as well.
+    pub agents: AllowList,
 }
 
 impl Default for Access {
@@ -128,8 +135,10 @@ impl Default for Access {
             direct: DirectPolicy::default(),
             allow: AllowList::default(),
             group: GroupPolicy::default(),
+            groups: HashMap::new(),
             group_allow: AllowList::default(),
             quote_strangers: true,
+            agents: AllowList::default(),
         }
     }
 }

@@ -90,3 +90,14 @@ pub enum ChatKind {
     /// A chat of several people.
     Group,
 }
+
+impl ChatKind {
+    /// The name in the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Group => "group",
+        }
+    }
+}

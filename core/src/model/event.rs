@@ -116,7 +116,7 @@ pub enum SenderKind {
     Person,
     /// As [`Person`](Self::Person), but the channel cannot tell its people apart: all have the same id.
     Unnamed,
-    /// Another agent: owed nothing, so that two agents do not answer each other forever.
+    /// Another agent, such as a bot: owed nothing, unless the operator lets it in ([`Access::agents`](crate::Access::agents)).
     OtherAgent,
     /// Our own account: the platform echoes our messages.
     Ourselves,
@@ -184,6 +184,11 @@ pub enum EventKind {
     /// A message that cannot be decrypted because its key did not come. No agent is run; if an answer is
     /// owed, the ladder notifies the sender.
     Unreadable,
+    /// Somebody asks to be let in, with this code: a message of the gateway's to an owner.
+    PersonAsks {
+        /// The code that they were given.
+        code: String,
+    },
     /// Any other event: stored, opens no turn.
     Other,
 }
@@ -254,6 +259,9 @@ pub struct InboundEvent {
     /// The trace that the sender's program is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<CallerTrace>,
+    /// When it was sent, as far as the platform tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_at: Option<Timestamp>,
     /// When the gateway received it.
     pub received_at: Timestamp,
     /// The payload as it was received, for the operator.
@@ -290,6 +298,7 @@ impl InboundEvent {
             more_within: None,
             language: None,
             trace: None,
+            sent_at: None,
             received_at,
             raw: String::new(),
         }

@@ -239,6 +239,15 @@ pub enum LogEvent {
         /// Who: `CHANNEL/ID`.
         identity: String,
     },
+    /// `agents.interrupted`: another agent and ours answered each other without end; the other one is not heard for a while.
+    AgentsInterrupted {
+        /// The other agent: `CHANNEL/ID`.
+        identity: String,
+        /// Where.
+        conversation: String,
+        /// Until when, in RFC 3339.
+        until: String,
+    },
     /// `operator.…`: an operator did something.
     Operator(AuditEntry),
 }
@@ -275,6 +284,7 @@ impl LogEvent {
             Self::AlertRaised { .. } => "alert.raised",
             Self::AlertCleared { .. } => "alert.cleared",
             Self::PersonAsked { .. } => "person.asked",
+            Self::AgentsInterrupted { .. } => "agents.interrupted",
             Self::Operator(entry) => return Cow::Owned(format!("operator.{}", entry.action)),
         })
     }

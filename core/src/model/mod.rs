@@ -15,6 +15,7 @@ pub(crate) mod masker;
 pub(crate) mod people;
 pub(crate) mod question;
 pub(crate) mod queue;
+pub(crate) mod routing;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod settings;

@@ -28,9 +28,11 @@ impl fmt::Display for Identity {
 }
 
 /// What a person may do besides talking to the agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PersonRole {
+    /// Nothing. Rules and limits can tell guests from members.
+    Guest,
     /// Nothing.
     #[default]
     Member,
@@ -43,6 +45,7 @@ impl PersonRole {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Guest => "guest",
             Self::Member => "member",
             Self::Owner => "owner",
         }
@@ -75,6 +78,17 @@ pub struct KnownIdentity {
     pub added_by: String,
 }
 
+/// The direct chat in which somebody who is known is reached on a channel: the last one in which they wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectChat {
+    /// Who they are there.
+    pub identity: Identity,
+    /// The address of the chat.
+    pub conversation: ConversationRef,
+    /// Since when they write there, and not on another of their channels.
+    pub since: Timestamp,
+}
+
 /// A person whom the configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedPerson {
@@ -86,7 +100,7 @@ pub struct SeedPerson {
     pub identities: Vec<Identity>,
 }
 
-/// Somebody's request to be let in.
+/// Somebody's request to be let in, or the code with which somebody who is known links another channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pairing {
     /// The code that they were given: 8 characters without a dash.
@@ -119,6 +133,8 @@ pub enum PairingState {
     Declined,
     /// They are let in, and were not told yet.
     Approved,
+    /// No request: somebody who is known made the code, to be known by it on another channel.
+    Links,
 }
 
 impl PairingState {
@@ -129,6 +145,7 @@ impl PairingState {
             Self::Waiting => "waiting",
             Self::Declined => "declined",
             Self::Approved => "approved",
+            Self::Links => "links",
         }
     }
 }
@@ -156,25 +173,42 @@ pub enum PeopleChange {
     Known(PersonRecord),
     /// Somebody who was let in was told so: their request is removed.
     Told(Identity),
-    /// An identity is nobody's any more, asks for nothing, and has chosen no language. Somebody who has lost the last identity
-    /// is removed.
+    /// An identity is nobody's any more, asks for nothing, writes nowhere, and has chosen no language. Somebody who has lost the
+    /// last identity is removed.
     Forgotten(Identity),
+    /// Somebody who is known writes in this direct chat, and not where they wrote before.
+    Writes(DirectChat),
     /// Somebody chose the language of what the gateway tells them; `None`: that which the platform tells.
     Speaks(Identity, Option<Language>),
 }
 
 /// Everybody who is known, as access rules need it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownPeople(HashMap<ChannelId, HashMap<String, (PersonRole, String)>>);
+pub struct KnownPeople {
+    /// By channel and by their id there.
+    by_id: HashMap<ChannelId, HashMap<String, Known>>,
+    /// Who they are on channels.
+    identities: HashMap<PersonId, Vec<Identity>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    person: PersonId,
+    role: PersonRole,
+    name: String,
+}
 
 impl KnownPeople {
     pub(crate) fn of(people: &[PersonRecord]) -> Self {
         let mut known = Self::default();
         for person in people {
             for KnownIdentity { identity: Identity { channel, id }, .. } in &person.identities {
-                let of_channel = known.0.entry(channel.clone()).or_default();
-                of_channel.insert(id.clone(), (person.role, person.name.clone()));
+                let of_channel = known.by_id.entry(channel.clone()).or_default();
+                let name = person.name.clone();
+                of_channel.insert(id.clone(), Known { person: person.id, role: person.role, name });
             }
+            let identities = person.identities.iter().map(|known| known.identity.clone());
+            known.identities.insert(person.id, identities.collect());
         }
         known
     }
@@ -182,11 +216,25 @@ impl KnownPeople {
     /// Whether somebody is known.
     #[must_use]
     pub fn has(&self, channel: &ChannelId, id: &str) -> bool {
-        self.0.get(channel).is_some_and(|ids| ids.contains_key(id))
+        self.find(channel, id).is_some()
     }
 
     /// The role and the name of whoever has this id.
     pub(crate) fn get(&self, channel: &ChannelId, id: &str) -> Option<(PersonRole, &str)> {
-        self.0.get(channel)?.get(id).map(|(role, name)| (*role, name.as_str()))
+        self.find(channel, id).map(|known| (known.role, known.name.as_str()))
+    }
+
+    /// The person who has this id.
+    pub(crate) fn person(&self, channel: &ChannelId, id: &str) -> Option<PersonId> {
+        self.find(channel, id).map(|known| known.person)
+    }
+
+    /// Everything by which channels know a person.
+    pub(crate) fn identities(&self, person: PersonId) -> &[Identity] {
+        self.identities.get(&person).map_or(&[], Vec::as_slice)
+    }
+
+    fn find(&self, channel: &ChannelId, id: &str) -> Option<&Known> {
+        self.by_id.get(channel)?.get(id)
     }
 }

@@ -2,9 +2,13 @@
 
 use std::{collections::HashMap, fmt, str::FromStr, time::Duration};
 
+use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::conversation::{ChannelId, ChatKind};
+use crate::model::{
+    conversation::{ChannelId, ChatKind},
+    event::{EventKind, InboundEvent},
+};
 
 /// What happens to a message that comes while a turn of its conversation runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -69,6 +73,20 @@ pub enum Overflow {
     Summarize,
 }
 
+/// What happens to messages that are late: they were sent, or have waited, long before they can be answered, because the
+/// gateway or the connection to the platform was down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backlog {
+    /// They are answered like others.
+    #[default]
+    Answer,
+    /// Those of a conversation are answered together.
+    Summarize,
+    /// They are not answered, and the chat is told so once.
+    Expire,
+}
+
 /// The lines of waiting turns, one for each conversation.
 #[derive(Clone, Debug)]
 pub struct Queues {
@@ -82,6 +100,10 @@ pub struct Queues {
     pub cap: u32,
     /// What happens when more come.
     pub overflow: Overflow,
+    /// What happens to messages that are late.
+    pub backlog: Backlog,
+    /// How old these are.
+    pub late_after: Duration,
 }
 
 impl Default for Queues {
@@ -92,11 +114,19 @@ impl Default for Queues {
             window: Duration::from_millis(1500),
             cap: 100,
             overflow: Overflow::default(),
+            backlog: Backlog::default(),
+            late_after: Duration::from_hours(1),
         }
     }
 }
 
 impl Queues {
+    /// Whether a message is late at this time. An edit is as old as its message, and says that somebody waits.
+    pub(crate) fn is_late(&self, event: &InboundEvent, now: Timestamp) -> bool {
+        let sent_at = event.sent_at.unwrap_or(event.received_at);
+        event.kind == EventKind::Message && event.amends.is_none() && sent_at + self.late_after < now
+    }
+
     /// The mode of the chats of a kind on a channel.
     #[must_use]
     pub fn mode(&self, channel: &ChannelId, chat: ChatKind) -> QueueMode {

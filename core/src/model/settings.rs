@@ -16,10 +16,12 @@ use crate::model::{
     agent::AgentName,
     command::OwnCommand,
     conversation::{ChannelId, ChatKind},
+    event::InboundEvent,
     language::Language,
     masker::Masker,
-    people::SeedPerson,
-    queue::Queues,
+    people::{KnownPeople, PersonRole, SeedPerson},
+    queue::{QueueMode, Queues},
+    routing::{PolicyChange, Rule},
     run::Price,
     turn::TurnRecord,
 };
@@ -52,6 +54,15 @@ pub struct PersonLimits {
     pub waiting_turns: Option<u32>,
 }
 
+/// The limits of people who are known, where they differ from everybody's.
+#[derive(Clone, Debug, Default)]
+pub struct SpecialLimits {
+    /// Those of people with a role.
+    pub roles: BTreeMap<PersonRole, PersonLimits>,
+    /// Those of single people, by name. They come before those of roles.
+    pub people: BTreeMap<String, PersonLimits>,
+}
+
 /// All settings of the core.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -59,6 +70,8 @@ pub struct Settings {
     pub default_agent: AgentName,
     /// The agents of channels that do not use the default.
     pub channel_agents: HashMap<ChannelId, AgentName>,
+    /// The rules of routing: the first that an event meets holds for it.
+    pub rules: Vec<Rule>,
     /// The access rules by channel. A channel without an entry accepts everyone whose events its adapter passes on.
     pub access: HashMap<ChannelId, Access>,
     /// The channels whose agents get a turn for a reaction to their messages.
@@ -81,10 +94,16 @@ pub struct Settings {
     pub commands: BTreeMap<String, OwnCommand>,
     /// The people whom the configuration names.
     pub people: Vec<SeedPerson>,
+    /// Whether people get answers that could not be delivered on another channel where they are known.
+    pub elsewhere: bool,
+    /// Whether owners are told who asks to be let in.
+    pub notify_owners: bool,
     /// What happens to messages that come while a turn of their conversation runs.
     pub queues: Queues,
     /// What one person may do.
     pub limits: PersonLimits,
+    /// The same for some people who are known.
+    pub special_limits: SpecialLimits,
     /// The minimum age at which a failing delivery becomes a dead letter; it also needs `min_attempts`.
     pub delivery_lifetime: Duration,
     /// The minimum number of attempts before a failing delivery becomes a dead letter.
@@ -151,15 +170,50 @@ impl LiveSettings {
 impl Settings {
     /// The policy for a turn. A command or a notice of the gateway's own is handed to no agent.
     pub(crate) fn policy(&self, turn: &TurnRecord) -> Cow<'_, Policy> {
-        let policy = self.policies.of(&turn.event.conversation.channel, turn.event.chat);
+        let policy = self.policy_for(&turn.event, turn.rule.as_deref());
         if !turn.handler.is_gateway() {
-            return Cow::Borrowed(policy);
+            return policy;
         }
         let ladder = Cause::ALL.into_iter().fold(Ladder::empty(), |ladder, cause| {
             let rungs = policy.ladder.rungs(cause).iter().filter(|rung| !matches!(rung, Rung::Handoff(_)));
             ladder.with(cause, rungs.cloned().collect())
         });
-        Cow::Owned(Policy { ladder, ..policy.clone() })
+        Cow::Owned(Policy { ladder, ..policy.into_owned() })
+    }
+
+    /// The policy for turns of an event for which a rule holds. Without the rule, or if it is gone: the channel's.
+    pub(crate) fn policy_for(&self, event: &InboundEvent, rule: Option<&str>) -> Cow<'_, Policy> {
+        let policy = self.policies.of(&event.conversation.channel, event.chat);
+        match self.rule(rule) {
+            Some(rule) if rule.policy != PolicyChange::default() => Cow::Owned(rule.policy.apply(policy)),
+            _ => Cow::Borrowed(policy),
+        }
+    }
+
+    /// What the sender of an event may do.
+    pub(crate) fn limits(&self, event: &InboundEvent, known: &KnownPeople) -> PersonLimits {
+        let SpecialLimits { roles, people } = &self.special_limits;
+        let special = known.get(&event.conversation.channel, event.person());
+        let special = special.and_then(|(role, name)| people.get(name).or_else(|| roles.get(&role)));
+        special.copied().unwrap_or(self.limits)
+    }
+
+    /// The agent for turns of an event for which a rule holds.
+    pub(crate) fn agent_for(&self, event: &InboundEvent, rule: Option<&str>) -> &AgentName {
+        let of_rule = self.rule(rule).and_then(|rule| rule.agent.as_ref());
+        of_rule.unwrap_or_else(|| self.agent(&event.conversation.channel))
+    }
+
+    /// What happens to a message that comes while a turn runs, if nobody has chosen it.
+    pub(crate) fn queue_mode(&self, event: &InboundEvent, rule: Option<&str>) -> QueueMode {
+        let of_rule = self.rule(rule).and_then(|rule| rule.queue);
+        of_rule.unwrap_or_else(|| self.queues.mode(&event.conversation.channel, event.chat))
+    }
+
+    /// The rule with this name, if there is one.
+    pub(crate) fn rule(&self, name: Option<&str>) -> Option<&Rule> {
+        let name = name?;
+        self.rules.iter().find(|rule| *rule.name == *name)
     }
 
     /// The agent that a channel's turns are routed to.
@@ -170,7 +224,8 @@ impl Settings {
 
     /// The agents that turns are routed to; some come more than once.
     pub(crate) fn agents(&self) -> impl Iterator<Item = &AgentName> {
-        self.channel_agents.values().chain([&self.default_agent])
+        let of_rules = self.rules.iter().filter_map(|rule| rule.agent.as_ref());
+        self.channel_agents.values().chain(of_rules).chain([&self.default_agent])
     }
 
     /// How many turns of an agent run at once.

@@ -36,8 +36,10 @@ impl Handler {
     /// talk to it, not what was said before, told again, and not what names people or their codes.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
-        const UNRECORDED: [&str; 9] =
-            ["approve", "decline", "export", "history", "limited", "pairing", "queue", "stranger", "whoami"];
+        const UNRECORDED: [&str; 13] = [
+            "approve", "asks", "decide", "decline", "export", "history", "limited", "link", "pairing", "queue",
+            "stranger", "unlink", "whoami",
+        ];
         !matches!(self, Self::Gateway(name) if UNRECORDED.contains(&&**name))
     }
 
@@ -80,6 +82,8 @@ pub struct TurnRecord {
     pub session: SessionId,
     /// The agent or the command that answers it.
     pub handler: Handler,
+    /// The name of the rule of routing that held when the turn was accepted, if one did.
+    pub rule: Option<Arc<str>>,
     /// How many runs it had, over all agents.
     pub runs: u32,
     /// Whether its session has a transcript.

@@ -3,6 +3,7 @@
 //! The guard decides on each, like on everything else that happens to a turn. An operation is stored with its decision,
 //! with who did it and why.
 
+mod elsewhere;
 pub(crate) mod forget;
 pub(crate) mod people;
 
@@ -27,6 +28,7 @@ use crate::{
         ids::{ConversationId, DeliveryId, TurnId},
         log::{AuditEntry, LogEvent, NewLogEntry, Subject},
         question::numbered,
+        settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
         tokens::TokenChange,
         turn::TurnRecord,
@@ -107,6 +109,7 @@ pub(crate) struct Operations {
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) people: Arc<People>,
+    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     /// Held from the read to the write: of two requests for one dead letter, the second finds that it is none any more.
     pub(crate) operating: Mutex<()>,
@@ -147,14 +150,21 @@ impl Operations {
         let claim = turn.obligation.undelivered_claim().ok_or_else(|| {
             OperationError::Unfit("there is nothing to send: the agent gave no answer; retry it instead".to_owned())
         })?;
-        let mut parts = self.store.deliveries(turn.id).await?;
-        parts.retain(|part| part.claim == claim && !part.is_copy);
-        let shown = Shown::of(&parts, None, None)
+        let reply = self
+            .undelivered(turn.id, claim)
+            .await?
             .ok_or_else(|| OperationError::Unfit("its text is no longer stored; retry it instead".to_owned()))?;
-        let text = if shown.choices.is_empty() { shown.text } else { numbered(&shown.text, &shown.choices) };
-        let reply = Reply { attachments: shown.attachments, ..Reply::text(text) };
         let step = Step { action: "redirect", target: id, event: Event::Redirected { reply }, elsewhere: Some(to) };
         self.step(*turn, step, by).await
+    }
+
+    /// What a claim says, as it is sent to another conversation; `None` if that is no longer stored.
+    async fn undelivered(&self, turn: TurnId, claim: u32) -> Result<Option<Reply>, StoreError> {
+        let mut parts = self.store.deliveries(turn).await?;
+        parts.retain(|part| part.claim == claim && !part.is_copy);
+        let Some(shown) = Shown::of(&parts, None, None) else { return Ok(None) };
+        let text = if shown.choices.is_empty() { shown.text } else { numbered(&shown.text, &shown.choices) };
+        Ok(Some(Reply { attachments: shown.attachments, ..Reply::text(text) }))
     }
 
     /// Gives a dead letter up.
@@ -368,7 +378,8 @@ impl Operations {
         let operation = operation(&by, action, target, subject_of(&turn), at);
         let deliveries = self.store.deliveries(turn.id).await?;
         let elsewhere = elsewhere.map(|(turn, _)| turn);
-        let trigger = Trigger::Operator(Box::new(OperatorStep { operation, remark, deliveries, elsewhere }));
+        let trigger =
+            Trigger::Operator(Box::new(OperatorStep { operation: Some(operation), remark, deliveries, elsewhere }));
         let mut inputs = [TurnEvents { turn, events: vec![event] }];
         match self.ledger.try_to_decide(&mut inputs, &trigger).await? {
             Some(_) => Ok(()),

@@ -82,7 +82,7 @@ impl Inputs {
         let history = self.history(turn, runtime.as_ref()).await.map_err(|error| unread("the transcript", &error))?;
         let deferred = self.deferred(turn, run).await.map_err(|error| unread("the deferral", &error))?;
         let settings = self.settings.get();
-        let policy = settings.policies.of(&event.conversation.channel, event.chat);
+        let policy = settings.policy_for(event, turn.rule.as_deref());
         let others = self.merged(turn).await.map_err(|error| unread("the turns that it answers for", &error))?;
         let mut held = Vec::new();
         let first = self.message(event, channel, runtime.as_ref(), &mut held).await;

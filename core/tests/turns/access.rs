@@ -4,7 +4,7 @@ use rejoinder_core::{
     Accepted, Access, Clock, DirectPolicy, Directed, EventKind, GroupPolicy, InboundEvent, Lifetimes, Sender,
     SenderKind,
     conformance::scripted::Script,
-    store::{Cutoffs, StoreStats},
+    store::{Cutoffs, LogFilter, StoreStats},
 };
 
 use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, main_channel, mention, said, secs};
@@ -263,6 +263,36 @@ async fn another_agent_is_not_answered() {
 
     assert!(gateway.visible(&chat("room")).is_empty());
     nobody_ran(&gateway).await;
+    gateway.at_rest().await;
+}
+
+/// O1. Another agent that the operator lets in is answered like a person, also by the rules for groups. One that answers our
+/// answers without end is not heard for a while.
+#[tokio::test]
+async fn an_agent_that_is_let_in_is_answered_but_not_forever() {
+    let access =
+        Access { agents: ["robot", "stranger"].iter().collect(), allow: ["robot"].iter().collect(), ..listed() };
+    let gateway = guarded(access).await;
+    let hears = |name: &str| {
+        let mut event = mention(&chat("room"), "and you?");
+        event.sender = Sender { id: name.to_owned(), kind: SenderKind::OtherAgent, ..event.sender };
+        event
+    };
+
+    assert_eq!(comes_in(&gateway, hears("stranger")).await, Accepted::Kept);
+    assert_eq!(comes_in(&gateway, hears("other")).await, Accepted::Kept);
+    let mut answered = 0;
+    while comes_in(&gateway, hears("robot")).await != Accepted::Kept {
+        answered += 1;
+        gateway.advance(secs(1)).await;
+    }
+
+    assert_eq!((answered, gateway.visible(&chat("room")).len()), (10, 10));
+    let interrupted = LogFilter { topics: vec!["agents.interrupted".to_owned()], limit: 10, ..LogFilter::default() };
+    let log = gateway.store.log(&interrupted).await.expect("the log can be read");
+    assert_eq!(log.iter().map(|entry| entry.data["identity"].as_str()).collect::<Vec<_>>(), [Some("test.main/robot")]);
+    gateway.advance(secs(10 * 60)).await;
+    assert!(matches!(comes_in(&gateway, hears("robot")).await, Accepted::Turn(_)));
     gateway.at_rest().await;
 }
 

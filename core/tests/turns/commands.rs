@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use proptest::{prelude::*, sample, strategy::ValueTree, test_runner::TestRunner};
 use rejoinder_core::{
-    Action, AgentTurn, Capabilities, Cause, Clock, CommandAnswer, ConversationId, EventId, Expectation, Handler,
-    Identity, InboundEvent, Obligation, OwnCommand, PersonRole, Policy, Receipts, Rung, SeedPerson, Sender, SenderKind,
-    SessionId, Speaker, Support, TurnId, Usage,
+    Action, AgentTurn, Capabilities, Cause, Clock, CommandAnswer, ConversationId, Directed, EventId, Expectation,
+    Handler, Identity, InboundEvent, Obligation, OwnCommand, PersonRole, Policy, Receipts, Rung, SeedPerson, Sender,
+    SenderKind, SessionId, Speaker, Support, TurnId, Usage,
     conformance::scripted::{Fault, Script, ScriptedChannel, capabilities},
     store::{NewEvent, NewTurn, TurnStatus},
 };
@@ -487,6 +488,7 @@ async fn a_stop_reaches_turns_of_a_start_whose_clock_was_ahead() {
     let ahead = TurnId::from(Uuid::max());
     let now = gateway.clock.now();
     let turn = NewTurn {
+        rule: None,
         id: ahead,
         handler: Handler::Agent("main".into()),
         obligation: Obligation::open(Expectation::Answer, &policy(), None, now),
@@ -503,5 +505,45 @@ async fn a_stop_reaches_turns_of_a_start_whose_clock_was_ahead() {
 
     assert_eq!(gateway.visible(&chat("ada")), ["Stopped."]);
     assert_eq!(gateway.status(ahead).await, TurnStatus::Cancelled);
+    gateway.at_rest().await;
+}
+
+/// Whoever speaks to a hook says no slash. Elsewhere the same words are for the agent.
+#[tokio::test]
+async fn commands_are_spoken_where_a_program_asks() {
+    let gateway = TestGateway::with(Script::hangs()).await;
+    let asked = |text: &str| InboundEvent { directed: Directed::Asked, ..said(&chat("ada"), text) };
+    let running = gateway.receives(asked("How is the weather?")).await;
+    gateway.receives(said(&chat("bob"), "Stop.")).await;
+
+    gateway.receives(asked("Stop.")).await;
+    gateway.receives(asked("What is the status?")).await;
+
+    assert_eq!(gateway.status(running).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.visible(&chat("ada")), ["Stopped.", "Nothing is going on."]);
+    assert_eq!(gateway.agent("main").runs().len(), 2);
+    gateway.receives(said(&chat("bob"), "/stop")).await;
+    gateway.at_rest().await;
+}
+
+/// Whatever somebody writes after a slash: it is answered once, and the gateway goes on.
+#[tokio::test]
+async fn whatever_is_written_after_a_slash_is_answered_once() {
+    let gateway = TestGateway::with(Script::replies("hello")).await;
+    let names = gateway.intake().commands().into_iter().map(|command| command.name.into_owned()).collect::<Vec<_>>();
+    let name = prop_oneof![
+        sample::select(names),
+        sample::select(vec!["approve", "decline", "reset", "cancel"]).prop_map(Into::into),
+        "\\PC{0,12}",
+    ];
+    let text = (name, "[ \t\n]{0,2}", "\\PC{0,40}").prop_map(|(name, space, rest)| format!("/{name}{space}{rest}"));
+    let mut runner = TestRunner::deterministic();
+
+    for number in 0..400 {
+        let text = text.new_tree(&mut runner).expect("a text").current();
+        let place = chat(&format!("chat-{number}"));
+        gateway.receives(said(&place, &text)).await;
+        assert_eq!(gateway.visible(&place).len(), 1, "{text:?}");
+    }
     gateway.at_rest().await;
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Accepted, AgentTurn, Attachment, Clock, Directed, InboundEvent, PersonLimits, Sender, SenderKind,
-    conformance::scripted::Script,
+    Accepted, AgentTurn, Attachment, Clock, Directed, Identity, InboundEvent, PersonLimits, PersonRole, SeedPerson,
+    Sender, SenderKind, SpecialLimits, conformance::scripted::Script,
 };
 
-use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, said, secs};
+use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, main_channel, said, secs};
 
 const NOTICE: &str = "Not so fast.";
 
@@ -233,5 +233,76 @@ async fn unnamed_people_are_limited_by_conversation() {
 
     assert_eq!(second, Accepted::Limited { retry_after: secs(60) });
     assert_eq!(gateway.visible(&chat("a")), ["hello"], "the caller is told by the result");
+    gateway.at_rest().await;
+}
+
+/// Guests have a limit of their own, and Carl has another. Known people are counted on all channels together.
+#[tokio::test]
+async fn roles_and_people_have_limits_of_their_own() {
+    let person = |name: &str, role, ids: &[&str]| {
+        let identity = |id: &&str| Identity { channel: main_channel(), id: (*id).to_owned() };
+        SeedPerson { name: name.to_owned(), role, identities: ids.iter().map(identity).collect() }
+    };
+    let limits = |most| PersonLimits { turns_per_minute: Some(most), waiting_turns: None };
+    let mut setup = GatewaySetup::new().always(Script::replies("done"));
+    setup.people = vec![
+        person("Ada", PersonRole::Guest, &["ada", "ada2"]),
+        person("Bob", PersonRole::Member, &["bob"]),
+        person("Carl", PersonRole::Guest, &["carl"]),
+    ];
+    setup.limits = limits(4);
+    setup.special_limits = SpecialLimits {
+        roles: [(PersonRole::Guest, limits(2))].into(),
+        people: [("Carl".to_owned(), limits(3))].into(),
+    };
+    let gateway = setup.start().await;
+    let let_in = async |ids: &[&str]| {
+        let mut count = 0;
+        for number in 0..6 {
+            let id = ids[number % ids.len()];
+            let accepted = comes_in(&gateway, by(id, said(&chat(id), "hello"))).await;
+            count += usize::from(!matches!(accepted, Accepted::Limited { .. }));
+        }
+        count
+    };
+
+    assert_eq!(let_in(&["ada", "ada2"]).await, 2, "she is one person");
+    assert_eq!(let_in(&["bob"]).await, 4, "members have the general limit");
+    assert_eq!(let_in(&["carl"]).await, 3);
+    assert_eq!(let_in(&["dave"]).await, 4, "who is not known has the general limit");
+    gateway.at_rest().await;
+}
+
+/// Of a person with several identities all waiting turns count together. A fourth person beside three noisy ones is served.
+#[tokio::test]
+async fn three_noisy_people_fill_their_own_lines_only() {
+    let mut setup = GatewaySetup::new().agent("main", |_| Script::replies("done").taking(secs(10))).slots(1);
+    let identities = ["eve", "eve2"].map(|id| Identity { channel: main_channel(), id: id.to_owned() });
+    setup.people = vec![SeedPerson { name: "Eve".to_owned(), role: PersonRole::Guest, identities: identities.into() }];
+    let guests = PersonLimits { turns_per_minute: None, waiting_turns: Some(2) };
+    setup.limits = PersonLimits { turns_per_minute: None, waiting_turns: Some(4) };
+    setup.special_limits = SpecialLimits { roles: [(PersonRole::Guest, guests)].into(), ..SpecialLimits::default() };
+    let gateway = setup.start().await;
+    let mut let_in = Vec::new();
+    for ids in [["ada", "ada"], ["bob", "bob"], ["eve", "eve2"]] {
+        let mut count = 0;
+        for number in 0..10 {
+            let id = ids[number % 2];
+            let accepted = comes_in(&gateway, by(id, said(&chat(&format!("{id}{number}")), "hello"))).await;
+            count += usize::from(!matches!(accepted, Accepted::Limited { .. }));
+        }
+        let_in.push(count);
+    }
+    assert_eq!(let_in, [5, 4, 2], "one of the first runs");
+
+    gateway.receives(by("dave", said(&chat("dave"), "hello"))).await;
+    gateway.advance(secs(70)).await;
+    let told = gateway.visible(&chat("dave"));
+    assert_eq!(
+        told.last().map(String::as_str),
+        Some("done"),
+        "he waits for one turn of each, not for all ten: {told:?}"
+    );
+    gateway.advance(secs(100)).await;
     gateway.at_rest().await;
 }

@@ -12,8 +12,8 @@ use std::{
 use rejoinder_core::{
     Accepted, Access, Action, Actor, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind,
     Clock, ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Language, Lifetimes, Masker,
-    OperationError, OwnCommand, OwnerId, Parts, PersonLimits, Policies, Policy, Price, Question, Queues, Rung,
-    SeedPerson, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
+    OperationError, OwnCommand, OwnerId, Parts, PersonLimits, Policies, Policy, Price, Question, Queues, Rule, Rung,
+    SeedPerson, Sender, SenderKind, Settings, SharedClock, SignalKind, SpecialLimits, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -129,8 +129,23 @@ fn templates() -> Templates {
         ("code_unknown", "Which code?"),
         ("code_locked", "Later."),
         ("owners_only", "You are no owner."),
+        ("elsewhere", "From {channel}: {text}"),
+        ("person_asks", "{name} ({identity}) asks, with {code}."),
+        ("person_let_in", "Yes"),
+        ("person_keep_out", "No"),
+        ("person_decided", "Too late."),
+        ("link_code", "Write /link {code}."),
+        ("link_unknown", "Not known."),
+        ("linked", "You are {name}."),
+        ("link_same", "{name} already."),
+        ("link_wrong", "No such link."),
+        ("link_refused", "Ask an operator."),
+        ("link_direct", "Not in public."),
+        ("unlinked", "No more {name}."),
+        ("unlink_only", "Nothing to undo."),
         ("limited", "Not so fast."),
         ("dropped", "{count} dropped: {text}"),
+        ("late_messages", "Too old."),
         ("queue", "Now {mode}."),
         ("queue_chosen", "From now on {mode}."),
         ("queue_unknown", "Still {mode}."),
@@ -167,6 +182,7 @@ fn templates() -> Templates {
         ("menu_history", "What was said"),
         ("menu_export", "The same, as a file"),
         ("menu_whoami", "Who you are"),
+        ("menu_link", "One person"),
         ("menu_language", "My language"),
     ]
     .into_iter()
@@ -236,6 +252,7 @@ pub(crate) struct GatewaySetup {
     pub(crate) capabilities: Capabilities,
     /// Additional channels on the same platform.
     pub(crate) channels: Vec<(ChannelId, Capabilities)>,
+    pub(crate) rules: Vec<Rule>,
     pub(crate) access: HashMap<ChannelId, Access>,
     pub(crate) reaction_channels: HashSet<ChannelId>,
     pub(crate) policies: Policies,
@@ -248,8 +265,11 @@ pub(crate) struct GatewaySetup {
     pub(crate) masker: Masker,
     pub(crate) commands: BTreeMap<String, OwnCommand>,
     pub(crate) people: Vec<SeedPerson>,
+    pub(crate) elsewhere: bool,
+    pub(crate) notify_owners: bool,
     pub(crate) queues: Queues,
     pub(crate) limits: PersonLimits,
+    pub(crate) special_limits: SpecialLimits,
     pub(crate) delivery_lifetime: Duration,
     pub(crate) lifetimes: Lifetimes,
     /// How the store rejects the first message.
@@ -262,6 +282,7 @@ impl GatewaySetup {
         Self {
             capabilities: capabilities(),
             channels: Vec::new(),
+            rules: Vec::new(),
             access: HashMap::new(),
             reaction_channels: HashSet::new(),
             policies: Policies::new(policy()),
@@ -272,8 +293,11 @@ impl GatewaySetup {
             masker: Masker::default(),
             commands: BTreeMap::new(),
             people: Vec::new(),
+            elsewhere: true,
+            notify_owners: true,
             queues: Queues { cap: 100_000, ..Queues::default() },
             limits: PersonLimits::default(),
+            special_limits: SpecialLimits::default(),
             delivery_lifetime: secs(24 * 3600),
             lifetimes: Lifetimes::default(),
             rejection: None,
@@ -360,6 +384,7 @@ impl TestGateway {
         let settings = Settings {
             default_agent: AgentName::from("main"),
             channel_agents: setup.channel_agents,
+            rules: setup.rules,
             access: setup.access,
             reaction_channels: setup.reaction_channels,
             max_attachment: 1 << 20,
@@ -371,8 +396,11 @@ impl TestGateway {
             masker: setup.masker,
             commands: setup.commands,
             people: setup.people,
+            elsewhere: setup.elsewhere,
+            notify_owners: setup.notify_owners,
             queues: setup.queues,
             limits: setup.limits,
+            special_limits: setup.special_limits,
             delivery_lifetime: setup.delivery_lifetime,
             min_attempts: 3,
             max_parts: 4,
@@ -474,6 +502,12 @@ impl TestGateway {
         let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
         assert_eq!(damaged.rows_affected(), 1);
         connection.close().await.expect("it closes");
+    }
+
+    /// Reads a configuration without rules.
+    pub(crate) fn forget_rules(&mut self) {
+        self.settings.rules.clear();
+        self.engine().change_settings(self.settings.clone());
     }
 
     /// Removes a channel from the next start on, and returns its capabilities.

@@ -423,3 +423,19 @@ async fn other_policies_give_no_codes() {
         gateway.at_rest().await;
     }
 }
+
+/// N1, O2. Ten thousand strangers run no agent: three of them are given a code, and of the others only keys are stored.
+#[tokio::test]
+async fn ten_thousand_strangers_run_no_agent() {
+    let gateway = guarded().await;
+    for hundred in 0..100 {
+        let events = (0..100).map(|number| says(&format!("stranger-{hundred}-{number}"), "hello")).collect();
+        gateway.intake().accept_all(events, None).await.expect("they are accepted");
+    }
+    gateway.settle().await;
+
+    assert!(gateway.agent("main").runs().is_empty());
+    assert_eq!(gateway.turns().await.len(), 3);
+    assert_eq!(gateway.engine().pairings().len(), 3);
+    gateway.at_rest().await;
+}

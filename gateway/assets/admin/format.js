@@ -168,6 +168,10 @@ export function logSentence({ topic, data: known }) {
     "agent.up": () => `The agent ${data.agent} answers again.`,
     "agent.down": () => `The agent ${data.agent} fails: ${data.error}.`,
     "person.asked": () => `${data.identity} asks to be let in.`,
+    "agents.interrupted": () =>
+      `${data.identity} and the agent answered each other without end in ${data.conversation}. It is not heard until ${minute(data.until)}.`,
+    "question.picked": () => "A choice of the question was picked.",
+    "question.expired": () => "Nobody picked a choice of the question in time.",
     "store.down": () => `The database could not be written from now on: ${data.problem}.`,
     "store.up": () => "The database can be written again.",
   };
@@ -198,6 +202,8 @@ const OPERATIONS = {
   approve: "let somebody in",
   decline: "declined somebody's request",
   revoke: "revoked somebody's access",
+  link: "is the same person on another channel",
+  unlink: "is not the same person on another channel any more",
 };
 
 /** What an operator did, as a sentence. */

@@ -30,7 +30,7 @@ export function people(view) {
   keepFresh(refresh, { signal: view.signal, topics: ["person.", "operator."], every: 15_000 });
 }
 
-const ROLES = { member: "Member: talks to the agent", owner: "Owner: also lets others in" };
+const ROLES = { guest: "Guest: talks to the agent, with limits of guests", member: "Member: talks to the agent", owner: "Owner: also lets others in" };
 
 /** Which request a dialog is about: names can be the same. */
 const whichOf = ({ code, channel, id }) => `Code ${code}, ${channel}/${id}.`;
@@ -69,7 +69,7 @@ const approve = (view, request) =>
     done: `${nameOf(request)} is let in.`,
     fields: [
       { name: "name", label: "Name", value: request.name || request.username || "", hint: "What operators call them.", maxLength: 100 },
-      view.isAdmin && { name: "role", label: "Role", kind: "select", options: Object.entries(ROLES) },
+      { name: "role", label: "Role", kind: "select", value: "member", options: Object.entries(ROLES).filter(([role]) => view.isAdmin || role !== "owner") },
       REASON,
     ].filter(Boolean),
   });

@@ -51,7 +51,7 @@ pub(super) struct Approve {
     /// What you call them; if not given: the name that the platform gave
     #[arg(long)]
     name: Option<String>,
-    /// What they may do: member talks to the agent, owner also lets others in with /approve
+    /// What they may do: guest and member talk to the agent (rules and limits tell them apart), owner also lets others in with /approve
     #[arg(long, value_enum, default_value_t = Role::Member)]
     role: Role,
     /// Why, for the audit
@@ -64,6 +64,7 @@ pub(super) struct Approve {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Role {
+    Guest,
     Member,
     Owner,
 }
@@ -71,6 +72,7 @@ enum Role {
 impl Role {
     const fn as_str(self) -> &'static str {
         match self {
+            Self::Guest => "guest",
             Self::Member => "member",
             Self::Owner => "owner",
         }

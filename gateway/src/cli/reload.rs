@@ -11,7 +11,8 @@ use super::{Global, notify};
 use crate::{logging, wiring};
 
 /// Sections, and keys, that hold as soon as they are read.
-const AT_ONCE: [&str; 6] = ["commands", "guard", "limits", "log.level", "outbox", "queue"];
+const AT_ONCE: [&str; 9] =
+    ["commands", "guard", "limits", "log.level", "outbox", "pairing", "queue", "routing.rules", "routing.time_zone"];
 
 /// The same for the keys of channels: who may talk to the agent, and what is done about a message that may have been sent.
 const AT_ONCE_OF_CHANNELS: [&str; 9] = [
@@ -123,8 +124,12 @@ fn is_at_once(key: &str) -> bool {
     if AT_ONCE.iter().any(|section| is_under(section)) {
         return true;
     }
-    // channels.<platform>.<name>.<key>
-    matches!(key.split('.').collect::<Vec<_>>()[..], ["channels", _, _, name] if AT_ONCE_OF_CHANNELS.contains(&name))
+    // channels.<platform>.<name>.<key>, people.<name>.<key>
+    match key.split('.').collect::<Vec<_>>()[..] {
+        ["channels", _, _, "groups", ..] | ["people", _, "limits", ..] => true,
+        ["channels", _, _, name] => AT_ONCE_OF_CHANNELS.contains(&name),
+        _ => false,
+    }
 }
 
 fn secrets(config: &Config) -> Vec<String> {
@@ -191,11 +196,19 @@ mod tests {
             "log.level",
             "outbox.lifetime",
             "channels.telegram.main.allow_from",
+            "channels.matrix.main.groups.!kitchen:example.org.agent",
+            "people.ada.limits.waiting_turns",
+            "routing.rules",
         ] {
             assert!(is_at_once(key), "{key}");
         }
-        for key in ["log.format", "channels.telegram.main.token", "retention.turns", "guardian", "agents.a.allow_from"]
-        {
+        for key in [
+            "log.format",
+            "channels.telegram.main.token",
+            "retention.turns",
+            "routing.default_agent",
+            "agents.a.allow_from",
+        ] {
             assert!(!is_at_once(key), "{key}");
         }
     }

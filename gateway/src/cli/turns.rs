@@ -321,6 +321,9 @@ fn detail(turn: &TurnDetail, with_shown: bool) -> String {
     field("conversation", &turn.conversation_id);
     field("session", &turn.session_id);
     field("agent", &turn.handler.to_string());
+    if let Some(rule) = &turn.rule {
+        field("rule", rule);
+    }
     field("accepted", &turn.accepted_at);
     field("ended", &optional(&turn.ended_at));
     field("owed", if turn.owed { "an answer" } else { "nothing" });

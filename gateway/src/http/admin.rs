@@ -23,6 +23,7 @@ pub(super) mod page;
 pub(super) mod pairings;
 pub(super) mod people;
 pub(super) mod responses;
+pub(super) mod route;
 pub(super) mod search;
 pub(super) mod session;
 pub(super) mod tokens;
@@ -61,6 +62,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/events", get(events::follow))
         .route("/openapi.json", get(super::openapi::document))
         .route("/session", get(session::show).delete(session::close))
+        .route("/route/explain", post(route::explain))
         .route("/links", post(session::link));
     let operator = Router::new()
         .route("/turns/{id}/cancel", post(turns::cancel))

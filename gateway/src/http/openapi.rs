@@ -9,7 +9,7 @@ use utoipa::{
 use super::{
     admin::{
         agents, alerts, audit, channels, conversations, dead_letters, deliveries, errors, events, logs, loops,
-        messages, overview, pairings, people, search, session, tokens, turns,
+        messages, overview, pairings, people, route, search, session, tokens, turns,
     },
     error::ProblemDocument,
     health,
@@ -62,6 +62,7 @@ use crate::platforms::{self, Platform};
         people::list,
         people::revoke,
         people::forget,
+        route::explain,
         tokens::list,
         tokens::create,
         tokens::revoke,

@@ -148,7 +148,9 @@ async fn check_bot(channel: ChannelId, bot: &TelegramSection, context: CheckCont
         }
     };
     let mut findings = vec![Finding::ok(&*about, introduction(&profile))];
-    if bot.group_policy == GroupPolicy::All && !profile.can_read_all_group_messages {
+    let hears_all =
+        bot.group_policy == GroupPolicy::All || bot.groups.policies().any(|(_, policy)| policy == GroupPolicy::All);
+    if hears_all && !profile.can_read_all_group_messages {
         let what = format!("channels.{about}.group_policy is \"all\", and privacy mode is on");
         findings.push(Finding::warning(&*about, what).with_advice(group_visibility(&profile)));
     } else {

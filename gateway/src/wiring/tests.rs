@@ -142,3 +142,21 @@ fn people_whom_the_configuration_names_are_known() {
     let identities = vec![Identity { channel: ChannelId::new("telegram", "main"), id: "42".to_owned() }];
     assert_eq!(people, [SeedPerson { name: "ada".to_owned(), role: PersonRole::Owner, identities }]);
 }
+
+/// The rules of groups come before the others, and their policies are in the access rules.
+#[cfg(feature = "telegram")]
+#[test]
+fn groups_are_rules_before_the_others() {
+    use rejoinder_core::GroupPolicy;
+
+    let bot = "[channels.telegram.main]\ntoken = \"123456:abc\"\n";
+    let group = "[channels.telegram.main.groups.\"-5\"]\nlanguage = \"de\"\ngroup_policy = \"all\"\n";
+    let rule = "[[routing.rules]]\nname = \"all\"\nlanguage = \"en\"\n";
+
+    let settings = parts(&format!("{bot}{group}{rule}")).unwrap().settings;
+
+    let names: Vec<_> = settings.rules.iter().map(|rule| &*rule.name).collect();
+    assert_eq!(names, ["channels.telegram.main.groups.-5", "all"]);
+    let access = &settings.access[&ChannelId::new("telegram", "main")];
+    assert_eq!(access.groups.get("-5"), Some(&GroupPolicy::All));
+}

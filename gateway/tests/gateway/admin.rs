@@ -110,14 +110,14 @@ async fn a_filter_that_cannot_be_understood_is_named(#[case] filter: &str, #[cas
 #[tokio::test]
 async fn a_turn_is_shown_and_explained() {
     let gateway = TestGateway::start().await;
-    let turn = gateway.ask_for_answer("test", "what is the status?").await;
+    let turn = gateway.ask_for_answer("test", "what is the plan?").await;
 
     let (_, shown) = gateway.admin(&format!("turns/{turn}")).await;
     let (_, explained) = gateway.admin(&format!("turns/{turn}/explain")).await;
 
-    assert_eq!(shown["event"]["text"], "what is the status?");
+    assert_eq!(shown["event"]["text"], "what is the plan?");
     assert_eq!(shown["runs"][0]["end"], "reply");
-    assert_eq!(shown["deliveries"][0]["text"], "you said: what is the status?");
+    assert_eq!(shown["deliveries"][0]["text"], "you said: what is the plan?");
     assert_eq!((&shown["state"], &shown["status"]), (&"settled".into(), &"answered".into()));
     assert!(explained["headline"].as_str().unwrap().starts_with("Answered with a reply"), "{explained}");
     assert!(explained["timeline"].as_array().unwrap().len() >= 4, "{explained}");

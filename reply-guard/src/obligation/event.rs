@@ -96,6 +96,12 @@ pub enum Event {
         /// What could not be delivered.
         reply: Reply,
     },
+    /// The person gets the answer of a dead letter on another channel, with this content. Only a turn that
+    /// [may go elsewhere](crate::Obligation::may_go_elsewhere) changes.
+    SentElsewhere {
+        /// The answer, and where it belongs.
+        reply: Reply,
+    },
     /// The operator holds the turn: no run and no attempt begins, until it is [resumed](Self::Resumed).
     Held,
     /// The operator resumes a turn that was held.

@@ -1,4 +1,5 @@
-//! What the operator does with a turn: retrying or redirecting a dead letter, holding a turn. Discarding is cancelling.
+//! What the operator does with a turn: retrying or redirecting a dead letter, holding a turn. Discarding is cancelling. What is
+//! redirected once without the operator: an answer that the person can get elsewhere.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,15 @@ impl Obligation {
         self.undelivered.as_ref().filter(|_| is_dead).map(|undelivered| undelivered.claim)
     }
 
+    /// Whether the person may get the answer of this dead letter elsewhere: an agent gave it, nobody can have seen anything of it
+    /// or of a fallback, and it was not tried before.
+    #[must_use]
+    pub fn may_go_elsewhere(&self) -> bool {
+        let is_dead = matches!(self.state, ObligationState::Undeliverable { .. });
+        let is_answer = |undelivered: &Undelivered| undelivered.rank == End::Outcome && !undelivered.via.is_gateways();
+        is_dead && !self.stays_here && self.undelivered.as_ref().is_some_and(is_answer)
+    }
+
     /// Notes that the claim in flight cannot be delivered. A deferral is not worth a retry.
     pub(super) fn note_undelivered(&mut self) {
         let ObligationState::Claimed { claim, signal, via, rank, resent, partly, .. } = &self.state else { return };
@@ -48,6 +58,7 @@ impl Obligation {
             in_doubt: self.in_doubt,
             resent: *resent,
         };
+        self.stays_here |= failed.partly || failed.in_doubt || failed.resent;
         if self.undelivered.as_ref().is_none_or(|before| failed.is_better_than(before)) {
             self.undelivered = Some(failed);
         }
@@ -96,6 +107,13 @@ impl Obligation {
         // The messages that it would replace are in the other conversation.
         let (signal, via) = self.clear(Body::Reply(reply), via, Vec::new(), context);
         self.state = self.claimed(signal, via, rank, true);
+    }
+
+    pub(super) fn sent_elsewhere(&mut self, reply: Reply, context: &mut EventContext<'_>) {
+        if self.may_go_elsewhere() {
+            self.redirected(reply, context);
+            self.stays_here = !self.state.is_final();
+        }
     }
 
     pub(super) fn hold(&mut self, context: &mut EventContext<'_>) {

@@ -99,9 +99,12 @@ impl Obligation {
     pub(super) fn refused(&mut self, claim: u32, reason: String, context: &mut EventContext<'_>) {
         match self.in_flight(claim) {
             Some(in_flight) if in_flight.again => self.failed_again(reason, context),
-            // Where a resend cannot show twice, its refusal proves that no earlier attempt was accepted.
             Some(in_flight) if in_flight.is_partly_seen_answer() => self.cut_short(&reason, context),
-            Some(in_flight) => self.not_delivered(&in_flight, in_flight.resent, reason, context),
+            Some(in_flight) => {
+                // Where a resend cannot show twice, its refusal proves that no earlier attempt was accepted.
+                self.in_doubt &= in_flight.resent;
+                self.not_delivered(&in_flight, in_flight.resent, reason, context);
+            }
             None => self.late_failed(claim, reason, context),
         }
     }

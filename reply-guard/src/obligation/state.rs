@@ -42,7 +42,7 @@ pub enum ObligationState {
         /// That turn's id.
         into: String,
     },
-    /// No answer could be delivered: a dead letter. Only the operator can still change it.
+    /// No answer could be delivered: a dead letter. Only the operator can still change it, and its answer may go elsewhere once.
     Undeliverable {
         /// Why, for the operator.
         reason: String,

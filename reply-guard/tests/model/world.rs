@@ -178,6 +178,8 @@ pub(crate) enum Action {
     SecondIsDeleted,
     OperatorRetries,
     OperatorRedirects,
+    /// The person gets the answer on another channel.
+    SendElsewhere,
     OperatorDiscards,
     OperatorHolds,
     OperatorResumes,
@@ -532,6 +534,9 @@ impl Model for World {
             let delivered = moment.rows.iter().position(|row| row.status == Status::Delivered);
             actions.extend(delivered.map(Action::RepeatReceipt));
         }
+        if moment.obligation.may_go_elsewhere() {
+            actions.push(Action::SendElsewhere);
+        }
         if moment.operations_left > 0 {
             let is_dead = matches!(moment.obligation.state(), ObligationState::Undeliverable { .. });
             if is_dead {
@@ -611,6 +616,7 @@ impl Model for World {
             Action::PersonDeletes | Action::Merge | Action::Supersede | Action::SecondIsDeleted => {
                 self.merge(&mut next, &action);
             }
+            Action::SendElsewhere => self.decide(&mut next, sent_elsewhere()),
             Action::OperatorRetries
             | Action::OperatorRedirects
             | Action::OperatorDiscards
@@ -817,4 +823,8 @@ fn wakes_are_served(world: &World, moment: &Moment) -> bool {
     let now = moment.now.max(at);
     let _ = ticked.on(Event::Tick { ran: None }, &world.policy, now);
     ticked.wake_at().is_none_or(|next| next > now)
+}
+
+fn sent_elsewhere() -> Event {
+    Event::SentElsewhere { reply: Reply::text("the answer, elsewhere") }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use rejoinder_core::{
     Cause, ChannelId, ChatKind, Ladder, Lifetimes, Masker, PersonLimits, Policies, Policy, Question, Queues, Rung,
-    Settings, Templates,
+    Settings, SpecialLimits, Templates,
 };
 
 /// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
@@ -58,9 +58,12 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
     Settings {
         default_agent: "main".into(),
         channel_agents: HashMap::new(),
+        rules: Vec::new(),
         access: HashMap::new(),
         commands: BTreeMap::new(),
         people: Vec::new(),
+        elsewhere: true,
+        notify_owners: true,
         reaction_channels: HashSet::from([channel.clone()]),
         max_attachment: 1 << 20,
         policies: Policies::new(direct).with(channel.platform(), ChatKind::Group, group),
@@ -71,6 +74,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         masker: Masker::default(),
         queues: Queues { cap: 100_000, ..Queues::default() },
         limits: PersonLimits::default(),
+        special_limits: SpecialLimits::default(),
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,
         max_parts: 8,

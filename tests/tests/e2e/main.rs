@@ -18,6 +18,7 @@ mod metrics;
 mod operate;
 mod process;
 mod retention;
+mod routing;
 mod search;
 mod time;
 mod traces;

@@ -9,9 +9,11 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    alter table turns drop column rule;
     drop table questions;
     drop index conversations_with_queue;
     alter table conversations drop column queue;
+    drop table direct_chats;
     drop table languages;
     drop table pairings;
     drop table identities;

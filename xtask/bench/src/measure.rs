@@ -7,6 +7,7 @@ mod peer;
 mod platform;
 mod settled;
 mod start;
+mod strangers;
 mod telegram;
 mod waiting;
 
@@ -52,6 +53,8 @@ pub(crate) enum Measurement {
     Waiting,
     /// Throughput and `turns list` with many settled turns in the store, compared with an empty store.
     Settled,
+    /// Memory for strangers who write to a bot on Telegram.
+    Strangers,
     /// Conversations on Telegram, compared with a bare bot.
     Telegram,
     /// Conversations on Discord, compared with a bare bot.
@@ -70,6 +73,7 @@ impl fmt::Display for Measurement {
             Self::Start => "start",
             Self::Waiting => "waiting",
             Self::Settled => "settled",
+            Self::Strangers => "strangers",
             Self::Telegram => "telegram",
             Self::Discord => "discord",
             Self::Matrix => "matrix",
@@ -95,6 +99,7 @@ impl Measurement {
             Self::Start => start::round(bench).await,
             Self::Waiting => waiting::round(bench).await,
             Self::Settled => settled::round(bench).await,
+            Self::Strangers => strangers::round(bench).await,
             Self::Telegram => telegram::round(bench).await,
             Self::Discord => discord::round(bench).await,
             Self::Matrix => matrix::round(bench).await,

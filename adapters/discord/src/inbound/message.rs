@@ -45,6 +45,7 @@ impl Reader<'_> {
         let external_id = format!("{}:{}", message.channel_id, message.id);
         let event = InboundEvent {
             message_id: Some(message.id.to_string()),
+            sent_at: Some(message.id.created_at()),
             directed,
             ..self.event(conversation, chat, external_id, sender)
         };

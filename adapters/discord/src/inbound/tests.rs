@@ -161,17 +161,14 @@ fn a_mention_may_be_the_beginning_of_a_thread() {
 
 /// O1.
 #[test]
-fn other_bots_and_webhooks_are_no_people_unless_they_are_allowed() {
-    let mut world = World::default();
+fn other_bots_and_webhooks_are_no_people() {
+    let world = World::default();
     let bot = json!({"author": {"id": "43", "username": "Robot", "bot": true}});
     let webhook = json!({"author": {"id": "44", "username": "Hook", "bot": true}, "webhook_id": "44"});
-    let kinds = |world: &World| [&bot, &webhook].map(|fields| world.message(fields.clone()).sender.kind);
 
-    assert_eq!(kinds(&world), [SenderKind::OtherAgent, SenderKind::OtherAgent]);
-    world.options.allow_bots = ["43"].into_iter().collect();
-    assert_eq!(kinds(&world), [SenderKind::Person, SenderKind::OtherAgent]);
-    world.options.allow_bots = ["44"].into_iter().collect();
-    assert_eq!(kinds(&world), [SenderKind::OtherAgent, SenderKind::Person]);
+    for fields in [bot, webhook] {
+        assert_eq!(world.message(fields).sender.kind, SenderKind::OtherAgent);
+    }
 }
 
 #[rstest]

@@ -13,7 +13,7 @@ use crate::support::{Gateway, options};
 async fn the_commands_are_registered_where_they_belong() {
     let server = DiscordServer::start().await;
     let guild = server.guild("Friends").await;
-    let expected = ["ask", "export", "help", "history", "language", "new", "queue", "status", "stop", "whoami"];
+    let expected = ["ask", "export", "help", "history", "language", "link", "new", "queue", "status", "stop", "whoami"];
     let gateway = Gateway::connected(&server).await;
     let sorted = |mut names: Vec<String>| {
         names.sort();

@@ -3,7 +3,7 @@
 use std::{ops::Deref, sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    ChannelId,
+    Access, ChannelId,
     conformance::rejecting::Rejection,
     store::{TurnFilter, TurnListState},
 };
@@ -72,7 +72,11 @@ impl Gateway {
 
     pub(crate) async fn with(options: DiscordSection) -> Self {
         let clock = Arc::default();
-        Self::on(options, setup(&clock), clock).await
+        let access = Access { agents: options.allow_bots.iter().collect(), ..Access::open() };
+        let setup = setup(&clock).settings(move |settings| {
+            settings.access.insert(ChannelId::new("discord", "main"), access.clone());
+        });
+        Self::on(options, setup, clock).await
     }
 
     /// A connected gateway whose store refuses the first message.

@@ -105,11 +105,13 @@ impl Gateway {
 
     pub(crate) async fn with(options: MatrixSection) -> Self {
         let access = Access {
+            groups: [].into(),
             direct: options.dm_policy,
             allow: options.allow_from.iter().collect(),
             group: GroupPolicy::All,
             group_allow: options.group_allow_from.iter().collect(),
             quote_strangers: options.quote_strangers,
+            agents: options.allow_bots.iter().collect(),
         };
         let setup = Setup::new()
             .agent(|clock, gate| obedient(clock, gate).reading(&["text/", "audio/"]))

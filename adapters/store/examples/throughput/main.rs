@@ -178,6 +178,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         turn: Some(NewTurn {
             id,
             handler: main_agent(),
+            rule: None,
             obligation: obligation.clone(),
             run: Some(RunStart { turn: id, number: 1, handler: main_agent(), owner: OwnerId::new(now), at: now }),
             conversation: ConversationId::new(now),

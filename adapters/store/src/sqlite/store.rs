@@ -9,10 +9,10 @@ use rejoinder_core::{
     store::{
         AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
         ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
-        Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping, IdempotentAnswer, ListedDelivery, LogEntry,
-        LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries, Operator, Outbox, Pairing,
-        Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal, RunRecord, SearchFilter, SessionSummary, Store,
-        StoreStats, Stored, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        DirectChat, Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping, IdempotentAnswer, ListedDelivery,
+        LogEntry, LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries, Operator, Outbox,
+        Pairing, Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal, RunRecord, SearchFilter, SessionSummary,
+        Store, StoreStats, Stored, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -169,6 +169,10 @@ impl Turns for SqliteStore {
 
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
         read::languages(&self.readers).await
+    }
+
+    async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError> {
+        read::direct_chats(&self.readers).await
     }
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {

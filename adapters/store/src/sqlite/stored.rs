@@ -37,6 +37,8 @@ pub(super) struct Details<'a> {
     pub(super) language: Option<Language>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trace: Option<Cow<'a, CallerTrace>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sent_at: Option<Timestamp>,
 }
 
 impl<'a> Details<'a> {
@@ -57,6 +59,7 @@ impl<'a> Details<'a> {
             more_within: event.more_within,
             language: event.language,
             trace: event.trace.as_ref().map(Cow::Borrowed),
+            sent_at: event.sent_at,
         }
     }
 }
@@ -105,6 +108,7 @@ impl StoredEvent {
             more_within: details.more_within,
             language: details.language,
             trace: details.trace.map(Cow::into_owned),
+            sent_at: details.sent_at,
             received_at: Timestamp::from_millis(self.received_at),
             raw: self.raw.unwrap_or_default(),
         })

@@ -43,6 +43,7 @@ fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
     let turn = NewTurn {
         id: TurnId::new(now),
         handler: Handler::Agent("main".into()),
+        rule: None,
         obligation: Obligation::open(Expectation::Answer, &Policy::default(), None, now),
         run: None,
         conversation: ConversationId::new(now),

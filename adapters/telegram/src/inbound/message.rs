@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Amends, Author, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind,
+    Amends, Author, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind, Timestamp,
 };
 
 use super::{
@@ -23,6 +23,7 @@ impl Reader<'_> {
         let external_id = format!("{}:{}", message.chat.id, message.message_id);
         let event = InboundEvent {
             message_id: Some(message.message_id.to_string()),
+            sent_at: Some(Timestamp::from_millis(message.date.saturating_mul(1000))),
             language: message.from.as_ref().and_then(User::language),
             ..self.event(self.conversation(message), chat, external_id, self.sender(message))
         };

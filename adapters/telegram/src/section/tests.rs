@@ -253,7 +253,7 @@ fn the_manual_holds() {
             ("POSTED_BOT_TOKEN", "234567:example"),
             ("POSTED_WEBHOOK_SECRET", "example"),
         ],
-        &["reactions", "agent", "language", "queue", "group_queue", "on_unknown", "mode", "webhook"],
+        &["reactions", "agent", "language", "queue", "group_queue", "on_unknown", "mode", "webhook", "groups"],
     );
 }
 
@@ -270,4 +270,39 @@ fn what_the_manual_says_of_a_webhook_holds() {
         assert!(manual.contains(&format!("\n#{key} = ")), "{key}");
     }
     assert!(manual.contains("\n#max_connections = 40\n"));
+}
+
+#[test]
+fn what_differs_in_a_group_is_a_rule_and_a_policy() {
+    let config = bot("[channels.telegram.main.groups.\"-5\"]\nagent = \"front-desk\"\ngroup_policy = \"all\"\nsoft_deadline = \"off\"\n\
+         [channels.telegram.main.groups.\"-6\"]\ngroup_policy = \"disabled\"\n")
+    .config();
+    let (id, channel) = config.channels.iter().next().expect("one channel");
+
+    let rules: Vec<_> = channel.common.groups.rules(&id).collect();
+    let names: Vec<_> = rules.iter().map(|rule| &*rule.name).collect();
+    assert_eq!(names, ["channels.telegram.main.groups.-5"]);
+    assert_eq!(rules[0].conditions[0].to_string(), "conversation = \"telegram.main/-5\"");
+    assert_eq!((rules[0].agent.as_deref(), rules[0].policy.soft_deadline), (Some("front-desk"), Some(None)));
+    let policies: Vec<_> = channel.common.groups.policies().collect();
+    assert_eq!(policies, [("-5", GroupPolicy::All), ("-6", GroupPolicy::Disabled)]);
+}
+
+#[test]
+fn what_is_wrong_with_a_group_is_named() {
+    let errors = bot("[channels.telegram.main.groups.42]\nagent = \"boss\"\nhard_deadline = \"10s\"\n\
+         ladder = { silent = [{ say = \"silnt\" }] }\n")
+    .errors();
+
+    for what in ["groups.42` must be called by a group's id such as", "`boss`, which does not exist"] {
+        assert!(errors.contains(what), "{errors}");
+    }
+    let errors = bot("[channels.telegram.main.groups.\"-42\"]\nhard_deadline = \"10s\"\n\
+         ladder = { silent = [{ say = \"silnt\" }] }\n")
+    .errors();
+    for what in
+        ["groups.-42.hard_deadline` must be longer", "groups.-42.ladder.silent[0].say` names the template `silnt`"]
+    {
+        assert!(errors.contains(what), "{errors}");
+    }
 }

@@ -69,7 +69,10 @@ async fn the_gateways_commands_are_listed() {
     let listed = telegram.until("the commands are listed", |view| Some(view.commands()).filter(|it| !it.is_empty()));
 
     let names: Vec<String> = listed.await.into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["start", "help", "new", "stop", "status", "queue", "history", "export", "whoami", "language"]);
+    assert_eq!(
+        names,
+        ["start", "help", "new", "stop", "status", "queue", "history", "export", "whoami", "link", "language"]
+    );
     gateway.stop().await;
 }
 

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use rejoinder_core::EventKind;
 use rstest::rstest;
 
@@ -410,4 +412,35 @@ fn the_language_is_that_of_the_message_or_of_the_request() {
     assert_eq!(event(r#"{"message":"hi"}"#, |_| ()).language, None);
     let form = read(FORM, b"message=hi&language=es").unwrap();
     assert_eq!(form.into_event(&context(&ChannelId::new("webhook", "siri"))).language, Language::of("es"));
+}
+
+#[test]
+fn a_command_is_named_and_may_have_a_text() {
+    let said = |body: &str| event(body, |_| {}).text;
+
+    assert_eq!(said(r#"{"command":"stop"}"#), "/stop");
+    assert_eq!(said(r#"{"command":"/Stop","message":""}"#), "/stop");
+    assert_eq!(said(r#"{"command":"weather","message":"Vienna"}"#), "/weather Vienna");
+    assert_eq!(said(r#"{"command":" ","message":"hi"}"#), "hi");
+    assert_eq!(text_of(FORM, "command=status"), "/status");
+    for body in [r#"{"command":"stop it"}"#, r#"{"command":"/"}"#, r#"{"command":"a/b"}"#] {
+        assert_eq!(refused(JSON, body).status(), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+    }
+}
+
+#[test]
+fn a_command_that_there_is_not_is_refused() {
+    let own = || CommandHelp {
+        name: "weather".into(),
+        description: "The weather".into(),
+        descriptions: BTreeMap::new(),
+        takes_text: true,
+    };
+    let check = |body: &str| read(JSON, body.as_bytes()).expect("it can be read").check_command(|| vec![own()]);
+
+    for body in [r#"{"command":"cancel"}"#, r#"{"command":"weather"}"#, r#"{"message":"/fly"}"#] {
+        assert!(check(body).is_ok(), "{body}");
+    }
+    let problem = check(r#"{"command":"fly"}"#).expect_err("there is no such command");
+    assert!(problem.detail().contains("must be one of weather, not fly"), "{}", problem.detail());
 }

@@ -10,9 +10,12 @@ use utoipa::ToSchema;
 #[derive(ToSchema)]
 #[schema(as = HookMessage)]
 pub(crate) struct Question {
-    /// The text of the message. May be empty or missing only if there are attachments.
+    /// The text of the message. May be empty or missing only if there are attachments or a command.
     #[schema(min_length = 1)]
     message: String,
+    /// The name of a command, with or without its slash: `stop`. `message` is then what follows the name.
+    #[schema(max_length = 256)]
+    command: Option<String>,
     /// Your name for the person who asks. Also selects the conversation, unless one is named.
     #[schema(max_length = 256)]
     sender: Option<String>,
@@ -48,6 +51,9 @@ pub(crate) struct Form {
     /// The text of the message.
     #[schema(min_length = 1)]
     message: String,
+    /// The name of a command.
+    #[schema(max_length = 256)]
+    command: Option<String>,
     /// Your name for the person who asks. Also selects the conversation, unless one is named.
     #[schema(max_length = 256)]
     sender: Option<String>,

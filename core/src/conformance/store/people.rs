@@ -5,10 +5,10 @@ use uuid::Uuid;
 use super::{Subject, at, chat, done};
 use crate::{
     model::{
-        conversation::ChannelId,
+        conversation::{ChannelId, ConversationRef},
         ids::PersonId,
         language::Language,
-        people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
+        people::{DirectChat, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
     },
     ports::store::{Store, transition::Transition},
 };
@@ -197,4 +197,27 @@ pub async fn a_language_is_kept_until_it_is_changed_or_its_person_is_forgotten(s
     change(&*store, [PeopleChange::Speaks(ann, None), PeopleChange::Forgotten(bob.clone())]).await;
     change(&*store, [PeopleChange::Speaks(bob, None)]).await;
     assert_eq!(languages().await, ["test.other/ann fil"]);
+}
+
+/// Also over a restart. One chat of each identity, the last one; the same id on another channel is somebody else's.
+pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(subject: &mut impl Subject) {
+    let store = subject.store();
+    let writes = |account: &str, id: &str, place: &str, seconds| {
+        let conversation = ConversationRef::new(ChannelId::new("test", account), place).in_thread("7");
+        DirectChat { identity: identity(account, id), conversation, since: at(seconds) }
+    };
+    let chats = [writes("main", "bob", "b", 1), writes("main", "ann", "a", 2), writes("other", "ann", "o", 3)];
+    change(&*store, chats.clone().map(PeopleChange::Writes)).await;
+    let [bob, _, other] = chats;
+    let moved = writes("main", "ann", "new", 4);
+    change(&*store, [PeopleChange::Writes(moved.clone())]).await;
+    drop(store);
+
+    subject.reopen().await;
+    let store = subject.store();
+    let read = async || store.direct_chats().await.expect("chats are read");
+    assert_eq!(read().await, [moved, bob.clone(), other.clone()]);
+
+    change(&*store, [PeopleChange::Forgotten(identity("main", "ann"))]).await;
+    assert_eq!(read().await, [bob, other]);
 }

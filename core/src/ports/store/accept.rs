@@ -35,6 +35,8 @@ pub struct NewTurn {
     pub id: TurnId,
     /// The agent or the command that answers it.
     pub handler: Handler,
+    /// The name of the rule of routing that holds for it.
+    pub rule: Option<Arc<str>>,
     /// The guard's state, stored at version 1.
     pub obligation: Obligation,
     /// The run that starts in the same transaction, if its conversation is free.

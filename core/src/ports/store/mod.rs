@@ -33,7 +33,7 @@ use crate::{
         language::Language,
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
-        people::{Identity, Pairing, PersonRecord},
+        people::{DirectChat, Identity, Pairing, PersonRecord},
         question::{QuestionFilter, QuestionRecord},
         queue::QueueMode,
         settings::Lifetimes,
@@ -210,6 +210,9 @@ pub trait Turns: Send + Sync + 'static {
 
     /// The languages that people chose, by channel and id.
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError>;
+
+    /// Where people who are known are reached, by channel and id.
+    async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError>;
 
     /// The last `limit` lines of a session, oldest first.
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError>;

@@ -62,10 +62,11 @@ struct IdentityItem {
     added_by: String,
 }
 
-/// What a person may do besides talking to the agent: a `member` nothing, an `owner` lets others in with `/approve`.
+/// What a person may do besides talking to the agent: a `guest` and a `member` nothing, an `owner` lets others in with `/approve`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PersonRoleName {
+    Guest,
     #[default]
     Member,
     Owner,
@@ -74,6 +75,7 @@ pub(crate) enum PersonRoleName {
 impl From<PersonRole> for PersonRoleName {
     fn from(role: PersonRole) -> Self {
         match role {
+            PersonRole::Guest => Self::Guest,
             PersonRole::Member => Self::Member,
             PersonRole::Owner => Self::Owner,
         }
@@ -83,6 +85,7 @@ impl From<PersonRole> for PersonRoleName {
 impl From<PersonRoleName> for PersonRole {
     fn from(role: PersonRoleName) -> Self {
         match role {
+            PersonRoleName::Guest => Self::Guest,
             PersonRoleName::Member => Self::Member,
             PersonRoleName::Owner => Self::Owner,
         }

@@ -212,7 +212,7 @@ const APPLICATION: &str = "[channels.discord.main]\ntoken = \"MTIz.abc.def\"\n";
 /// N1.
 #[test]
 fn an_application_is_for_those_whom_the_operator_lets_in() {
-    let more = "allow_from = [42, \"@Ada_L\"]\ngroup_policy = \"all\"\nquote_strangers = false\ngroup_allow_from = [5]\ntell_reactions = true\nagent = \"front-desk\"\n";
+    let more = "allow_from = [42, \"@Ada_L\"]\ngroup_policy = \"all\"\nquote_strangers = false\nallow_bots = [44]\ngroup_allow_from = [5]\ntell_reactions = true\nagent = \"front-desk\"\n";
 
     let settings = parts(&format!("{APPLICATION}{more}")).unwrap().settings;
     let bare = parts(APPLICATION).unwrap().settings;
@@ -222,11 +222,13 @@ fn an_application_is_for_those_whom_the_operator_lets_in() {
     assert_eq!(
         settings.access[&main],
         Access {
+            groups: [].into(),
             direct: DirectPolicy::Pairing,
             allow: ["42", "@ada_l"].into_iter().collect(),
             group: GroupPolicy::All,
             group_allow: ["5"].into_iter().collect(),
             quote_strangers: false,
+            agents: ["44"].into_iter().collect(),
         }
     );
     assert!(settings.reaction_channels.contains(&main) && bare.reaction_channels.is_empty());
@@ -235,7 +237,7 @@ fn an_application_is_for_those_whom_the_operator_lets_in() {
 
 #[test]
 fn every_way_to_run_an_application_can_be_wired() {
-    let other = "streaming = \"off\"\npace = \"server\"\ncommand_guilds = [7]\nallow_bots = [44]\ngateway_url = \"ws://127.0.0.1:1/\"\n";
+    let other = "streaming = \"off\"\npace = \"server\"\ncommand_guilds = [7]\ngateway_url = \"ws://127.0.0.1:1/\"\n";
 
     for more in ["", "auto_thread = true\nsuppress_embeds = false\n", other] {
         let parts = parts(&format!("{APPLICATION}{more}")).unwrap();

@@ -191,7 +191,7 @@ const ACCOUNT: &str =
 /// N1.
 #[test]
 fn an_account_is_for_those_whom_the_operator_lets_in() {
-    let more = "allow_from = [\"@Ada:example.org\", \"*:example.com\"]\ngroup_policy = \"all\"\nquote_strangers = false\ngroup_allow_from = [\"!r:example.org\"]\ntell_reactions = true\nagent = \"front-desk\"\n";
+    let more = "allow_from = [\"@Ada:example.org\", \"*:example.com\"]\ngroup_policy = \"all\"\nquote_strangers = false\nallow_bots = [\"@robot:example.org\"]\ngroup_allow_from = [\"!r:example.org\"]\ntell_reactions = true\nagent = \"front-desk\"\n";
 
     let settings = parts(&format!("{ACCOUNT}{more}")).unwrap().settings;
     let bare = parts(ACCOUNT).unwrap().settings;
@@ -201,11 +201,13 @@ fn an_account_is_for_those_whom_the_operator_lets_in() {
     assert_eq!(
         settings.access[&main],
         Access {
+            groups: [].into(),
             direct: DirectPolicy::Pairing,
             allow: ["@Ada:example.org", "*:example.com"].into_iter().collect(),
             group: GroupPolicy::All,
             group_allow: ["!r:example.org"].into_iter().collect(),
             quote_strangers: false,
+            agents: ["@robot:example.org"].into_iter().collect(),
         }
     );
     assert!(settings.reaction_channels.contains(&main) && bare.reaction_channels.is_empty());

@@ -225,7 +225,7 @@ const BOT: &str = "[channels.telegram.main]\ntoken = \"123456:abc\"\n";
 /// N1.
 #[test]
 fn a_bot_is_for_those_whom_the_operator_lets_in() {
-    let more = "allow_from = [42, \"@Ada_L\"]\ngroup_policy = \"all\"\nquote_strangers = false\ngroup_allow_from = [-5]\ntell_reactions = true\n";
+    let more = "allow_from = [42, \"@Ada_L\"]\ngroup_policy = \"all\"\nquote_strangers = false\nallow_bots = [44]\ngroup_allow_from = [-5]\ntell_reactions = true\n";
 
     let settings = parts(&format!("{BOT}{more}")).unwrap().settings;
     let bare = parts(BOT).unwrap().settings;
@@ -235,11 +235,13 @@ fn a_bot_is_for_those_whom_the_operator_lets_in() {
     assert_eq!(
         settings.access[&main],
         Access {
+            groups: [].into(),
             direct: DirectPolicy::Pairing,
             allow: ["42", "@ada_l"].into_iter().collect(),
             group: GroupPolicy::All,
             group_allow: ["-5"].into_iter().collect(),
             quote_strangers: false,
+            agents: ["44"].into_iter().collect(),
         }
     );
     assert!(settings.reaction_channels.contains(&main) && bare.reaction_channels.is_empty());

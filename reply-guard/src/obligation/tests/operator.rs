@@ -221,3 +221,45 @@ fn a_held_turn_can_be_given_up() {
     assert_eq!(turn.on(discarded()), ["withdraw 1"]);
     assert!(!turn.obligation.is_held() && turn.state() == "settled");
 }
+
+fn elsewhere() -> Event {
+    Event::SentElsewhere { reply: Reply::text("done, elsewhere") }
+}
+
+/// A18.
+#[test]
+fn an_answer_goes_elsewhere_once() {
+    let mut turn = dead();
+    assert!(turn.obligation.may_go_elsewhere());
+    assert_eq!(turn.on(elsewhere()), ["send 3: done, elsewhere"]);
+    assert!(turn.on(elsewhere()).is_empty(), "it is on its way");
+    assert_eq!(turn.refused(), ["dead letter: 403"]);
+
+    assert!(!turn.obligation.may_go_elsewhere());
+    assert!(turn.on(elsewhere()).is_empty());
+    assert_eq!(turn.on(redirected()), ["send 4: done, elsewhere"], "the operator may still redirect it");
+    turn.shown_as("m1");
+    assert_eq!(turn.signal(), (SignalKind::Reply, &Via::Answer));
+}
+
+/// A18. What the person may have seen, and what says only that there is no answer, stays where it is.
+#[test]
+fn only_an_answer_that_nobody_saw_goes_elsewhere() {
+    let mut failed_turn = Turn::running().after([failed()]);
+    failed_turn.refused();
+    let held = || Turn::running_with(Policy { on_unknown: OnUnknown::Hold, ..policy() }).after([reply("done")]);
+    let (mut answer, mut fallback) = (held(), held());
+    assert_eq!(fallback.refused(), ["send 2: say refused"]);
+    for (turn, claim) in [(&mut answer, 1), (&mut fallback, 2)] {
+        turn.on(Event::Attempted { claim });
+        turn.on(Event::Lost { claim, idempotent: false });
+    }
+    let mut turn = Turn::running().after([reply("done")]);
+    assert!(turn.on(elsewhere()).is_empty(), "it can still be delivered");
+
+    for mut turn in [failed_turn, answer, fallback] {
+        assert!(matches!(turn.obligation.state(), ObligationState::Undeliverable { .. }));
+        assert!(!turn.obligation.may_go_elsewhere());
+        assert!(turn.on(elsewhere()).is_empty());
+    }
+}

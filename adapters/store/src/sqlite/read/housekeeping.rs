@@ -14,12 +14,13 @@ use crate::sqlite::error::store_error;
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
-const TABLES: [&str; 21] = [
+const TABLES: [&str; 22] = [
     "attempts",
     "audit",
     "channels_cursor",
     "conversations",
     "deliveries",
+    "direct_chats",
     "errors",
     "events",
     "identities",

@@ -30,7 +30,7 @@ pub(super) use housekeeping::{expired, next_expiry, stats, stored_of, unended_of
 pub(super) use lists::{agent_figures, backlog, list};
 pub(super) use log::{answer, audit, log, log_before};
 pub(super) use log_lines::{errors, log_lines};
-pub(super) use people::{languages, pairings, people};
+pub(super) use people::{direct_chats, languages, pairings, people};
 pub(super) use questions::{asked, next_question_expiry, questions};
 pub(super) use search::search;
 pub(super) use tokens::tokens;

@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     ChannelId, Identity, Language, PersonId, StoreError,
-    store::{KnownIdentity, Pairing, PersonRecord},
+    store::{DirectChat, KnownIdentity, Pairing, PersonRecord},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
@@ -67,6 +67,16 @@ pub(in crate::sqlite) async fn languages(pool: &SqlitePool) -> Result<Vec<(Ident
         Ok((Identity { channel, id: row.value("id")? }, row.name("language")?))
     };
     rows.iter().map(chosen).collect()
+}
+
+pub(in crate::sqlite) async fn direct_chats(pool: &SqlitePool) -> Result<Vec<DirectChat>, StoreError> {
+    let rows = sqlx::query("select * from direct_chats order by channel, id").fetch_all(pool).await;
+    let chat = |row: &SqliteRow| {
+        let conversation = row.conversation()?;
+        let identity = Identity { channel: conversation.channel.clone(), id: row.value("id")? };
+        Ok(DirectChat { identity, conversation, since: row.at("since")? })
+    };
+    rows.map_err(store_error)?.iter().map(chat).collect()
 }
 
 /// A row for each identity, and one for a person without any.

@@ -22,7 +22,7 @@ use crate::sqlite::{
 macro_rules! select_turns {
     ($rest:literal) => {
         concat!(
-            "select t.id, t.seq, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.accepted_at, ",
+            "select t.id, t.seq, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.rule, t.accepted_at, ",
             "(select count(*) from runs as r where r.turn_id = t.id) as runs, ",
             "exists (select 1 from transcript as l where l.session_id = t.session_id) as has_history, ",
             event_columns!(),
@@ -366,6 +366,7 @@ fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
         conversation: row.id("conversation_id")?,
         session: row.id("session_id")?,
         handler: row.handler()?,
+        rule: row.value::<Option<String>>("rule")?.map(Into::into),
         runs: row.value("runs")?,
         has_history: row.value("has_history")?,
         event: Arc::new(event(row)?),

@@ -144,6 +144,7 @@ fn open(
         command,
         at.as_millis(),
         address.channel.as_str(),
+        turn.rule.as_deref(),
     ];
     rows::change_one(transaction, "turns", INSERT_TURN, values)?;
     let seq: TurnSeq = transaction.connection.last_insert_rowid();
@@ -207,8 +208,8 @@ const OPEN_CONVERSATION: &str = "
     on conflict (channel, chat, thread) where succeeded_by is null do update set session_id = excluded.session_id";
 
 const INSERT_TURN: &str = "
-    insert into turns (id, event_id, conversation_id, session_id, agent, command, accepted_at, channel)
-    values (?, ?, ?, ?, ?, ?, ?, ?)";
+    insert into turns (id, event_id, conversation_id, session_id, agent, command, accepted_at, channel, rule)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const INSERT_OBLIGATION: &str = "
     insert into obligations (seq, turn_id, conversation_id, channel, person, agent, rank, place, owed, state, work,

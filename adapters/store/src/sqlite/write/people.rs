@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     Identity, Language, StoreError,
-    store::{KnownIdentity, Pairing, PeopleChange, PersonRecord},
+    store::{DirectChat, KnownIdentity, Pairing, PeopleChange, PersonRecord},
 };
 use rusqlite::params;
 use uuid::Uuid;
@@ -18,6 +18,11 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Re
             rows::change(transaction, DELETE_PAIRING, [identity.channel.as_str(), &identity.id]).map(drop)
         }
         PeopleChange::Forgotten(identity) => forget(transaction, identity),
+        PeopleChange::Writes(DirectChat { identity, conversation, since }) => {
+            let (chat, thread) = (&conversation.chat, thread(conversation));
+            let values = params![identity.channel.as_str(), identity.id, chat, thread, since.as_millis()];
+            rows::change_one(transaction, "direct_chats", WRITE_CHAT, values)
+        }
         PeopleChange::Speaks(identity, Some(language)) => {
             let values = params![identity.channel.as_str(), identity.id, language.as_str()];
             rows::change_one(transaction, "languages", WRITE_LANGUAGE, values)
@@ -65,7 +70,7 @@ fn know(transaction: &Transaction<'_>, person: &PersonRecord) -> Result<(), Stor
 
 fn forget(transaction: &Transaction<'_>, identity: &Identity) -> Result<(), StoreError> {
     let former = person_of(transaction, identity)?;
-    for sql in [DELETE_IDENTITY, DELETE_PAIRING, DELETE_LANGUAGE] {
+    for sql in [DELETE_IDENTITY, DELETE_PAIRING, DELETE_CHAT, DELETE_LANGUAGE] {
         rows::change(transaction, sql, [identity.channel.as_str(), &identity.id])?;
     }
     if let Some(former) = former {
@@ -101,6 +106,12 @@ const WRITE_IDENTITY: &str = "
         person_id = excluded.person_id, added_at = excluded.added_at, added_by = excluded.added_by";
 
 const DELETE_PAIRING: &str = "delete from pairings where channel = ? and id = ?";
+
+const WRITE_CHAT: &str = "
+    insert into direct_chats (channel, id, chat, thread, since) values (?, ?, ?, ?, ?)
+    on conflict (channel, id) do update set chat = excluded.chat, thread = excluded.thread, since = excluded.since";
+
+const DELETE_CHAT: &str = "delete from direct_chats where channel = ? and id = ?";
 
 const WRITE_LANGUAGE: &str = "
     insert into languages (channel, id, language) values (?, ?, ?)

@@ -1,0 +1,32 @@
+//! Words that are commands where people speak: nobody says "slash stop" to a voice assistant.
+
+use super::{command::Command, status::STATUS, stop::STOP};
+
+/// What people say for a command, in English, German and Spanish. In lower case.
+const SPOKEN: [(&Command, &[&str]); 2] = [
+    (&STOP, &["stop", "stop it", "cancel", "stopp", "halt", "abbrechen", "hör auf", "para", "detente", "cancelar"]),
+    (&STATUS, &["status", "what is the status", "what’s the status", "wie ist der status", "wie steht es", "estado"]),
+];
+
+/// The command that a text says, if it consists of that alone. Dictation writes a capital letter, and a mark at the end.
+pub(crate) fn find(text: &str) -> Option<&'static Command> {
+    let said = text.trim_matches(|c: char| c.is_whitespace() || ".,!?¡¿".contains(c)).to_lowercase().replace('\'', "’");
+    SPOKEN.iter().find(|(_, words)| words.contains(&&*said)).map(|(command, _)| *command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_said_alone() {
+        let name = |text| find(text).map(|command| command.name);
+
+        assert_eq!(name("Stop."), Some("stop"));
+        assert_eq!(name(" What’s the status? "), Some("status"));
+        assert_eq!(name("¡Para!"), Some("stop"));
+        assert_eq!(name("Hör auf"), Some("stop"));
+        assert_eq!(name("stop the music"), None);
+        assert_eq!(name(""), None);
+    }
+}

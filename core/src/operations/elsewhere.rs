@@ -1,0 +1,65 @@
+//! Sends the answer of a dead letter to its person on another channel.
+
+use std::sync::Arc;
+
+use rejoinder_guard::{Event, Expectation, Reply};
+
+use super::{OperationError, Operations};
+use crate::{
+    commands::message::sent_elsewhere,
+    ledger::trigger::{OperatorStep, Trigger, TurnEvents},
+    model::{
+        capabilities::Receipts, conversation::ChatKind, event::InboundEvent, ids::TurnId, people::DirectChat,
+        turn::TurnRecord,
+    },
+    ports::store::{StoreError, record::Remark},
+};
+
+impl Operations {
+    /// Sends the answer of a dead letter to its sender in the direct chat in which they wrote last on another channel, as one
+    /// message that says where it belongs. Does nothing if there is no such answer or chat, or it was tried before.
+    pub(crate) async fn send_elsewhere(&self, id: TurnId) -> Result<(), OperationError> {
+        let _operating = self.operating.lock().await;
+        let Some(turn) = self.store.turn(id).await?.filter(is_agents_answer) else { return Ok(()) };
+        // Of the people of a group, only the one whose turn it is may read it elsewhere.
+        let is_for_others = turn.event.chat == ChatKind::Group && !turn.obligation.merged_turns().is_empty();
+        let Some(chat) =
+            self.people.chat_elsewhere(&turn.event).filter(|chat| !is_for_others && self.takes_messages(chat))
+        else {
+            return Ok(());
+        };
+        let (Some(place), Some(claim)) =
+            (self.store.conversation(&chat.conversation).await?, turn.obligation.undelivered_claim())
+        else {
+            return Ok(());
+        };
+        let Some(answer) = self.undelivered(id, claim).await? else { return Ok(()) };
+        let text = sent_elsewhere(&turn.event, &chat.conversation.channel, &answer.text, &self.settings.get());
+        let reply = Reply { text, ..answer };
+        let remark = Remark {
+            turn: id,
+            at: self.clock.now(),
+            kind: "elsewhere".to_owned(),
+            detail: format!("to {}", chat.conversation),
+        };
+        let deliveries = self.store.deliveries(id).await?;
+        let event = InboundEvent { conversation: chat.conversation, message_id: None, ..(*turn.event).clone() };
+        let elsewhere = Some(TurnRecord { conversation: place, event: Arc::new(event), ..turn.clone() });
+        let trigger = Trigger::Operator(Box::new(OperatorStep { operation: None, remark, deliveries, elsewhere }));
+        let mut inputs = [TurnEvents { turn, events: vec![Event::SentElsewhere { reply }] }];
+        let stored = self.ledger.try_to_decide(&mut inputs, &trigger).await?;
+        stored.map(drop).ok_or_else(|| StoreError::Failed("the turn changed at the same moment".to_owned()).into())
+    }
+
+    /// Whether messages can be sent to a chat.
+    fn takes_messages(&self, chat: &DirectChat) -> bool {
+        let channel = self.channels.get(&chat.conversation.channel);
+        channel.is_some_and(|channel| channel.capabilities(&chat.conversation).receipts == Receipts::Platform)
+    }
+}
+
+/// Whether a turn is a dead letter with an answer of an agent's to somebody who asked, which may go elsewhere.
+fn is_agents_answer(turn: &TurnRecord) -> bool {
+    let was_asked = turn.event.sender.kind.is_person() && turn.obligation.expectation() == Expectation::Answer;
+    was_asked && !turn.handler.is_gateway() && turn.obligation.may_go_elsewhere()
+}

@@ -1,0 +1,102 @@
+//! Tells owners who asks to be let in. Which requests wait is a row, and the message to an owner has a key of its own, so nobody is
+//! told twice, and nobody's message is lost by a crash.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rejoinder_guard::Timestamp;
+use tracing::warn;
+
+use crate::{
+    channels::Channels,
+    commands::message::asks,
+    lifecycle::Lifecycle,
+    model::{conversation::ChannelId, ids::TurnId, people::Pairing, settings::LiveSettings},
+    pauses,
+    people::People,
+    ports::{
+        clock::SharedClock,
+        intake::{Inlet, IntakeError},
+    },
+};
+
+/// How many requests of a channel owners are told of within [`SPAN`].
+const MOST: usize = 3;
+
+const SPAN: Duration = Duration::from_hours(1);
+
+/// Tells owners who asks to be let in.
+pub(crate) struct OwnerNotifier {
+    pub(crate) people: Arc<People>,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) settings: LiveSettings,
+    pub(crate) clock: SharedClock,
+    pub(crate) lifecycle: Lifecycle,
+    /// The codes of the requests that owners were told of lately, with their channels, and when they were told.
+    pub(crate) told: Mutex<HashMap<String, (ChannelId, Timestamp)>>,
+}
+
+impl OwnerNotifier {
+    /// Tells owners of each request, until the gateway stops.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let is_done = self.tell_all().await;
+            if self.lifecycle.stopping.is_cancelled() {
+                return;
+            }
+            if is_done {
+                tokio::select! {
+                    () = self.people.until_asked() => {}
+                    () = self.lifecycle.stopping.cancelled() => return,
+                }
+            } else if !self.lifecycle.pause(pauses::READ_AGAIN).await {
+                return;
+            }
+        }
+    }
+
+    /// Whether owners are told of all requests that they are to be told of.
+    async fn tell_all(&self) -> bool {
+        if !self.settings.get().notify_owners {
+            return true;
+        }
+        for pairing in self.people.waiting() {
+            if !self.may_tell(&pairing) {
+                continue;
+            }
+            if let Err(error) = self.tell(&pairing).await {
+                warn!(identity = %pairing.identity, %error, "somebody asks to be let in, and owners are not told yet");
+                return false;
+            }
+            let told = (pairing.identity.channel.clone(), self.clock.now());
+            self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(pairing.code, told);
+        }
+        true
+    }
+
+    async fn tell(&self, pairing: &Pairing) -> Result<(), IntakeError> {
+        let now = self.clock.now();
+        for (owner, chat) in self.people.reachable_owners() {
+            let channel = &chat.identity.channel;
+            if self.channels.get(channel).is_some() {
+                let language = self.people.chosen_language(&chat.identity);
+                let message = asks(pairing, owner, &chat.conversation, language, now);
+                self.inlet.accept(channel, vec![(TurnId::new(now), message)], None).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether owners may be told of a request now: they were not yet, nor of too many others on its channel.
+    fn may_tell(&self, pairing: &Pairing) -> bool {
+        let now = self.clock.now();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|_, (_, at)| *at + SPAN > now);
+        let of_channel = told.values().filter(|(channel, _)| *channel == pairing.identity.channel).count();
+        !told.contains_key(&pairing.code) && of_channel < MOST
+    }
+}

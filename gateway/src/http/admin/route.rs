@@ -1,0 +1,180 @@
+//! How a message would be routed, and why.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use axum::{Json, extract::State};
+use rejoinder_core::{
+    Cause, ChannelId, ChatKind, ConversationRef, Directed, Expectation, Handler, InboundEvent, PersonRole, RouteAccess,
+    RouteExplanation, RuleVerdict, Rung, Sender, SenderKind,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{operation::Operation, responses::ReadingOne};
+use crate::{
+    http::{App, Shared, error::ApiError},
+    time::{parse, rfc3339},
+};
+
+/// A message that somebody could send.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PossibleMessage {
+    /// The channel, for example `telegram.main`.
+    channel: String,
+    /// The platform's id of the chat; in a direct chat that of the person if it is missing.
+    #[schema(max_length = 1000)]
+    chat: Option<String>,
+    /// The platform's id of the thread or topic.
+    #[schema(max_length = 1000)]
+    thread: Option<String>,
+    /// The platform's id of the person; that of the chat if it is missing.
+    #[schema(max_length = 1000)]
+    person: Option<String>,
+    /// Whether the chat is a group. The message then counts as one that mentions the agent.
+    #[serde(default)]
+    group: bool,
+    /// What the person writes; empty if it is missing.
+    #[schema(max_length = 20_000)]
+    text: Option<String>,
+    /// When it comes, in RFC 3339; now if it is missing.
+    #[schema(format = DateTime)]
+    at: Option<String>,
+}
+
+/// How a message would be routed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RouteItem {
+    /// When it would come.
+    #[schema(format = DateTime)]
+    at: String,
+    /// The name of the person, if they are known.
+    person: Option<String>,
+    /// The role of the person, if they are known.
+    role: Option<&'static str>,
+    /// The rules in their order. Those of groups come first.
+    rules: Vec<RuleItem>,
+    /// The rule that holds; null if none does.
+    rule: Option<String>,
+    /// Whether the person may write: `granted`, `denied_with_notice` (they are told so), `denied_with_code` (they are given a
+    /// code to be let in with) or `denied` (they are told nothing).
+    access: &'static str,
+    /// The agent that would answer; null if none would.
+    agent: Option<String>,
+    /// The gateway's command that would answer.
+    command: Option<String>,
+    /// Whether an answer would be owed.
+    owed: bool,
+    /// The language of what the gateway would say.
+    language: Option<String>,
+    /// What would happen to the message while a turn runs, if nobody has chosen it for the conversation.
+    queue: &'static str,
+    /// The soft deadline in milliseconds; null: the gateway sends no deferrals on its own.
+    soft_deadline_ms: Option<u64>,
+    /// The hard deadline in milliseconds.
+    hard_deadline_ms: u64,
+    /// What would be tried for each cause, in order.
+    ladder: BTreeMap<&'static str, Vec<String>>,
+}
+
+/// A rule, and whether it holds.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RuleItem {
+    name: String,
+    /// `holds`, `fails`, or `not_reached`: an earlier rule holds.
+    verdict: &'static str,
+    /// The first condition that is not met, as in the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    condition: Option<String>,
+    /// What is so instead: the rest of a sentence that begins with "it".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<String>,
+}
+
+/// Explains how a message would be routed: which rule holds and why, who would answer, and what would be owed. Stores nothing.
+#[utoipa::path(post, path = "/admin/api/route/explain", tag = "admin", operation_id = "explain_route",
+    request_body(content = PossibleMessage),
+    responses((status = 200, description = "How it would be routed", body = RouteItem), ReadingOne),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn explain(
+    State(app): Shared,
+    operation: Operation<PossibleMessage>,
+) -> Result<Json<RouteItem>, ApiError> {
+    let channel = ChannelId::from_stored(&operation.body.channel);
+    let is_there = app.engine.channels().iter().any(|(known, _)| *known == channel);
+    if !is_there || !operation.caller().may_see(&channel) {
+        return Err(ApiError::NotFound("there is no channel with this name"));
+    }
+    let event = event(channel, &operation.body, &app)?;
+    let at = rfc3339(event.received_at);
+    Ok(Json(RouteItem { at, ..app.engine.explain_route(event).into() }))
+}
+
+fn event(channel: ChannelId, message: &PossibleMessage, app: &App) -> Result<InboundEvent, ApiError> {
+    let PossibleMessage { chat, thread, person, group, text, at, .. } = message;
+    let chat_id = match (chat, person) {
+        (Some(chat), _) => chat,
+        (None, Some(person)) if !group => person,
+        (None, Some(_)) => {
+            return Err(ApiError::BadRequest("a group has an id of its own: give its `chat`".to_owned()));
+        }
+        (None, None) => return Err(ApiError::BadRequest("give `chat`, `person` or both".to_owned())),
+    };
+    let at = match at {
+        Some(at) => parse(at)
+            .ok_or_else(|| ApiError::BadRequest("`at` must be a time such as 2026-05-01T12:00:00Z".to_owned()))?,
+        None => app.clock.now(),
+    };
+    let place = ConversationRef::new(channel, chat_id);
+    let place = thread.iter().fold(place, |place, thread| place.in_thread(thread));
+    let (kind, directed) =
+        if *group { (ChatKind::Group, Directed::Mention) } else { (ChatKind::Direct, Directed::DirectChat) };
+    let id = person.as_ref().unwrap_or(chat_id).clone();
+    let sender = Sender { id, name: None, username: None, kind: SenderKind::Person };
+    let text = text.clone().unwrap_or_default();
+    Ok(InboundEvent { directed, text, ..InboundEvent::new(place, kind, String::new(), sender, at) })
+}
+
+impl From<RouteExplanation> for RouteItem {
+    fn from(route: RouteExplanation) -> Self {
+        let RouteExplanation { rules, person, access, handler, language, queue, policy } = route;
+        let (name, role) = person.unzip();
+        let first = rules.iter().find(|rule| rule.verdict == RuleVerdict::Holds).map(|rule| rule.name.to_string());
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let (handler, expectation) = handler.unzip();
+        let rungs = |cause| policy.ladder.rungs(cause).iter().map(Rung::to_string).collect();
+        Self {
+            at: String::new(),
+            person: name,
+            role: role.map(PersonRole::as_str),
+            rules: rules.into_iter().map(|rule| RuleItem::of(rule.name.to_string(), rule.verdict)).collect(),
+            rule: first,
+            access: match access {
+                RouteAccess::Granted => "granted",
+                RouteAccess::DeniedWithNotice => "denied_with_notice",
+                RouteAccess::DeniedWithCode => "denied_with_code",
+                RouteAccess::Denied => "denied",
+            },
+            agent: handler.as_ref().and_then(Handler::agent).map(ToString::to_string),
+            command: handler.filter(Handler::is_gateway).map(|command| command.to_string()),
+            owed: expectation == Some(Expectation::Answer),
+            language: language.map(String::from),
+            queue: queue.as_str(),
+            soft_deadline_ms: policy.soft_deadline.map(millis),
+            hard_deadline_ms: millis(policy.hard_deadline),
+            ladder: Cause::ALL.into_iter().map(|cause| (cause.as_str(), rungs(cause))).collect(),
+        }
+    }
+}
+
+impl RuleItem {
+    fn of(name: String, verdict: RuleVerdict) -> Self {
+        match verdict {
+            RuleVerdict::Holds => Self { name, verdict: "holds", condition: None, found: None },
+            RuleVerdict::NotReached => Self { name, verdict: "not_reached", condition: None, found: None },
+            RuleVerdict::Fails { condition, found } => {
+                Self { name, verdict: "fails", condition: Some(condition), found: Some(found) }
+            }
+        }
+    }
+}
