@@ -3,7 +3,7 @@
 //! The section of a kind of agent is an [`AgentSection`] in the crate of its runtime; [`load`](crate::load) gets the list of
 //! kinds that are built in.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use rejoinder_core::Price;
 use serde::{Serialize, Serializer, de::DeserializeOwned};
@@ -29,6 +29,11 @@ pub trait AgentSection: Section + DeserializeOwned + Serialize + Send + Sync + '
     /// How many turns the agent works on at once; `None`: as many as the gateway.
     fn max_concurrent(&self) -> Option<u32> {
         None
+    }
+
+    /// The models of which one may be chosen, the agent's own first. Fewer than two: there is nothing to choose.
+    fn models(&self) -> Vec<Arc<str>> {
+        Vec::new()
     }
 
     /// What the agent's tokens cost; `None`: unknown.
@@ -68,13 +73,14 @@ pub struct Agent {
     kind: &'static str,
     max_concurrent: Option<u32>,
     price: Option<Price>,
+    models: Vec<Arc<str>>,
     section: Boxed,
 }
 
 impl Agent {
     fn new<T: AgentSection>(section: T) -> Self {
-        let (max_concurrent, price) = (section.max_concurrent(), section.price());
-        Self { kind: T::KIND, max_concurrent, price, section: Boxed::new(section) }
+        let (max_concurrent, price, models) = (section.max_concurrent(), section.price(), section.models());
+        Self { kind: T::KIND, max_concurrent, price, models, section: Boxed::new(section) }
     }
 
     /// How many turns the agent works on at once; `None`: as many as the gateway.
@@ -87,6 +93,12 @@ impl Agent {
     #[must_use]
     pub const fn price(&self) -> Option<Price> {
         self.price
+    }
+
+    /// The models of which one may be chosen, the agent's own first. Fewer than two: there is nothing to choose.
+    #[must_use]
+    pub fn models(&self) -> &[Arc<str>] {
+        &self.models
     }
 
     /// The value of `kind` in the configuration.

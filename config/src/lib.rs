@@ -49,6 +49,7 @@ mod routing;
 mod secret;
 mod sections;
 mod server;
+mod sessions;
 mod show;
 mod size;
 mod store;
@@ -88,6 +89,7 @@ pub use crate::{
     secret::{MIN_TOKEN, Secret, Token, TokenValue},
     sections::Config,
     server::Server,
+    sessions::Sessions,
     size::Size,
     store::{Store, StoreUrl},
     telemetry::Telemetry,

@@ -35,6 +35,9 @@ pub struct Routing {
     /// How many turns run at once; the others wait in the store.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent_turns: u32,
+    /// The agents that people may choose for a session.
+    #[serde(default)]
+    pub choosable: Vec<String>,
     /// The time zone of `between` and `days`.
     pub time_zone: Zone,
     /// The first that an event meets holds for it.
@@ -171,6 +174,9 @@ impl Section for Routing {
     fn check(&self, checks: &mut Checks<'_>) {
         let key = checks.key(&["default_agent"]);
         checks.refers_to_agent(key, &self.default_agent);
+        for (index, agent) in self.choosable.iter().enumerate() {
+            checks.refers_to_agent(checks.key(&["choosable"]).index(index), agent);
+        }
         let mut names: BTreeMap<&str, Key> = BTreeMap::new();
         let mut for_all: Option<&str> = None;
         for (index, rule) in self.rules.iter().enumerate() {

@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Admin, Agent, Alerts, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox, Pairing,
-    Persons, Queue, Retention, Routing, Server, Store, Telemetry,
+    Persons, Queue, Retention, Routing, Server, Sessions, Store, Telemetry,
     check::{Checks, Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -39,6 +39,7 @@ pub struct Config {
     pub agents: BTreeMap<String, Agent>,
     pub routing: Routing,
     pub queue: Queue,
+    pub sessions: Sessions,
     pub limits: Limits,
     pub commands: Commands,
     pub guard: Guard,
@@ -55,7 +56,7 @@ pub struct Config {
     pub secrets: Vec<SecretString>,
 }
 
-const SECTIONS: [&str; 18] = [
+const SECTIONS: [&str; 19] = [
     "server",
     "store",
     "admin",
@@ -69,6 +70,7 @@ const SECTIONS: [&str; 18] = [
     "agents",
     "routing",
     "queue",
+    "sessions",
     "limits",
     "commands",
     "guard",
@@ -119,6 +121,7 @@ impl Config {
                 routing.check_with(&channels, guard.as_ref(), checks);
             }),
             section(&tree, "queue", &mut reader),
+            section(&tree, "sessions", &mut reader),
             section(&tree, "limits", &mut reader),
             section(&tree, "commands", &mut reader),
             section(&tree, "outbox", &mut reader),
@@ -137,6 +140,7 @@ impl Config {
                 Some(pairing),
                 Some(routing),
                 Some(queue),
+                Some(sessions),
                 Some(limits),
                 Some(commands),
                 Some(outbox),
@@ -163,6 +167,7 @@ impl Config {
                     agents,
                     routing,
                     queue,
+                    sessions,
                     limits,
                     commands,
                     guard,

@@ -29,6 +29,7 @@ use crate::{
         people::{Identity, Pairing, PersonRecord},
         settings::{LiveSettings, Settings},
         tokens::TokenChange,
+        turn::Handler,
     },
     operations::{Actor, OperationError, Operations, forget::Forgotten, people::NewPerson},
     outbox::{
@@ -59,6 +60,7 @@ use crate::{
     retention::Retention,
     router::{self, explain::RouteExplanation},
     scheduler::{Scheduler, slots::Slots},
+    sessions::{self, Sessions},
     sweep::Sweep,
     timer::Timer,
     undeliverable::Undeliverable,
@@ -101,6 +103,7 @@ pub struct Engine {
     operations: Arc<Operations>,
     agents: Arc<Agents>,
     people: Arc<People>,
+    sessions: Arc<Sessions>,
     settings: LiveSettings,
     watch: Arc<Watch>,
     lifecycle: Lifecycle,
@@ -139,6 +142,7 @@ impl Engine {
         let merges =
             Merges::load(Arc::clone(&store), Arc::clone(&channels), settings.clone(), Arc::clone(&clock)).await?;
         let merges = Arc::new(merges);
+        let sessions = Arc::new(Sessions::load(Arc::clone(&store)).await?);
         let (lanes, opened) = Lanes::new(Arc::clone(&timer), lifecycle.clone());
         let lanes = Arc::new(lanes);
         let (leftovers, left) = Leftovers::new(lifecycle.clone());
@@ -247,6 +251,7 @@ impl Engine {
             people: Arc::clone(&people),
             channels: Arc::clone(&channels),
             merges: Arc::clone(&merges),
+            sessions: Arc::clone(&sessions),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
         });
@@ -302,6 +307,7 @@ impl Engine {
             people: Arc::clone(&people),
             merges,
             questions: Arc::clone(&questions),
+            sessions: Arc::clone(&sessions),
             started_at: clock.now(),
             clock: Arc::clone(&clock),
             owner,
@@ -361,6 +367,7 @@ impl Engine {
             operations,
             agents: known_agents,
             people,
+            sessions,
             settings,
             watch,
             lifecycle,
@@ -496,10 +503,23 @@ impl Engine {
     }
 
     /// How an event would be routed, and why. Nothing is stored.
-    #[must_use]
-    pub fn explain_route(&self, event: InboundEvent) -> RouteExplanation {
-        let chosen = self.people.language_of(&event);
-        router::explain::explain(event, &self.settings.get(), &self.people, chosen)
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn explain_route(&self, event: InboundEvent) -> Result<RouteExplanation, StoreError> {
+        let (settings, language) = (self.settings.get(), self.people.language_of(&event));
+        let (place, owner) = (event.conversation.clone(), sessions::owner(&event, &self.people.known()));
+        let mut explained = router::explain::explain(event, &settings, &self.people, language);
+        if let Some((Handler::Agent(agent), _)) = &mut explained.handler
+            && let Some(conversation) = self.store.conversation(&place).await?
+        {
+            let (choice, _) = self.sessions.chosen(conversation, owner, agent, &settings.sessions).await?;
+            if let Some(chosen) = &choice.agent {
+                agent.clone_from(chosen);
+            }
+            explained.chosen = choice;
+        }
+        Ok(explained)
     }
 
     /// The requests to be let in that wait, oldest first.

@@ -46,6 +46,7 @@ mod questions;
 mod retention;
 mod router;
 mod scheduler;
+mod sessions;
 mod sweep;
 mod timer;
 mod undeliverable;
@@ -64,6 +65,7 @@ pub mod store {
             question::{AskedQuestion, QuestionFilter, QuestionRecord},
             run::RunContent,
             search::{SearchQuery, SearchTerm, is_word_alone},
+            session::{SessionChange, SessionChoice, SessionRecord, SessionUse},
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
             tokens::{Role, TokenChange, TokenRecord},
             turn::{Handler, TurnRecord, TurnSeq, Version},
@@ -71,7 +73,7 @@ pub mod store {
         },
         ports::store::{
             Housekeeping, Operator, Outbox, Store, StoreError, Turns,
-            accept::{CursorMove, EarlierMessage, NewEvent, NewTurn, Stored},
+            accept::{CursorMove, EarlierMessage, NewEvent, NewTurn, Repeated, Stored},
             housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
             list::{
                 AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
@@ -83,8 +85,8 @@ pub mod store {
                 Pause, Remark, RunRecord, WaitingTurn,
             },
             transition::{
-                AttemptEnd, AttemptStart, Commit, DeliveryChange, IdempotentAnswer, NewDelivery, NewSession, Operation,
-                RunEnd, RunStart, TranscriptLine, Transition, TurnChange, Withdrawal,
+                AttemptEnd, AttemptStart, Commit, DeliveryChange, IdempotentAnswer, NewDelivery, Operation, RunEnd,
+                RunStart, TranscriptLine, Transition, TurnChange, Withdrawal,
             },
         },
     };
@@ -95,7 +97,6 @@ pub use commands::is_command;
 pub use crash::crash_point_is_reached;
 pub use engine::{Engine, Parts};
 pub use hub::Watch;
-pub use intake::screen::is_hidden;
 pub use json::json_error;
 pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown};
 pub use model::{
@@ -111,10 +112,12 @@ pub use model::{
     ids::{ConversationId, DeliveryId, EventId, OwnerId, PersonId, SessionId, TurnId},
     language::Language,
     masker::Masker,
+    name::is_hidden,
     people::{Identity, KnownPeople, PersonRole, SeedPerson},
     queue::{Backlog, NotAQueueMode, Overflow, QueueMode, Queues},
     routing::{Condition, Hours, PolicyChange, Rule, day_name},
     run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse},
+    session::{SessionReset, SessionSettings},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,

@@ -206,6 +206,7 @@ fn may_join(first: &TurnRecord, turn: &TurnRecord) -> bool {
         && !turn.event.is_withdrawn()
         && turn.session == first.session
         && turn.handler == first.handler
+        && turn.model == first.model
 }
 
 fn is_same_album(first: &TurnRecord, turn: &TurnRecord) -> bool {

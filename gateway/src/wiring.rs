@@ -13,7 +13,7 @@ use std::{
 use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, Size, TokenValue};
 use rejoinder_core::{
     Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, Language, Lifetimes, Masker, PersonRole, Policies,
-    Queues, Settings, SharedClock, SpecialLimits, SystemClock, Templates,
+    Queues, SessionSettings, Settings, SharedClock, SpecialLimits, SystemClock, Templates,
 };
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
@@ -257,6 +257,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         elsewhere: config.guard.elsewhere,
         notify_owners: config.pairing.notify_owners,
         queues: queues(config),
+        sessions: sessions(config),
         limits: limits.general(),
         special_limits: special_limits(config),
         delivery_lifetime: outbox.lifetime,
@@ -264,6 +265,17 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         max_parts: outbox.max_parts as usize,
         lifetimes: lifetimes(*retention, *log),
         is_traced: telemetry.otlp_endpoint.is_some(),
+    }
+}
+
+/// What may be chosen for sessions, and when they end by themselves.
+fn sessions(config: &Config) -> SessionSettings {
+    let Config { agents, routing, sessions, .. } = config;
+    let models = agents.iter().map(|(name, agent)| (AgentName::from(&**name), agent.models()));
+    SessionSettings {
+        reset: sessions.reset(&routing.time_zone.zone),
+        agents: routing.choosable.iter().map(|name| AgentName::from(&**name)).collect(),
+        models: models.filter(|(_, models)| models.len() > 1).map(|(name, models)| (name, models.to_vec())).collect(),
     }
 }
 

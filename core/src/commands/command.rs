@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use rejoinder_guard::{CancelledBy, Event, Reply, Timestamp};
 use tokio::sync::OwnedMutexGuard;
 
+use super::filled;
 use crate::{
     channels::Channels,
     ledger::trigger::{DecidedPerson, TurnEvents},
@@ -13,14 +14,17 @@ use crate::{
         command::CommandHelp,
         conversation::ChannelId,
         event::Amends,
+        ids::PersonId,
         language::Language,
         queue::QueueMode,
+        session::{SessionChange, SessionChoice},
         settings::{Settings, Templates},
         turn::{Handler, TurnRecord},
     },
     outbox::render::Target,
     people::People,
-    ports::store::{Store, StoreError, transition::NewSession},
+    ports::store::{Store, StoreError},
+    sessions::Sessions,
 };
 
 /// A command that the gateway executes itself, or a notice that it sends on its own.
@@ -48,6 +52,11 @@ pub(super) struct Call<'a> {
     pub(super) people: &'a People,
     pub(super) channels: &'a Channels,
     pub(super) merges: &'a Merges,
+    pub(super) sessions: &'a Sessions,
+    /// Whose sessions the sender uses.
+    pub(super) owner: Option<PersonId>,
+    /// What is chosen for the current session, as far as the operator allows it.
+    pub(super) choice: SessionChoice,
     pub(super) settings: &'a Settings,
     pub(super) now: Timestamp,
 }
@@ -56,6 +65,8 @@ pub(super) struct Call<'a> {
 pub(super) enum Words {
     /// Templates, each on a line of its own.
     Templates(Vec<Filled>),
+    /// The same, each a paragraph: none becomes a list or a line of another.
+    Lines(Vec<Filled>),
     /// Words of its own.
     Own(Reply),
 }
@@ -71,8 +82,8 @@ pub(super) struct Answer {
     pub(super) words: Words,
     /// Events for other turns.
     pub(super) turn_events: Vec<TurnEvents>,
-    /// The new current session of the conversation.
-    pub(super) session: Option<NewSession>,
+    /// Changes of sessions.
+    pub(super) session: Option<DecidedSession>,
     /// What happens from now on to messages of the conversation that come while a turn runs; `Some(None)`: as it is
     /// configured.
     #[expect(clippy::option_option, reason = "the outer one says whether anything is chosen")]
@@ -81,6 +92,13 @@ pub(super) struct Answer {
     pub(super) decision: Option<Decision>,
     /// The language of the reply, if not the sender's.
     pub(super) language: Option<Language>,
+}
+
+/// Changes of sessions.
+pub(super) struct DecidedSession {
+    pub(super) changes: Vec<SessionChange>,
+    /// Held until they are stored.
+    pub(super) held: Held,
 }
 
 /// A change of what is known of people.
@@ -136,9 +154,24 @@ impl Command {
 }
 
 impl Call<'_> {
-    /// The agent that messages like the command go to.
+    /// The agent that messages like the command go to: that of the session, or that of the rule or the channel.
     pub(super) fn agent(&self) -> &str {
+        self.choice.agent.as_deref().unwrap_or_else(|| self.configured_agent())
+    }
+
+    /// The agent of the rule or the channel.
+    pub(super) fn configured_agent(&self) -> &str {
         self.settings.agent_for(&self.turn.event, self.turn.rule.as_deref())
+    }
+
+    /// A template with its placeholders filled in: its own, `{agent}`, and `{sender}`, the sender's id on the platform. It is
+    /// in the sender's language, or in `language`.
+    pub(super) fn fill_in(&self, Filled { template, mut values }: Filled, language: Option<Language>) -> String {
+        let event = &self.turn.event;
+        let (channel, language) = (&event.conversation.channel, language.or(event.language));
+        values.push(("agent", self.agent().to_owned()));
+        values.push(("sender", event.sender.id.clone()));
+        filled(self.settings.templates.template(channel, language, template), &values)
     }
 
     /// Whether the person can be sent a file that has no address: its bytes are in its URL, which a page or the caller of a

@@ -2,10 +2,7 @@
 
 use rejoinder_guard::Reply;
 
-use super::{
-    command::{Answer, Call, Command, Filled, Words, excerpt},
-    fill_in,
-};
+use super::command::{Answer, Call, Command, Filled, Words, excerpt};
 use crate::{
     model::agent::{HistoryLine, Speaker},
     outbox::render::text_file,
@@ -60,7 +57,7 @@ async fn export(call: &Call<'_>) -> Result<Answer, StoreError> {
     if lines.is_empty() {
         return Ok(Answer::of("history_empty"));
     }
-    let say = |template| fill_in(Filled { template, values: Vec::new() }, call.turn, None, call.settings);
+    let say = |template| call.fill_in(Filled { template, values: Vec::new() }, None);
     let lines: Vec<String> = lines.iter().map(|line| told(line, &line.text, call)).collect();
     let kept = that_fit(&lines);
     let notice = (kept.len() < lines.len()).then(|| say("export_cut") + GAP);

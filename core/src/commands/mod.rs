@@ -3,6 +3,7 @@
 //! To add one: write a file with its [`Command`], and add it to [`LISTED`] or [`UNLISTED`]. Its
 //! replies are templates in `config/default.toml`.
 
+mod agent;
 mod approve;
 pub(crate) mod asks;
 pub(crate) mod command;
@@ -14,10 +15,11 @@ pub(crate) mod late;
 pub(crate) mod limited;
 pub(crate) mod link;
 pub(crate) mod message;
-mod new;
 pub(crate) mod own;
 pub(crate) mod pairing;
 mod queue;
+pub(crate) mod retry;
+mod session;
 pub(crate) mod spoken;
 mod start;
 mod status;
@@ -41,24 +43,28 @@ use crate::{
         command::CommandHelp,
         conversation::ChannelId,
         ids::TurnId,
-        language::Language,
         settings::{LiveSettings, Settings},
-        turn::TurnRecord,
     },
     people::People,
     ports::{
         clock::SharedClock,
         store::{Store, StoreError, transition::RunEnd},
     },
+    sessions::{self, Sessions},
 };
 
 /// The commands for everybody, in the order in which menus list them.
-const LISTED: [&Command; 11] = [
+const LISTED: [&Command; 16] = [
     &start::START,
     &help::HELP,
-    &new::NEW,
+    &session::NEW,
+    &session::SESSION,
+    &retry::RETRY,
+    &retry::UNDO,
     &stop::STOP,
     &status::STATUS,
+    &agent::AGENT,
+    &agent::MODEL,
     &queue::QUEUE,
     &history::HISTORY,
     &history::EXPORT,
@@ -113,6 +119,7 @@ pub(crate) struct Commands {
     pub(crate) people: Arc<People>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) merges: Arc<Merges>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
@@ -140,7 +147,11 @@ impl Commands {
         let settings = self.settings.get();
         let (store, people, channels) = (self.store.as_ref(), self.people.as_ref(), self.channels.as_ref());
         let (merges, now) = (self.merges.as_ref(), self.clock.now());
-        let call = Call { turn: &turn, store, people, channels, merges, settings: &settings, now };
+        let (sessions, owner) = (self.sessions.as_ref(), sessions::owner(&turn.event, &people.known()));
+        let routed = settings.agent_for(&turn.event, turn.rule.as_deref());
+        let (choice, _) = sessions.chosen(turn.conversation, owner, routed, &settings.sessions).await?;
+        let call =
+            Call { turn: &turn, store, people, channels, merges, sessions, owner, choice, settings: &settings, now };
         let Answer { words, mut turn_events, session, queue, decision, language } = match command {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
@@ -150,41 +161,32 @@ impl Commands {
         turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![edited()] }));
         let (at, number, end) = (call.now, turn.runs, SignalKind::Reply.as_str().to_owned());
         let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None, cost: None, content: None };
+        let joined = |lines: Vec<Filled>, between: &str| {
+            let lines: Vec<_> = lines.into_iter().map(|line| call.fill_in(line, language)).collect();
+            Reply::text(lines.join(between))
+        };
         let reply = match words {
-            Words::Templates(lines) => {
-                let lines: Vec<_> = lines.into_iter().map(|line| fill_in(line, &turn, language, &settings)).collect();
-                Reply::text(lines.join("\n"))
-            }
+            Words::Templates(lines) => joined(lines, "\n"),
+            Words::Lines(lines) => joined(lines, "\n\n"),
             Words::Own(reply) => reply,
         };
         let queue = queue.map(|mode| (turn.conversation, mode));
         turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(Outcome::Reply(reply))] });
         let (person, held) = decision.map(|decision| (Box::new(decision.person), decision.held)).unzip();
         let changes = person.as_ref().map(|person| person.changes.clone());
-        self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, session, queue, person }).await?;
+        let (sessions, held_too) = session.map(|session| (session.changes, session.held)).unzip();
+        let sessions = sessions.unwrap_or_default();
+        self.sessions.note(&sessions);
+        self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, sessions, queue, person }).await?;
         if let Some((conversation, mode)) = queue {
             self.merges.choose(conversation, mode);
         }
         if let Some(changes) = changes {
             self.people.apply(&changes);
         }
-        drop(held);
+        drop((held, held_too));
         Ok(())
     }
-}
-
-/// Fills in a template's placeholders: its own, `{agent}`, and `{sender}`, the sender's id on the platform. The template is in
-/// the sender's language, or in `language`.
-fn fill_in(
-    Filled { template, mut values }: Filled,
-    turn: &TurnRecord,
-    language: Option<Language>,
-    settings: &Settings,
-) -> String {
-    let (channel, language) = (&turn.event.conversation.channel, language.or(turn.event.language));
-    values.push(("agent", settings.agent_for(&turn.event, turn.rule.as_deref()).to_string()));
-    values.push(("sender", turn.event.sender.id.clone()));
-    filled(settings.templates.template(channel, language, template), &values)
 }
 
 /// A text with its placeholders filled in. What is filled in is no template: a placeholder in it stays.

@@ -48,7 +48,7 @@ fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
 }
 
 /// A duration in its largest unit.
-fn spoken(duration: Duration) -> String {
+pub(super) fn spoken(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min", seconds / 60),

@@ -11,13 +11,14 @@ use crate::{
     model::{
         agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
-        ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        ids::{ConversationId, DeliveryId, OwnerId, PersonId, SessionId, TurnId},
         language::Language,
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         people::{DirectChat, Identity, Pairing, PersonRecord},
         question::{QuestionFilter, QuestionRecord},
         queue::QueueMode,
+        session::{SessionChoice, SessionRecord},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
         tokens::TokenRecord,
@@ -220,6 +221,40 @@ impl<L: Layer> Turns for Layered<L> {
     async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.direct_chats()).await
+    }
+    async fn current_session(
+        &self,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+    ) -> Result<Option<(SessionId, SessionChoice)>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.current_session(conversation, owner)).await
+    }
+    async fn usable_sessions(
+        &self,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+        limit: u32,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.usable_sessions(conversation, owner, limit)).await
+    }
+    async fn is_session_open(&self, session: SessionId) -> Result<bool, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.is_session_open(session)).await
+    }
+    async fn has_choices(&self) -> Result<bool, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.has_choices()).await
+    }
+    async fn last_question(
+        &self,
+        session: SessionId,
+        conversation: Option<ConversationId>,
+        by: Option<&Identity>,
+    ) -> Result<Option<TurnRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.last_question(session, conversation, by)).await
     }
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -515,6 +550,35 @@ impl Turns for NullStore {
     }
     async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError> {
         Ok(Vec::new())
+    }
+    async fn current_session(
+        &self,
+        _conversation: ConversationId,
+        _owner: Option<PersonId>,
+    ) -> Result<Option<(SessionId, SessionChoice)>, StoreError> {
+        Ok(None)
+    }
+    async fn usable_sessions(
+        &self,
+        _conversation: ConversationId,
+        _owner: Option<PersonId>,
+        _limit: u32,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn is_session_open(&self, _session: SessionId) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    async fn has_choices(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    async fn last_question(
+        &self,
+        _session: SessionId,
+        _conversation: Option<ConversationId>,
+        _by: Option<&Identity>,
+    ) -> Result<Option<TurnRecord>, StoreError> {
+        Ok(None)
     }
     async fn transcript(&self, _session: SessionId, _limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         Ok(Vec::new())

@@ -37,6 +37,7 @@ use crate::{
         ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
         language::Language,
         question::AskedQuestion,
+        session::{SessionChange, SessionUse},
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::{Handler, TurnSeq, Version},
     },
@@ -268,11 +269,19 @@ fn new_turn(event: InboundEvent) -> NewEvent {
             obligation: Obligation::open(Expectation::Answer, &policy(), None, at),
             run: None,
             conversation: ConversationId::new(at),
-            session: SessionId::new(at),
+            session: SessionUse::current(SessionId::new(at)),
+            model: None,
+            remark: None,
+            repeats: None,
         }),
         event: Arc::new(event),
         only_if_known: false,
     }
+}
+
+/// A session that becomes the current one of a conversation.
+fn new_session(id: SessionId, conversation: ConversationId, seconds: u64) -> SessionChange {
+    SessionChange::New { id, conversation, name: None, owner: None, at: at(seconds) }
 }
 
 async fn accept_one(store: &dyn Store, event: NewEvent) -> Stored {

@@ -64,6 +64,7 @@ impl Life {
             obligation: Obligation::open(owed, &policy, None, now),
             conversation: ConversationId::from(uuid(2)),
             session: SessionId::from(uuid(3)),
+            model: None,
             handler: Handler::Agent("main".into()),
             rule: None,
             runs: 0,

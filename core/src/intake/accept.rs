@@ -260,6 +260,7 @@ impl Acceptor {
                     session,
                     handler: turn.handler,
                     rule: turn.rule,
+                    model: turn.model,
                     runs: u32::from(turn.run.is_some()),
                     has_history,
                     event,

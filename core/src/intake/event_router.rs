@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    commands::{asks::DECIDE, dropped::DROPPED, late::LATE, limited::LIMITED, pairing::PAIRING, stranger::STRANGER},
+    commands::{
+        self, asks::DECIDE, dropped::DROPPED, late::LATE, limited::LIMITED, pairing::PAIRING, retry::RETRY,
+        stranger::STRANGER,
+    },
     intake::limits::{Counted, Full, Limits, OverLimit},
     ledger::trigger::Run,
     merges::Merges,
@@ -20,8 +23,9 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Amends, Directed, EventKind, InboundEvent, SenderKind},
         ids::{ConversationId, EventId, OwnerId, SessionId, TurnId},
+        people::KnownPeople,
         queue::{Backlog, QueueMode},
-        settings::LiveSettings,
+        settings::{LiveSettings, Settings},
         turn::{Handler, TurnRecord},
     },
     people::People,
@@ -29,13 +33,14 @@ use crate::{
         clock::SharedClock,
         store::{
             StoreError,
-            accept::{NewEvent, NewTurn},
+            accept::{NewEvent, NewTurn, Repeated},
             transition::RunStart,
         },
     },
     questions::Questions,
     router::{self, Route},
     scheduler::slots::{Permit, Slot, Slots},
+    sessions::{self, Sessions},
 };
 
 /// Decides what events become.
@@ -47,6 +52,7 @@ pub(crate) struct EventRouter {
     pub(crate) people: Arc<People>,
     pub(crate) merges: Arc<Merges>,
     pub(crate) questions: Arc<Questions>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) limits: Limits,
     pub(crate) pairs: Pairs,
     /// The latest albums with a command in their caption: their other parts are not put before the agent.
@@ -73,6 +79,24 @@ pub(super) struct RoutedEvent {
     pub(super) counted: Option<Counted>,
     /// Its sender is over a limit, for this long at least.
     pub(super) limited: Option<Duration>,
+}
+
+/// Who handles a turn, and how.
+struct Handling {
+    handler: Handler,
+    /// The name of the rule of routing that holds for it.
+    rule: Option<Arc<str>>,
+    model: Option<Arc<str>>,
+    /// Why what was chosen for the session does not hold.
+    remark: Option<String>,
+    /// The question that it puts before the agent again.
+    repeats: Option<Repeated>,
+}
+
+impl Handling {
+    const fn by(handler: Handler) -> Self {
+        Self { handler, rule: None, model: None, remark: None, repeats: None }
+    }
 }
 
 /// A notice of the gateway to the sender of an event.
@@ -112,6 +136,7 @@ impl EventRouter {
             return Ok(self.without_turn(event, None));
         }
         let event = self.as_pick(event).await?;
+        let (event, repeats) = self.as_retry(event, &settings, &known).await?;
         let rule = router::rule(&event, &settings, &known);
         // What the person chose comes before the operator's rule, and that before what the platform tells.
         let language = router::language(&event, rule, self.people.language_of(&event));
@@ -150,9 +175,20 @@ impl EventRouter {
             Err(over) => return Ok(self.over_limit(event, expectation, over)),
         };
         let conversation = self.addresses.resolve(&event.conversation).await?;
+        let (mut handling, rule_name) = (Handling::by(handler), rule.map(|rule| &*rule.name));
+        if let Handler::Agent(agent) = &mut handling.handler {
+            // What is chosen for the session comes before the rule.
+            let owner = sessions::owner(&event, &known);
+            let (choice, remark) = self.sessions.chosen(conversation, owner, agent, &settings.sessions).await?;
+            if let Some(chosen) = choice.agent {
+                *agent = chosen;
+            }
+            handling = Handling { model: choice.model, remark, repeats, ..handling };
+        }
+        let handler = &handling.handler;
         // A command does not wait.
         let slot = handler.agent().filter(|_| may_begin).and_then(|agent| {
-            if self.merges.waits_for_more(conversation, &event, rule.map(|rule| &*rule.name)) {
+            if self.merges.waits_for_more(conversation, &event, rule_name) {
                 return self.slots.try_reserve(conversation, id, agent);
             }
             let permit = Permit { agent: agent.clone(), channel: event.conversation.channel.clone() };
@@ -171,9 +207,38 @@ impl EventRouter {
                 None => {}
             }
         }
-        let rule = rule.map(|rule| Arc::clone(&rule.name));
-        let routed = self.open(id, Arc::new(event), (handler, rule), expectation, conversation, slot);
+        handling.rule = rule.map(|rule| Arc::clone(&rule.name));
+        let routed = self.open(id, Arc::new(event), handling, expectation, conversation, slot);
         Ok(RoutedEvent { notice, counted, ..routed })
+    }
+
+    /// A `/retry` as the question that it puts before the agent again. It stays the command, which says why, if there is
+    /// none, or its answer may still come.
+    async fn as_retry(
+        &self,
+        event: InboundEvent,
+        settings: &Settings,
+        known: &KnownPeople,
+    ) -> Result<(InboundEvent, Option<Repeated>), StoreError> {
+        let is_new = event.amends.is_none() && event.kind == EventKind::Message;
+        if !is_new || !commands::find(&event.text).is_some_and(|command| command.handler() == RETRY.handler()) {
+            return Ok((event, None));
+        }
+        let rule = router::rule(&event, settings, known);
+        match router::route(&event, rule, settings, &self.people) {
+            Route::To { handler, .. } if handler == RETRY.handler() => {}
+            _ => return Ok((event, None)),
+        }
+        let conversation = self.addresses.resolve(&event.conversation).await?;
+        let owner = sessions::owner(&event, known);
+        let last = self.sessions.last_question(&event, conversation, owner, true).await?;
+        Ok(match last.filter(|last| !last.is_open()) {
+            Some(last) => {
+                let repeated = Repeated { session: last.session, turns: last.ids() };
+                (last.asked_by(event), Some(repeated))
+            }
+            None => (event, None),
+        })
     }
 
     /// What handles a pick from a question of the gateway's own; `None` for all else.
@@ -257,8 +322,8 @@ impl EventRouter {
             ..event.clone()
         });
         let conversation = self.addresses.resolve(&event.conversation).await?;
-        let handler = command.handler();
-        let routed = self.open(TurnId::new(now), event, (handler, None), Expectation::Nothing, conversation, None);
+        let handling = Handling::by(command.handler());
+        let routed = self.open(TurnId::new(now), event, handling, Expectation::Nothing, conversation, None);
         Ok(Some(RoutedEvent { notice_permit, ..routed }))
     }
 
@@ -276,20 +341,36 @@ impl EventRouter {
         &self,
         id: TurnId,
         event: Arc<InboundEvent>,
-        (handler, rule): (Handler, Option<Arc<str>>),
+        handling: Handling,
         expectation: Expectation,
         conversation: ConversationId,
         slot: Option<Slot>,
     ) -> RoutedEvent {
         let now = self.clock.now();
         let settings = self.settings.get();
+        let Handling { handler, rule, model, remark, repeats } = handling;
         let policy = &*settings.policy_for(&event, rule.as_deref());
         let mut obligation = Obligation::open(expectation, policy, event.patience, now);
         let begins = handler.is_gateway() || slot.as_ref().is_some_and(Slot::has_permit);
         let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();
         let owner = self.owner;
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
-        let turn = NewTurn { id, handler, rule, obligation, run: started, conversation, session: SessionId::new(now) };
+        let mut session = sessions::session_of(&event, &self.people.known(), SessionId::new(now));
+        if handler.agent().is_some() && repeats.is_none() {
+            session.unused_since = settings.sessions.reset.unused_since(now);
+        }
+        let turn = NewTurn {
+            id,
+            handler,
+            rule,
+            model,
+            remark,
+            repeats,
+            obligation,
+            run: started,
+            conversation,
+            session,
+        };
         let new = NewEvent { id: EventId::new(now), event, turn: Some(turn), only_if_known: false };
         RoutedEvent { new, slot, run, notice: None, notice_permit: None, counted: None, limited: None }
     }

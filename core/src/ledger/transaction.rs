@@ -95,10 +95,10 @@ impl<'a> Transaction<'a> {
                 transition.runs_ended.push(end.clone());
                 transition.remarks.extend(remark.clone());
             }
-            Trigger::Command { end, session, queue, person } => {
+            Trigger::Command { end, sessions, queue, person } => {
                 transition.queue = *queue;
                 transition.runs_ended.push(end.clone());
-                transition.sessions.extend(session.clone());
+                transition.sessions.clone_from(sessions);
                 transition.people.extend(person.iter().flat_map(|person| person.changes.iter().cloned()));
                 transition.operation = person.as_ref().and_then(|person| person.operation.clone());
             }

@@ -8,12 +8,13 @@ use crate::{
         log::Subject,
         people::PeopleChange,
         queue::QueueMode,
+        session::SessionChange,
         stored_delivery::DeliveryRecord,
         turn::{Handler, TurnRecord},
     },
     ports::store::{
         record::Remark,
-        transition::{AttemptEnd, AttemptStart, DeliveryChange, NewSession, Operation, RunEnd},
+        transition::{AttemptEnd, AttemptStart, DeliveryChange, Operation, RunEnd},
     },
 };
 
@@ -38,8 +39,8 @@ pub(crate) enum Trigger {
     /// A command was executed.
     Command {
         end: RunEnd,
-        /// The conversation's new current session.
-        session: Option<NewSession>,
+        /// Changes of sessions.
+        sessions: Vec<SessionChange>,
         /// What happens to messages of the conversation that come while a turn runs.
         queue: Option<(ConversationId, Option<QueueMode>)>,
         /// What is known of people from now on.

@@ -122,6 +122,8 @@ pub struct AgentTurn {
     pub surface: Surface,
     /// The agent's memory key.
     pub session: SessionId,
+    /// The model that was chosen for the session, if not the agent's own.
+    pub model: Option<Arc<str>>,
     /// How many runs of the turn this agent has had, including this one.
     pub attempt: u32,
     /// Set if this agent deferred the turn before: the answer is due now.

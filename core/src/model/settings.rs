@@ -23,6 +23,7 @@ use crate::model::{
     queue::{QueueMode, Queues},
     routing::{PolicyChange, Rule},
     run::Price,
+    session::SessionSettings,
     turn::TurnRecord,
 };
 
@@ -100,6 +101,8 @@ pub struct Settings {
     pub notify_owners: bool,
     /// What happens to messages that come while a turn of their conversation runs.
     pub queues: Queues,
+    /// What may be chosen for sessions, and when they end by themselves.
+    pub sessions: SessionSettings,
     /// What one person may do.
     pub limits: PersonLimits,
     /// The same for some people who are known.
@@ -222,10 +225,10 @@ impl Settings {
         self.channel_agents.get(channel).unwrap_or(&self.default_agent)
     }
 
-    /// The agents that turns are routed to; some come more than once.
+    /// The agents that turns are routed to, and that may be chosen; some come more than once.
     pub(crate) fn agents(&self) -> impl Iterator<Item = &AgentName> {
         let of_rules = self.rules.iter().filter_map(|rule| rule.agent.as_ref());
-        self.channel_agents.values().chain(of_rules).chain([&self.default_agent])
+        self.channel_agents.values().chain(of_rules).chain(&self.sessions.agents).chain([&self.default_agent])
     }
 
     /// How many turns of an agent run at once.

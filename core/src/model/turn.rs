@@ -33,12 +33,12 @@ impl Handler {
     }
 
     /// Whether what it answers is a part of the conversation that the agent is told of: not a notice to somebody who may not
-    /// talk to it, not what was said before, told again, and not what names people or their codes.
+    /// talk to it, not what was said before, told again, or what is said of it, and not what names people or their codes.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
-        const UNRECORDED: [&str; 13] = [
-            "approve", "asks", "decide", "decline", "export", "history", "limited", "link", "pairing", "queue",
-            "stranger", "unlink", "whoami",
+        const UNRECORDED: [&str; 18] = [
+            "agent", "approve", "asks", "decide", "decline", "export", "history", "limited", "link", "model",
+            "pairing", "queue", "retry", "session", "stranger", "undo", "unlink", "whoami",
         ];
         !matches!(self, Self::Gateway(name) if UNRECORDED.contains(&&**name))
     }
@@ -84,6 +84,8 @@ pub struct TurnRecord {
     pub handler: Handler,
     /// The name of the rule of routing that held when the turn was accepted, if one did.
     pub rule: Option<Arc<str>>,
+    /// The model that was chosen for the handler's runs, if not the agent's own.
+    pub model: Option<Arc<str>>,
     /// How many runs it had, over all agents.
     pub runs: u32,
     /// Whether its session has a transcript.

@@ -7,8 +7,8 @@ use rejoinder_guard::{Expectation, Policy};
 use super::{Route, language, route, rule};
 use crate::{
     model::{
-        event::InboundEvent, language::Language, people::PersonRole, queue::QueueMode, settings::Settings,
-        turn::Handler,
+        event::InboundEvent, language::Language, people::PersonRole, queue::QueueMode, session::SessionChoice,
+        settings::Settings, turn::Handler,
     },
     people::People,
 };
@@ -24,6 +24,8 @@ pub struct RouteExplanation {
     pub access: RouteAccess,
     /// Who would handle the turn, and what would be owed; `None`: no turn is opened.
     pub handler: Option<(Handler, Expectation)>,
+    /// What was chosen for the session, and holds.
+    pub chosen: SessionChoice,
     /// The language of what the gateway would say; `None`: the templates have no languages.
     pub language: Option<Language>,
     /// What would happen to a message while a turn runs, if nobody has chosen it for the conversation.
@@ -105,6 +107,7 @@ pub(crate) fn explain(
         person: known.get(channel, event.person()).map(|(role, name)| (name.to_owned(), role)),
         access,
         handler,
+        chosen: SessionChoice::default(),
         language: settings.templates.language(channel, event.language),
         queue: settings.queue_mode(&event, holds),
         policy: settings.policy_for(&event, holds).into_owned(),

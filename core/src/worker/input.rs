@@ -95,6 +95,8 @@ impl Inputs {
             chat: event.chat,
             surface: ask(channel, || channel.surface(), || Surface::of(channel.channel())),
             session: turn.session,
+            // Another agent, to which the turn was handed over, has other models.
+            model: turn.model.clone().filter(|_| run.handler == turn.handler),
             attempt: run.attempt,
             deferred,
             sender: event.sender.clone(),

@@ -9,7 +9,7 @@ use rejoinder_core::{
     Handler, Identity, InboundEvent, Obligation, OwnCommand, PersonRole, Policy, Receipts, Rung, SeedPerson, Sender,
     SenderKind, SessionId, Speaker, Support, TurnId, Usage,
     conformance::scripted::{Fault, Script, ScriptedChannel, capabilities},
-    store::{NewEvent, NewTurn, TurnStatus},
+    store::{NewEvent, NewTurn, SessionUse, TurnStatus},
 };
 use uuid::Uuid;
 
@@ -494,7 +494,10 @@ async fn a_stop_reaches_turns_of_a_start_whose_clock_was_ahead() {
         obligation: Obligation::open(Expectation::Answer, &policy(), None, now),
         run: None,
         conversation: ConversationId::new(now),
-        session: SessionId::new(now),
+        session: SessionUse::current(SessionId::new(now)),
+        model: None,
+        remark: None,
+        repeats: None,
     };
     let new = NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn), only_if_known: false };
     gateway.store.accept(vec![new], None).await.expect("it is accepted");

@@ -85,7 +85,11 @@ fn explanation(route: &Value) -> String {
         _ => "they may not write here, and are told nothing",
     };
     let goes_to = match (text("agent"), text("command")) {
-        (Some(agent), _) => format!("the agent {agent}"),
+        (Some(agent), _) => {
+            let by_hand = if text("chosen_agent").is_some() { ", which was chosen for the session" } else { "" };
+            let model = text("chosen_model").map(|model| format!(", with the model {model}")).unwrap_or_default();
+            format!("the agent {agent}{by_hand}{model}")
+        }
         (None, Some(command)) => format!("the gateway's own /{command}"),
         (None, None) => "nobody".to_owned(),
     };

@@ -7,7 +7,7 @@ use std::{
 
 use rejoinder_core::{
     Cause, ChannelId, ChatKind, Ladder, Lifetimes, Masker, PersonLimits, Policies, Policy, Question, Queues, Rung,
-    Settings, SpecialLimits, Templates,
+    SessionSettings, Settings, SpecialLimits, Templates,
 };
 
 /// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
@@ -73,6 +73,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         prices: BTreeMap::new(),
         masker: Masker::default(),
         queues: Queues { cap: 100_000, ..Queues::default() },
+        sessions: SessionSettings::default(),
         limits: PersonLimits::default(),
         special_limits: SpecialLimits::default(),
         delivery_lifetime: Duration::from_hours(1),

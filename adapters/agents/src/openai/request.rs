@@ -368,7 +368,7 @@ fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialec
     let (old, new) =
         if dialect.max_completion_tokens { (None, settings.max_tokens) } else { (settings.max_tokens, None) };
     BodyStart {
-        model: &settings.model,
+        model: turn.model.as_deref().unwrap_or(&settings.model),
         stream: true,
         stream_options: dialect.stream_options.then_some(StreamOptions { include_usage: true }),
         temperature: settings.temperature,

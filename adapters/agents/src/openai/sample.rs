@@ -40,6 +40,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
         chat: ChatKind::Direct,
         surface: Surface::Chat("Telegram".into()),
         session: SessionId::new(now),
+        model: None,
         attempt: 1,
         deferred: None,
         sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },

@@ -1,9 +1,10 @@
 //! `kind = "openai"`: the configuration of a server with the Chat Completions API.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_config::{
     AgentSection, Secret, Section,
+    check::Checks,
     duration::{self, HOUR},
     number, text,
 };
@@ -24,6 +25,8 @@ pub struct OpenAiSection {
     /// The model that answers.
     #[serde(deserialize_with = "text::filled")]
     pub model: String,
+    /// Further models, of which people may choose one for a session.
+    pub models: Vec<String>,
     /// Sent as `Authorization: Bearer …`.
     pub api_key: Option<Secret>,
     /// The instructions that the model gets before each conversation.
@@ -81,6 +84,7 @@ impl Default for OpenAiSection {
         Self {
             base_url: "http://127.0.0.1:11434/v1".parse().expect("a valid constant"),
             model: String::new(),
+            models: Vec::new(),
             api_key: None,
             system_prompt: "You are a helpful assistant. Answer briefly, in the language of the person.".to_owned(),
             temperature: None,
@@ -100,6 +104,17 @@ impl Default for OpenAiSection {
 
 impl Section for OpenAiSection {
     const REQUIRED: &'static [&'static str] = &["base_url", "model"];
+
+    fn check(&self, checks: &mut Checks<'_>) {
+        for (index, model) in self.models.iter().enumerate() {
+            let key = checks.key(&["models"]).index(index);
+            if model.is_empty() || model.contains(char::is_whitespace) {
+                checks.wrong(key, "must be the name of a model, without spaces: people write it after /model");
+            } else if *model == self.model || self.models[..index].contains(model) {
+                checks.wrong(key, "is named twice; `model` need not be repeated here");
+            }
+        }
+    }
 }
 
 impl AgentSection for OpenAiSection {
@@ -108,6 +123,10 @@ impl AgentSection for OpenAiSection {
 
     fn max_concurrent(&self) -> Option<u32> {
         Some(self.max_concurrent)
+    }
+
+    fn models(&self) -> Vec<Arc<str>> {
+        std::iter::once(&self.model).chain(&self.models).map(|model| model.as_str().into()).collect()
     }
 
     fn price(&self) -> Option<Price> {

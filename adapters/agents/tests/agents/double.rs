@@ -312,6 +312,7 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
         chat: ChatKind::Direct,
         surface: Surface::Chat("Telegram".into()),
         session: SessionId::new(now),
+        model: None,
         attempt: 1,
         deferred: None,
         sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },

@@ -24,8 +24,8 @@ use rejoinder_core::{
     SystemClock, TurnId,
     conformance::{answer, new_delivery},
     store::{
-        Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, Operator, RunEnd, RunStart, Stored, TranscriptLine,
-        Transition, TurnChange, TurnFilter, Turns,
+        Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, Operator, RunEnd, RunStart, SessionUse, Stored,
+        TranscriptLine, Transition, TurnChange, TurnFilter, Turns,
     },
 };
 use rejoinder_guard::Event;
@@ -182,7 +182,10 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             obligation: obligation.clone(),
             run: Some(RunStart { turn: id, number: 1, handler: main_agent(), owner: OwnerId::new(now), at: now }),
             conversation: ConversationId::new(now),
-            session: SessionId::new(now),
+            session: SessionUse::current(SessionId::new(now)),
+            model: None,
+            remark: None,
+            repeats: None,
         }),
     };
     let stored = store.accept(vec![new], None).await.expect("the event is accepted");

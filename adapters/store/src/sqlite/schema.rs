@@ -20,6 +20,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("languages", include_str!("../../../../migrations/sqlite/0006_languages.sql")),
         ("direct_chats", include_str!("../../../../migrations/sqlite/0007_direct_chats.sql")),
         ("routing", include_str!("../../../../migrations/sqlite/0008_routing.sql")),
+        ("sessions", include_str!("../../../../migrations/sqlite/0009_sessions.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

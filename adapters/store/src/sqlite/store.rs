@@ -5,14 +5,15 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Identity, Language, Lifetimes, Obligation,
-    OwnerId, QueueMode, SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
+    OwnerId, PersonId, QueueMode, SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
         AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
         ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
         DirectChat, Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping, IdempotentAnswer, ListedDelivery,
         LogEntry, LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries, Operator, Outbox,
-        Pairing, Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal, RunRecord, SearchFilter, SessionSummary,
-        Store, StoreStats, Stored, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        Pairing, Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal, RunRecord, SearchFilter, SessionChoice,
+        SessionRecord, SessionSummary, Store, StoreStats, Stored, TokenRecord, Transition, TurnFilter, TurnRecord,
+        TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -54,8 +55,15 @@ impl SqliteStore {
 #[async_trait]
 impl Turns for SqliteStore {
     async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
+        let repeated = |event: &NewEvent| Some(event.turn.as_ref()?.repeats.as_ref()?.session);
+        let changed: Vec<_> = events.iter().filter_map(repeated).collect();
         match self.write(WriteRequest::Accept { events, cursor }).await? {
-            WriteResult::Accepted(stored) => Ok(stored),
+            WriteResult::Accepted(stored) => {
+                for session in changed {
+                    self.transcripts.forget(session);
+                }
+                Ok(stored)
+            }
             other => unreachable!("`Accept` ended with {other:?}"),
         }
     }
@@ -173,6 +181,40 @@ impl Turns for SqliteStore {
 
     async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError> {
         read::direct_chats(&self.readers).await
+    }
+
+    async fn current_session(
+        &self,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+    ) -> Result<Option<(SessionId, SessionChoice)>, StoreError> {
+        read::current_session(&self.readers, conversation, owner).await
+    }
+
+    async fn usable_sessions(
+        &self,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+        limit: u32,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        read::usable_sessions(&self.readers, conversation, owner, limit).await
+    }
+
+    async fn is_session_open(&self, session: SessionId) -> Result<bool, StoreError> {
+        read::is_session_open(&self.readers, session).await
+    }
+
+    async fn has_choices(&self) -> Result<bool, StoreError> {
+        read::has_choices(&self.readers).await
+    }
+
+    async fn last_question(
+        &self,
+        session: SessionId,
+        conversation: Option<ConversationId>,
+        by: Option<&Identity>,
+    ) -> Result<Option<TurnRecord>, StoreError> {
+        read::last_question(&self.readers, session, conversation, by).await
     }
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {

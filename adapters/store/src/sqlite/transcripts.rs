@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use quick_cache::sync::Cache;
 use rejoinder_core::{
     HistoryLine, SessionId, Speaker,
-    store::{TranscriptLine, Transition, TurnSeq},
+    store::{SessionChange, TranscriptLine, Transition, TurnSeq},
 };
 
 /// How many sessions are cached. With fewer than are active at once, every turn would read its lines again.
@@ -133,7 +133,12 @@ impl Transcripts {
 
     /// Announces the lines that `transition` is about to write.
     pub(super) fn writing(&self, transition: &Transition) -> Writing<'_> {
-        Writing { transcripts: self, lines: transition.transcript.clone() }
+        let removes = |change: &SessionChange| match change {
+            SessionChange::Delete { session } | SessionChange::LeaveOut { session, .. } => Some(*session),
+            _ => None,
+        };
+        let changed = transition.sessions.iter().filter_map(removes).collect();
+        Writing { transcripts: self, lines: transition.transcript.clone(), changed }
     }
 }
 
@@ -167,6 +172,8 @@ impl Reading {
 pub(super) struct Writing<'a> {
     transcripts: &'a Transcripts,
     lines: Vec<TranscriptLine>,
+    /// Sessions that have fewer lines afterwards.
+    changed: Vec<SessionId>,
 }
 
 impl Writing<'_> {
@@ -178,15 +185,16 @@ impl Writing<'_> {
                 lock(&session).add(CachedLine { turn, line });
             }
         }
+        if !are_written {
+            self.changed.clear();
+        }
     }
 }
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        for line in &self.lines {
-            if let Some(session) = self.transcripts.0.get(&line.session) {
-                lock(&session).forget();
-            }
+        for session in self.lines.iter().map(|line| line.session).chain(self.changed.iter().copied()) {
+            self.transcripts.forget(session);
         }
     }
 }

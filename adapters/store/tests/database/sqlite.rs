@@ -17,8 +17,8 @@ use rejoinder_core::{
     conformance::{answer, new_delivery},
     store::{
         AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, Housekeeping, LogEvent, NewEvent, NewLogEntry,
-        NewTurn, Operator, Outbox, Removal, RunStart, Stored, Subject, TranscriptLine, Transition, TurnChange,
-        TurnFilter, Turns,
+        NewTurn, Operator, Outbox, Removal, RunStart, SessionUse, Stored, Subject, TranscriptLine, Transition,
+        TurnChange, TurnFilter, Turns,
     },
 };
 use rejoinder_guard::Event;
@@ -47,7 +47,10 @@ fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
         obligation: Obligation::open(Expectation::Answer, &Policy::default(), None, now),
         run: None,
         conversation: ConversationId::new(now),
-        session: SessionId::new(now),
+        session: SessionUse::current(SessionId::new(now)),
+        model: None,
+        remark: None,
+        repeats: None,
     };
     NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn), only_if_known: false }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::{Event, Reply};
 
-use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, gone, new_turn, said};
+use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, gone, new_session, new_turn, said};
 use crate::{
     model::{
         agent::{HistoryLine, Speaker},
@@ -21,9 +21,7 @@ use crate::{
         accept::{NewEvent, Stored},
         housekeeping::{Cutoffs, ExpiredRows, Removal},
         record::Remark,
-        transition::{
-            AttemptEnd, AttemptStart, DeliveryChange, NewSession, RunEnd, RunStart, TranscriptLine, Transition,
-        },
+        transition::{AttemptEnd, AttemptStart, DeliveryChange, RunEnd, RunStart, TranscriptLine, Transition},
     },
 };
 
@@ -302,19 +300,18 @@ pub async fn a_conversation_goes_with_its_last_turn(subject: &mut impl Subject) 
 pub async fn a_session_goes_with_its_last_turn(subject: &mut impl Subject) {
     let store = subject.store();
     let first = answered(&*store, &chat("a"), "1").await;
-    let fresh =
-        |seconds| NewSession { id: SessionId::new(at(seconds)), conversation: first.conversation, at: at(seconds) };
-    done(&*store, Transition { sessions: vec![fresh(4)], ..Transition::default() }).await;
+    let (left, current) = (SessionId::new(at(4)), SessionId::new(at(5)));
+    let fresh = |id| new_session(id, first.conversation, 4);
+    done(&*store, Transition { sessions: vec![fresh(left)], ..Transition::default() }).await;
     let second = answered(&*store, &chat("a"), "2").await;
-    let current = fresh(5);
-    done(&*store, Transition { sessions: vec![current.clone()], ..Transition::default() }).await;
+    done(&*store, Transition { sessions: vec![fresh(current)], ..Transition::default() }).await;
 
     store.remove(Removal::Turns(vec![first.id])).await.expect("rows are removed");
     assert_eq!(rows(&*store, "sessions").await, 2, "that of the second turn, and the current one");
 
     assert_ne!(first.session, second.session);
     let third = Turn::accept(&*store, said(&chat("a"), "3")).await;
-    assert_eq!(third.session, current.id);
+    assert_eq!(third.session, current);
     store.remove(Removal::Turns(vec![second.id])).await.expect("rows are removed");
     assert_eq!(rows(&*store, "sessions").await, 1);
 }

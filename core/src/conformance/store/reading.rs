@@ -249,7 +249,7 @@ pub async fn the_order_is_that_of_acceptance_whatever_the_ids(subject: &mut impl
         let turn = event.turn.as_mut().expect("it has a turn");
         turn.id = TurnId::from(uuid::Uuid::from_u128(number));
         turn.conversation = ConversationId::from(uuid::Uuid::from_u128(number));
-        let (id, session) = (turn.id, turn.session);
+        let (id, session) = (turn.id, turn.session.id);
         accept_one(store.as_ref(), event).await;
         (id, store.turn(id).await.expect("turns are read").map_or(session, |turn| turn.session))
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use rejoinder_guard::{Event, Obligation, Outcome, Reply};
 
-use super::{Subject, Turn, accept_one, at, chat, commit, deliveries, done, new_turn, said};
+use super::{Subject, Turn, accept_one, at, chat, commit, deliveries, done, new_session, new_turn, said};
 use crate::{
     model::{
         agent::{HistoryLine, Speaker, Usage},
@@ -16,7 +16,7 @@ use crate::{
         Store,
         accept::Stored,
         record::Remark,
-        transition::{AttemptEnd, Commit, NewSession, RunEnd, RunStart, TranscriptLine, Transition, Withdrawal},
+        transition::{AttemptEnd, Commit, RunEnd, RunStart, TranscriptLine, Transition, Withdrawal},
     },
 };
 
@@ -121,7 +121,7 @@ fn everything(mut transition: Transition, turn: &Turn) -> Transition {
     transition.runs_started = vec![RunStart { number: 2, ..turn.run(2) }];
     transition.transcript = vec![line(turn, Speaker::Agent, "words", 2)];
     let session = SessionId::new(at(2));
-    transition.sessions = vec![NewSession { id: session, conversation: turn.conversation, at: at(2) }];
+    transition.sessions = vec![new_session(session, turn.conversation, 2)];
     transition.remarks = vec![remark(turn, "anything")];
     transition
 }
@@ -322,7 +322,7 @@ pub async fn a_new_session_is_the_current_one(subject: &mut impl Subject) {
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     write_transcript(&*store, vec![line(&turn, Speaker::Person, "before", 1)]).await;
     let session = SessionId::new(at(1));
-    let sessions = vec![NewSession { id: session, conversation: turn.conversation, at: at(1) }];
+    let sessions = vec![new_session(session, turn.conversation, 1)];
     done(&*store, Transition { sessions, ..Transition::default() }).await;
 
     let stored = accept_one(&*store, new_turn(said(&chat("a"), "2"))).await;

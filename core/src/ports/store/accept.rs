@@ -9,6 +9,7 @@ use crate::{
         conversation::ChannelId,
         event::InboundEvent,
         ids::{ConversationId, EventId, SessionId, TurnId},
+        session::SessionUse,
         turn::{Handler, TurnSeq},
     },
     ports::store::transition::RunStart,
@@ -37,14 +38,29 @@ pub struct NewTurn {
     pub handler: Handler,
     /// The name of the rule of routing that holds for it.
     pub rule: Option<Arc<str>>,
+    /// The model that was chosen for its agent, if not the agent's own.
+    pub model: Option<Arc<str>>,
+    /// Why what was chosen for its session does not hold for it: a remark for `explain`.
+    pub remark: Option<String>,
+    /// The turns that it puts before the agent again: from now on they are left out of what agents are shown.
+    pub repeats: Option<Repeated>,
     /// The guard's state, stored at version 1.
     pub obligation: Obligation,
     /// The run that starts in the same transaction, if its conversation is free.
     pub run: Option<RunStart>,
     /// The id of a new conversation; ignored if its address already has one.
     pub conversation: ConversationId,
-    /// The id of the first session of a new conversation; ignored otherwise.
+    /// In which session it is.
+    pub session: SessionUse,
+}
+
+/// Turns whose question is put before the agent again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// Their session.
     pub session: SessionId,
+    /// Their ids: several if they were answered together.
+    pub turns: Vec<TurnId>,
 }
 
 /// The result of accepting an event.
@@ -56,7 +72,7 @@ pub enum Stored {
         seq: TurnSeq,
         /// The turn's conversation, new or existing.
         conversation: ConversationId,
-        /// The conversation's current session.
+        /// The conversation's current session, which may have begun with it.
         session: SessionId,
         /// Whether the session has a transcript.
         has_history: bool,

@@ -29,13 +29,14 @@ use crate::{
     model::{
         agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
-        ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        ids::{ConversationId, DeliveryId, OwnerId, PersonId, SessionId, TurnId},
         language::Language,
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         people::{DirectChat, Identity, Pairing, PersonRecord},
         question::{QuestionFilter, QuestionRecord},
         queue::QueueMode,
+        session::{SessionChoice, SessionRecord},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
         tokens::TokenRecord,
@@ -214,7 +215,39 @@ pub trait Turns: Send + Sync + 'static {
     /// Where people who are known are reached, by channel and id.
     async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError>;
 
-    /// The last `limit` lines of a session, oldest first.
+    /// The current session of a conversation, and what was chosen for it. `None` if a turn of `owner` would begin a new one: it
+    /// has none, or only one that belongs to somebody else.
+    async fn current_session(
+        &self,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+    ) -> Result<Option<(SessionId, SessionChoice)>, StoreError>;
+
+    /// The sessions that can be used in a conversation: its own that have no owner, and those of `owner`. The `limit` that were
+    /// used last, the latest first.
+    async fn usable_sessions(
+        &self,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+        limit: u32,
+    ) -> Result<Vec<SessionRecord>, StoreError>;
+
+    /// Whether an agent's turn of a session has not ended, or still runs.
+    async fn is_session_open(&self, session: SessionId) -> Result<bool, StoreError>;
+
+    /// Whether anything is chosen for any session.
+    async fn has_choices(&self) -> Result<bool, StoreError>;
+
+    /// The last turn of a session that an agent was to answer and that is not left out, if `by` asked it (`None`: anybody):
+    /// one with a line in the transcript, or one of `conversation`, whatever became of it.
+    async fn last_question(
+        &self,
+        session: SessionId,
+        conversation: Option<ConversationId>,
+        by: Option<&Identity>,
+    ) -> Result<Option<TurnRecord>, StoreError>;
+
+    /// The last `limit` lines of a session, oldest first, without those of turns that are left out.
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError>;
 
     /// A turn, as clients see it.

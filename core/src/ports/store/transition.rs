@@ -15,6 +15,7 @@ use crate::{
         question::AskedQuestion,
         queue::QueueMode,
         run::{Cost, RunContent},
+        session::SessionChange,
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         tokens::TokenChange,
         turn::{Handler, TurnSeq, Version},
@@ -45,8 +46,8 @@ pub struct Transition {
     pub runs_ended: Vec<RunEnd>,
     /// Lines for the transcript; a turn has one line per speaker, and a later one replaces it.
     pub transcript: Vec<TranscriptLine>,
-    /// New sessions, each of which becomes the current one of its conversation.
-    pub sessions: Vec<NewSession>,
+    /// Changes of sessions, in order.
+    pub sessions: Vec<SessionChange>,
     /// Remarks for `explain`.
     pub remarks: Vec<Remark>,
     /// Entries for the log.
@@ -273,15 +274,4 @@ pub struct TranscriptLine {
     pub seq: TurnSeq,
     /// The speaker, the text and the time.
     pub line: HistoryLine,
-}
-
-/// A conversation's new current session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewSession {
-    /// The id of the new session.
-    pub id: SessionId,
-    /// The conversation whose current session it becomes.
-    pub conversation: ConversationId,
-    /// When it begins.
-    pub at: Timestamp,
 }

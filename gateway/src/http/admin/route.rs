@@ -61,6 +61,10 @@ pub(crate) struct RouteItem {
     access: &'static str,
     /// The agent that would answer; null if none would.
     agent: Option<String>,
+    /// The agent that was chosen for the session with `/agent`, and comes before that of a rule.
+    chosen_agent: Option<String>,
+    /// The model that was chosen for the session with `/model`.
+    chosen_model: Option<String>,
     /// The gateway's command that would answer.
     command: Option<String>,
     /// Whether an answer would be owed.
@@ -107,7 +111,7 @@ pub(in crate::http) async fn explain(
     }
     let event = event(channel, &operation.body, &app)?;
     let at = rfc3339(event.received_at);
-    Ok(Json(RouteItem { at, ..app.engine.explain_route(event).into() }))
+    Ok(Json(RouteItem { at, ..app.engine.explain_route(event).await?.into() }))
 }
 
 fn event(channel: ChannelId, message: &PossibleMessage, app: &App) -> Result<InboundEvent, ApiError> {
@@ -137,7 +141,7 @@ fn event(channel: ChannelId, message: &PossibleMessage, app: &App) -> Result<Inb
 
 impl From<RouteExplanation> for RouteItem {
     fn from(route: RouteExplanation) -> Self {
-        let RouteExplanation { rules, person, access, handler, language, queue, policy } = route;
+        let RouteExplanation { rules, person, access, handler, chosen, language, queue, policy } = route;
         let (name, role) = person.unzip();
         let first = rules.iter().find(|rule| rule.verdict == RuleVerdict::Holds).map(|rule| rule.name.to_string());
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -156,6 +160,8 @@ impl From<RouteExplanation> for RouteItem {
                 RouteAccess::Denied => "denied",
             },
             agent: handler.as_ref().and_then(Handler::agent).map(ToString::to_string),
+            chosen_agent: chosen.agent.map(|agent| agent.to_string()),
+            chosen_model: chosen.model.map(|model| model.to_string()),
             command: handler.filter(Handler::is_gateway).map(|command| command.to_string()),
             owed: expectation == Some(Expectation::Answer),
             language: language.map(String::from),

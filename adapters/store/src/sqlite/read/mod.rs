@@ -11,6 +11,7 @@ mod log_lines;
 mod people;
 mod questions;
 mod search;
+mod sessions;
 mod tokens;
 mod turns;
 mod views;
@@ -33,10 +34,11 @@ pub(super) use log_lines::{errors, log_lines};
 pub(super) use people::{direct_chats, languages, pairings, people};
 pub(super) use questions::{asked, next_question_expiry, questions};
 pub(super) use search::search;
+pub(super) use sessions::{current_session, has_choices, is_session_open, usable_sessions};
 pub(super) use tokens::tokens;
 pub(super) use turns::{
-    dossier, due, ended_last, merged_and_left, next_waiting, next_wake, open_turns, queue_modes, runs, runs_left,
-    transcript, turn, waiting, waiting_in, waiting_of, waiting_turns,
+    dossier, due, ended_last, last_question, merged_and_left, next_waiting, next_wake, open_turns, queue_modes, runs,
+    runs_left, transcript, turn, waiting, waiting_in, waiting_of, waiting_turns,
 };
 pub(super) use views::{view, views};
 

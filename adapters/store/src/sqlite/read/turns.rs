@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    ChannelId, ConversationId, Cost, HistoryLine, InboundEvent, ModelInput, OwnerId, QueueMode, SessionId, StoreError,
-    Timestamp, TurnId, json_error,
+    ChannelId, ConversationId, Cost, HistoryLine, Identity, InboundEvent, ModelInput, OwnerId, QueueMode, SessionId,
+    StoreError, Timestamp, TurnId, json_error,
     store::{AttemptRecord, Dossier, Remark, RunContent, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
@@ -22,7 +22,7 @@ use crate::sqlite::{
 macro_rules! select_turns {
     ($rest:literal) => {
         concat!(
-            "select t.id, t.seq, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.rule, t.accepted_at, ",
+            "select t.id, t.seq, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.rule, t.model, t.accepted_at, ",
             "(select count(*) from runs as r where r.turn_id = t.id) as runs, ",
             "exists (select 1 from transcript as l where l.session_id = t.session_id) as has_history, ",
             event_columns!(),
@@ -217,6 +217,38 @@ pub(in crate::sqlite) async fn open_turns(
     rows.iter().map(|row| row.id("turn_id")).collect()
 }
 
+pub(in crate::sqlite) async fn last_question(
+    pool: &SqlitePool,
+    session: SessionId,
+    conversation: Option<ConversationId>,
+    by: Option<&Identity>,
+) -> Result<Option<TurnRecord>, StoreError> {
+    let sql = select_turns!(
+        "where t.seq = (select max(seq) from (
+            select * from (
+                select q.seq from transcript as w cross join turns as q on q.seq = w.seq
+                    cross join obligations as p on p.turn_id = q.id
+                where w.session_id = ?1 and w.speaker = 'person' and q.command is null and q.left_out = 0
+                    and p.owed = 1 and (?3 is null or p.channel = ?3 and p.person = ?4)
+                order by w.seq desc limit 1)
+            union all
+            select * from (
+                select q.seq from turns as q cross join obligations as p on p.turn_id = q.id
+                where q.conversation_id = ?2 and q.session_id = ?1 and q.command is null and q.left_out = 0
+                    and p.owed = 1 and (?3 is null or p.channel = ?3 and p.person = ?4)
+                order by q.seq desc limit 1)))"
+    );
+    let row = sqlx::query(sql)
+        .bind(session.as_uuid())
+        .bind(conversation.map(ConversationId::as_uuid))
+        .bind(by.map(|by| by.channel.as_str()))
+        .bind(by.map(|by| by.id.as_str()))
+        .fetch_optional(pool)
+        .await
+        .map_err(store_error)?;
+    row.as_ref().map(record_or_its_turn).transpose()
+}
+
 pub(in crate::sqlite) async fn due(pool: &SqlitePool, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
     let sql = "
         select turn_id from obligations
@@ -243,7 +275,8 @@ pub(in crate::sqlite) async fn transcript(
                 'forwarded', json(l.forwarded), 'at', l.at, 'text', coalesce(l.text, (
                 select e.text from turns as t cross join events as e on e.id = t.event_id where t.seq = l.seq)))
         )) from (
-            select seq, speaker, author, forwarded, text, at from transcript where session_id = ?
+            select seq, speaker, author, forwarded, text, at from transcript as w where session_id = ?
+                and not exists (select 1 from turns as t where t.seq = w.seq and t.left_out = 1)
             order by seq desc, at desc, case speaker when 'person' then 0 when 'agent' then 1 else 2 end desc
             limit ?
         ) as l";
@@ -367,6 +400,7 @@ fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
         session: row.id("session_id")?,
         handler: row.handler()?,
         rule: row.value::<Option<String>>("rule")?.map(Into::into),
+        model: row.value::<Option<String>>("model")?.map(Into::into),
         runs: row.value("runs")?,
         has_history: row.value("has_history")?,
         event: Arc::new(event(row)?),

@@ -60,10 +60,8 @@ fn change_obligation(transaction: &Transaction<'_>, change: &TurnChange) -> Resu
 
 /// Writes the other rows of a transition.
 fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), StoreError> {
-    for session in &transition.sessions {
-        sessions::insert(transaction, session.id, session.conversation, session.at)?;
-        let values = params![session.id.as_uuid(), session.conversation.as_uuid()];
-        rows::change_one(transaction, "current sessions", CHANGE_SESSION, values)?;
+    for change in &transition.sessions {
+        sessions::change(transaction, change)?;
     }
     if let Some((conversation, mode)) = &transition.queue {
         let values = params![conversation.as_uuid(), mode.map(QueueMode::as_str)];
@@ -177,8 +175,6 @@ const CHANGE_OBLIGATION: &str = "
         place = iif(?5 is 'waiting', place, null), absent = iif(?8 is null, absent, 0),
         ended_at = iif(?8 is null, null, coalesce(ended_at, ?8)), agent = coalesce(?9, agent), body = ?10
     where turn_id = ?1 and version = ?2";
-
-const CHANGE_SESSION: &str = "update conversations set session_id = ?1 where id = ?2";
 
 const CHANGE_QUEUE: &str = "update conversations set queue = ?2 where id = ?1";
 

@@ -11,7 +11,8 @@ use super::{
     lines::{self, Candidate},
     log,
     rows::{self, Transaction, json},
-    runs, sessions,
+    runs,
+    sessions::{self, Current},
 };
 use crate::sqlite::stored::{Details, ObligationColumns, thread};
 
@@ -95,34 +96,34 @@ fn known(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<S
     })
 }
 
-/// A conversation and its current session.
+/// A conversation and the session of a turn in it.
 struct CurrentSession {
     conversation: ConversationId,
     session: SessionId,
     has_history: bool,
 }
 
-/// Finds the conversation of a turn, or creates it.
+/// Finds the conversation of a turn, or creates it, and the session that the turn is in.
 fn current_session(
     transaction: &Transaction<'_>,
     address: &ConversationRef,
     turn: &NewTurn,
     at: Timestamp,
 ) -> Result<CurrentSession, StoreError> {
-    let read = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, Option<Uuid>>(1)?, row.get(2)?));
+    let read = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, bool>(1)?, Current::read(row, 2)?));
     let values = params![address.channel.as_str(), address.chat, thread(address)];
-    let conversation = match rows::one(transaction, SELECT_CURRENT_SESSION, values, read)? {
-        Some((conversation, Some(session), has_history)) => {
-            return Ok(CurrentSession { conversation: conversation.into(), session: session.into(), has_history });
+    let found = rows::one(transaction, SELECT_CURRENT_SESSION, values, read)?;
+    let (conversation, has_history, current) = match found {
+        Some((conversation, has_history, current)) => (ConversationId::from(conversation), has_history, current),
+        None => {
+            let id = turn.conversation.as_uuid();
+            let values = params![id, address.channel.as_str(), address.chat, thread(address), at.as_millis()];
+            rows::change_one(transaction, "conversations", OPEN_CONVERSATION, values)?;
+            (turn.conversation, false, None)
         }
-        Some((conversation, None, _)) => conversation.into(),
-        None => turn.conversation,
     };
-    let (id, session) = (conversation.as_uuid(), turn.session.as_uuid());
-    let values = params![id, address.channel.as_str(), address.chat, thread(address), session, at.as_millis()];
-    rows::change_one(transaction, "conversations", OPEN_CONVERSATION, values)?;
-    sessions::insert(transaction, turn.session, conversation, at)?;
-    Ok(CurrentSession { conversation, session: turn.session, has_history: false })
+    let (session, goes_on) = sessions::for_turn(transaction, conversation, current, turn, at)?;
+    Ok(CurrentSession { conversation, session, has_history: has_history && goes_on })
 }
 
 /// Inserts a turn, its obligation, and its run if that starts at once.
@@ -145,6 +146,7 @@ fn open(
         at.as_millis(),
         address.channel.as_str(),
         turn.rule.as_deref(),
+        turn.model.as_deref(),
     ];
     rows::change_one(transaction, "turns", INSERT_TURN, values)?;
     let seq: TurnSeq = transaction.connection.last_insert_rowid();
@@ -182,6 +184,13 @@ fn open(
         Subject { turn_id: Some(turn.id), conversation_id: Some(conversation), channel: Some(address.channel.clone()) };
     let accepted = LogEvent::TurnAccepted { handler: turn.handler.clone(), owed };
     log::add(transaction, &NewLogEntry { at, subject: subject.clone(), event: accepted })?;
+    if let Some(detail) = &turn.remark {
+        let values = params![turn.id.as_uuid(), at.as_millis(), "choice_gone", detail];
+        rows::change_one(transaction, "remarks", INSERT_REMARK, values)?;
+    }
+    if let Some(repeated) = &turn.repeats {
+        sessions::leave_out(transaction, &repeated.turns)?;
+    }
     if let Some(run) = &turn.run {
         runs::start(transaction, run)?;
         let started = LogEvent::TurnStarted { handler: run.handler.clone(), run: run.number };
@@ -200,18 +209,21 @@ const SELECT_DUPLICATE: &str = "
     where channel = ? and external_id = ? and revision = ?";
 
 const SELECT_CURRENT_SESSION: &str = "
-    select id, session_id, exists (select 1 from transcript as t where t.session_id = c.session_id)
-    from conversations as c where channel = ? and chat = ? and thread = ? and succeeded_by is null";
+    select c.id, exists (select 1 from transcript as t where t.session_id = c.session_id), s.id, s.owner,
+        s.name is not null, s.conversation_id = c.id, coalesce(s.used_at, s.created_at), s.agent, s.model
+    from conversations as c left join sessions as s on s.id = c.session_id
+    where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null";
 
 const OPEN_CONVERSATION: &str = "
-    insert into conversations (id, channel, chat, thread, session_id, created_at) values (?, ?, ?, ?, ?, ?)
-    on conflict (channel, chat, thread) where succeeded_by is null do update set session_id = excluded.session_id";
+    insert into conversations (id, channel, chat, thread, created_at) values (?, ?, ?, ?, ?)";
 
 const INSERT_TURN: &str = "
-    insert into turns (id, event_id, conversation_id, session_id, agent, command, accepted_at, channel, rule)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    insert into turns (id, event_id, conversation_id, session_id, agent, command, accepted_at, channel, rule, model)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const INSERT_OBLIGATION: &str = "
     insert into obligations (seq, turn_id, conversation_id, channel, person, agent, rank, place, owed, state, work,
         wake_at, overdue_at, ended_at, body, version)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)";
+
+const INSERT_REMARK: &str = "insert into remarks (turn_id, at, kind, detail) values (?, ?, ?, ?)";

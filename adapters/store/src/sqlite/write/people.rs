@@ -7,7 +7,10 @@ use rejoinder_core::{
 use rusqlite::params;
 use uuid::Uuid;
 
-use super::rows::{self, Transaction};
+use super::{
+    rows::{self, Transaction},
+    sessions,
+};
 use crate::sqlite::stored::thread;
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Result<(), StoreError> {
@@ -63,6 +66,7 @@ fn know(transaction: &Transaction<'_>, person: &PersonRecord) -> Result<(), Stor
         rows::change(transaction, DELETE_PAIRING, [identity.channel.as_str(), &identity.id])?;
         if let Some(former) = former {
             rows::change(transaction, DELETE_EMPTY, [former])?;
+            sessions::leave(transaction, former, Some(id))?;
         }
     }
     Ok(())
@@ -75,6 +79,7 @@ fn forget(transaction: &Transaction<'_>, identity: &Identity) -> Result<(), Stor
     }
     if let Some(former) = former {
         rows::change(transaction, DELETE_EMPTY, [former])?;
+        sessions::leave(transaction, former, None)?;
     }
     Ok(())
 }

@@ -142,7 +142,16 @@ const SELECT_EMPTY: &str = "
         and not exists (select 1 from conversations as o where o.succeeded_by = c.id)";
 
 /// With a direct chat goes the language that its person chose: where people cannot be told apart, that of the conversation.
-const DELETE_CONVERSATION: [&str; 3] = [
+const DELETE_CONVERSATION: [&str; 4] = [
+    // A session that another conversation continues in, or in which one has said something, becomes that one's.
+    "with others (session, conversation) as (
+        select s.id, coalesce(
+            (select c.id from conversations as c where c.session_id = s.id and c.id <> ?1 limit 1),
+            (select t.conversation_id from transcript as l cross join turns as t on t.seq = l.seq
+            where l.session_id = s.id and t.conversation_id <> ?1 limit 1))
+        from sessions as s where s.conversation_id = ?1)
+    update sessions set conversation_id = (select conversation from others where session = sessions.id)
+    where id in (select session from others where conversation is not null)",
     "delete from languages where (channel, id) in (select channel, chat from conversations where id = ?)",
     "delete from sessions where conversation_id = ?",
     "delete from conversations where id = ?",

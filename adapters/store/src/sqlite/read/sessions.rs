@@ -1,0 +1,84 @@
+//! Sessions, as people use them.
+
+use rejoinder_core::{
+    ConversationId, PersonId, SessionId, StoreError,
+    store::{SessionChoice, SessionRecord},
+};
+use sqlx::{SqlitePool, sqlite::SqliteRow};
+
+use super::columns::Columns;
+use crate::sqlite::error::store_error;
+
+/// As `Current::admits`, which decides when a turn is accepted.
+pub(in crate::sqlite) async fn current_session(
+    pool: &SqlitePool,
+    conversation: ConversationId,
+    owner: Option<PersonId>,
+) -> Result<Option<(SessionId, SessionChoice)>, StoreError> {
+    let sql = "
+        select s.id, s.agent, s.model from conversations as c cross join sessions as s on s.id = c.session_id
+        where c.id = ?1 and iif(s.owner is null, s.conversation_id = ?1, s.owner is ?2)";
+    let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(owner.map(PersonId::as_uuid));
+    let row = query.fetch_optional(pool).await.map_err(store_error)?;
+    row.map(|row| Ok((row.id("id")?, choice(&row)?))).transpose()
+}
+
+pub(in crate::sqlite) async fn usable_sessions(
+    pool: &SqlitePool,
+    conversation: ConversationId,
+    owner: Option<PersonId>,
+    limit: u32,
+) -> Result<Vec<SessionRecord>, StoreError> {
+    let sql = "
+        with usable as (
+            select s.*, coalesce(s.used_at, s.created_at) as used,
+                row_number() over (order by s.created_at, s.id) as number
+            from sessions as s where s.conversation_id = ?1 and s.owner is null or s.owner = ?2)
+        select u.id, u.number, u.name, u.agent, u.model, u.used,
+            exists (select 1 from conversations as c where c.session_id = u.id and c.id = ?1) as is_current,
+            exists (select 1 from conversations as c where c.session_id = u.id and c.id <> ?1) as is_elsewhere, (
+                select coalesce(l.text, e.text)
+                from transcript as l cross join turns as t on t.seq = l.seq cross join events as e on e.id = t.event_id
+                where l.session_id = u.id and l.speaker = 'person' and t.command is null order by l.seq limit 1) as begins
+        from (select * from usable order by used desc, number desc limit ?3) as u
+        order by u.used desc, u.number desc";
+    let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(owner.map(PersonId::as_uuid)).bind(limit);
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let session = |row: &SqliteRow| {
+        Ok(SessionRecord {
+            id: row.id("id")?,
+            number: row.value("number")?,
+            name: row.value("name")?,
+            choice: choice(row)?,
+            used_at: row.at("used")?,
+            is_current: row.value("is_current")?,
+            is_elsewhere: row.value("is_elsewhere")?,
+            begins: row.value("begins")?,
+        })
+    };
+    rows.iter().map(session).collect()
+}
+
+/// Looks at all turns that have not ended.
+pub(in crate::sqlite) async fn is_session_open(pool: &SqlitePool, session: SessionId) -> Result<bool, StoreError> {
+    let sql = "
+        select exists (
+            select 1 from obligations as o cross join turns as t on t.id = o.turn_id
+            where o.ended_at is null and t.session_id = ?1 and t.command is null
+        ) or exists (
+            select 1 from obligations as o indexed by obligations_running cross join turns as t on t.id = o.turn_id
+            where o.work = 'running' and o.absent = 0 and t.session_id = ?1 and t.command is null)";
+    sqlx::query_scalar(sql).bind(session.as_uuid()).fetch_one(pool).await.map_err(store_error)
+}
+
+pub(in crate::sqlite) async fn has_choices(pool: &SqlitePool) -> Result<bool, StoreError> {
+    let sql = "
+        select exists (
+            select 1 from sessions indexed by sessions_with_choice where agent is not null or model is not null)";
+    sqlx::query_scalar(sql).fetch_one(pool).await.map_err(store_error)
+}
+
+fn choice(row: &SqliteRow) -> Result<SessionChoice, StoreError> {
+    let text = |column| Ok::<_, StoreError>(row.value::<Option<String>>(column)?.map(Into::into));
+    Ok(SessionChoice { agent: text("agent")?, model: text("model")? })
+}

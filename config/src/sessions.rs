@@ -1,0 +1,69 @@
+//! `[sessions]`: when a conversation begins a new session by itself.
+
+use std::time::Duration;
+
+use jiff::{civil::Time, tz::TimeZone};
+use rejoinder_core::SessionReset;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{
+    alerts::TimeOfDay,
+    check::Section,
+    duration::{self, SECOND},
+    text,
+};
+
+/// When a conversation begins a new session by itself.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sessions {
+    /// Whether it does, and what decides.
+    reset: Reset,
+    /// The time of day for `daily`, in `routing.time_zone`.
+    reset_at: DayStart,
+    /// How long nothing is said for `idle`.
+    #[serde(
+        serialize_with = "duration::write",
+        deserialize_with = "duration::between::<_, { 300 * SECOND }, { 31_536_000 * SECOND }>"
+    )]
+    idle: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Reset {
+    Never,
+    Daily,
+    Idle,
+}
+
+/// `04:00`.
+#[derive(Clone, Copy, Debug)]
+struct DayStart(Time);
+
+impl Serialize for DayStart {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&TimeOfDay(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for DayStart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = |text: &str| Time::strptime("%H:%M", text).ok().map(Self);
+        text::parsed(deserializer, "a time of day such as \"04:00\"", read)
+    }
+}
+
+impl Sessions {
+    /// In the form that the core uses. Days begin in `zone`.
+    #[must_use]
+    pub fn reset(&self, zone: &TimeZone) -> SessionReset {
+        match self.reset {
+            Reset::Never => SessionReset::Never,
+            Reset::Daily => SessionReset::Daily(self.reset_at.0, zone.clone()),
+            Reset::Idle => SessionReset::Idle(self.idle),
+        }
+    }
+}
+
+impl Section for Sessions {}

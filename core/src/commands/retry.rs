@@ -1,0 +1,49 @@
+//! `/retry`: the last question is put before the agent again. `/undo`: it is left out of what the agent is shown.
+//!
+//! A `/retry` with a question to repeat is an agent's turn (see `intake`): the command only answers when there is none.
+
+use super::command::{Answer, Call, Command, DecidedSession, excerpt};
+use crate::{model::session::SessionChange, ports::store::StoreError};
+
+/// How many characters of a question are told.
+const EXCERPT: usize = 100;
+
+pub(crate) const RETRY: Command = Command {
+    name: "retry",
+    texts: &["/retry"],
+    arguments: 0,
+    description: "Try the last question again",
+    is_recorded: false,
+    act: |call| Box::pin(retry(call)),
+};
+
+pub(super) const UNDO: Command = Command {
+    name: "undo",
+    texts: &["/undo"],
+    arguments: 0,
+    description: "Forget the last question and its answer",
+    is_recorded: false,
+    act: |call| Box::pin(undo(call)),
+};
+
+async fn retry(call: &Call<'_>) -> Result<Answer, StoreError> {
+    let event = &call.turn.event;
+    let last = call.sessions.last_question(event, call.turn.conversation, call.owner, true).await?;
+    Ok(match last {
+        Some(last) if last.is_open() => Answer::filled("retry_running", vec![("text", excerpt(&last.text(), EXCERPT))]),
+        _ => Answer::of("retry_nothing"),
+    })
+}
+
+async fn undo(call: &Call<'_>) -> Result<Answer, StoreError> {
+    let held = call.sessions.deciding().await;
+    let event = &call.turn.event;
+    let last = call.sessions.last_question(event, call.turn.conversation, call.owner, false).await?;
+    let Some(last) = last else { return Ok(Answer::of("undo_nothing")) };
+    let told = vec![("text", excerpt(&last.text(), EXCERPT))];
+    if last.is_open() {
+        return Ok(Answer::filled("retry_running", told));
+    }
+    let changes = vec![SessionChange::LeaveOut { session: last.session, turns: last.ids() }];
+    Ok(Answer { session: Some(DecidedSession { changes, held }), ..Answer::filled("undone", told) })
+}

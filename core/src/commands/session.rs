@@ -1,0 +1,204 @@
+//! `/session`: lists sessions, begins one, goes back to one, names one, deletes one. `/new` begins one.
+
+use super::{
+    approve::plain,
+    command::{Answer, Call, Command, DecidedSession, Filled, Words, excerpt},
+    status::spoken,
+};
+use crate::{
+    model::{
+        conversation::ChatKind,
+        ids::SessionId,
+        people::PersonRole,
+        session::{SessionChange, SessionRecord, name},
+    },
+    ports::store::StoreError,
+};
+
+/// How many sessions are listed.
+const LISTED: usize = 20;
+
+/// How many sessions a number or a name is looked up in.
+const MOST: u32 = 1000;
+
+/// How many characters of the first message are listed.
+const EXCERPT: usize = 40;
+
+/// How many words a name has at most.
+const NAME_WORDS: usize = 8;
+
+pub(super) const SESSION: Command = Command {
+    name: "session",
+    texts: &["/session", "/sessions"],
+    arguments: 1 + NAME_WORDS,
+    description: "Sessions: list, new, use, rename, delete",
+    is_recorded: false,
+    act: |call| Box::pin(session(call)),
+};
+
+pub(super) const NEW: Command = Command {
+    name: "new",
+    texts: &["/new", "/reset"],
+    arguments: NAME_WORDS,
+    description: "Start afresh: what was said before is left behind",
+    is_recorded: true,
+    act: |call| Box::pin(async { begin(call, &rest_of(call, 1)).await }),
+};
+
+async fn session(call: &Call<'_>) -> Result<Answer, StoreError> {
+    let (verb, rest) = (rest_of(call, 1), rest_of(call, 2));
+    let verb = verb.split(' ').next().unwrap_or_default().to_lowercase();
+    match (&*verb, &*rest) {
+        ("" | "list", "") => list(call).await,
+        ("new", name) => begin(call, name).await,
+        ("use" | "rename" | "delete", wanted) if !wanted.is_empty() => {
+            if is_guest_of_group(call) {
+                return Ok(Answer::of("session_guest"));
+            }
+            match &*verb {
+                "use" => resume(call, wanted).await,
+                "rename" => rename(call, wanted).await,
+                _ => delete(call, wanted).await,
+            }
+        }
+        _ => Ok(Answer::of("session_usage")),
+    }
+}
+
+/// What follows the first words of the message.
+fn rest_of(call: &Call<'_>, words: usize) -> String {
+    call.turn.event.text.split_whitespace().skip(words).collect::<Vec<_>>().join(" ")
+}
+
+/// In a group the sessions belong to everybody there, and not to guests.
+pub(super) fn is_guest_of_group(call: &Call<'_>) -> bool {
+    let (event, known) = (&call.turn.event, call.people.known());
+    let role = known.get(&event.conversation.channel, event.person()).map(|(role, _)| role);
+    event.chat == ChatKind::Group && role == Some(PersonRole::Guest)
+}
+
+/// The sessions that the sender can use here, those that were used last first.
+async fn usable(call: &Call<'_>) -> Result<Vec<SessionRecord>, StoreError> {
+    call.store.usable_sessions(call.turn.conversation, call.owner, MOST).await
+}
+
+/// What a session is called: its name, or how it begins.
+fn called(session: &SessionRecord, call: &Call<'_>) -> String {
+    let begins = || session.begins.as_deref().map(|text| format!("“{}”", plain(&excerpt(text, EXCERPT))));
+    let named = session.name.as_deref().map(plain).or_else(begins);
+    named.unwrap_or_else(|| call.fill_in(Filled { template: "session_empty", values: Vec::new() }, None))
+}
+
+fn of(template: &'static str, session: &SessionRecord, call: &Call<'_>) -> Filled {
+    let time = spoken(call.now.since(session.used_at));
+    let agent = session.choice.agent.as_ref().map_or_else(|| call.configured_agent().to_owned(), ToString::to_string);
+    let number = session.number.to_string();
+    let values = vec![("number", number), ("session", called(session, call)), ("time", time), ("by", agent)];
+    Filled { template, values }
+}
+
+async fn list(call: &Call<'_>) -> Result<Answer, StoreError> {
+    let sessions = usable(call).await?;
+    let template = |session: &SessionRecord| if session.is_current { "session_current" } else { "session_line" };
+    let mut lines = vec![Filled { template: "sessions", values: Vec::new() }];
+    lines.extend(sessions.iter().take(LISTED).map(|session| of(template(session), session, call)));
+    if sessions.len() > LISTED {
+        let count = vec![("count", (sessions.len() - LISTED).to_string())];
+        lines.push(Filled { template: "session_more", values: count });
+    }
+    Ok(Answer::saying(Words::Lines(lines)))
+}
+
+/// Begins a session, and tells how to go back to the one before, if anything was said in it.
+async fn begin(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
+    let held = call.sessions.deciding().await;
+    let sessions = usable(call).await?;
+    let name = match new_name(wanted, &sessions) {
+        Ok(name) => name,
+        Err(template) => return Ok(Answer::of(template)),
+    };
+    let left = sessions.iter().find(|session| session.is_current && session.begins.is_some());
+    let mut lines = vec![Filled { template: "new_session", values: Vec::new() }];
+    lines.extend(left.map(|session| of("session_left", session, call)));
+    let session = Some(DecidedSession { changes: vec![new(call, name)], held });
+    Ok(Answer { session, ..Answer::saying(Words::Templates(lines)) })
+}
+
+/// A name that no other session has; `None` if none is wanted. The error is the template that says what is wrong.
+fn new_name(wanted: &str, sessions: &[SessionRecord]) -> Result<Option<String>, &'static str> {
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let name = name(wanted).ok_or("session_name_wrong")?;
+    if sessions.iter().any(|session| is_called(session, &name)) {
+        return Err("session_name_taken");
+    }
+    Ok(Some(name))
+}
+
+fn is_called(session: &SessionRecord, name: &str) -> bool {
+    session.name.as_ref().is_some_and(|other| other.to_lowercase() == name.to_lowercase())
+}
+
+fn new(call: &Call<'_>, name: Option<String>) -> SessionChange {
+    let (id, conversation, owner) = (SessionId::new(call.now), call.turn.conversation, call.owner);
+    SessionChange::New { id, conversation, name, owner, at: call.now }
+}
+
+/// The session with a number or a name.
+fn find<'a>(sessions: &'a [SessionRecord], wanted: &str) -> Option<&'a SessionRecord> {
+    let number = wanted.parse::<u32>().ok();
+    let name = name(wanted);
+    sessions.iter().find(|session| match number {
+        Some(number) => session.number == number,
+        None => name.as_ref().is_some_and(|name| is_called(session, name)),
+    })
+}
+
+async fn resume(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
+    let held = call.sessions.deciding().await;
+    let sessions = usable(call).await?;
+    let Some(session) = find(&sessions, wanted) else { return Ok(Answer::of("session_unknown")) };
+    let changes = vec![SessionChange::Use { conversation: call.turn.conversation, session: session.id, at: call.now }];
+    let words = Words::Templates(vec![of("session_used", session, call)]);
+    Ok(Answer { session: Some(DecidedSession { changes, held }), ..Answer::saying(words) })
+}
+
+async fn rename(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
+    let held = call.sessions.deciding().await;
+    let sessions = usable(call).await?;
+    let (current, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(|session| session.is_current);
+    let Some(current) = current.into_iter().next() else { return Ok(Answer::of("session_unknown")) };
+    let name = match new_name(wanted, &others) {
+        Ok(name) => name.unwrap_or_default(),
+        Err(template) => return Ok(Answer::of(template)),
+    };
+    let changes = vec![SessionChange::Rename { session: current.id, name: name.clone() }];
+    let words = Words::Templates(vec![of("session_renamed", &SessionRecord { name: Some(name), ..current }, call)]);
+    Ok(Answer { session: Some(DecidedSession { changes, held }), ..Answer::saying(words) })
+}
+
+async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
+    let held = call.sessions.deciding().await;
+    let sessions = usable(call).await?;
+    let Some(session) = find(&sessions, wanted) else { return Ok(Answer::of("session_unknown")) };
+    let refused = if session.is_elsewhere {
+        Some("session_elsewhere")
+    } else if call.store.is_session_open(session.id).await? {
+        Some("session_open")
+    } else {
+        None
+    };
+    if let Some(template) = refused {
+        return Ok(Answer::saying(Words::Templates(vec![of(template, session, call)])));
+    }
+    // The conversation continues in a new one.
+    let mut changes = Vec::new();
+    let mut lines = vec![of("session_deleted", session, call)];
+    if session.is_current {
+        changes.push(new(call, None));
+        lines.push(Filled { template: "new_session", values: Vec::new() });
+    }
+    changes.push(SessionChange::Delete { session: session.id });
+    Ok(Answer { session: Some(DecidedSession { changes, held }), ..Answer::saying(Words::Templates(lines)) })
+}

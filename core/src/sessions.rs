@@ -1,0 +1,166 @@
+//! In which session a turn is, and what people have chosen for it.
+//!
+//! What is decided on sessions is stored while [`Sessions::deciding`] is held, so that nobody continues in a session that
+//! another conversation deletes.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use rejoinder_guard::{Obligation, ObligationState};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::{
+    model::{
+        agent::AgentName,
+        conversation::ChatKind,
+        event::{EventKind, InboundEvent, SenderKind},
+        ids::{ConversationId, PersonId, SessionId, TurnId},
+        people::{Identity, KnownPeople},
+        session::{SessionChange, SessionChoice, SessionSettings, SessionUse},
+        turn::TurnRecord,
+    },
+    ports::store::{Store, StoreError},
+};
+
+/// Reads sessions.
+pub(crate) struct Sessions {
+    store: Arc<dyn Store>,
+    /// Whether anything was ever chosen for a session: if not, no message waits for a look at the store.
+    has_choices: AtomicBool,
+    deciding: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// A question that can be put before the agent again.
+pub(crate) struct LastQuestion {
+    pub(crate) session: SessionId,
+    /// The turns that were answered together, in the order in which they came.
+    pub(crate) turns: Vec<TurnRecord>,
+}
+
+impl LastQuestion {
+    pub(crate) fn ids(&self) -> Vec<TurnId> {
+        self.turns.iter().map(|turn| turn.id).collect()
+    }
+
+    /// Whether an answer may still come.
+    pub(crate) fn is_open(&self) -> bool {
+        self.turns.iter().any(|turn| is_open(&turn.obligation))
+    }
+
+    /// What was asked.
+    pub(crate) fn text(&self) -> String {
+        let texts: Vec<&str> =
+            self.turns.iter().map(|turn| turn.event.text.trim()).filter(|it| !it.is_empty()).collect();
+        texts.join("\n\n")
+    }
+
+    /// The question, as if it was asked by `event`.
+    pub(crate) fn asked_by(&self, event: InboundEvent) -> InboundEvent {
+        let files = self.turns.iter().flat_map(|turn| &turn.event.attachments).cloned().collect();
+        let first = self.turns.first().map(|turn| &turn.event);
+        InboundEvent {
+            said: Some(event.text),
+            text: self.text(),
+            attachments: files,
+            quoted: first.and_then(|first| first.quoted.clone()),
+            forwarded: first.and_then(|first| first.forwarded.clone()),
+            kind: first.map_or(EventKind::Message, |first| match first.kind {
+                EventKind::Unreadable => EventKind::Unreadable,
+                _ => EventKind::Message,
+            }),
+            ..event
+        }
+    }
+}
+
+/// Whether an answer may still come.
+pub(crate) fn is_open(obligation: &Obligation) -> bool {
+    let is_settled = matches!(obligation.state(), ObligationState::Settled(_) | ObligationState::Undeliverable { .. });
+    !is_settled || obligation.is_running()
+}
+
+impl Sessions {
+    pub(crate) async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
+        let has_choices = AtomicBool::new(store.has_choices().await?);
+        Ok(Self { store, has_choices, deciding: Arc::default() })
+    }
+
+    /// Held while a change is decided and stored.
+    pub(crate) async fn deciding(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.deciding).lock_owned().await
+    }
+
+    /// Notes changes that are about to be stored.
+    pub(crate) fn note(&self, changes: &[SessionChange]) {
+        if changes.iter().any(|change| matches!(change, SessionChange::Choose { .. })) {
+            self.has_choices.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What is chosen for the current session of a conversation, as far as the operator allows it for messages that are
+    /// routed to `routed`, and a remark about the rest.
+    pub(crate) async fn chosen(
+        &self,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+        routed: &AgentName,
+        settings: &SessionSettings,
+    ) -> Result<(SessionChoice, Option<String>), StoreError> {
+        if !self.has_choices.load(Ordering::Relaxed) {
+            return Ok(Default::default());
+        }
+        let current = self.store.current_session(conversation, owner).await?;
+        let choice = current.map(|(_, choice)| choice).unwrap_or_default();
+        Ok(settings.allowed(choice, routed))
+    }
+
+    /// The last question of the current session, with everything that was answered together with it. In a group only what
+    /// the sender of `event` asked. `with_unanswered`: also one that has no answer, as far as it was asked in this
+    /// conversation.
+    pub(crate) async fn last_question(
+        &self,
+        event: &InboundEvent,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+        with_unanswered: bool,
+    ) -> Result<Option<LastQuestion>, StoreError> {
+        let Some((session, _)) = self.store.current_session(conversation, owner).await? else { return Ok(None) };
+        let by: Option<Identity> = (event.chat == ChatKind::Group).then(|| event.identity());
+        let here = with_unanswered.then_some(conversation);
+        let Some(last) = self.store.last_question(session, here, by.as_ref()).await? else { return Ok(None) };
+        let first = match last.obligation.merged_into().and_then(|into| into.parse().ok()) {
+            Some(into) => self.store.turn(into).await?,
+            None => None,
+        };
+        let first = first.unwrap_or_else(|| last.clone());
+        let mut turns = Vec::new();
+        for merged in first.obligation.merged_turns() {
+            let Ok(id) = merged.turn.parse() else { continue };
+            match self.store.turn(id).await {
+                Ok(turn) => turns.extend(turn),
+                Err(StoreError::CorruptTurn { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        turns.insert(0, first);
+        if turns.iter().all(|turn| turn.id != last.id) {
+            turns = vec![last];
+        }
+        Ok(Some(LastQuestion { session, turns }))
+    }
+}
+
+/// Whose sessions the sender of an event uses: their own, if they are known and write in a direct chat.
+pub(crate) fn owner(event: &InboundEvent, known: &KnownPeople) -> Option<PersonId> {
+    let is_theirs = event.chat == ChatKind::Direct && event.sender.kind == SenderKind::Person;
+    is_theirs.then(|| known.person(&event.conversation.channel, event.person())).flatten()
+}
+
+/// In which session a turn of an event is.
+pub(crate) fn session_of(event: &InboundEvent, known: &KnownPeople, id: SessionId) -> SessionUse {
+    let is_checked =
+        event.chat == ChatKind::Direct && matches!(event.sender.kind, SenderKind::Person | SenderKind::Unnamed);
+    SessionUse { owner: owner(event, known), is_checked, ..SessionUse::current(id) }
+}
