@@ -6,8 +6,11 @@ alter table sessions add column owner blob;
 -- What was chosen for it; null: as messages are routed, and the agent's own model.
 alter table sessions add column agent text;
 alter table sessions add column model text;
--- When something was last put before an agent in it, to the minute; null: not since this column is there.
+-- When something was last put before an agent in it, to the minute; null: nothing was yet.
 alter table sessions add column used_at integer;
+
+update sessions set used_at = (
+    select l.at from transcript as l where l.session_id = sessions.id order by l.seq desc limit 1);
 
 create index sessions_of_owner on sessions (owner) where owner is not null;
 create index sessions_with_choice on sessions (id) where agent is not null or model is not null;

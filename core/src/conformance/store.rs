@@ -18,6 +18,7 @@ mod people;
 mod queueing;
 mod reading;
 mod searching;
+mod sessions;
 mod transitions;
 
 use std::{sync::Arc, time::Duration};
@@ -27,7 +28,7 @@ use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Ti
 
 pub use self::{
     accepting::*, amending::*, asking::*, contents::*, delivering::*, housekeeping::*, lasting::*, lines::*,
-    operating::*, people::*, queueing::*, reading::*, searching::*, transitions::*,
+    operating::*, people::*, queueing::*, reading::*, searching::*, sessions::*, transitions::*,
 };
 use super::{answer, new_delivery};
 use crate::{
@@ -114,6 +115,16 @@ macro_rules! store_conformance {
             a_persons_line_has_the_text_of_their_message
             a_transcript_ends_with_the_latest_lines
             a_new_session_is_the_current_one
+            a_session_is_read_as_people_know_it
+            a_session_is_its_owners
+            a_session_becomes_that_of_the_person_who_is_known
+            an_unused_session_is_left
+            a_deleted_session_is_gone
+            a_session_that_is_gone_is_not_used
+            what_is_left_out_is_not_shown
+            what_is_repeated_is_left_out
+            sessions_follow_their_person
+            a_session_that_is_used_elsewhere_stays
             a_turn_can_be_set_aside
             remarks_keep_their_order
             deliveries_go_out_in_the_order_they_were_claimed

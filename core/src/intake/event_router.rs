@@ -359,18 +359,8 @@ impl EventRouter {
         if handler.agent().is_some() && repeats.is_none() {
             session.unused_since = settings.sessions.reset.unused_since(now);
         }
-        let turn = NewTurn {
-            id,
-            handler,
-            rule,
-            model,
-            remark,
-            repeats,
-            obligation,
-            run: started,
-            conversation,
-            session,
-        };
+        let turn =
+            NewTurn { id, handler, rule, model, remark, repeats, obligation, run: started, conversation, session };
         let new = NewEvent { id: EventId::new(now), event, turn: Some(turn), only_if_known: false };
         RoutedEvent { new, slot, run, notice: None, notice_permit: None, counted: None, limited: None }
     }

@@ -565,6 +565,11 @@ impl TestGateway {
         self.partial_answers = true;
     }
 
+    /// The settings that it was made with.
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings.clone()
+    }
+
     pub(crate) fn agent(&self, name: &str) -> &ScriptedAgent {
         &self.agents[name]
     }

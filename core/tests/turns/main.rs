@@ -42,6 +42,7 @@ mod retention;
 mod routing;
 mod rows;
 mod searching;
+mod sessions;
 mod shares;
 mod store;
 mod typing;

@@ -187,9 +187,11 @@ async fn a_group_can_have_a_policy_and_a_queue_of_its_own() {
     gateway.receives(mention(&chat("kitchen"), "two")).await;
     gateway.advance(secs(10)).await;
     assert_eq!(gateway.visible(&chat("kitchen")), ["2 messages"]);
-    let heard = |event: InboundEvent| gateway.engine().explain_route(event).handler.is_some();
-    assert!(heard(ambient(&chat("kitchen"), "hello")) && heard(mention(&chat("garden"), "hello")));
-    assert!(!heard(ambient(&chat("garden"), "hello")) && !heard(mention(&chat("cellar"), "hello")));
+    let heard = async |event: InboundEvent| {
+        gateway.engine().explain_route(event).await.expect("the store is read").handler.is_some()
+    };
+    assert!(heard(ambient(&chat("kitchen"), "hello")).await && heard(mention(&chat("garden"), "hello")).await);
+    assert!(!heard(ambient(&chat("garden"), "hello")).await && !heard(mention(&chat("cellar"), "hello")).await);
     gateway.at_rest().await;
 }
 
@@ -208,7 +210,7 @@ async fn a_route_is_explained_rule_by_rule() {
     ]);
     let gateway = GatewaySetup { access, people: vec![ada], ..setup }.start().await;
 
-    let explained = gateway.engine().explain_route(said(&chat("ada"), "hello"));
+    let explained = gateway.engine().explain_route(said(&chat("ada"), "hello")).await.expect("the store is read");
     let verdicts: Vec<_> = explained.rules.into_iter().map(|rule| rule.verdict).collect();
     let condition = "role = \"owner\"".to_owned();
     let found = "is from a person with the role member".to_owned();
@@ -218,7 +220,8 @@ async fn a_route_is_explained_rule_by_rule() {
 
     let event = said(&chat("eve"), "hello");
     let eve = rejoinder_core::Sender { id: "eve".to_owned(), ..event.sender.clone() };
-    let explained = gateway.engine().explain_route(InboundEvent { sender: eve, ..event });
+    let explained =
+        gateway.engine().explain_route(InboundEvent { sender: eve, ..event }).await.expect("the store is read");
     assert_eq!((explained.access, explained.handler), (RouteAccess::DeniedWithCode, None));
     gateway.at_rest().await;
 }

@@ -53,7 +53,10 @@ async fn who_does_not_ask_for_the_content_is_ready_without_it() {
 async fn the_commands_are_registered_where_the_operator_wants_them() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let guild = server.guild("Friends").await;
-    let expected = ["ask", "export", "help", "history", "language", "link", "new", "queue", "status", "stop", "whoami"];
+    let expected = [
+        "agent", "ask", "export", "help", "history", "language", "link", "model", "new", "queue", "retry", "session",
+        "status", "stop", "undo", "whoami",
+    ];
     let registered = async |of: Option<&rejoinder_discord_server::Guild>| {
         let mut names = server.commands(of).await;
         names.sort();

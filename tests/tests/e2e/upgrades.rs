@@ -9,6 +9,15 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    drop index sessions_of_owner;
+    drop index sessions_with_choice;
+    alter table sessions drop column used_at;
+    alter table sessions drop column model;
+    alter table sessions drop column agent;
+    alter table sessions drop column owner;
+    alter table sessions drop column name;
+    alter table turns drop column left_out;
+    alter table turns drop column model;
     alter table turns drop column rule;
     drop table questions;
     drop index conversations_with_queue;

@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_config::{
-    AgentSection, Secret, Section,
-    check::Checks,
+    AgentSection, Checks, Secret, Section,
     duration::{self, HOUR},
     number, text,
 };

@@ -13,7 +13,10 @@ use crate::support::{Gateway, options};
 async fn the_commands_are_registered_where_they_belong() {
     let server = DiscordServer::start().await;
     let guild = server.guild("Friends").await;
-    let expected = ["ask", "export", "help", "history", "language", "link", "new", "queue", "status", "stop", "whoami"];
+    let expected = [
+        "agent", "ask", "export", "help", "history", "language", "link", "model", "new", "queue", "retry", "session",
+        "status", "stop", "undo", "whoami",
+    ];
     let gateway = Gateway::connected(&server).await;
     let sorted = |mut names: Vec<String>| {
         names.sort();

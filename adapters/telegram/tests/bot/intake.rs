@@ -71,7 +71,10 @@ async fn the_gateways_commands_are_listed() {
     let names: Vec<String> = listed.await.into_iter().map(|(name, _)| name).collect();
     assert_eq!(
         names,
-        ["start", "help", "new", "stop", "status", "queue", "history", "export", "whoami", "link", "language"]
+        [
+            "start", "help", "new", "session", "retry", "undo", "stop", "status", "agent", "model", "queue", "history",
+            "export", "whoami", "link", "language"
+        ]
     );
     gateway.stop().await;
 }
