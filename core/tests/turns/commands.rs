@@ -109,7 +109,7 @@ async fn new_makes_the_agent_forget() {
     let runs = gateway.agent("main").runs();
     assert_ne!(runs[0].turn.session, runs[1].turn.session);
     assert!(runs[1].turn.history.is_empty());
-    assert_eq!(gateway.visible(&chat("ada")), ["yes", "A new start.", "yes"]);
+    assert_eq!(gateway.visible(&chat("ada")), ["yes", "A new start.\nBack: 1 “remember this”.", "yes"]);
     gateway.at_rest().await;
 }
 

@@ -176,7 +176,7 @@ mod tests {
     fn the_manual_holds() {
         check_agent_manual::<OpenAiSection>(
             &[("OPENAI_API_KEY", "sk-example")],
-            &["api_key", "temperature", "max_tokens", "price"],
+            &["models", "api_key", "temperature", "max_tokens", "price"],
         );
     }
 

@@ -281,7 +281,8 @@ pub async fn sessions_follow_their_person(subject: &mut impl Subject) {
     people(known(second)).await;
     assert_eq!(usable(&*store, here, Some(second)).await[0].name.as_deref(), Some("secret"));
     people(PeopleChange::Forgotten(identity.clone())).await;
-    assert!(usable(&*store, here, Some(second)).await.is_empty());
+    let (elsewhere, ..) = accepted(&*store, of(&chat("b"), "2", None, 2, None)).await;
+    assert!(usable(&*store, elsewhere, Some(second)).await.is_empty());
     let [left] = &usable(&*store, here, None).await[..] else { panic!("it is its conversation's") };
     assert_eq!((left.id, left.name.as_deref()), (session, None));
 }
