@@ -109,6 +109,38 @@ fn german() -> Templates {
         .with_question_in(german, "what_next", question)
 }
 
+/// What is told about sessions.
+const OF_SESSIONS: [(&str, &str); 28] = [
+    ("session_left", "Back: {number} {session}."),
+    ("sessions", "Sessions:"),
+    ("session_line", "{number} {session} {time} {by}"),
+    ("session_current", "{number} {session} {time} {by} now"),
+    ("session_more", "{count} more."),
+    ("session_empty", "empty"),
+    ("session_used", "Again {session}."),
+    ("session_renamed", "It is {session}."),
+    ("session_deleted", "Gone: {number} {session}."),
+    ("session_unknown", "No such session."),
+    ("session_elsewhere", "{session} is used elsewhere."),
+    ("session_open", "{session} is open."),
+    ("session_name_wrong", "No name."),
+    ("session_name_taken", "The name is taken."),
+    ("session_guest", "Not for guests."),
+    ("session_usage", "list, new, use, rename, delete"),
+    ("agent", "{agent} of {names}."),
+    ("agent_fixed", "Only {agent}."),
+    ("agent_chosen", "Now {name}."),
+    ("agent_unknown", "Only {names}."),
+    ("model", "{model} of {names}."),
+    ("model_fixed", "Only one model."),
+    ("model_chosen", "Model {name}."),
+    ("model_unknown", "Only {names}."),
+    ("retry_running", "Still on: {text}"),
+    ("retry_nothing", "Nothing to try again."),
+    ("undone", "Forgotten: {text}"),
+    ("undo_nothing", "Nothing to forget."),
+];
+
 fn templates() -> Templates {
     [
         ("deferral", DEFERRAL),
@@ -122,34 +154,6 @@ fn templates() -> Templates {
         ("cancelled", "Stopped."),
         ("nothing_to_cancel", "There is nothing to stop."),
         ("new_session", "A new start."),
-        ("session_left", "Back: {number} {session}."),
-        ("sessions", "Sessions:"),
-        ("session_line", "{number} {session} {time} {by}"),
-        ("session_current", "{number} {session} {time} {by} now"),
-        ("session_more", "{count} more."),
-        ("session_empty", "empty"),
-        ("session_used", "Again {session}."),
-        ("session_renamed", "It is {session}."),
-        ("session_deleted", "Gone: {number} {session}."),
-        ("session_unknown", "No such session."),
-        ("session_elsewhere", "{session} is used elsewhere."),
-        ("session_open", "{session} is open."),
-        ("session_name_wrong", "No name."),
-        ("session_name_taken", "The name is taken."),
-        ("session_guest", "Not for guests."),
-        ("session_usage", "list, new, use, rename, delete"),
-        ("agent", "{agent} of {names}."),
-        ("agent_fixed", "Only {agent}."),
-        ("agent_chosen", "Now {name}."),
-        ("agent_unknown", "Only {names}."),
-        ("model", "{model} of {names}."),
-        ("model_fixed", "Only one model."),
-        ("model_chosen", "Model {name}."),
-        ("model_unknown", "Only {names}."),
-        ("retry_running", "Still on: {text}"),
-        ("retry_nothing", "Nothing to try again."),
-        ("undone", "Forgotten: {text}"),
-        ("undo_nothing", "Nothing to forget."),
         ("stranger", "I do not know you, {sender}."),
         ("pairing", "Ask for {code}."),
         ("paired", "Come in, says {agent}."),
@@ -215,6 +219,7 @@ fn templates() -> Templates {
         ("menu_language", "My language"),
     ]
     .into_iter()
+    .chain(OF_SESSIONS)
     .fold(german(), |templates, (name, text)| templates.with_template("", name, text))
     .with_question(
         "what_next",

@@ -113,14 +113,13 @@ fn current_session(
     let read = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, bool>(1)?, Current::read(row, 2)?));
     let values = params![address.channel.as_str(), address.chat, thread(address)];
     let found = rows::one(transaction, SELECT_CURRENT_SESSION, values, read)?;
-    let (conversation, has_history, current) = match found {
-        Some((conversation, has_history, current)) => (ConversationId::from(conversation), has_history, current),
-        None => {
-            let id = turn.conversation.as_uuid();
-            let values = params![id, address.channel.as_str(), address.chat, thread(address), at.as_millis()];
-            rows::change_one(transaction, "conversations", OPEN_CONVERSATION, values)?;
-            (turn.conversation, false, None)
-        }
+    let (conversation, has_history, current) = if let Some((conversation, has_history, current)) = found {
+        (ConversationId::from(conversation), has_history, current)
+    } else {
+        let id = turn.conversation.as_uuid();
+        let values = params![id, address.channel.as_str(), address.chat, thread(address), at.as_millis()];
+        rows::change_one(transaction, "conversations", OPEN_CONVERSATION, values)?;
+        (turn.conversation, false, None)
     };
     let (session, goes_on) = sessions::for_turn(transaction, conversation, current, turn, at)?;
     Ok(CurrentSession { conversation, session, has_history: has_history && goes_on })

@@ -24,7 +24,8 @@ pub(super) struct Current {
 }
 
 impl Current {
-    /// Reads it from the columns from `index` on, which [`COLUMNS`](crate::sqlite::write::sessions) names.
+    /// Reads it from the seven columns from `index` on: the id (null: there is none), the owner, whether it has a name, whether it
+    /// began in this conversation, when it was used last, the agent and the model.
     pub(super) fn read(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<Self>> {
         let Some(id) = row.get::<_, Option<Uuid>>(index)? else { return Ok(None) };
         Ok(Some(Self {
