@@ -39,7 +39,7 @@ async function asks(visitor, words) {
 }
 
 async function returnsToTheOldOne(ada) {
-  assert.deepEqual(await ada.titles(), ["New conversation"]);
+  assert.deepEqual(await ada.titles(), ["Unnamed conversation"]);
   await asks(ada, "What goes well with risotto?");
   await reads(current(ada), "What goes well with risotto?");
   await ada.button("New conversation").click();
@@ -47,7 +47,7 @@ async function returnsToTheOldOne(ada) {
   await ada.page.getByText(GREETING).waitFor();
   // A new one that nothing was written in is begun once.
   await ada.button("New conversation").click();
-  assert.deepEqual(await ada.titles(), ["New conversation", "What goes well with risotto?"]);
+  assert.deepEqual(await ada.titles(), ["Unnamed conversation", "What goes well with risotto?"]);
 
   await asks(ada, "How far is the moon?");
   assert.deepEqual(await ada.titles(), ["How far is the moon?", "What goes well with risotto?"]);
@@ -146,7 +146,7 @@ async function deletesOne(ada) {
   await asksToDelete("What goes well with risotto?");
   await asked.getByRole("button", { name: "Delete" }).click();
   await counts(ada.turns, 0);
-  assert.deepEqual(await ada.titles(), ["New conversation", "Astronomy"]);
+  assert.deepEqual(await ada.titles(), ["Unnamed conversation", "Astronomy"]);
   const stored = await ada.page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
   assert.ok(!stored.includes("risotto") && !stored.includes("wine"), `something is left: ${stored}`);
 

@@ -14,6 +14,7 @@ export class ConversationList {
   /** The items by the ids of their conversations: the page itself holds no id. */
   #items = new Map();
   #renaming = null;
+  /** What the dialog asks about. */
   #deleting = null;
   /** The conversation whose item is reached with the Tab key; the arrow keys reach the others. */
   #reached = null;
@@ -41,7 +42,6 @@ export class ConversationList {
       event.preventDefault();
       this.#delete();
     });
-    $("delete-dialog").addEventListener("close", () => (this.#deleting = null));
   }
 
   close() {
