@@ -31,6 +31,7 @@ export class Composer {
     this.#menu = new CommandMenu({ text: this.#text, list: $("commands"), announce });
     this.#text.addEventListener("input", () => this.#changed());
     this.#text.addEventListener("keydown", (event) => this.#press(event));
+    $("slash").addEventListener("click", () => this.#listCommands());
     $("editing-cancel").addEventListener("click", () => this.#cancelEdit());
     $("composer").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -103,6 +104,12 @@ export class Composer {
     $("notice").hidden = false;
     clearTimeout(this.#noticeTimer);
     this.#noticeTimer = setTimeout(() => ($("notice").hidden = true), NOTICE_LASTS);
+  }
+
+  #listCommands() {
+    this.focus();
+    this.#text.value = "/";
+    this.#text.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
   #changed() {

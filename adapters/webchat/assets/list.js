@@ -81,9 +81,9 @@ export class ConversationList {
       { type: "button", className: "listed-open", data: { act: "open" }, attributes: { ...(isCurrent && { "aria-current": "true" }), ...(isListed && { "aria-keyshortcuts": "F2 Delete" }) } },
       make("span", { className: "listed-title", dir: "auto", title }, title),
       " ",
-      Number.isFinite(at) && shortTime(at),
-      " ",
       words,
+      " ",
+      !unsent && Number.isFinite(at) && shortTime(at),
     );
     const act = (name, label) =>
       isListed && make("button", { type: "button", className: "icon-button listed-act", title: label, data: { act: name }, attributes: { "aria-label": `${label} “${title}”` } }, icon(name));
