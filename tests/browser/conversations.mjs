@@ -16,6 +16,7 @@ await visit(async (browser) => {
   await deletesOne(ada);
   await usesKeysOnly(ada);
   await opensWhatIsNoLongerKept(ada);
+  await holdsTwoHundred(ada);
   await ada.leaves();
 
   const bob = await visitor(browser, { ...PHONE, scripts: [axe] });
@@ -56,6 +57,7 @@ async function returnsToTheOldOne(ada) {
   await counts(ada.turns, 1);
   // It was looked at, not used.
   assert.deepEqual(await ada.titles(), ["How far is the moon?", "What goes well with risotto?"]);
+  await asks(ada, "And cheese?");
   await asks(ada, "And which wine?");
   assert.deepEqual(await ada.titles(), ["What goes well with risotto?", "How far is the moon?"]);
   assert.deepEqual(await violations(ada.page), [], "the list");
@@ -72,6 +74,8 @@ async function findsOne(ada) {
   };
   await finds("MÓON", ["How far is the moon?"]);
   await finds("wine goes", ["What goes well with risotto?"]);
+  // Neither said first nor last, but it was on the page.
+  await finds("cheese", ["What goes well with risotto?"]);
   await finds("answer moon", ["How far is the moon?"]);
   await finds("nowhere", []);
   await ada.page.getByText("No conversation has these words.").waitFor();
@@ -91,7 +95,7 @@ async function namesOne(ada) {
   await ada.page.reload();
   await ada.isConnected();
   assert.deepEqual(await ada.titles(), ["What goes well with risotto?", "Astronomy"]);
-  await reads(ada.words(1), "answer to: And which wine?");
+  await reads(ada.words(2), "answer to: And which wine?");
 
   // What is called nothing is called by what was said first.
   for (const [words, key, title] of [["Stars", "Escape", "Astronomy"], ["", "Enter", "How far is the moon?"], ["Astronomy", "Enter", "Astronomy"]]) {
@@ -218,6 +222,30 @@ async function opensWhatIsNoLongerKept(ada) {
   await counts(ada.turns, 0);
   await asks(ada, "Once more");
   await ada.page.getByText("What was said here is no longer kept.").waitFor({ state: "hidden" });
+}
+
+/** What was used longest ago makes room, but not what has a name, or a message that waits. */
+async function holdsTwoHundred(ada) {
+  await ada.page.evaluate(() => {
+    for (let number = 0; number < 200; number += 1) {
+      const id = `a-conversation-of-long-ago-${number}`;
+      localStorage.setItem(`rejoinder:/chat:conversation:${id}`, JSON.stringify({ at: number, first: `Talk ${number}` }));
+    }
+    localStorage.setItem("rejoinder:/chat:name:a-conversation-of-long-ago-0", "My first");
+    const waits = { id: "a-message-that-waits", conversation: "a-conversation-of-long-ago-1", at: 1, text: "Hello" };
+    localStorage.setItem("rejoinder:/chat:unsent:a-message-that-waits", JSON.stringify(waits));
+  });
+  await ada.page.reload();
+  await ada.isConnected();
+  const before = await ada.titles();
+  await ada.button("New conversation").click();
+  await asks(ada, "One more");
+  const after = await ada.titles();
+  assert.equal(after.length, 200);
+  assert.deepEqual(after.slice(-2), ["Talk 1", "My first"]);
+  const gone = before.filter((title) => !after.includes(title));
+  assert.deepEqual(gone, Array.from({ length: before.length - 199 }, (_, number) => `Talk ${before.length - 198 - number}`));
+  await ada.page.getByText("The list holds 200 conversations.").waitFor();
 }
 
 async function usesTheDrawer(bob) {

@@ -52,7 +52,7 @@ await visit(async (browser) => {
 });
 
 /** Puts conversations into the list, one for each day before `from`. */
-async function list(page, talks, from) {
+async function putIntoTheList(page, talks, from) {
   await page.evaluate(([talks, from]) => {
     talks.forEach(([first, last], number) => {
       const at = from - (number + 1) * 86_400_000;
@@ -63,7 +63,7 @@ async function list(page, talks, from) {
 }
 
 async function haveDinner(ada) {
-  await list(ada.page, EARLIER, Date.now());
+  await putIntoTheList(ada.page, EARLIER, Date.now());
   await ada.isConnected();
   await ada.says("Four of us for dinner on Saturday, one vegetarian. Any ideas?");
   await ada.words(0).getByText("mushroom risotto").waitFor();
@@ -106,7 +106,7 @@ async function showsTheList(look, device) {
     const entry = { id: "a-message-that-waits", conversation: `a-conversation-of-${at}`, at, text: "Bread, too" };
     localStorage.setItem(`rejoinder:/chat:unsent:${entry.id}`, JSON.stringify(entry));
   }, from - 3 * 86_400_000);
-  await list(look.page, dinners, from);
+  await putIntoTheList(look.page, dinners, from);
   await look.isConnected();
   const isDrawer = device !== DESKTOP;
   if (isDrawer) await look.button("Conversations").click();

@@ -39,7 +39,7 @@ async fn echo(more: &str) -> (ScriptedAgent, Gateway) {
     (agent, gateway)
 }
 
-/// B11: the browser keeps a list of the conversations, and each can be returned to.
+/// B11: the browser keeps a list of the conversations, each can be returned to, and no words go into another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_old_conversation_is_found_again_named_and_deleted() {
     let (_agent, gateway) = echo("").await;
@@ -47,7 +47,7 @@ async fn an_old_conversation_is_found_again_named_and_deleted() {
     Browser::start("conversations", &gateway.url()).succeeds().await;
 }
 
-/// B11: two tabs of one browser have one list.
+/// Nothing is lost if both write, and what was deleted in one does not come back from the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn two_tabs_keep_one_list() {
     let (_agent, gateway) = echo("").await;
