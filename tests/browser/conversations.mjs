@@ -147,18 +147,21 @@ async function deletesOne(ada) {
   assert.equal((await ada.titles()).length, 2);
 
   // The one that is open: a new one takes its place.
+  await ada.input.fill("Or no wine");
   await asksToDelete("What goes well with risotto?");
   await asked.getByRole("button", { name: "Delete" }).click();
   await counts(ada.turns, 0);
   assert.deepEqual(await ada.titles(), ["Unnamed conversation", "Astronomy"]);
-  const stored = await ada.page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
-  assert.ok(!stored.includes("risotto") && !stored.includes("wine"), `something is left: ${stored}`);
+  assert.equal(await ada.input.inputValue(), "");
+  const stored = () => ada.page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
+  assert.doesNotMatch(await stored(), /risotto|wine/, "something is left");
 
   // Another one: the one that is open stays.
   await asks(ada, "Is anybody here?");
   await asksToDelete("Astronomy");
   await asked.getByRole("button", { name: "Delete" }).click();
   assert.deepEqual(await ada.titles(), ["Is anybody here?"]);
+  assert.doesNotMatch(await stored(), /Astronomy|moon/, "something is left");
   await counts(ada.turns, 1);
   await ada.page.reload();
   await ada.isConnected();

@@ -44,6 +44,8 @@ await visit(async (browser) => {
   await reads(ada.words(1), "answer to: Again from the first");
   await counts(ada.turns, 2);
 
+  const key = "rejoinder:/chat:conversation";
+  const second = await other.page.evaluate((key) => sessionStorage.getItem(key), key);
   // What is deleted in one tab leaves the other, and does not come back.
   await ada.listed("Second").focus();
   await ada.page.keyboard.press("Delete");
@@ -54,5 +56,12 @@ await visit(async (browser) => {
   await other.page.reload();
   await other.isConnected();
   assert.ok(!(await other.titles()).includes("Second"));
+
+  // Nor with a tab that was closed meanwhile, and is restored with what it had stored.
+  await other.page.evaluate(([key, second]) => sessionStorage.setItem(key, second), [key, second]);
+  await other.page.reload();
+  await other.isConnected();
+  assert.doesNotMatch(await other.page.locator("#turns").innerText(), /From the second tab/);
+  assert.ok(!(await other.page.evaluate(() => JSON.stringify({ ...localStorage }))).includes(second), "the deleted one is back");
   await ada.leaves();
 });
