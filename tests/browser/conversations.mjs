@@ -1,9 +1,13 @@
 // The list of conversations: an old one is returned to, found, named and deleted; with a mouse, with keys, and in a drawer.
 
 import { axe, violations } from "./axe.mjs";
-import { assert, counts, eventually, reads, visit, visitor } from "./browser.mjs";
+import { assert, counts, eventually, meet, reads, visit, visitor } from "./browser.mjs";
 
 const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
+/** A browser that stores nothing. */
+const NO_STORAGE = `for (const name of ["localStorage", "sessionStorage"]) {
+  Object.defineProperty(window, name, { get: () => { throw new DOMException("nothing is stored here", "SecurityError"); } });
+}`;
 const GREETING = "Hello. What can I do for you?";
 
 await visit(async (browser) => {
@@ -12,17 +16,25 @@ await visit(async (browser) => {
   await returnsToTheOldOne(ada);
   await findsOne(ada);
   await namesOne(ada);
+  await meet("named");
   await writesInOneAndAnother(ada);
   await deletesOne(ada);
+  await meet("deleted");
   await usesKeysOnly(ada);
   await opensWhatIsNoLongerKept(ada);
   await holdsTwoHundred(ada);
   await ada.leaves();
+  await meet("two hundred");
 
   const bob = await visitor(browser, { ...PHONE, scripts: [axe] });
   await bob.isConnected();
   await usesTheDrawer(bob);
   await bob.leaves();
+
+  const carol = await visitor(browser, { scripts: [NO_STORAGE] });
+  await carol.isConnected();
+  await hasNoStorage(carol);
+  await carol.leaves();
 });
 
 function open(visitor, title) {
@@ -286,4 +298,19 @@ async function usesTheDrawer(bob) {
   await drawer.waitFor();
   await bob.page.touchscreen.tap(380, 400);
   await counts(drawer, 0);
+}
+
+/** The list and what is written last as long as the page. */
+async function hasNoStorage(carol) {
+  await asks(carol, "One");
+  await carol.input.fill("And th");
+  await carol.button("New conversation").click();
+  assert.equal(await carol.input.inputValue(), "");
+  await asks(carol, "Two");
+  await open(carol, "One");
+  await reads(carol.words(0), "answer to: One");
+  assert.equal(await carol.input.inputValue(), "And th");
+  await carol.page.reload();
+  await carol.isConnected();
+  assert.deepEqual(await carol.titles(), ["Unnamed conversation"]);
 }

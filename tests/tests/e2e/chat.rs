@@ -44,7 +44,14 @@ async fn echo(more: &str) -> (ScriptedAgent, Gateway) {
 async fn an_old_conversation_is_found_again_named_and_deleted() {
     let (_agent, gateway) = echo("").await;
 
-    Browser::start("conversations", &gateway.url()).succeeds().await;
+    let mut browser = Browser::start("conversations", &gateway.url());
+
+    for checkpoint in ["named", "deleted", "two hundred"] {
+        browser.reaches(checkpoint).await;
+        browser.resume().await;
+    }
+
+    browser.succeeds().await;
 }
 
 /// Nothing is lost if both write, and what was deleted in one does not come back from the other.
