@@ -58,15 +58,20 @@ export async function visitor(browser, { tolerates, path = "/chat", scripts = []
   const context = await browser.newContext({ locale: "en-GB", ...options });
   context.setDefaultTimeout(PATIENCE);
   for (const content of scripts) await context.addInitScript(content);
-  const page = await context.newPage();
   const complaints = [];
+  const page = await context.newPage();
+  watch(page, complaints, tolerates);
+  await page.goto(url + path);
+  return new Visitor(page, complaints);
+}
+
+/** Notes in `complaints` what is wrong on a page. */
+function watch(page, complaints, tolerates) {
   const complain = (words) => tolerates?.test(words) || complaints.push(words);
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && complain(message.text()));
   page.on("pageerror", (error) => complain(`${error.stack}`));
   page.on("request", (request) => new URL(request.url()).origin === url || complain(`asks elsewhere: ${request.url()}`));
   page.on("websocket", (socket) => new URL(socket.url()).host === new URL(url).host || complain(`a socket elsewhere: ${socket.url()}`));
-  await page.goto(url + path);
-  return new Visitor(page, complaints);
 }
 
 /** A person at the page, who knows what is on it by its role and its words. */
@@ -106,6 +111,30 @@ class Visitor {
 
   button(name) {
     return this.page.getByRole("button", { name, exact: true });
+  }
+
+  /** The list of conversations. */
+  get list() {
+    return this.page.getByRole("navigation", { name: "Conversations" });
+  }
+
+  /** A conversation of the list, by its name. */
+  listed(title) {
+    const name = this.page.locator(".listed-title").getByText(title, { exact: true });
+    return this.list.locator(".listed-open").filter({ has: name });
+  }
+
+  /** The names of the listed conversations, in their order. */
+  titles() {
+    return this.page.locator(".listed-title").allInnerTexts();
+  }
+
+  /** Another tab of the same browser. */
+  async tab() {
+    const page = await this.page.context().newPage();
+    watch(page, this.complaints);
+    await page.goto(this.page.url());
+    return new Visitor(page, this.complaints);
   }
 
   get state() {

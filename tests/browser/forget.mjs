@@ -21,6 +21,10 @@ await visit(async (browser) => {
   };
 
   await enters();
+  await ada.says("What opens the safe?");
+  await reads(ada.words(0), "In the drawer.");
+  const earlier = await conversation();
+  await ada.button("New conversation").click();
   await ada.says("Where did I put the will?");
   await reads(ada.words(0), "In the drawer.");
   const before = await conversation();
@@ -46,6 +50,6 @@ await visit(async (browser) => {
   await counts(otherTab.getByText("In the drawer."), 0);
   assert.equal(await ada.page.getByLabel("Message", { exact: true }).inputValue(), "");
   const left = await stored();
-  for (const secret of [before, TOKEN, "Which drawer?", "And the key"]) assert.ok(!left.includes(secret), `${secret} is left: ${left}`);
+  for (const secret of [earlier, "safe", before, TOKEN, "Which drawer?", "And the key"]) assert.ok(!left.includes(secret), `${secret} is left: ${left}`);
   await ada.leaves();
 });

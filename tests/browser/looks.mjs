@@ -9,6 +9,18 @@ const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, has
 const ZOOMED = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 };
 const NARROW = { viewport: { width: 320, height: 568 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
 
+/** What was said first and last in other conversations. */
+const EARLIER = [
+  ["Bread that keeps for a week", "Rye, then: a sourdough with 70 % rye flour."],
+  ["A cake without eggs", "Two ripe bananas do the work of three eggs."],
+  ["How much coffee for eight?", "80 g for 1.3 l, coarsely ground."],
+];
+const TALKS = [
+  ["הכנה לארוחת ערב", "ככה, עם אורז ופטריות, ומעט יין לבן"],
+  ["What is the longest word that fits into a name without being broken anywhere?", "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"],
+  ["Bread", "500 g flour, 10 g salt, and time."],
+];
+
 await visit(async (browser) => {
   const ada = await visitor(browser, { ...DESKTOP, scripts: [axe] });
   await ada.isConnected();
@@ -39,7 +51,20 @@ await visit(async (browser) => {
   await ada.leaves();
 });
 
+/** Puts conversations into the list, one for each day before `from`. */
+async function putIntoTheList(page, talks, from) {
+  await page.evaluate(([talks, from]) => {
+    talks.forEach(([first, last], number) => {
+      const at = from - (number + 1) * 86_400_000;
+      localStorage.setItem(`rejoinder:/chat:conversation:a-conversation-of-${at}`, JSON.stringify({ at, first, last }));
+    });
+  }, [talks, from]);
+  await page.reload();
+}
+
 async function haveDinner(ada) {
+  await putIntoTheList(ada.page, EARLIER, Date.now());
+  await ada.isConnected();
   await ada.says("Four of us for dinner on Saturday, one vegetarian. Any ideas?");
   await ada.words(0).getByText("mushroom risotto").waitFor();
   await ada.says("Sounds good! When do I start if we eat at half past seven?");
@@ -69,7 +94,48 @@ async function looksWellOn(device, browser, ada) {
   await showsTables(look);
   await readsFromTheRight(look);
   await showsTheMenu(look, device);
+  await showsTheList(look, device);
   await look.leaves();
+}
+
+/** Many conversations, some with a message that waits: beside the conversation on a wide screen, else in a drawer. */
+async function showsTheList(look, device) {
+  const from = Date.parse("2025-03-01T12:00:00Z");
+  const dinners = Array.from({ length: 60 }, (_, number) => TALKS[number] ?? [`Dinner number ${number}`, "Enjoy your meal."]);
+  await look.page.evaluate((at) => {
+    const entry = { id: "a-message-that-waits", conversation: `a-conversation-of-${at}`, at, text: "Bread, too" };
+    localStorage.setItem(`rejoinder:/chat:unsent:${entry.id}`, JSON.stringify(entry));
+  }, from - 3 * 86_400_000);
+  await putIntoTheList(look.page, dinners, from);
+  await look.isConnected();
+  const isDrawer = device !== DESKTOP;
+  if (isDrawer) await look.button("Conversations").click();
+  await counts(look.list.getByRole("listitem"), 1 + EARLIER.length + dinners.length);
+  await look.list.getByText("1 message not sent").waitFor();
+  for (const theme of ["light", "dark"]) {
+    const about = `list-${device.viewport.width}-${theme}`;
+    await look.page.emulateMedia({ colorScheme: theme });
+    await screenshot(look.page, about);
+    await doesNotScrollSideways(look.page, about);
+    await isAccessible(look.page, about);
+    await isLegible(look.page, about);
+  }
+  assert.deepEqual(await violations(look.page), [], `the list at ${device.viewport.width}`);
+  const list = await look.page.locator("#conversations").evaluate((list) => ({ scrolls: list.scrollHeight > list.clientHeight, excess: list.scrollWidth - list.clientWidth, height: list.clientHeight }));
+  assert.ok(list.scrolls && list.excess === 0 && list.height >= 90, `the list does not scroll by itself: ${JSON.stringify(list)}`);
+
+  await look.listed("Bread").hover();
+  await look.button("Delete “Bread”").click();
+  await screenshot(look.page, `delete-${device.viewport.width}-dark`);
+  await look.page.getByRole("dialog", { name: "Delete this conversation?" }).getByRole("button", { name: "Cancel" }).click();
+  await look.listed("Bread").focus();
+  await look.page.keyboard.press("F2");
+  await screenshot(look.page, `rename-${device.viewport.width}-dark`);
+  await isAccessible(look.page, `a name at ${device.viewport.width}`);
+  await look.page.keyboard.press("Escape");
+  await look.page.getByRole("searchbox").fill("nothing of that kind");
+  await look.page.getByText("No conversation has these words.").waitFor();
+  await screenshot(look.page, `search-${device.viewport.width}-dark`);
 }
 
 /** A wide table scrolls by itself: no cell is squeezed until a word of it stands on each line. */

@@ -124,8 +124,10 @@ async function picksWithAMouse(ada) {
 }
 
 async function picksWithAFinger(bob) {
-  await bob.input.tap();
-  await bob.page.keyboard.type("/");
+  await bob.button("Commands").tap();
+  await menuOf(bob).waitFor();
+  assert.equal(await bob.input.inputValue(), "/");
+  await counts(bob.button("Commands"), 0);
   const heights = await optionsOf(bob).evaluateAll((options) => options.map((option) => option.getBoundingClientRect().height));
   assert.ok(heights.length > 0 && heights.every((height) => height >= 44), `too small for a finger: ${heights}`);
   await optionsOf(bob).filter({ hasText: "/help" }).tap();

@@ -2,11 +2,13 @@
 
 import { Composer } from "./composer.js";
 import { Connection } from "./connection.js";
-import { Conversation, isCommand, isFinal, voiceOf } from "./conversation.js";
-import { make } from "./dom.js";
+import { isCommand, isFinal, voiceOf } from "./conversation.js";
+import { Conversations } from "./conversations.js";
+import { arrange, make } from "./dom.js";
 import { refuseFiles } from "./files.js";
+import { ConversationList } from "./list.js";
 import { Outbox } from "./outbox.js";
-import { forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
+import { changedName, forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
 import { dayOf, serverTime, setServerTime } from "./time.js";
 import { showTurn, showUnsent, tick } from "./turns.js";
 
@@ -14,9 +16,8 @@ const $ = (id) => document.getElementById(id);
 /** A connection that is lost for less than this (ms) is not reported. */
 const UNNOTICED = 1_500;
 
-const conversationId = recall("conversation") ?? newId();
-remember("conversation", conversationId);
-const conversation = new Conversation();
+/** What is known of the conversation that is open. */
+let conversation;
 const items = new Map();
 let agent = "";
 let missedFrom = null;
@@ -30,13 +31,15 @@ const connection = new Connection({
   url: `${location.origin.replace(/^http/, "ws")}${location.pathname.replace(/\/+$/, "")}/ws`,
   hello: () => {
     const token = recall("token") ?? recall("token", tabStorage());
-    return { type: "hello", protocol: 1, conversation: conversationId, language: navigator.language, ...(token && { token }) };
+    return { type: "hello", protocol: 1, conversation: conversations.current, language: navigator.language, ...(token && { token }) };
   },
   onFrame: (frame) => hear[frame.type]?.(frame),
   onState: showState,
 });
-const outbox = new Outbox({ conversation: conversationId, send: (frame) => connection.send(frame), onChange: () => show() });
-const composer = new Composer({ onSend: say, announce: speak });
+const outbox = new Outbox({ send: (frame) => connection.send(frame), onChange: showWithList });
+const composer = new Composer({ onSend: say, onUnfinished: begin, announce: speak });
+const conversations = new Conversations({ onChange: () => list.show(), onGone: leaveGone, isWaiting: (id) => outbox.counts.has(id) });
+const list = new ConversationList(conversations, { open: visit, remove, unsent: () => outbox.counts, loss: lossOf, announce: speak });
 
 // --- Server frames ---
 
@@ -55,13 +58,13 @@ const hear = {
     if (wasHere && isWorthAWord) missedFrom = news[0] ?? null;
     $("conversation").setAttribute("aria-busy", "false");
     isLoadingOlder = false;
-    show();
+    note();
     if (wasHere) announce(...news);
     outbox.restart();
   },
   sync(frame) {
     const news = conversation.sync(frame.turns, frame.more);
-    show();
+    note();
     announce(...news);
   },
   history(frame) {
@@ -87,7 +90,7 @@ const hear = {
     const wasShown = conversation.turn(turn.turn_id)?.shown;
     if (!conversation.put(turn)) return;
     if (isFinal(turn)) isStopping = false;
-    show();
+    note();
     // A pick alone is not announced: only a new signal is.
     if (turn.shown?.at !== wasShown?.at) announce(turn.turn_id);
   },
@@ -106,7 +109,7 @@ const hear = {
   },
   error({ id, code, message, retry }) {
     if (code === "token_required" || code === "token_wrong") return askForToken(code === "token_wrong" ? message : "");
-    if (code === "bad_conversation") return startAnew();
+    if (code === "bad_conversation") return remove(conversations.current);
     if (code === "unsupported_protocol") {
       connection.close();
       return showBanner(message, "Load again", () => location.reload());
@@ -161,13 +164,28 @@ function show() {
       showUnsent(item, entry, connection.isOnline);
       wanted.push(item);
     }
+    const kept = new Set(wanted);
+    for (const [id, item] of items) if (!kept.has(item)) items.delete(id);
     arrange($("turns"), wanted);
     $("older").hidden = !conversation.hasOlder;
     $("older").disabled = isLoadingOlder || !connection.isOnline;
     $("greeting").hidden = wanted.length > 0 || $("conversation").getAttribute("aria-busy") === "true";
     $("stop").hidden = unfinished.length === 0;
     $("stop").disabled = isStopping || !connection.isOnline;
+    $("greeting-gone").hidden = !conversations.get(conversations.current).last;
+    $("greeting-text").hidden = !$("greeting-gone").hidden;
   });
+}
+
+function showWithList() {
+  show();
+  list.show();
+}
+
+/** Something was said in the conversation that is open. */
+function note() {
+  conversations.note();
+  showWithList();
 }
 
 /** Whether a turn is what came of an entry. The same words may have been said before. */
@@ -178,18 +196,6 @@ function isSame(turn, entry) {
 function itemOf(id) {
   if (!items.has(id)) items.set(id, make("li"));
   return items.get(id);
-}
-
-function arrange(list, wanted) {
-  const kept = new Set(wanted);
-  for (const [id, item] of items) {
-    if (kept.has(item)) continue;
-    item.remove();
-    items.delete(id);
-  }
-  wanted.forEach((item, index) => {
-    if (list.children[index] !== item) list.insertBefore(item, list.children[index] ?? null);
-  });
 }
 
 /** Whether the view stays at its end when the content changes. If the person has scrolled up, it does not move. */
@@ -257,9 +263,12 @@ let bannerTimer = 0;
 
 function showState(state) {
   const words = { connecting: "Connecting…", online: "Connected", waiting: "Reconnecting…", offline: "Offline", closed: "Not connected" };
-  // A running attempt to reconnect does not change the text.
-  if (state !== "connecting" || lostAt === null) $("connection").textContent = words[state];
-  document.documentElement.dataset.connection = state;
+  // An attempt to reconnect does not change the text, nor does the way to another conversation.
+  const isUnnoticed = state === "connecting" && (lostAt !== null || document.documentElement.dataset.connection === "online");
+  if (!isUnnoticed) {
+    $("connection").textContent = words[state];
+    document.documentElement.dataset.connection = state;
+  }
   if (state === "online") {
     clearTimeout(bannerTimer);
     bannerTimer = 0;
@@ -290,7 +299,15 @@ function showBanner(words, label, act) {
 function say(words) {
   missedFrom = null;
   readsTheEnd = true;
+  conversations.said(words);
   outbox.say(words, conversation.lastPlace);
+}
+
+/** A conversation is in the list once something is written in it. */
+function begin(words) {
+  if (!words.trim() || conversations.has(conversations.current)) return;
+  conversations.begun();
+  list.show();
 }
 
 refuseFiles(() => composer.notice("Files cannot be sent here."));
@@ -360,26 +377,86 @@ async function toClipboard(words) {
   }
 }
 
-// --- A new conversation ---
+// --- Conversations ---
+
+/** Shows a conversation. What is not sent or not finished stays with the one before. */
+function open(id) {
+  const before = conversations.current;
+  const isEmpty = before && isUnwritten();
+  conversation?.silence();
+  conversation = conversations.open(id);
+  if (isEmpty && before !== id) conversations.remove(before);
+  outbox.open(id);
+  composer.open(id);
+  missedFrom = null;
+  isStopping = false;
+  isLoadingOlder = false;
+  readsTheEnd = true;
+  $("conversation").setAttribute("aria-busy", String(conversation.turns.length === 0));
+  connection.open();
+  showWithList();
+}
+
+/** Whether nothing was ever said or begun in the conversation that is open. */
+function isUnwritten() {
+  const { last } = conversations.get(conversations.current);
+  return !last && conversation.turns.length === 0 && outbox.entries.length === 0 && composer.isEmpty;
+}
+
+/** Shows the conversation that the person chose. */
+function visit(id) {
+  if (id !== conversations.current) {
+    open(id);
+    speak(`Conversation: ${conversations.get(id).title}`);
+  }
+  focusForKeys();
+}
 
 $("new").addEventListener("click", () => {
-  if (conversation.turns.length === 0 && outbox.entries.length === 0) return composer.focus();
-  const unsent = outbox.entries.length;
-  const loss = unsent === 1 ? " One message was not sent and is lost." : ` ${unsent} messages were not sent and are lost.`;
-  $("new-text").textContent = `The current conversation will no longer be shown here.${unsent ? loss : ""}`;
-  $("new-dialog").showModal();
-});
-$("new-cancel").addEventListener("click", () => $("new-dialog").close());
-$("new-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  startAnew();
+  if (!isUnwritten()) {
+    open(newId());
+    speak("New conversation");
+  }
+  composer.focus();
 });
 
-function startAnew() {
-  outbox.clear();
-  remember("conversation", newId());
-  location.reload();
+/** What is lost when a conversation is deleted. */
+function lossOf(id) {
+  const unsent = outbox.counts.get(id) ?? 0;
+  const isAwaited = id === conversations.current && conversation.unfinished.length > 0;
+  return [
+    unsent === 1 && " One message in it was not sent, and is lost.",
+    unsent > 1 && ` ${unsent} messages in it were not sent, and are lost.`,
+    isAwaited && " An answer that is on its way is not stopped, and you will not see it.",
+  ].filter(Boolean).join("");
 }
+
+/** Deletes a conversation in this browser. */
+function remove(id) {
+  if (id === conversations.current) open(newId());
+  outbox.clear(id);
+  conversations.remove(id);
+  list.show();
+}
+
+/** Another tab has removed the conversation that is open here. */
+function leaveGone() {
+  if (isUnwritten()) return list.show();
+  const gone = conversations.current;
+  composer.clear();
+  open(newId());
+  // What this tab has stored of it meanwhile.
+  outbox.clear(gone);
+  conversations.remove(gone);
+  composer.notice("That conversation was removed in another tab.");
+}
+
+addEventListener("storage", (event) => {
+  const [what, id] = changedName(event)?.split(":") ?? [];
+  if (what !== "unsent") return;
+  if (event.newValue === null) outbox.drop(id);
+  list.show();
+});
 
 // --- Leaving a device that others use ---
 
@@ -396,7 +473,8 @@ addEventListener("storage", (event) => {
 
 function leave(forget) {
   connection.close();
-  outbox.clear();
+  outbox.clear(conversations.current);
+  conversations.remove(conversations.current);
   // A browser restores the fields of a page that it loads again.
   composer.clear();
   $("token").value = "";
@@ -460,10 +538,14 @@ systemIsDark.addEventListener("change", showTheme);
 
 // --- Start ---
 
+/** On a phone, focus would bring up the keyboard. */
+function focusForKeys() {
+  if (matchMedia("(pointer: fine)").matches) composer.focus();
+}
+
 showTheme();
-// On a phone, focus would bring up the keyboard.
-if (matchMedia("(pointer: fine)").matches) composer.focus();
 // Typing notices expire, and days change.
-setInterval(show, 30_000);
+setInterval(showWithList, 30_000);
 setInterval(() => tick($("turns")), 1_000);
-connection.open();
+open(conversations.first);
+focusForKeys();

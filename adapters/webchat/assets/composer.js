@@ -14,24 +14,43 @@ export class Composer {
   #text = $("text");
   #menu;
   #onSend;
+  #onUnfinished;
   #noticeTimer = 0;
   /** What stood in the input before the edit began; `null`: nothing is edited. */
   #setAside = null;
+  /** Under which name the unfinished words are stored. */
+  #place = "";
 
-  /** `onSend(words)` sends a message; `announce(words)` speaks to those who do not see the page. */
-  constructor({ onSend, announce }) {
+  /**
+   * `onSend(words)` sends a message; `onUnfinished(words)` is told what stands in the input; `announce(words)` speaks to those
+   * who do not see the page.
+   */
+  constructor({ onSend, onUnfinished, announce }) {
     this.#onSend = onSend;
+    this.#onUnfinished = onUnfinished;
     this.#menu = new CommandMenu({ text: this.#text, list: $("commands"), announce });
-    this.#text.value = recall("unfinished") ?? "";
     this.#text.addEventListener("input", () => this.#changed());
     this.#text.addEventListener("keydown", (event) => this.#press(event));
+    $("slash").addEventListener("click", () => this.#listCommands());
     $("editing-cancel").addEventListener("click", () => this.#cancelEdit());
     $("composer").addEventListener("submit", (event) => {
       event.preventDefault();
       this.#send();
       this.focus();
     });
+  }
+
+  /** Shows what was left unfinished in a conversation. */
+  open(conversation) {
+    this.#endEdit();
+    this.#place = `unfinished:${conversation}`;
+    this.#text.value = recall(this.#place) ?? "";
     this.fit();
+    this.#menu.update();
+  }
+
+  get isEmpty() {
+    return this.#text.value.trim() === "" && !this.#setAside?.trim();
   }
 
   set commands(commands) {
@@ -87,10 +106,21 @@ export class Composer {
     this.#noticeTimer = setTimeout(() => ($("notice").hidden = true), NOTICE_LASTS);
   }
 
+  #listCommands() {
+    this.focus();
+    this.#text.value = "/";
+    this.#text.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
   #changed() {
     this.fit();
     $("notice").hidden = true;
-    if (this.#setAside === null) remember("unfinished", this.#text.value);
+    if (this.#setAside === null) this.#keep();
+  }
+
+  #keep() {
+    remember(this.#place, this.#text.value);
+    this.#onUnfinished(this.#text.value);
   }
 
   #press(event) {
@@ -108,7 +138,7 @@ export class Composer {
     const words = this.#text.value;
     this.#text.value = this.#setAside ?? "";
     this.#endEdit();
-    remember("unfinished", this.#text.value);
+    this.#keep();
     this.fit();
     this.#menu.update();
     this.#onSend(words);

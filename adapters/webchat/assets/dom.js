@@ -18,3 +18,12 @@ export function icon(name) {
   svg.append(use);
   return svg;
 }
+
+/** Makes `wanted` the children of `list`, in this order. One that is there already stays, with its focus. */
+export function arrange(list, wanted) {
+  const kept = new Set(wanted);
+  for (const child of [...list.children]) if (!kept.has(child)) child.remove();
+  wanted.forEach((item, index) => {
+    if (list.children[index] !== item) list.insertBefore(item, list.children[index] ?? null);
+  });
+}

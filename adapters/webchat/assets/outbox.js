@@ -7,7 +7,7 @@ const FIRST_PAUSE = 2_000;
 const LONGEST_PAUSE = 30_000;
 
 export class Outbox {
-  #conversation;
+  #conversation = null;
   #send;
   #onChange;
   #entries = [];
@@ -15,16 +15,26 @@ export class Outbox {
   #pause = FIRST_PAUSE;
   #timer = 0;
 
-  /** `send(frame)` returns whether the frame was given to the socket. */
-  constructor({ conversation, send, onChange }) {
-    this.#conversation = conversation;
+  /** `send(frame)` returns whether the frame was given to the socket of the conversation that is open. */
+  constructor({ send, onChange }) {
     this.#send = send;
     this.#onChange = onChange;
-    for (const name of remembered("unsent:")) {
-      const entry = JSON.parse(recall(name) ?? "null");
-      if (entry?.conversation === conversation) this.#entries.push(entry);
-    }
-    this.#entries.sort((a, b) => a.at - b.at);
+  }
+
+  /** Goes on with the entries of another conversation. Those of the one before stay stored. `restart` sends them. */
+  open(conversation) {
+    clearTimeout(this.#timer);
+    this.#inFlight = null;
+    this.#pause = FIRST_PAUSE;
+    this.#conversation = conversation;
+    this.#entries = stored().filter((entry) => entry.conversation === conversation);
+  }
+
+  /** How many entries wait in each conversation. */
+  get counts() {
+    const counts = new Map();
+    for (const { conversation } of stored()) counts.set(conversation, (counts.get(conversation) ?? 0) + 1);
+    return counts;
   }
 
   /** The waiting entries, oldest first: `{id, at, text, after, turn_id?, choice?, problem?, wasSent?}`. */
@@ -83,8 +93,14 @@ export class Outbox {
     return this.#remove(id);
   }
 
-  clear() {
-    for (const entry of [...this.#entries]) this.#remove(entry.id);
+  /** Another tab has sent or discarded an entry. */
+  drop(id) {
+    if (this.#entries.some((entry) => entry.id === id)) this.accepted(id);
+  }
+
+  /** Removes all entries of a conversation. */
+  clear(conversation) {
+    for (const entry of stored()) if (entry.conversation === conversation) this.#remove(entry.id);
   }
 
   #add(what) {
@@ -120,4 +136,10 @@ export class Outbox {
     this.#onChange();
     return entry;
   }
+}
+
+/** The entries of all conversations, oldest first. */
+function stored() {
+  const entries = remembered("unsent:").map((name) => JSON.parse(recall(name) ?? "null"));
+  return entries.filter(Boolean).sort((a, b) => a.at - b.at);
 }

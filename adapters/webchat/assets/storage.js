@@ -1,9 +1,31 @@
-// Storage on this device. It may be missing or full (private windows): then nothing is stored, and everything else
-// works.
+// Storage on this device. It may be missing or full (private windows): what cannot be stored is kept until the page is left.
 
 const PREFIX = `rejoinder:${location.pathname.replace(/\/+$/, "")}:`;
 
-export function recall(name, area = localStorageOrNull()) {
+/** What could not be stored. */
+const unstored = new Map();
+
+/** The storage of this device, which all tabs share. */
+const device = {
+  getItem: (key) => (unstored.has(key) ? unstored.get(key) : localStorageOrNull()?.getItem(key)) ?? null,
+  setItem(key, value) {
+    try {
+      localStorage.setItem(key, value);
+      unstored.delete(key);
+    } catch {
+      unstored.set(key, value);
+    }
+  },
+  removeItem(key) {
+    unstored.delete(key);
+    localStorageOrNull()?.removeItem(key);
+  },
+  get keys() {
+    return new Set([...Object.keys(localStorageOrNull() ?? {}), ...unstored.keys()]);
+  },
+};
+
+export function recall(name, area = device) {
   try {
     return area?.getItem(PREFIX + name) ?? null;
   } catch {
@@ -11,7 +33,7 @@ export function recall(name, area = localStorageOrNull()) {
   }
 }
 
-export function remember(name, value, area = localStorageOrNull()) {
+export function remember(name, value, area = device) {
   try {
     if (value === null || value === "") area?.removeItem(PREFIX + name);
     else area?.setItem(PREFIX + name, value);
@@ -22,16 +44,20 @@ export function remember(name, value, area = localStorageOrNull()) {
 
 /** The stored names that start with `start`. */
 export function remembered(start) {
-  try {
-    const prefix = PREFIX + start;
-    return Object.keys(localStorage).filter((key) => key.startsWith(prefix)).map((key) => key.slice(PREFIX.length));
-  } catch {
-    return [];
-  }
+  const prefix = PREFIX + start;
+  return [...device.keys].filter((key) => key.startsWith(prefix)).map((key) => key.slice(PREFIX.length));
+}
+
+/** The name that a `storage` event of another tab is about; `null` if it is not of this chat. */
+export function changedName({ key, storageArea }) {
+  return storageArea === localStorageOrNull() && key?.startsWith(PREFIX) ? key.slice(PREFIX.length) : null;
 }
 
 /** Removes everything that this chat has stored, on this device and in this tab. */
 export function forgetAll() {
+  unstored.clear();
+  // First what tells the other tabs.
+  remember("conversation", null);
   forget(localStorageOrNull());
   forgetTab();
 }

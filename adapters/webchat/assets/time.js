@@ -8,6 +8,9 @@ const DAY = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric"
 const DAY_AND_YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "long" });
 const DAY_AND_CLOCK = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
+const SHORT_DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const SHORT_DAY_AND_YEAR = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
+
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY_LONG = 24 * HOUR;
@@ -39,6 +42,14 @@ export function dayOf(at) {
   if (day.toDateString() === today.toDateString()) return "Today";
   if (day.toDateString() === yesterday.toDateString()) return "Yesterday";
   return (day.getFullYear() === today.getFullYear() ? DAY : DAY_AND_YEAR).format(day);
+}
+
+/** A `<time>` for a list: the time of day, or the day unless that is today. */
+export function shortTime(at) {
+  const [day, today] = [new Date(at), new Date()];
+  const isThisYear = day.getFullYear() === today.getFullYear();
+  const format = day.toDateString() === today.toDateString() ? CLOCK : isThisYear ? SHORT_DAY : SHORT_DAY_AND_YEAR;
+  return make("time", { dateTime: day.toISOString(), title: FULL.format(day) }, format.format(day));
 }
 
 /** How long it has been since `at`: `40 s`, `3 min`, `1 h 5 min`, `2 d 4 h`. */

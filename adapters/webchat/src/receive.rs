@@ -354,7 +354,15 @@ mod tests {
             .split("/chat/assets/")
             .skip(1)
             .map(|rest| rest.split('"').next().unwrap_or_default())
-            .chain(["connection.js", "conversation.js", "outbox.js", "storage.js", "turns.js"])
+            .chain([
+                "connection.js",
+                "conversation.js",
+                "conversations.js",
+                "list.js",
+                "outbox.js",
+                "storage.js",
+                "turns.js",
+            ])
             .collect();
         assert!(asked.len() > 5);
         assert!(asked.iter().all(|file| Assets::get(file).is_some()), "{asked:?}");

@@ -33,6 +33,56 @@ async fn a_conversation_is_seen_as_it_is_written_and_found_again() {
     Browser::start("conversation", &gateway.url()).succeeds().await;
 }
 
+async fn echo(more: &str) -> (ScriptedAgent, Gateway) {
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("answer to: {}", last_text(call)))).await;
+    let gateway = chat(&agent, more).await;
+    (agent, gateway)
+}
+
+/// B11: the browser keeps a list of the conversations, each can be returned to, and no words go into another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_old_conversation_is_found_again_named_and_deleted() {
+    let (_agent, gateway) = echo("").await;
+
+    let mut browser = Browser::start("conversations", &gateway.url());
+
+    for checkpoint in ["named", "deleted", "two hundred"] {
+        browser.reaches(checkpoint).await;
+        browser.resume().await;
+    }
+
+    browser.succeeds().await;
+}
+
+/// Nothing is lost if both write, and what was deleted in one does not come back from the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn two_tabs_keep_one_list() {
+    let (_agent, gateway) = echo("").await;
+
+    Browser::start("tabs", &gateway.url()).succeeds().await;
+}
+
+/// D1, E6: a message that waits is sent in the conversation that it was written in, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_is_not_sent_stays_in_its_conversation() {
+    let (agent, mut gateway) = echo("").await;
+    let mut browser = Browser::start("unsent", &gateway.url());
+
+    browser.reaches("answered").await;
+    gateway.kill();
+    browser.resume().await;
+    browser.reaches("written").await;
+    gateway.restart().await;
+    browser.resume().await;
+    browser.reaches("sent one").await;
+    let said: Vec<_> = agent.calls().iter().map(last_text).collect();
+    assert_eq!(said, ["The first", "The second"]);
+    browser.resume().await;
+
+    browser.succeeds().await;
+    assert_eq!(turns(&gateway), 4);
+}
+
 /// B10, B13, G2: whose deferral it is, and how long it has been; the person sees one bubble per turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer_in_its_place() {

@@ -1,0 +1,233 @@
+// The list of conversations: beside the conversation on a wide screen, else in a drawer.
+
+import { LONGEST_NAME, MOST } from "./conversations.js";
+import { arrange, icon, make } from "./dom.js";
+import { shortTime } from "./time.js";
+
+const $ = (id) => document.getElementById(id);
+/** The same width as in list.css. */
+const isWide = matchMedia("(min-width: 64rem)");
+
+export class ConversationList {
+  #conversations;
+  #acts;
+  /** The items by the ids of their conversations: the page itself holds no id. */
+  #items = new Map();
+  #renaming = null;
+  /** What the dialog asks about. */
+  #deleting = null;
+  /** The conversation whose item is reached with the Tab key; the arrow keys reach the others. */
+  #reached = null;
+  #shown = [];
+
+  /**
+   * `open(id)` shows a conversation, `remove(id)` deletes one, `unsent()` returns how many messages wait in each, `loss(id)`
+   * says what is lost with one, and `announce(words)` speaks to those who do not see the page.
+   */
+  constructor(conversations, acts) {
+    this.#conversations = conversations;
+    this.#acts = acts;
+    isWide.addEventListener("change", () => this.#place());
+    this.#place();
+    $("list-open").addEventListener("click", () => this.#openDrawer());
+    $("list-close").addEventListener("click", () => $("drawer").close());
+    $("drawer").addEventListener("click", (event) => event.target === $("drawer") && $("drawer").close());
+    $("search").addEventListener("input", () => this.#search());
+    $("search").addEventListener("keydown", (event) => this.#pressInSearch(event));
+    $("conversations").addEventListener("keydown", (event) => this.#press(event));
+    $("conversations").addEventListener("focusin", (event) => this.#reach(this.#idAt(event.target)));
+    $("conversations").addEventListener("click", (event) => this.#click(event));
+    $("delete-cancel").addEventListener("click", () => $("delete-dialog").close());
+    $("delete-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#delete();
+    });
+  }
+
+  close() {
+    $("drawer").close();
+  }
+
+  /** Brings the list up to date. A name that is being written stays as it is. */
+  show() {
+    if (this.#renaming !== null) return;
+    const [found, unsent] = [this.#conversations.find($("search").value), this.#acts.unsent()];
+    this.#shown = found.map(({ id }) => id);
+    if (!this.#shown.includes(this.#reached)) this.#reached = this.#shown.find((id) => id === this.#conversations.current) ?? this.#shown[0];
+    for (const id of this.#items.keys()) if (!this.#shown.includes(id)) this.#items.delete(id);
+    const focused = document.activeElement;
+    arrange($("conversations"), found.map((conversation) => this.#item(conversation, unsent.get(conversation.id) ?? 0)));
+    this.#markReached();
+    if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
+    $("list-nothing").hidden = found.length > 0;
+    $("list-full").textContent = `The list holds ${MOST} conversations. A new one takes the place of the one used longest ago; those that you have named stay longest.`;
+    $("list-full").hidden = this.#conversations.count < MOST || $("search").value.trim() !== "";
+  }
+
+  #item(conversation, unsent) {
+    const { id, title, last, at } = conversation;
+    if (!this.#items.has(id)) this.#items.set(id, make("li", { className: "listed" }));
+    const item = this.#items.get(id);
+    const isCurrent = id === this.#conversations.current;
+    const isListed = this.#conversations.has(id);
+    const key = JSON.stringify([title, last, at, unsent, isCurrent, isListed, new Date().toDateString()]);
+    if (item.key === key) return item;
+    item.key = key;
+    const acted = item.contains(document.activeElement) ? document.activeElement.dataset.act : null;
+    const waiting = unsent === 1 ? "1 message not sent" : `${unsent} messages not sent`;
+    const words = unsent ? make("span", { className: "listed-unsent" }, waiting) : last && make("span", { className: "listed-last", dir: "auto" }, last);
+    const open = make(
+      "button",
+      { type: "button", className: "listed-open", data: { act: "open" }, attributes: { ...(isCurrent && { "aria-current": "true" }), ...(isListed && { "aria-keyshortcuts": "F2 Delete" }) } },
+      make("span", { className: "listed-title", dir: "auto", title }, title),
+      " ",
+      words,
+      " ",
+      !unsent && Number.isFinite(at) && shortTime(at),
+    );
+    const act = (name, label) =>
+      isListed && make("button", { type: "button", className: "icon-button listed-act", title: label, data: { act: name }, attributes: { "aria-label": `${label} “${title}”` } }, icon(name));
+    item.replaceChildren(...[open, act("rename", "Rename"), act("delete", "Delete")].filter(Boolean));
+    if (acted) item.querySelector(`[data-act="${acted}"]`)?.focus({ preventScroll: true });
+    return item;
+  }
+
+  // --- The drawer ---
+
+  #place() {
+    if (isWide.matches && $("drawer").open) $("drawer").close();
+    (isWide.matches ? $("side") : $("drawer")).append($("list"));
+  }
+
+  #openDrawer() {
+    this.show();
+    $("drawer").showModal();
+    this.#items.get(this.#conversations.current)?.scrollIntoView({ block: "nearest" });
+  }
+
+  // --- Search ---
+
+  #search() {
+    this.show();
+    const count = this.#shown.length;
+    if ($("search").value.trim()) this.#acts.announce(count === 1 ? "1 conversation found" : `${count || "No"} conversations found`);
+  }
+
+  #pressInSearch(event) {
+    if (event.isComposing) return;
+    if (event.key === "Escape" && $("search").value) {
+      // Escape closes the drawer only when there is no search to end.
+      event.preventDefault();
+      $("search").value = "";
+      this.#search();
+    } else if (event.key === "ArrowDown" && this.#shown.length) {
+      event.preventDefault();
+      this.#focus(this.#shown[0]);
+    } else if (event.key === "Enter" && $("search").value.trim() && this.#shown.length) {
+      event.preventDefault();
+      this.#open(this.#shown[0]);
+    }
+  }
+
+  // --- Keys and clicks ---
+
+  #idAt(element) {
+    const item = element.closest(".listed");
+    return this.#shown.find((id) => this.#items.get(id) === item);
+  }
+
+  #reach(id) {
+    if (id === undefined || id === this.#reached) return;
+    this.#reached = id;
+    this.#markReached();
+  }
+
+  #markReached() {
+    for (const [id, item] of this.#items) {
+      for (const button of item.querySelectorAll("button")) button.tabIndex = id === this.#reached ? 0 : -1;
+    }
+  }
+
+  #focus(id) {
+    const button = this.#items.get(id)?.querySelector(".listed-open");
+    if (button) button.focus();
+    else $("search").focus();
+  }
+
+  #press(event) {
+    if (event.target.matches("input") || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+    const at = this.#shown.indexOf(this.#idAt(event.target));
+    const last = this.#shown.length - 1;
+    const to = { ArrowDown: Math.min(at + 1, last), ArrowUp: at - 1, Home: 0, End: last }[event.key];
+    if (to !== undefined) this.#focus(this.#shown[to]);
+    else if (event.key === "F2") this.#rename(this.#shown[at]);
+    else if (event.key === "Delete") this.#askToDelete(this.#shown[at]);
+    else return;
+    event.preventDefault();
+  }
+
+  #click(event) {
+    const act = event.target.closest("button")?.dataset.act;
+    const id = this.#idAt(event.target);
+    if (act === "open") this.#open(id);
+    else if (act === "rename") this.#rename(id);
+    else if (act === "delete") this.#askToDelete(id);
+  }
+
+  #open(id) {
+    this.close();
+    this.#acts.open(id);
+  }
+
+  // --- Names ---
+
+  #rename(id) {
+    if (!this.#conversations.has(id)) return;
+    const { title } = this.#conversations.get(id);
+    const item = this.#items.get(id);
+    const input = make("input", { className: "listed-name", value: title, maxLength: LONGEST_NAME, dir: "auto", autocomplete: "off", attributes: { "aria-label": `Name of “${title}”`, enterkeyhint: "done" } });
+    this.#renaming = id;
+    item.replaceChildren(input);
+    input.select();
+    input.focus();
+    const end = (isKept, isByKey) => {
+      if (this.#renaming !== id) return;
+      this.#renaming = null;
+      if (isKept && input.value.trim() !== title) this.#conversations.rename(id, input.value);
+      item.key = "";
+      this.show();
+      if (isByKey) this.#focus(id);
+    };
+    input.addEventListener("blur", () => end(true, false));
+    input.addEventListener("keydown", (event) => {
+      if (event.isComposing || !["Enter", "Escape"].includes(event.key)) return;
+      // Escape must not close the drawer.
+      event.preventDefault();
+      end(event.key === "Enter", true);
+    });
+  }
+
+  // --- Deleting ---
+
+  #askToDelete(id) {
+    if (!this.#conversations.has(id)) return;
+    this.#deleting = id;
+    const { title } = this.#conversations.get(id);
+    $("delete-text").replaceChildren(
+      "“",
+      make("bdi", {}, title),
+      `” is removed from this browser, and cannot be opened here again.${this.#acts.loss(id)} The gateway keeps what was said for as long as its operator has chosen.`,
+    );
+    $("delete-dialog").showModal();
+  }
+
+  #delete() {
+    const id = this.#deleting;
+    const at = this.#shown.indexOf(id);
+    $("delete-dialog").close();
+    const { title } = this.#conversations.get(id);
+    this.#acts.remove(id);
+    this.#focus(this.#shown[Math.min(at, this.#shown.length - 1)]);
+    this.#acts.announce(`“${title}” is deleted`);
+  }
+}
