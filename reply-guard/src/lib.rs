@@ -42,8 +42,10 @@
 //!    [`Event::MessageGone`] that there was nothing to edit.
 //! 3. After a restart it sends [`Event::Recovered`] for every turn that was running, and
 //!    [`Event::Lost`] for every attempt that was under way.
-//! 4. It passes what [`Effect::ToMerged`] says to the merged turns in the same transaction.
-//! 5. It sends [`Event::Tick`] at [`Obligation::wake_at`], and [`Event::Begin`] when [`Obligation::is_waiting`]
+//! 4. It keeps an approval open from [`Effect::AskApproval`] until [`Event::Decided`], [`Effect::ApprovalExpired`] or
+//!    [`Effect::ApprovalDropped`], each in the same transaction.
+//! 5. It passes what [`Effect::ToMerged`] says to the merged turns in the same transaction.
+//! 6. It sends [`Event::Tick`] at [`Obligation::wake_at`], and [`Event::Begin`] when [`Obligation::is_waiting`]
 //!    and it can run the turn.
 //!
 //! `tests/model` explores every order of these events within small bounds, and shows that each clause is needed.
@@ -72,7 +74,7 @@ pub use obligation::{
     CancelledBy, Decision, DraftPlace, Effect, Event, Expectation, MergedTurn, Obligation, ObligationState, Settlement,
     Suppressed,
 };
-pub use outcome::{Attachment, Choices, Outcome, Reply};
+pub use outcome::{ApprovalRequest, Attachment, Choices, Outcome, Reply};
 pub use policy::{LateAnswer, OnUnknown, Policy};
 pub use precedence::End;
 pub use shim::{Shim, Silence, is_blank};

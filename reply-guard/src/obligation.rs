@@ -5,9 +5,11 @@
 //!  │                            │ refused ──► next rung: Claimed … or Undeliverable
 //!  │                            └ unknown ──► resend, labelled if it could show twice
 //!  │                                                           └ operator: retry, redirect, discard
+//!  ├─ approval asked ──► Claimed(deferral) ──► Deferred ── decided, or nobody did in time ──► runs again
 //!  └─ soft deadline ──► Claimed(deferral) ── receipt ──► Deferred ── outcome ──► Claimed …
 //! ```
 
+mod approval;
 mod candidate;
 mod climb;
 mod decision;
@@ -107,6 +109,12 @@ pub struct Obligation {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     in_doubt: bool,
     deferrals: u32,
+    /// How many approvals the agent has asked for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    approvals: u32,
+    /// Until when it waits for an approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decide_by: Option<Timestamp>,
     /// The agent that the ladder handed the turn to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handoff: Option<String>,
@@ -163,6 +171,8 @@ impl Obligation {
             claims: 0,
             in_doubt: false,
             deferrals: 0,
+            approvals: 0,
+            decide_by: None,
             handoff: None,
             climb: None,
             debt: None,
@@ -296,6 +306,7 @@ impl Obligation {
     pub fn wake_at(&self) -> Option<Timestamp> {
         let other = match &self.state {
             _ if self.held => None,
+            _ if self.decide_by.is_some() => self.decide_by,
             // A draft that is on its way may become the deferral.
             ObligationState::Open => self.soft_at.filter(|_| !self.is_draft_attempted()),
             // While the turn waits for its run, no deadline applies: its debt is due after the run.
@@ -323,6 +334,8 @@ impl Obligation {
             Event::Lost { claim: Draft::CLAIM, idempotent } => self.draft_lost(idempotent, &mut context),
             Event::Begin => self.begin(&mut context),
             Event::Outcome(outcome) => self.run_ended(Candidate::Outcome(outcome.normalise()), &mut context),
+            Event::DecidedByRule(request) => self.decided_by_rule(request, &mut context),
+            Event::Decided => self.decided(&mut context),
             Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut context),
             Event::Unreadable(why) => {
                 self.stop_work(&mut context);
@@ -360,6 +373,7 @@ impl Obligation {
             Event::Unmerged => self.unmerged(&mut context),
         }
         self.withdraw_unsent_draft(&mut context);
+        self.drop_approval(&mut context);
         if let Some(before) = before.filter(|before| *before != self.state) {
             self.end_merged_turns(&before, &mut context);
         }

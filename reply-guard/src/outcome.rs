@@ -52,6 +52,19 @@ impl Reply {
     }
 }
 
+/// Something that an agent wants to do and may do only if somebody approves it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ApprovalRequest {
+    /// What it wants to do, in a few words.
+    pub action: String,
+    /// What whoever decides should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+    /// The kind of action, such as `email.send`, for rules that decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
 /// How an agent ended its run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -67,6 +80,8 @@ pub enum Outcome {
         /// When the answer is due.
         due: Timestamp,
     },
+    /// The agent cannot go on before somebody has decided this. It runs again then.
+    Approval(ApprovalRequest),
     /// The agent chose to send nothing; the text says why.
     Silent(String),
 }
@@ -78,6 +93,7 @@ pub(crate) enum NormalisedOutcome {
     Reply(Reply),
     React(String),
     Defer { note: Option<String>, due: Timestamp },
+    Approval(ApprovalRequest),
     Silent(String),
 }
 
@@ -106,6 +122,12 @@ impl Outcome {
                 });
                 NormalisedOutcome::Defer { note, due }
             }
+            Self::Approval(request) => match shim::normalise(&request.action) {
+                shim::Normal::Text(action) => NormalisedOutcome::Approval(ApprovalRequest { action, ..request }),
+                shim::Normal::Empty | shim::Normal::Marker(_) => {
+                    NormalisedOutcome::Silent("it asked for approval of nothing".to_owned())
+                }
+            },
             Self::Silent(reason) => NormalisedOutcome::Silent(reason),
         }
     }

@@ -44,6 +44,11 @@ pub struct Policy {
     pub max_deferrals: u32,
     /// How far ahead an agent may set the due date of a deferral.
     pub max_defer: Duration,
+    /// How long a turn waits for an approval. When nobody has decided by then, the agent runs again and is told so.
+    pub approval_wait: Duration,
+    /// How many approvals an agent may ask for in one turn. A run that ends so does not count towards
+    /// [`max_runs`](Self::max_runs).
+    pub max_approvals: u32,
     /// What happens to an answer that comes after a fallback.
     pub late_answer: LateAnswer,
     /// How long a run goes on after its hard deadline, when the ladder has answered for it. Zero: it is stopped at the
@@ -63,6 +68,8 @@ impl Default for Policy {
             max_runs: 3,
             max_deferrals: 3,
             max_defer: Duration::from_hours(24),
+            approval_wait: Duration::from_hours(7 * 24),
+            max_approvals: 10,
             late_answer: LateAnswer::default(),
             late_window: Duration::from_mins(2),
             on_unknown: OnUnknown::default(),

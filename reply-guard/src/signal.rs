@@ -46,7 +46,7 @@ pub enum Via {
     AgentSend,
     /// An answer that came after a fallback had been sent.
     LateAnswer,
-    /// The gateway's own deferral, because there was no answer yet.
+    /// The gateway's own deferral, because there was no answer yet, or the answer waits for an approval.
     Deferral,
     /// No signal: the draft of a run in flight.
     Draft,
@@ -90,6 +90,8 @@ pub enum Body {
         /// When the debt is due.
         due: Timestamp,
     },
+    /// The answer waits until somebody approves this action, or does not. No time is promised.
+    Wait(String),
 }
 
 /// One user-visible signal that the guard decided on.
@@ -112,7 +114,7 @@ impl Signal {
         match self.body {
             Body::Reply(_) | Body::Say(_) | Body::Ask(_) => SignalKind::Reply,
             Body::React(_) => SignalKind::Reaction,
-            Body::Defer { .. } => SignalKind::Deferral,
+            Body::Defer { .. } | Body::Wait(_) => SignalKind::Deferral,
         }
     }
 }

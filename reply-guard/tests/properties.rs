@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rejoinder_guard::{
-    CancelledBy, Cause, Draft, Effect, Event, Expectation, Ladder, LateAnswer, MergedTurn, Obligation, ObligationState,
-    OnUnknown, Outcome, Policy, Reply, Rung, Settlement, SignalKind, Timestamp, Via,
+    ApprovalRequest, CancelledBy, Cause, Draft, Effect, Event, Expectation, Ladder, LateAnswer, MergedTurn, Obligation,
+    ObligationState, OnUnknown, Outcome, Policy, Reply, Rung, Settlement, SignalKind, Timestamp, Via,
 };
 
 /// One step of a test. Claims are counted back from the latest.
@@ -37,6 +37,7 @@ fn events() -> impl Strategy<Value = Event> {
         2 => (option::of(texts()), -10_000_i64..100_000)
             .prop_map(|(note, due)| Outcome::Defer { note, due: Timestamp::from_millis(due) }),
         2 => texts().prop_map(Outcome::Silent),
+        2 => texts().prop_map(|action| Outcome::Approval(ApprovalRequest { action, details: None, kind: None })),
     ];
     prop_oneof![
         6 => Just(Event::Begin),
@@ -64,6 +65,9 @@ fn events() -> impl Strategy<Value = Event> {
             turns: vec![MergedTurn { turn: "later".to_owned(), place: 2 }],
             owed: Expectation::Answer,
         }),
+        2 => Just(Event::Decided),
+        1 => texts()
+            .prop_map(|action| Event::DecidedByRule(ApprovalRequest { action, details: None, kind: None })),
         1 => Just(Event::Held),
         2 => Just(Event::Resumed),
     ]
@@ -108,6 +112,8 @@ fn policies() -> impl Strategy<Value = Policy> {
             max_runs,
             max_deferrals,
             max_defer: Duration::from_mins(2),
+            approval_wait: Duration::from_mins(3),
+            max_approvals: max_runs,
             late_answer,
             late_window: Duration::from_secs(late_window),
             on_unknown,
@@ -135,6 +141,9 @@ struct Turn {
     seen: SeenSignals,
     /// How many of the current agent's runs do not count towards `max_runs`, at most.
     uncounted_runs: u32,
+    /// Whether an approval is open.
+    is_approval_open: bool,
+    approvals: u32,
 }
 
 impl Turn {
@@ -146,6 +155,8 @@ impl Turn {
             now,
             seen: SeenSignals::default(),
             uncounted_runs: 0,
+            is_approval_open: false,
+            approvals: 0,
         }
     }
 
@@ -196,6 +207,12 @@ impl Turn {
         self.uncounted_runs += u32::from(
             may_defer || (matches!(event, Event::Interrupted | Event::Superseded) && self.obligation.is_running()),
         );
+        if event == Event::Decided {
+            self.is_approval_open = false;
+        }
+        if event == Event::Retried {
+            self.approvals = 0;
+        }
         let effects = self.obligation.on(event, &self.policy, self.now).effects;
         self.check_effects(&before, &effects, is_begin)?;
         self.check_state(&before, may_change_a_dead_letter)?;
@@ -296,6 +313,16 @@ impl Turn {
                     prop_assert_eq!(now.state(), &ObligationState::Undeliverable { reason: reason.clone() });
                     self.seen.in_flight = None;
                 }
+                Effect::AskApproval { until, .. } => {
+                    prop_assert!(!self.is_approval_open, "two approvals at once");
+                    self.is_approval_open = until.is_some();
+                    self.approvals += 1;
+                    self.uncounted_runs += 1;
+                }
+                Effect::ApprovalExpired | Effect::ApprovalDropped => {
+                    prop_assert!(self.is_approval_open, "an approval ended that was not open");
+                    self.is_approval_open = false;
+                }
                 Effect::Suppress(_) => {}
             }
         }
@@ -313,7 +340,10 @@ impl Turn {
         }
         prop_assert!(!(now.is_held() && (now.is_waiting() || now.state().is_final())));
         prop_assert_eq!(self.seen.answers, u32::from(is_settled_by_a_signal(now)), "state and seen answers differ");
-        prop_assert!(now.deferrals() <= self.policy.max_deferrals && self.seen.deferrals <= now.deferrals());
+        prop_assert!(now.deferrals() <= self.policy.max_deferrals);
+        prop_assert!(self.approvals <= self.policy.max_approvals);
+        prop_assert_eq!(self.is_approval_open, now.decide_by().is_some(), "an approval is open, or is not");
+        prop_assert!(now.decide_by().is_none() || !(now.is_waiting() || now.is_running()));
         prop_assert!(!(now.is_running() && now.is_waiting()));
 
         let stored = serde_json::to_value(now).expect("an obligation is plain data");

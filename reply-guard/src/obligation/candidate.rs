@@ -30,7 +30,7 @@ pub(super) enum Race {
 impl Candidate {
     pub(super) const fn rank(&self) -> End {
         match self {
-            Self::Outcome(NormalisedOutcome::Defer { .. }) => End::Deferral,
+            Self::Outcome(NormalisedOutcome::Defer { .. } | NormalisedOutcome::Approval(_)) => End::Deferral,
             Self::Outcome(_) | Self::Sent(_) => End::Outcome,
             Self::Failed { cause: Cause::Timeout, .. } => End::Deadline,
             Self::Failed { .. } => End::Failure,
@@ -42,10 +42,19 @@ impl Candidate {
         matches!(self, Self::Outcome(NormalisedOutcome::Reply(_) | NormalisedOutcome::React(_)) | Self::Sent(_))
     }
 
+    /// Whether it waits for an approval.
+    pub(super) const fn is_approval(&self) -> bool {
+        matches!(self, Self::Outcome(NormalisedOutcome::Approval(_)))
+    }
+
     /// How it fares against a claim of rank `held`.
     pub(super) fn against(&self, held: End, via: &Via) -> Race {
         if matches!(self, Self::Outcome(_)) && self.is_answer() && *via == Via::AgentSend {
             return Race::Waits;
+        }
+        // The person is told what it waits for.
+        if self.is_approval() && held == End::Deferral {
+            return Race::Wins;
         }
         // A candidate without an answer could only start the ladder, so it competes with a deferral only:
         // any stronger claim is an answer or already the ladder's.
@@ -66,6 +75,7 @@ impl Candidate {
             Self::Outcome(NormalisedOutcome::Reply(reply)) | Self::Sent(reply) => Some(reply.text),
             Self::Outcome(NormalisedOutcome::React(emoji)) => Some(emoji),
             Self::Outcome(NormalisedOutcome::Defer { note, .. }) => note,
+            Self::Outcome(NormalisedOutcome::Approval(request)) => Some(request.action),
             Self::Failed { why, .. } => Some(why),
         };
         context.emit(Effect::Suppress(Suppressed { what, text, reason }));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cleared, Draft, End, Event, Policy, Signal, Timestamp};
+use crate::{ApprovalRequest, Cleared, Draft, End, Event, Policy, Signal, Timestamp};
 
 /// Something the caller must do, in the transaction that stores the obligation.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,6 +45,17 @@ pub enum Effect {
         /// Whether to add a label that says it may be a copy.
         labelled: bool,
     },
+    /// Keep what the agent asks for, and ask those who may decide.
+    AskApproval {
+        /// What it asks for.
+        request: ApprovalRequest,
+        /// When it expires; `None` if a rule has decided it.
+        until: Option<Timestamp>,
+    },
+    /// Nobody decided the turn's approval in time: it is closed.
+    ApprovalExpired,
+    /// The turn does not wait for its approval any more: it was cancelled, or has another end. It is closed.
+    ApprovalDropped,
     /// Let none of the turn's deliveries begin an attempt, as long as the obligation is [held](crate::Obligation::is_held).
     Hold,
     /// Let the turn's deliveries begin attempts again.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{CancelledBy, Expectation, MergedTurn, Outcome, Reply};
+use crate::{ApprovalRequest, CancelledBy, Expectation, MergedTurn, Outcome, Reply};
 
 /// Something that happened to a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,11 @@ pub enum Event {
     Begin,
     /// The agent ended its run. For a stopped run, report only an answer: it may still be in time.
     Outcome(Outcome),
+    /// The agent ended its run to ask for an approval, and a rule of the operator has decided it already: the agent runs again.
+    DecidedByRule(ApprovalRequest),
+    /// Somebody decided what the turn waits for: see [`Obligation::decide_by`](crate::Obligation::decide_by). In any other
+    /// state it changes nothing.
+    Decided,
     /// The agent sent this to the turn's conversation during its run.
     Sent(Reply),
     /// The run in flight failed, or none could be started. The text is for the operator.

@@ -81,7 +81,7 @@ impl Obligation {
 
     /// Runs the turn again as if it had just been accepted. A deferral that was delivered stays a debt.
     fn start_over(&mut self, context: &mut EventContext<'_>) {
-        (self.runs, self.uncounted_runs) = (0, 0);
+        (self.runs, self.uncounted_runs, self.approvals) = (0, 0, 0);
         (self.climb, self.handoff) = (None, None);
         if self.merged_turns().is_empty() {
             self.merging = Merging::None;

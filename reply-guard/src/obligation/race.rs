@@ -24,7 +24,10 @@ impl Obligation {
             return candidate.suppress(by.to_string(), context);
         }
         match candidate.against(rank, via) {
-            Race::Wins if attempted => self.wait_for_result(candidate, context),
+            Race::Wins if attempted => {
+                self.wait_for_result(candidate, context);
+                self.ask_pending_approval(context);
+            }
             Race::Wins => {
                 self.withdraw(context);
                 self.proceed(candidate, context);
@@ -75,6 +78,7 @@ impl Obligation {
                 let why = format!("deferred {} times already", self.deferrals);
                 self.fall_back(Cause::Timeout, why, context);
             }
+            Candidate::Outcome(NormalisedOutcome::Approval(request)) => self.wait_for_decision(request, context),
             Candidate::Outcome(NormalisedOutcome::Silent(why)) => self.fall_back(Cause::Silent, why, context),
             Candidate::Failed { cause, why } => self.fall_back(cause, why, context),
         }
@@ -231,7 +235,9 @@ impl Obligation {
                 Some(Body::Reply(reply.clone()))
             }
             Candidate::Outcome(NormalisedOutcome::React(emoji)) => Some(Body::React(emoji.clone())),
-            Candidate::Outcome(NormalisedOutcome::Defer { .. } | NormalisedOutcome::Silent(_))
+            Candidate::Outcome(
+                NormalisedOutcome::Defer { .. } | NormalisedOutcome::Approval(_) | NormalisedOutcome::Silent(_),
+            )
             | Candidate::Failed { .. } => None,
         };
         match body {

@@ -1,5 +1,6 @@
 //! Every rule of the guard, one event at a time. `tests/model` tries the events in every order.
 
+mod approvals;
 mod deferrals;
 mod drafts;
 mod ladder;
@@ -13,7 +14,7 @@ mod signals;
 use std::time::Duration;
 
 use super::*;
-use crate::{Body, Choices, End, Ladder, LateAnswer, OnUnknown, Reply, Rung, Signal, SignalKind, Via};
+use crate::{ApprovalRequest, Body, Choices, End, Ladder, LateAnswer, OnUnknown, Reply, Rung, Signal, SignalKind, Via};
 
 const SOFT: i64 = 20;
 const HARD: i64 = 600;
@@ -69,6 +70,14 @@ fn silent(why: &str) -> Event {
 
 fn defer(note: Option<&str>, due: i64) -> Event {
     Event::Outcome(Outcome::Defer { note: note.map(str::to_owned), due: at(due) })
+}
+
+fn request(action: &str) -> ApprovalRequest {
+    ApprovalRequest { action: action.to_owned(), details: None, kind: None }
+}
+
+fn approval(action: &str) -> Event {
+    Event::Outcome(Outcome::Approval(request(action)))
 }
 
 fn sent(text: &str) -> Event {
@@ -205,6 +214,7 @@ fn summary(effect: &Effect) -> String {
                 Body::Reply(reply) => reply.text.clone(),
                 Body::React(emoji) => format!("react {emoji}"),
                 Body::Say(template) => format!("say {template}"),
+                Body::Wait(action) => format!("wait for {action}"),
                 Body::Ask(question) => format!("ask {question}"),
                 Body::Defer { note, due } => {
                     let note = note.as_deref().unwrap_or("defer");
@@ -229,6 +239,12 @@ fn summary(effect: &Effect) -> String {
         }
         Effect::SendAgain { claim, labelled: false } => format!("send again {claim}"),
         Effect::SendAgain { claim, labelled: true } => format!("send again {claim} labelled"),
+        Effect::AskApproval { request, until: Some(until) } => {
+            format!("ask approval of {} until {}", request.action, until.as_millis() / 1000)
+        }
+        Effect::AskApproval { request, until: None } => format!("a rule decided {}", request.action),
+        Effect::ApprovalExpired => "approval expired".to_owned(),
+        Effect::ApprovalDropped => "approval dropped".to_owned(),
         Effect::Hold => "hold".to_owned(),
         Effect::Release => "release".to_owned(),
         Effect::ToMerged { turns, event } => format!("to {}: {event:?}", turns.join("+")),

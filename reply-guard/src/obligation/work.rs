@@ -30,6 +30,7 @@ impl Obligation {
         }
         self.work = Work::Idle;
         self.hard_at = None;
+        let candidate = if candidate.is_approval() { self.bounded_approval(candidate, context) } else { candidate };
         self.end(candidate, context);
     }
 
@@ -157,10 +158,13 @@ impl Obligation {
                 Work::Late | Work::Waiting | Work::Idle => self.stop_work(context),
             }
         }
+        if passed(self.decide_by) && !self.held {
+            self.approval_expired(context);
+        }
         let may_defer = self.deferrals < context.policy.max_deferrals;
         let answer_by = self.hard_at.unwrap_or(context.now + context.policy.hard_deadline);
         match &self.state {
-            _ if self.held => {}
+            _ if self.held || self.decide_by.is_some() => {}
             ObligationState::Open if passed(self.soft_at) && !self.is_draft_attempted() => {
                 self.soft_at = None;
                 if may_defer && !self.defer_by_draft(answer_by, context) {

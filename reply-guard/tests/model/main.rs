@@ -34,6 +34,8 @@ fn world() -> World {
             hard_deadline: Duration::from_secs(40),
             max_runs: 2,
             max_deferrals: 1,
+            approval_wait: Duration::from_secs(90),
+            max_approvals: 1,
             late_window: Duration::ZERO,
             ladder: ladder(&[say()]),
             ..Policy::default()
@@ -45,6 +47,7 @@ fn world() -> World {
         drafts: false,
         parts: 1,
         merges: false,
+        approvals: false,
         bug: None,
     }
 }
@@ -169,6 +172,34 @@ fn where_a_second_message_is_merged() {
     holds(merging(World { mishaps: 1, ..ambiguous(OnUnknown::Label) }));
     holds(merging(World { owed: Expectation::Nothing, mishaps: 1, ..laddered(&[]) }));
     holds(merging(World { operations: 2, oddities: 0, mishaps: 1, ..world() }));
+}
+
+/// G3.
+#[test]
+fn where_the_agent_asks_for_approval() {
+    let asking = |world: World| World { approvals: true, ..world };
+    holds(asking(World { mishaps: 1, ..world() }));
+    holds(asking(World { oddities: 0, ..world() }));
+    holds(asking(World { mishaps: 1, ..ambiguous(OnUnknown::Label) }));
+    holds(asking(World { mishaps: 1, ..ambiguous(OnUnknown::Hold) }));
+    holds(asking(World { mishaps: 0, oddities: 0, ..laddered(&[handoff(), say()]) }));
+    holds(asking(World { owed: Expectation::Nothing, mishaps: 1, ..laddered(&[]) }));
+    holds(asking(World { operations: 1, oddities: 0, mishaps: 1, ..world() }));
+    holds(asking(World { merges: true, mishaps: 0, ..world() }));
+    holds(asking(World { drafts: true, mishaps: 1, oddities: 0, ..world() }));
+}
+
+/// G3.
+#[test]
+fn an_approval_that_nobody_decides_and_nobody_ends_is_found() {
+    breaks("never none at rest", Bug::ForgetsApprovals, World { approvals: true, ..world() });
+}
+
+/// N2.
+#[test]
+fn an_approval_that_can_be_decided_after_its_turn_is_found() {
+    let world = World { approvals: true, ..world() };
+    breaks("an approval is open while its turn waits for it", Bug::KeepsDroppedApprovals, world);
 }
 
 /// B2.

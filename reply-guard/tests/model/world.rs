@@ -7,8 +7,9 @@
 use std::time::Duration;
 
 use rejoinder_guard::{
-    Body, CancelledBy, Cause, Decision, Draft, DraftPlace, Effect, End, Event, Expectation, LateAnswer, MergedTurn,
-    Obligation, ObligationState, OnUnknown, Outcome, Policy, Reply, Settlement, SignalKind, Timestamp, Via,
+    ApprovalRequest, Body, CancelledBy, Cause, Decision, Draft, DraftPlace, Effect, End, Event, Expectation,
+    LateAnswer, MergedTurn, Obligation, ObligationState, OnUnknown, Outcome, Policy, Reply, Settlement, SignalKind,
+    Timestamp, Via,
 };
 use stateright::{Model, Property};
 
@@ -45,6 +46,10 @@ pub(crate) enum Bug {
     ForgetsTheHold,
     /// The end of a turn is not passed to the one that was merged into it.
     ForgetsTheMerged,
+    /// The time until which an approval is waited for passes unnoticed.
+    ForgetsApprovals,
+    /// The approval of a turn that has ended stays open, and can be decided.
+    KeepsDroppedApprovals,
 }
 
 /// The parameters of the model, the same in every state.
@@ -66,6 +71,8 @@ pub(crate) struct World {
     pub(crate) parts: u8,
     /// Whether a second message comes, which may be merged into the first, may stop its run, or be deleted.
     pub(crate) merges: bool,
+    /// Whether the agent may ask for approvals, which somebody or a rule may decide.
+    pub(crate) approvals: bool,
     pub(crate) bug: Option<Bug>,
 }
 
@@ -77,6 +84,9 @@ pub(crate) enum Ending {
     Defer,
     Silent,
     Fail,
+    Approval,
+    /// It asks for an approval that a rule decides.
+    DecidedByRule,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -152,6 +162,8 @@ pub(crate) struct Moment {
     operations_left: u8,
     /// Whether a run or an attempt began while the turn was held.
     began_while_held: bool,
+    /// Whether an approval is open.
+    is_approval_open: bool,
     /// What is owed for the second message.
     second: Option<Obligation>,
     /// How many answers the guard was given; `answers_handled` counts those that it sent or suppressed.
@@ -171,6 +183,8 @@ pub(crate) enum Action {
     AgentDrafts,
     PersonCancels,
     PersonDeletes,
+    /// Somebody decides the approval.
+    Decide,
     /// The second message is merged into the first.
     Merge,
     /// The second message stops the run.
@@ -311,6 +325,9 @@ impl World {
                 }
                 Effect::Run { .. } => (moment.run, moment.has_run) = (Run::Going, true),
                 Effect::StopRun => moment.run = Run::Stopped,
+                Effect::AskApproval { until, .. } => moment.is_approval_open = until.is_some(),
+                Effect::ApprovalExpired => moment.is_approval_open = false,
+                Effect::ApprovalDropped => moment.is_approval_open = self.has(Bug::KeepsDroppedApprovals),
                 Effect::Suppress(suppressed) if suppressed.what == End::Outcome => moment.answers_handled += 1,
                 Effect::ToMerged { event, .. } if !self.has(Bug::ForgetsTheMerged) => {
                     if let Some(second) = &mut moment.second {
@@ -427,6 +444,7 @@ impl World {
         match self.bug {
             Some(Bug::ForgetsTheClock) => false,
             Some(Bug::ForgetsLateRuns) => !moment.obligation.state().is_final(),
+            Some(Bug::ForgetsApprovals) => moment.obligation.decide_by().is_none(),
             Some(Bug::ForgetsDebts) => *moment.obligation.state() != ObligationState::Deferred,
             _ => true,
         }
@@ -446,6 +464,8 @@ impl World {
             Ending::Defer => Event::Outcome(Outcome::Defer { note: None, due: moment.now + Duration::from_secs(15) }),
             Ending::Silent => Event::Outcome(Outcome::Silent("chosen".to_owned())),
             Ending::Fail => Event::Failed("broken".to_owned()),
+            Ending::Approval => Event::Outcome(Outcome::Approval(request())),
+            Ending::DecidedByRule => Event::DecidedByRule(request()),
         };
         if matches!(ending, Ending::Reply | Ending::React) {
             moment.answers += 1;
@@ -456,6 +476,10 @@ impl World {
         }
         self.decide(moment, event);
     }
+}
+
+fn request() -> ApprovalRequest {
+    ApprovalRequest { action: "pay".to_owned(), details: None, kind: None }
 }
 
 /// The cause of a fallback that the ladder sends itself; `None` for answers and handoffs.
@@ -488,6 +512,7 @@ impl Model for World {
             oddities_left: self.oddities,
             operations_left: self.operations,
             began_while_held: false,
+            is_approval_open: false,
             second: self.merges.then(|| Obligation::open(Expectation::Answer, &self.policy, None, now)),
             answers: 0,
             answers_handled: 0,
@@ -506,6 +531,12 @@ impl Model for World {
         } else if moment.run == Run::Going {
             use Ending::{Defer, Fail, React, Reply, Silent};
             actions.extend([Reply, React, Defer, Silent, Fail].map(Action::AgentEnds));
+            if self.approvals {
+                actions.extend([Ending::Approval, Ending::DecidedByRule].map(Action::AgentEnds));
+            }
+        }
+        if moment.is_approval_open {
+            actions.push(Action::Decide);
         }
         if self.drafts && moment.run == Run::Going && moment.obligation.draft_place() == DraftPlace::New {
             actions.push(Action::AgentDrafts);
@@ -613,6 +644,10 @@ impl Model for World {
                 next.oddities_left -= 1;
                 self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("cancel".to_owned()) });
             }
+            Action::Decide => {
+                next.is_approval_open = false;
+                self.decide(&mut next, Event::Decided);
+            }
             Action::PersonDeletes | Action::Merge | Action::Supersede | Action::SecondIsDeleted => {
                 self.merge(&mut next, &action);
             }
@@ -697,6 +732,7 @@ impl Model for World {
             Property::always("the wake time is never in the past", wakes_are_served),
             Property::always("nothing begins while the turn is held", nothing_begins_while_held),
             Property::always("merged turns end together", merged_turns_end_together),
+            Property::always("an approval is open while its turn waits for it", approvals_are_waited_for),
         ]
     }
 }
@@ -815,6 +851,12 @@ fn merged_turns_end_together(_: &World, moment: &Moment) -> bool {
         }
         _ => true,
     }
+}
+
+/// What somebody decides is told to the agent; and a turn waits for nothing that nobody can decide, and does not run meanwhile.
+fn approvals_are_waited_for(_: &World, moment: &Moment) -> bool {
+    let waits = moment.obligation.decide_by().is_some();
+    moment.is_approval_open == waits && !(waits && (moment.obligation.is_waiting() || moment.obligation.is_running()))
 }
 
 fn wakes_are_served(world: &World, moment: &Moment) -> bool {
