@@ -17,6 +17,7 @@
 mod admin;
 mod agents;
 mod alerts;
+mod approvals;
 mod boxed;
 mod build;
 mod channels;
@@ -62,6 +63,7 @@ pub use crate::{
     admin::Admin,
     agents::{Agent, AgentKind, AgentSection},
     alerts::{AlertKind, AlertTarget, Alerts, OrOff, TimeOfDay, Zone},
+    approvals::Approvals,
     build::Build,
     channels::{Account, Channel, ChannelSection, Channels, Common, PlatformSection},
     check::{Checks, Section},

@@ -43,6 +43,12 @@ impl Persons {
         self.0.iter().map(seed).collect()
     }
 
+    /// Who somebody is on channels; `None` if nobody has this name.
+    pub(crate) fn identities(&self, name: &str) -> Option<Vec<Identity>> {
+        let person = self.0.get(name)?;
+        Some(person.identities.iter().map(|Written(identity)| identity.clone()).collect())
+    }
+
     /// The limits of people who have some of their own, by name.
     #[must_use]
     pub fn limits(&self, general: &Limits) -> BTreeMap<String, PersonLimits> {

@@ -11,7 +11,7 @@ use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Alerts, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox, Pairing,
+    Admin, Agent, Alerts, Approvals, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox, Pairing,
     Persons, Queue, Retention, Routing, Server, Sessions, Store, Telemetry,
     check::{Checks, Names, Section},
     environment::ResolveContext,
@@ -35,6 +35,7 @@ pub struct Config {
     pub channels: Channels,
     pub people: Persons,
     pub pairing: Pairing,
+    pub approvals: Approvals,
     /// By name. Never empty.
     pub agents: BTreeMap<String, Agent>,
     pub routing: Routing,
@@ -56,7 +57,7 @@ pub struct Config {
     pub secrets: Vec<SecretString>,
 }
 
-const SECTIONS: [&str; 19] = [
+const SECTIONS: [&str; 20] = [
     "server",
     "store",
     "admin",
@@ -67,6 +68,7 @@ const SECTIONS: [&str; 19] = [
     "channels",
     "people",
     "pairing",
+    "approvals",
     "agents",
     "routing",
     "queue",
@@ -105,6 +107,14 @@ impl Config {
             }
             reader.problems.extend(checks.into_problems());
         }
+        let people = section_and(&tree, "people", &mut reader, |people: &Persons, checks| {
+            people.check_channels(&channels, checks);
+        });
+        let approvals = section_and(&tree, "approvals", &mut reader, |approvals: &Approvals, checks| {
+            if let Some(people) = &people {
+                approvals.check_people(people, checks);
+            }
+        });
         let sections = (
             section(&tree, "server", &mut reader),
             section(&tree, "store", &mut reader),
@@ -113,10 +123,9 @@ impl Config {
             section(&tree, "log", &mut reader),
             section(&tree, "telemetry", &mut reader),
             section(&tree, "alerts", &mut reader),
-            section_and(&tree, "people", &mut reader, |people: &Persons, checks| {
-                people.check_channels(&channels, checks);
-            }),
+            people,
             section(&tree, "pairing", &mut reader),
+            approvals,
             section_and(&tree, "routing", &mut reader, |routing: &Routing, checks| {
                 routing.check_with(&channels, guard.as_ref(), checks);
             }),
@@ -138,6 +147,7 @@ impl Config {
                 Some(alerts),
                 Some(people),
                 Some(pairing),
+                Some(approvals),
                 Some(routing),
                 Some(queue),
                 Some(sessions),
@@ -164,6 +174,7 @@ impl Config {
                     channels,
                     people,
                     pairing,
+                    approvals,
                     agents,
                     routing,
                     queue,

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     addresses::Addresses,
+    approvals::Approvals,
     channels::{self, Channels},
     commands::Commands,
     elsewhere::Forwarder,
@@ -23,9 +24,10 @@ use crate::{
     merges::Merges,
     model::{
         agent::AgentName,
+        approval::{Approval, ApprovalFilter},
         conversation::{ChannelId, ConversationRef},
         event::InboundEvent,
-        ids::{OwnerId, TurnId},
+        ids::{ApprovalId, OwnerId, TurnId},
         people::{Identity, Pairing, PersonRecord},
         settings::{LiveSettings, Settings},
         tokens::TokenChange,
@@ -43,7 +45,7 @@ use crate::{
         lanes::Lanes,
         late_edits::LateEdits,
     },
-    owners::OwnerNotifier,
+    owners::Notifier,
     pauses,
     people::People,
     ports::{
@@ -139,6 +141,7 @@ impl Engine {
         let people = Arc::new(People::load(Arc::clone(&store), Arc::clone(&clock), &settings.people).await?);
         let questions = Arc::new(Questions::load(Arc::clone(&store)).await?);
         let settings = LiveSettings::new(settings);
+        let approvals = Arc::new(Approvals::new(Arc::clone(&store)));
         let merges =
             Merges::load(Arc::clone(&store), Arc::clone(&channels), settings.clone(), Arc::clone(&clock)).await?;
         let merges = Arc::new(merges);
@@ -180,6 +183,7 @@ impl Engine {
                 lifecycle: lifecycle.clone(),
             },
             questions: Arc::clone(&questions),
+            approvals: Arc::clone(&approvals),
             lifecycle: lifecycle.clone(),
             claimed: Lately::default(),
         });
@@ -200,6 +204,7 @@ impl Engine {
                 agents,
                 channels: Arc::clone(&channels),
                 store: Arc::clone(&store),
+                people: Arc::clone(&people),
                 settings: settings.clone(),
                 clock: Arc::clone(&clock),
                 file_budget: FileBudget::default(),
@@ -249,6 +254,7 @@ impl Engine {
             store: Arc::clone(&store),
             ledger: Arc::clone(&ledger),
             people: Arc::clone(&people),
+            approvals: Arc::clone(&approvals),
             channels: Arc::clone(&channels),
             merges: Arc::clone(&merges),
             sessions: Arc::clone(&sessions),
@@ -262,6 +268,7 @@ impl Engine {
             lanes: Arc::clone(&lanes),
             caller: Arc::clone(&caller),
             people: Arc::clone(&people),
+            approvals: Arc::clone(&approvals),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
             operating: Mutex::default(),
@@ -330,8 +337,9 @@ impl Engine {
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
         });
-        let notifier = Arc::new(OwnerNotifier {
+        let notifier = Arc::new(Notifier {
             people: Arc::clone(&people),
+            approvals,
             channels: Arc::clone(&channels),
             inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
             settings: settings.clone(),
@@ -387,7 +395,7 @@ impl Engine {
         engine.keep("scheduler", move || Arc::clone(&scheduler).run());
         engine.keep("forwarder", move || Arc::clone(&forwarder).run());
         engine.keep("welcomer", move || Arc::clone(&welcomer).run());
-        engine.keep("owner notifier", move || Arc::clone(&notifier).run());
+        engine.keep("notifier", move || Arc::clone(&notifier).run());
         engine.keep("expirer", move || Arc::clone(&expirer).run());
         engine.keep("retention", move || Arc::clone(&retention).run());
         engine.keep("indexer", move || Arc::clone(&indexer).run());
@@ -420,6 +428,8 @@ impl Engine {
     /// Changes from now on who may write, words, policies, limits and how deliveries are retried. The other settings stay.
     pub fn change_settings(&self, settings: Settings) {
         self.settings.change(settings);
+        // Somebody else may be asked from now on.
+        self.people.look_again();
     }
 
     /// Has the dead letter with this id, that of a delivery or of a turn, sent again as the same delivery. A turn for which
@@ -559,6 +569,22 @@ impl Engine {
     /// When it was not done; see [`OperationError`].
     pub async fn forget(&self, person: &Identity, patience: Duration, by: Actor) -> Result<Forgotten, OperationError> {
         self.operations.forget(person, patience, by).await
+    }
+
+    /// What agents ask approval for.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Vec<Approval>, OperationError> {
+        self.operations.approvals(filter).await
+    }
+
+    /// Decides what an agent asks approval for. It runs again, and is told the decision and the actor's reason.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn decide_approval(&self, id: ApprovalId, approves: bool, by: Actor) -> Result<(), OperationError> {
+        self.operations.decide(id, approves, by).await
     }
 
     /// The health of every channel, in the order of their ids.

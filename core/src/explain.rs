@@ -114,6 +114,7 @@ fn headline(dossier: &Dossier) -> String {
         ObligationState::Settled(Settlement::Merged { into }) => format!("Answered together with turn {into}."),
         ObligationState::Merged { into } => format!("Turn {into} answers for this one as well."),
         ObligationState::Undeliverable { reason } => format!("Undeliverable: {}.", clip(reason)),
+        _ if obligation.decide_by().is_some() => "The turn waits for an approval.".to_owned(),
         ObligationState::Claimed { signal, attempted: true, .. } => {
             format!("A {signal} is in flight and not acknowledged yet.")
         }
@@ -202,6 +203,7 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
             )
         }
         ObligationState::Merged { into } => format!("It is settled when turn {into} is."),
+        _ if obligation.decide_by().is_some() => approval(dossier, now),
         ObligationState::Claimed { .. } => match unsent(dossier) {
             Some(delivery) => pause(dossier).unwrap_or_else(|| attempt(delivery, now)),
             None => "The platform's response is being stored.".to_owned(),
@@ -211,6 +213,15 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
     let is_overdue = !obligation.state().is_final() && obligation.overdue_at().is_some_and(|at| at < now);
     let overdue = if is_overdue { " The turn is overdue: the person has not seen a signal in time." } else { "" };
     format!("{next}{overdue}")
+}
+
+/// What a turn waits for that waits for an approval.
+fn approval(dossier: &Dossier, now: Timestamp) -> String {
+    let by = dossier.turn.obligation.decide_by().map(|by| until(by, now)).unwrap_or_default();
+    format!(
+        "The agent runs again once somebody decides (`rejoinder approvals list`), and is told what they decided. If nobody does \
+         by {by}, it is told that, which counts as a no."
+    )
 }
 
 /// Why nothing is sent, if the channel is paused.

@@ -18,6 +18,7 @@
 
 mod access;
 mod addresses;
+mod approvals;
 mod channels;
 mod commands;
 #[cfg(feature = "testing")]
@@ -59,6 +60,7 @@ mod worker;
 pub mod store {
     pub use crate::{
         model::{
+            approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
             line::{ErrorFilter, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
             people::{DirectChat, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
@@ -102,14 +104,15 @@ pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
-        AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker, Surface, Usage,
+        AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker, Surface, Usage,
     },
+    approval::{ApprovalRule, ApprovalSettings, ApprovalState},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
     command::{CommandAnswer, CommandHelp, OwnCommand},
     conversation::{ChannelId, ChatKind, ConversationRef},
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
-    ids::{ConversationId, DeliveryId, EventId, OwnerId, PersonId, SessionId, TurnId},
+    ids::{ApprovalId, ConversationId, DeliveryId, EventId, OwnerId, PersonId, SessionId, TurnId},
     language::Language,
     masker::Masker,
     name::is_hidden,
@@ -139,6 +142,6 @@ pub use watch::Part;
 pub use worker::agents::AgentHealth;
 
 pub use rejoinder_guard::{
-    Attachment, CancelledBy, Cause, Choices, End, Expectation, Ladder, LateAnswer, Obligation, ObligationState,
+    ApprovalRequest, Attachment, CancelledBy, Cause, Choices, End, Expectation, Ladder, LateAnswer, Obligation, ObligationState,
     OnUnknown, Outcome, Policy, Reply, Rung, Settlement, Shim, SignalKind, Timestamp, Via, is_blank,
 };

@@ -1,5 +1,5 @@
-//! Tells owners who asks to be let in. Which requests wait is a row, and the message to an owner has a key of its own, so nobody is
-//! told twice, and nobody's message is lost by a crash.
+//! Tells owners who asks to be let in, and those who may decide what agents ask approval for. What waits is a row, and each message
+//! has a key of its own, so nobody is told twice, and nobody's message is lost by a crash.
 
 use std::{
     collections::HashMap,
@@ -11,10 +11,16 @@ use rejoinder_guard::Timestamp;
 use tracing::warn;
 
 use crate::{
+    approvals::Approvals,
     channels::Channels,
-    commands::message::asks,
+    commands::message::{approval_asked, asks},
     lifecycle::Lifecycle,
-    model::{conversation::ChannelId, ids::TurnId, people::Pairing, settings::LiveSettings},
+    model::{
+        conversation::ChannelId,
+        ids::TurnId,
+        people::Pairing,
+        settings::LiveSettings,
+    },
     pauses,
     people::People,
     ports::{
@@ -28,9 +34,10 @@ const MOST: usize = 3;
 
 const SPAN: Duration = Duration::from_hours(1);
 
-/// Tells owners who asks to be let in.
-pub(crate) struct OwnerNotifier {
+/// Tells people what they may decide.
+pub(crate) struct Notifier {
     pub(crate) people: Arc<People>,
+    pub(crate) approvals: Arc<Approvals>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) settings: LiveSettings,
@@ -40,23 +47,55 @@ pub(crate) struct OwnerNotifier {
     pub(crate) told: Mutex<HashMap<String, (ChannelId, Timestamp)>>,
 }
 
-impl OwnerNotifier {
-    /// Tells owners of each request, until the gateway stops.
+impl Notifier {
+    /// Tells people of all that waits for them, until the gateway stops.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
-            let is_done = self.tell_all().await;
+            let is_done = self.tell_all().await & self.ask_all().await;
             if self.lifecycle.stopping.is_cancelled() {
                 return;
             }
             if is_done {
                 tokio::select! {
                     () = self.people.until_asked() => {}
+                    () = self.people.until_reachable() => {}
+                    () = self.approvals.until_asked() => {}
                     () = self.lifecycle.stopping.cancelled() => return,
                 }
             } else if !self.lifecycle.pause(pauses::READ_AGAIN).await {
                 return;
             }
         }
+    }
+
+    /// Whether all who can be reached are told of the approvals that wait for them.
+    async fn ask_all(&self) -> bool {
+        match self.try_to_ask_all().await {
+            Ok(()) => true,
+            Err(error) => {
+                warn!(%error, "an agent asks for approval, and those who may decide are not told yet");
+                false
+            }
+        }
+    }
+
+    async fn try_to_ask_all(&self) -> Result<(), IntakeError> {
+        let waiting = self.approvals.waiting().await?;
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let approvers = self.people.reachable_approvers(&self.settings.get().approvals);
+        for approval in waiting.iter().filter(|approval| approval.is_open(self.clock.now())) {
+            for (person, chat) in approvers.iter().filter(|(person, _)| !approval.told.contains(person)) {
+                let channel = &chat.identity.channel;
+                if self.channels.get(channel).is_some() {
+                    let (language, now) = (self.people.chosen_language(&chat.identity), self.clock.now());
+                    let message = approval_asked(approval.id, *person, &chat.conversation, language, now);
+                    self.inlet.accept(channel, vec![(TurnId::new(now), message)], None).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether owners are told of all requests that they are to be told of.

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, OwnedMutexGuard};
 
 use crate::{
     model::{
+        approval::ApprovalSettings,
         conversation::ChatKind,
         event::InboundEvent,
         ids::PersonId,
@@ -70,6 +71,7 @@ pub(crate) struct People {
     deciding: Arc<tokio::sync::Mutex<()>>,
     let_in: Notify,
     asked: Notify,
+    reachable: Notify,
 }
 
 #[derive(Default)]
@@ -115,6 +117,7 @@ impl People {
             deciding: Arc::default(),
             let_in: Notify::new(),
             asked: Notify::new(),
+            reachable: Notify::new(),
         })
     }
 
@@ -143,6 +146,9 @@ impl People {
         }
         if changes.iter().any(|change| matches!(change, PeopleChange::Asked(_))) {
             self.asked.notify_one();
+        }
+        if changes.iter().any(|change| matches!(change, PeopleChange::Writes(_) | PeopleChange::Known(_))) {
+            self.look_again();
         }
     }
 
@@ -208,12 +214,36 @@ impl People {
         self.asked.notified().await;
     }
 
+    /// Waits until somebody can be reached in another place than before, or is known as somebody else.
+    pub(crate) async fn until_reachable(&self) {
+        self.reachable.notified().await;
+    }
+
+    /// Has whoever waits for people who can be reached look again.
+    pub(crate) fn look_again(&self) {
+        self.reachable.notify_one();
+    }
+
     /// The owners, each with the direct chat in which they wrote last.
     pub(crate) fn reachable_owners(&self) -> Vec<(PersonId, DirectChat)> {
+        self.reachable(|person| person.role == PersonRole::Owner)
+    }
+
+    /// Those who may decide what agents ask approval for, each with the direct chat in which they wrote last.
+    pub(crate) fn reachable_approvers(&self, settings: &ApprovalSettings) -> Vec<(PersonId, DirectChat)> {
+        self.reachable(|person| person.may_decide(settings))
+    }
+
+    /// Whether somebody is known who may decide what agents ask approval for.
+    pub(crate) fn has_approver(&self, settings: &ApprovalSettings) -> bool {
+        self.state().people.iter().any(|person| person.may_decide(settings))
+    }
+
+    fn reachable(&self, is_meant: impl Fn(&PersonRecord) -> bool) -> Vec<(PersonId, DirectChat)> {
         let state = self.state();
-        let owners = state.people.iter().filter(|person| person.role == PersonRole::Owner);
-        owners
-            .filter_map(|owner| Some((owner.id, state.chats_of(owner).max_by_key(|chat| chat.since)?.clone())))
+        let meant = state.people.iter().filter(|person| is_meant(person));
+        meant
+            .filter_map(|person| Some((person.id, state.chats_of(person).max_by_key(|chat| chat.since)?.clone())))
             .collect()
     }
 
@@ -379,6 +409,11 @@ impl State {
 }
 
 impl PersonRecord {
+    fn may_decide(&self, settings: &ApprovalSettings) -> bool {
+        let identities: Vec<_> = self.identities.iter().map(|known| known.identity.clone()).collect();
+        settings.may_decide(self.role, &identities)
+    }
+
     /// What is known of one of their identities, if it is theirs.
     pub(crate) fn identity(&self, identity: &Identity) -> Option<&KnownIdentity> {
         self.identities.iter().find(|one| one.identity == *identity)

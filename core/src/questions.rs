@@ -16,8 +16,9 @@ use crate::{
     commands::message::expired,
     lifecycle::Lifecycle,
     model::{
+        approval::{ApprovalFilter, ApprovalState},
         event::EventKind,
-        ids::{ConversationId, TurnId},
+        ids::{ApprovalId, ConversationId, PersonId, TurnId},
         question::{AskedQuestion, QuestionFilter, QuestionRecord},
         settings::LiveSettings,
     },
@@ -31,6 +32,15 @@ use crate::{
 
 /// The number of questions read at once.
 const PAGE: u32 = 32;
+
+/// What a question of the gateway's own asks somebody to decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// Whether to let somebody in.
+    LetIn,
+    /// Whether an agent may do something. Only this person may say.
+    Approve(ApprovalId, PersonId),
+}
 
 /// The questions that wait for a pick.
 pub(crate) struct Questions {
@@ -81,13 +91,30 @@ impl Questions {
         Ok(self.store.questions(QuestionFilter::Of(turn), 1).await?.pop())
     }
 
-    /// Whether the question that answered a turn asks an owner to let somebody in.
-    pub(crate) async fn asks_owner(&self, turn: TurnId) -> Result<bool, StoreError> {
+    /// What the question that answered a turn asks somebody to decide, if it is one of the gateway's own.
+    pub(crate) async fn asks(&self, turn: TurnId) -> Result<Option<Asks>, StoreError> {
         match self.store.turn(turn).await {
-            Ok(turn) => Ok(turn.is_some_and(|turn| matches!(turn.event.kind, EventKind::PersonAsks { .. }))),
-            Err(StoreError::CorruptTurn { .. }) => Ok(false),
+            Ok(turn) => Ok(turn.and_then(|turn| match turn.event.kind {
+                EventKind::PersonAsks { .. } => Some(Asks::LetIn),
+                EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
+                _ => None,
+            })),
+            Err(StoreError::CorruptTurn { .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether whoever was asked is told that it is too late: not of what somebody else has decided, nor of somebody who asked to
+    /// be let in.
+    async fn is_told_of_expiry(&self, turn: TurnId) -> Result<bool, StoreError> {
+        Ok(match self.asks(turn).await? {
+            None => true,
+            Some(Asks::LetIn) => false,
+            Some(Asks::Approve(approval, _)) => {
+                let approval = self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop();
+                approval.is_some_and(|it| matches!(it.state, ApprovalState::Waiting | ApprovalState::Expired))
+            }
+        })
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<ConversationId, u64>> {
@@ -136,8 +163,7 @@ impl Expirer {
     async fn close_due(&self) -> Result<Option<Timestamp>, IntakeError> {
         let now = self.clock.now();
         for QuestionRecord { question, .. } in self.store.questions(QuestionFilter::DueAt(now), PAGE).await? {
-            // An owner who was asked to let somebody in need not be told that it is too late.
-            let is_told = !self.questions.asks_owner(question.turn).await?;
+            let is_told = self.questions.is_told_of_expiry(question.turn).await?;
             let notice = (TurnId::new(now), expired(&question, is_told, &self.settings.get(), now));
             self.inlet.accept(&question.place.channel, vec![notice], None).await?;
         }

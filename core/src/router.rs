@@ -50,7 +50,8 @@ pub(crate) fn language(event: &InboundEvent, rule: Option<&Rule>, chosen: Option
 /// is owed an answer. What an operator has the gateway send is a turn of its own, for which access rules do not hold.
 pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settings, people: &People) -> Route {
     if event.sender.kind == SenderKind::Operator {
-        let command = if matches!(event.kind, EventKind::PersonAsks { .. }) { ASKS } else { MESSAGE };
+        let is_asked = matches!(event.kind, EventKind::PersonAsks { .. } | EventKind::ApprovalAsked { .. });
+        let command = if is_asked { ASKS } else { MESSAGE };
         return Route::To { handler: command.handler(), expectation: Expectation::Nothing };
     }
     let channel = &event.conversation.channel;
@@ -67,6 +68,7 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
         | EventKind::Moved { .. }
         | EventKind::Expired { .. }
         | EventKind::PersonAsks { .. }
+        | EventKind::ApprovalAsked { .. }
         | EventKind::Other => {
             return Route::NoTurn;
         }

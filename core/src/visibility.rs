@@ -21,7 +21,7 @@ pub(crate) fn visible_outcome(outcome: Outcome, channel: Option<&dyn ChannelAdap
             Outcome::Reply(reply)
         }
         Outcome::Defer { note, due } => Outcome::Defer { note: note.filter(|note| !is_invisible(note, channel)), due },
-        Outcome::React(_) | Outcome::Silent(_) => outcome,
+        Outcome::React(_) | Outcome::Approval(_) | Outcome::Silent(_) => outcome,
     }
 }
 

@@ -4,6 +4,7 @@
 //! failed) or 2 (wrong arguments, or an invalid configuration).
 
 mod alerts;
+mod approvals;
 mod backup;
 mod completions;
 mod config;
@@ -82,6 +83,7 @@ Examples:
   rejoinder route explain --channel telegram.main --person 42
                                             say which rule a message meets
   rejoinder pairing approve ABCD-EFGH       let somebody in who was given this code
+  rejoinder approvals list                  what agents ask approval for
 
 Environment:
   REJOINDER_CONFIG, REJOINDER_DATA          the same as --config and --data
@@ -170,6 +172,9 @@ enum Command {
     /// List who asks to be let in; approve or decline their requests, or revoke an approval
     #[command(subcommand)]
     Pairing(pairing::PairingCommand),
+    /// What agents ask approval for
+    #[command(subcommand)]
+    Approvals(approvals::ApprovalsCommand),
     /// List the people who are known
     #[command(subcommand)]
     People(people::PeopleCommand),
@@ -237,6 +242,7 @@ impl Cli {
             Command::Turns(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
             Command::Pairing(command) => in_one_thread(command.perform(global)),
+            Command::Approvals(command) => in_one_thread(command.perform(global)),
             Command::People(command) => in_one_thread(command.perform(global)),
             Command::Route(command) => in_one_thread(command.perform(global)),
             Command::Logs(logs) => in_one_thread(logs.perform(global)),
@@ -350,6 +356,7 @@ mod tests {
     #[case(&["turns", "list", "--limit", "0"])]
     #[case(&["dead-letters", "retry"])]
     #[case(&["dead-letters", "discard", "--all"])]
+    #[case(&["approvals", "approve"])]
     #[case(&["pairing", "approve"])]
     #[case(&["pairing", "approve", "ABCD-EFGH", "--role", "admin"])]
     #[case(&["people"])]

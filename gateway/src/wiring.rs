@@ -256,6 +256,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         people: people.seeds(),
         elsewhere: config.guard.elsewhere,
         notify_owners: config.pairing.notify_owners,
+        approvals: config.approvals.settings(people),
         queues: queues(config),
         sessions: sessions(config),
         limits: limits.general(),
@@ -306,10 +307,10 @@ fn queues(config: &Config) -> Queues {
 /// A policy for every channel and kind of chat, and a default for turns of channels that are no longer configured.
 fn policies(config: &Config) -> Policies {
     let guard = &config.guard;
-    let mut policies = Policies::new(guard.policy("default", ChatKind::Direct, None));
+    let mut policies = Policies::new(guard.policy("default", ChatKind::Direct, None, &config.approvals));
     for (id, channel) in config.channels.iter() {
         for chat in [ChatKind::Direct, ChatKind::Group] {
-            policies = policies.with(id.as_str(), chat, guard.policy(id.as_str(), chat, channel.common.on_unknown));
+            policies = policies.with(id.as_str(), chat, guard.policy(id.as_str(), chat, channel.common.on_unknown, &config.approvals));
         }
     }
     policies

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 111] = [
+pub const TEMPLATES: [&str; 122] = [
     "silent",
     "failed",
     "late",
@@ -68,6 +68,7 @@ pub const TEMPLATES: [&str; 111] = [
     "status_running",
     "status_waiting",
     "status_promised",
+    "status_approval",
     "status_sending",
     "status_more",
     "history_empty",
@@ -90,6 +91,16 @@ pub const TEMPLATES: [&str; 111] = [
     "person_let_in",
     "person_keep_out",
     "person_decided",
+    "approval_waits",
+    "approval_asks",
+    "approval_approve",
+    "approval_decline",
+    "approval_approved",
+    "approval_declined",
+    "approval_was_approved",
+    "approval_was_declined",
+    "approval_over",
+    "approval_not_yours",
     "link_code",
     "link_unknown",
     "linked",

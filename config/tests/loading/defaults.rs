@@ -220,7 +220,7 @@ fn the_narrowest_ladder_holds_for_each_cause() {
 /// A5, P4: whichever rungs are configured, the person is told something.
 #[test]
 fn a_ladder_without_a_last_word_ends_with_the_words_of_its_cause() {
-    let guard = Machine::with_toml(
+    let config = Machine::with_toml(
         r#"
         [agents.main]
         kind = "front-desk"
@@ -238,10 +238,9 @@ fn a_ladder_without_a_last_word_ends_with_the_words_of_its_cause() {
         calm = "All is well."
         "#,
     )
-    .config()
-    .guard;
+    .config();
 
-    let ladder = guard.policy("hook.default", ChatKind::Direct, None).ladder;
+    let ladder = config.guard.policy("hook.default", ChatKind::Direct, None, &config.approvals).ladder;
 
     let last_words = Cause::ALL.map(|cause| ladder.rungs(cause).last().map(ToString::to_string).unwrap_or_default());
     assert_eq!(last_words, ["say:silent", "say:failed", "say:late", "say:refused", "say:calm"]);

@@ -84,7 +84,7 @@ fn decided(
 }
 
 /// A name without Markdown: it was chosen by somebody who may mean harm.
-pub(super) fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     let is_plain =
         |char: &char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '(' | ')' | '<' | '>' | '\\' | '#' | '|' | '~');
     name.chars().filter(is_plain).collect()

@@ -1,28 +1,54 @@
-//! The message to an owner that somebody asks to be let in, and what the owner picks from it.
+//! The messages to those who may decide something (whether somebody is let in, whether an agent may do what it wants), and what
+//! they pick from them.
 
-use rejoinder_guard::{Choices, Reply};
+use rejoinder_guard::{Choices, Event, Reply, Timestamp};
 
 use super::{
     approve::{approve, decline, owner_of, plain},
-    command::{Answer, Call, Command, Words},
+    command::{Answer, ApprovalDecision, Call, Command, Words, excerpt},
     filled,
 };
 use crate::{
-    model::{event::EventKind, people::Pairing, question::QuestionFilter},
+    ledger::trigger::TurnEvents,
+    model::{
+        approval::{Approval, ApprovalState},
+        conversation::ChatKind,
+        event::{EventKind, InboundEvent},
+        ids::{ApprovalId, PersonId, TurnId},
+        people::{KnownPeople, Pairing},
+        question::QuestionFilter,
+        settings::Settings,
+        turn::TurnRecord,
+    },
+    operations::Actor,
     ports::store::StoreError,
 };
+
+/// How many characters of what the agent should answer are told.
+const EXCERPT: usize = 200;
 
 pub(crate) const ASKS: Command = Command {
     name: "asks",
     texts: &[],
     arguments: 0,
-    description: "Tell an owner that somebody asks to be let in",
+    description: "Tell somebody what they may decide",
     is_recorded: false,
     act: |call| {
         Box::pin(async {
-            let EventKind::PersonAsks { code } = &call.turn.event.kind else { return Ok(nothing()) };
-            let pairing = call.people.waiting_with(code);
-            Ok(pairing.map_or_else(nothing, |pairing| Answer::saying(Words::Own(question(&pairing, call)))))
+            Ok(match &call.turn.event.kind {
+                EventKind::PersonAsks { code } => {
+                    let pairing = call.people.waiting_with(code);
+                    pairing.map_or_else(nothing, |pairing| Answer::saying(Words::Own(question(&pairing, call))))
+                }
+                EventKind::ApprovalAsked { approval, .. } => {
+                    let approval = call.approvals.get(*approval).await?.filter(|approval| approval.is_open(call.now));
+                    match approval {
+                        Some(approval) => Answer::saying(Words::Own(wish(&approval, call).await?)),
+                        None => nothing(),
+                    }
+                }
+                _ => nothing(),
+            })
         })
     },
 };
@@ -31,40 +57,138 @@ pub(crate) const DECIDE: Command = Command {
     name: "decide",
     texts: &[],
     arguments: 0,
-    description: "Let somebody in who asks, or do not",
+    description: "Decide what was asked",
     is_recorded: false,
     act: |call| Box::pin(decide(call)),
 };
 
-/// It was decided before the owner could be told.
+/// It was decided before anybody could be told.
 fn nothing() -> Answer {
     Answer::saying(Words::Own(Reply::text("")))
 }
 
-fn question(pairing: &Pairing, call: &Call<'_>) -> Reply {
+fn say<'a>(call: &'a Call<'_>, template: &str) -> &'a str {
     let event = &call.turn.event;
-    let say = |template| call.settings.templates.template(&event.conversation.channel, event.language, template);
+    call.settings.templates.template(&event.conversation.channel, event.language, template)
+}
+
+fn yes_or_no(call: &Call<'_>, text: String, [yes, no]: [&str; 2], expires: Option<Timestamp>) -> Reply {
+    let options = vec![say(call, yes).to_owned(), say(call, no).to_owned()];
+    Reply::question(text, Choices { options, free_text: false, expires })
+}
+
+fn question(pairing: &Pairing, call: &Call<'_>) -> Reply {
     let names = [pairing.name.clone(), pairing.username.as_ref().map(|name| format!("@{name}"))];
     let name = names.into_iter().flatten().map(|name| plain(&name)).collect::<Vec<_>>().join(", ");
     let name = if name.is_empty() { pairing.identity.id.clone() } else { name };
     let values = [("name", name), ("identity", pairing.identity.to_string()), ("code", pairing.shown_code())];
-    let options = vec![say("person_let_in").to_owned(), say("person_keep_out").to_owned()];
-    let choices = Choices { options, free_text: false, expires: Some(pairing.expires_at) };
-    Reply::question(filled(say("person_asks"), &values), choices)
+    let text = filled(say(call, "person_asks"), &values);
+    yes_or_no(call, text, ["person_let_in", "person_keep_out"], Some(pairing.expires_at))
+}
+
+/// What an agent wants to do, for whom, and which message of theirs it answers.
+async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError> {
+    let Approval { agent, person, request, channel, expires_at, turn, .. } = approval;
+    let asked_by = call.store.turn(*turn).await?;
+    let text = asked_by.map(|turn| excerpt(&turn.event.text, EXCERPT)).unwrap_or_default();
+    let values = [
+        ("agent", agent.to_string()),
+        ("name", plain(person)),
+        ("channel", channel.to_string()),
+        ("text", plain(&text)),
+        ("action", plain(&request.action)),
+    ];
+    let mut told = filled(say(call, "approval_asks"), &values);
+    if let Some(details) = &request.details {
+        told.push_str("\n\n");
+        // Quoted, so that they are not taken for the gateway's words.
+        told.extend(details.lines().map(|line| format!("> {line}\n")));
+    }
+    Ok(yes_or_no(call, told.trim_end().to_owned(), ["approval_approve", "approval_decline"], *expires_at))
+}
+
+/// Whether the sender of an event may decide what this person was asked: they are that person, in a direct chat, and may decide
+/// now.
+pub(crate) fn may_decide(event: &InboundEvent, person: PersonId, settings: &Settings, known: &KnownPeople) -> bool {
+    let identity = event.identity();
+    event.chat == ChatKind::Direct
+        && known.person(&identity.channel, &identity.id) == Some(person)
+        && settings.approvals.is_approver(&identity, known)
+}
+
+/// Somebody's decision on what they were asked.
+async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
+    // Only what an approver picks stays a pick.
+    let EventKind::Choice { turn } = call.turn.event.kind else { return Ok(Answer::of("approval_not_yours")) };
+    let question = call.store.questions(QuestionFilter::Of(turn), 1).await?.pop();
+    let is_first = |choices: &[String]| choices.first() == Some(&call.turn.event.text);
+    let is_yes = question.as_ref().map(|question| is_first(&question.question.choices));
+    match call.store.turn(turn).await?.map(|told| told.event.kind.clone()) {
+        Some(EventKind::ApprovalAsked { approval, person }) => decide_wish(call, approval, person, is_yes).await,
+        told => decide_person(call, told, is_yes).await,
+    }
 }
 
 /// An owner's decision on the request that they were told of.
-async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let EventKind::Choice { turn } = call.turn.event.kind else { return Ok(Answer::of("person_decided")) };
+async fn decide_person(call: &Call<'_>, told: Option<EventKind>, is_yes: Option<bool>) -> Result<Answer, StoreError> {
     let Some(owner) = owner_of(call) else { return Ok(Answer::of("owners_only")) };
-    let question = call.store.questions(QuestionFilter::Of(turn), 1).await?.pop();
-    let told = call.store.turn(turn).await?;
     let held = call.people.deciding().await;
-    let pairing = told.and_then(|told| match &told.event.kind {
-        EventKind::PersonAsks { code } => call.people.waiting_with(code),
+    let pairing = match told {
+        Some(EventKind::PersonAsks { code }) => call.people.waiting_with(&code),
         _ => None,
-    });
-    let (Some(question), Some(pairing)) = (question, pairing) else { return Ok(Answer::of("person_decided")) };
-    let is_let_in = question.question.choices.first() == Some(&call.turn.event.text);
-    Ok(if is_let_in { approve(call, &owner, &pairing, held) } else { decline(call, &owner, &pairing, held) })
+    };
+    let (Some(is_yes), Some(pairing)) = (is_yes, pairing) else { return Ok(Answer::of("person_decided")) };
+    Ok(if is_yes { approve(call, &owner, &pairing, held) } else { decline(call, &owner, &pairing, held) })
+}
+
+/// An approver's decision on what an agent wants to do.
+async fn decide_wish(
+    call: &Call<'_>,
+    approval: ApprovalId,
+    person: PersonId,
+    is_yes: Option<bool>,
+) -> Result<Answer, StoreError> {
+    let (event, known) = (&call.turn.event, call.people.known());
+    let identity = event.identity();
+    let name = known.get(&identity.channel, &identity.id).map(|(_, name)| name.to_owned());
+    let (true, Some(name)) = (may_decide(event, person, call.settings, &known), name) else {
+        return Ok(Answer::of("approval_not_yours"));
+    };
+    let held = call.approvals.deciding().await;
+    let (Some(approval), Some(is_yes)) = (call.approvals.get(approval).await?, is_yes) else {
+        return Ok(Answer::of("approval_over"));
+    };
+    if !approval.is_open(call.now) {
+        return Ok(was_decided(&approval));
+    }
+    let Some(waiting) = waiting(call, approval.turn).await? else { return Ok(Answer::of("approval_over")) };
+    let by = Actor { name: format!("{name} ({identity})"), reason: None, channels: None, answer: None };
+    let decided = approval.decided(&waiting, is_yes, &name, &by, call.now);
+    let template = if is_yes { "approval_approved" } else { "approval_declined" };
+    let answer = Answer::filled(template, vec![("action", plain(&approval.request.action))]);
+    Ok(Answer {
+        turn_events: vec![TurnEvents { turn: waiting, events: vec![Event::Decided] }],
+        approval: Some(ApprovalDecision { decided, held }),
+        ..answer
+    })
+}
+
+/// The turn that waits for an approval.
+async fn waiting(call: &Call<'_>, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+    let turn = match call.store.turn(turn).await {
+        Err(StoreError::CorruptTurn { .. }) => None,
+        read => read?,
+    };
+    Ok(turn.filter(|turn| turn.obligation.decide_by().is_some()))
+}
+
+/// What is said of an approval that does not wait any more.
+fn was_decided(approval: &Approval) -> Answer {
+    let template = match approval.state {
+        ApprovalState::Approved => "approval_was_approved",
+        ApprovalState::Declined => "approval_was_declined",
+        ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Dropped => "approval_over",
+    };
+    let by = approval.decided_by.as_deref().map(plain).unwrap_or_default();
+    Answer::filled(template, vec![("name", by), ("action", plain(&approval.request.action))])
 }

@@ -6,6 +6,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::filled;
 use crate::{
+    approvals::Approvals,
     channels::Channels,
     ledger::trigger::{DecidedPerson, TurnEvents},
     merges::Merges,
@@ -21,6 +22,7 @@ use crate::{
         settings::{Settings, Templates},
         turn::{Handler, TurnRecord},
     },
+    operations::approvals::DecidedApproval,
     outbox::render::Target,
     people::People,
     ports::store::{Store, StoreError},
@@ -51,6 +53,7 @@ pub(super) struct Call<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) people: &'a People,
     pub(super) channels: &'a Channels,
+    pub(super) approvals: &'a Approvals,
     pub(super) merges: &'a Merges,
     pub(super) sessions: &'a Sessions,
     /// Whose sessions the sender uses.
@@ -90,6 +93,8 @@ pub(super) struct Answer {
     pub(super) queue: Option<Option<QueueMode>>,
     /// A change of what is known of people.
     pub(super) decision: Option<Decision>,
+    /// What was decided about the wish of an agent.
+    pub(super) approval: Option<ApprovalDecision>,
     /// The language of the reply, if not the sender's.
     pub(super) language: Option<Language>,
 }
@@ -98,6 +103,13 @@ pub(super) struct Answer {
 pub(super) struct DecidedSession {
     pub(super) changes: Vec<SessionChange>,
     /// Held until they are stored.
+    pub(super) held: Held,
+}
+
+/// What was decided about the wish of an agent.
+pub(super) struct ApprovalDecision {
+    pub(super) decided: DecidedApproval,
+    /// Held until it is stored: nobody else decides meanwhile.
     pub(super) held: Held,
 }
 
@@ -124,7 +136,7 @@ impl Answer {
 
     /// A reply with no other effect.
     pub(super) const fn saying(words: Words) -> Self {
-        Self { words, turn_events: Vec::new(), session: None, queue: None, decision: None, language: None }
+        Self { words, turn_events: Vec::new(), session: None, queue: None, decision: None, approval: None, language: None }
     }
 }
 

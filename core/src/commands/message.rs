@@ -10,7 +10,7 @@ use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, Sender, SenderKind},
-        ids::{PersonId, TurnId},
+        ids::{ApprovalId, PersonId, TurnId},
         language::Language,
         people::Pairing,
         question::AskedQuestion,
@@ -69,11 +69,21 @@ pub(crate) fn asks(
     at: Timestamp,
 ) -> InboundEvent {
     let key = format!("asks:{}:{}:{owner}", pairing.identity, pairing.asked_at.as_millis());
-    InboundEvent {
-        kind: EventKind::PersonAsks { code: pairing.code.clone() },
-        language,
-        ..message(to, String::new(), "gateway", &key, at)
-    }
+    let kind = EventKind::PersonAsks { code: pairing.code.clone() };
+    InboundEvent { kind, language, ..message(to, String::new(), "gateway", &key, at) }
+}
+
+/// The message to somebody who may decide what an agent asks approval for. What it says is decided when it is sent.
+pub(crate) fn approval_asked(
+    approval: ApprovalId,
+    person: PersonId,
+    to: &ConversationRef,
+    language: Option<Language>,
+    at: Timestamp,
+) -> InboundEvent {
+    let key = format!("approval:{approval}:{person}");
+    let kind = EventKind::ApprovalAsked { approval, person };
+    InboundEvent { kind, language, ..message(to, String::new(), "gateway", &key, at) }
 }
 
 /// The message that nobody answered a question in time; nothing is said if `is_told` is not set. It also closes the question.

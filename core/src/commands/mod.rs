@@ -4,7 +4,7 @@
 //! replies are templates in `config/default.toml`.
 
 mod agent;
-mod approve;
+pub(crate) mod approve;
 pub(crate) mod asks;
 pub(crate) mod command;
 pub(crate) mod dropped;
@@ -33,6 +33,7 @@ use rejoinder_guard::{CancelledBy, Event, Outcome, Reply, SignalKind};
 
 use self::command::{Answer, Call, Command, Filled, Words};
 use crate::{
+    approvals::Approvals,
     channels::Channels,
     ledger::{
         Ledger,
@@ -117,6 +118,7 @@ pub(crate) struct Commands {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) people: Arc<People>,
+    pub(crate) approvals: Arc<Approvals>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) merges: Arc<Merges>,
     pub(crate) sessions: Arc<Sessions>,
@@ -146,13 +148,13 @@ impl Commands {
         debug_assert!(command.is_none_or(|it| it.is_recorded == turn.handler.is_recorded()), "{}", turn.handler);
         let settings = self.settings.get();
         let (store, people, channels) = (self.store.as_ref(), self.people.as_ref(), self.channels.as_ref());
-        let (merges, now) = (self.merges.as_ref(), self.clock.now());
+        let (merges, approvals, now) = (self.merges.as_ref(), self.approvals.as_ref(), self.clock.now());
         let (sessions, owner) = (self.sessions.as_ref(), sessions::owner(&turn.event, &people.known()));
         let routed = settings.agent_for(&turn.event, turn.rule.as_deref());
         let (choice, _) = sessions.chosen(turn.conversation, owner, routed, &settings.sessions).await?;
         let call =
-            Call { turn: &turn, store, people, channels, merges, sessions, owner, choice, settings: &settings, now };
-        let Answer { words, mut turn_events, session, queue, decision, language } = match command {
+            Call { turn: &turn, store, people, channels, approvals, merges, sessions, owner, choice, settings: &settings, now };
+        let Answer { words, mut turn_events, session, queue, decision, approval, language } = match command {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
         };
@@ -174,23 +176,26 @@ impl Commands {
         turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(Outcome::Reply(reply))] });
         let (person, held) = decision.map(|decision| (Box::new(decision.person), decision.held)).unzip();
         let changes = person.as_ref().map(|person| person.changes.clone());
+        let (approval, held_approval) =
+            approval.map(|approval| (Box::new(approval.decided), approval.held)).unzip();
         let (sessions, held_too) = session.map(|session| (session.changes, session.held)).unzip();
         let sessions = sessions.unwrap_or_default();
         self.sessions.note(&sessions);
-        self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, sessions, queue, person }).await?;
+        let trigger = Trigger::Command { end, sessions, queue, person, approval };
+        self.ledger.decide_all(&mut turn_events, &trigger).await?;
         if let Some((conversation, mode)) = queue {
             self.merges.choose(conversation, mode);
         }
         if let Some(changes) = changes {
             self.people.apply(&changes);
         }
-        drop((held, held_too));
+        drop((held, held_too, held_approval));
         Ok(())
     }
 }
 
 /// A text with its placeholders filled in. What is filled in is no template: a placeholder in it stays.
-fn filled(text: &str, values: &[(&'static str, String)]) -> String {
+pub(crate) fn filled(text: &str, values: &[(&'static str, String)]) -> String {
     let next = |rest: &str| {
         let places = values.iter().filter_map(|(name, value)| {
             let placeholder = format!("{{{name}}}");

@@ -38,6 +38,7 @@ async fn status(call: &Call<'_>) -> Result<Answer, StoreError> {
 
 fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
     let template = match turn.obligation.state() {
+        _ if turn.obligation.decide_by().is_some() => "status_approval",
         ObligationState::Deferred => "status_promised",
         _ if turn.obligation.is_running() => "status_running",
         _ if turn.obligation.is_waiting() => "status_waiting",

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     model::{
         agent::HistoryLine,
+        approval::{Approval, ApprovalFilter},
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, PersonId, SessionId, TurnId},
         language::Language,
@@ -209,6 +210,10 @@ impl<L: Layer> Turns for Layered<L> {
     async fn questions(&self, filter: QuestionFilter, limit: u32) -> Result<Vec<QuestionRecord>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.questions(filter, limit)).await
+    }
+    async fn approvals(&self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.approvals(filter, limit)).await
     }
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -540,6 +545,9 @@ impl Turns for NullStore {
         Ok(Vec::new())
     }
     async fn questions(&self, _: QuestionFilter, _: u32) -> Result<Vec<QuestionRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn approvals(&self, _: ApprovalFilter, _: u32) -> Result<Vec<Approval>, StoreError> {
         Ok(Vec::new())
     }
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {

@@ -23,6 +23,7 @@ use crate::{
     engine::Parts,
     model::{
         agent::AgentName,
+        approval::ApprovalSettings,
         conversation::ConversationRef,
         delivery::{Action, Class, Content},
         ids::{ConversationId, DeliveryId, TurnId},
@@ -59,6 +60,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         people: Vec::new(),
         elsewhere: true,
         notify_owners: true,
+        approvals: ApprovalSettings::default(),
         queues: Queues::default(),
         sessions: SessionSettings::default(),
         limits: PersonLimits::default(),

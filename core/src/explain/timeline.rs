@@ -130,6 +130,7 @@ fn how_it_ended(end: &str, detail: Option<&str>) -> String {
         "reply" => "it answered".to_owned(),
         "reaction" => "it reacted".to_owned(),
         "deferral" => "it deferred the answer".to_owned(),
+        "approval" => with("it asked for approval"),
         "silent" => match detail {
             Some("empty") => "its answer was empty".to_owned(),
             Some(reason) => format!("it chose to say nothing ({})", clip(reason)),
@@ -210,6 +211,9 @@ fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
         Via::AgentSend => format!("What the agent sent during its run is cleared as the answer: {quoted}"),
         Via::Draft => format!("A draft is cleared: {quoted}"),
         Via::LateAnswer => format!("The late answer is cleared as well: {quoted}"),
+        Via::Deferral if waits_for_approval(delivery, dossier) => {
+            format!("The person is told that it waits for an approval: {quoted}")
+        }
         Via::Deferral => format!("There is no answer yet, so a deferral is cleared: {quoted}"),
         Via::Fallback { rung: Rung::Handoff(agent), .. } => format!("The answer of `{agent}` is cleared: {quoted}"),
         Via::Fallback { cause, rung } => {
@@ -221,6 +225,14 @@ fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
             }
         }
     }
+}
+
+/// Whether a deferral says that the answer waits for an approval: it was cleared together with the question, or after the
+/// deferral that was in flight then.
+fn waits_for_approval(delivery: &DeliveryRecord, dossier: &Dossier) -> bool {
+    let mut asked = dossier.remarks.iter().filter(|remark| remark.kind == "approval").map(|remark| remark.at);
+    let next_run = |at| dossier.runs.iter().map(|run| run.started_at).find(|start| *start >= at);
+    asked.any(|at| at <= delivery.created_at && next_run(at).is_none_or(|start| delivery.created_at <= start))
 }
 
 fn attempt_entry(attempt: &AttemptRecord, dossier: &Dossier, entries: &mut Entries) {
@@ -261,6 +273,10 @@ fn remark_entry(remark: &Remark, dossier: &Dossier, entries: &mut Entries) {
         "redirect" => format!("Redirected {detail}."),
         "elsewhere" => format!("Sent {detail}, where its person is known as well."),
         "discard" | "cancel" => format!("Given up {detail}."),
+        "approval" => format!("Asks for approval: {detail}."),
+        "approved" => format!("Approved {detail}."),
+        "declined" => format!("Declined {detail}."),
+        "approval_closed" => format!("The approval is closed: {detail}."),
         "hold" => format!("Held {detail}."),
         "resume" => format!("Resumed {detail}."),
         kind => format!("{kind}: {detail}."),

@@ -339,7 +339,7 @@ impl Acceptor {
                 };
                 let ledger = Arc::clone(&self.ledger);
                 self.lifecycle.work.spawn(async move {
-                    let trigger = Trigger::RunEnded { end, remark: None };
+                    let trigger = Trigger::RunEnded { end, remark: None, rule: None };
                     ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
                 });
             }

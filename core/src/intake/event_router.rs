@@ -13,7 +13,9 @@ use super::{
 use crate::{
     addresses::Addresses,
     commands::{
-        self, asks::DECIDE, dropped::DROPPED, late::LATE, limited::LIMITED, pairing::PAIRING, retry::RETRY,
+        self,
+        asks::{self, DECIDE},
+        dropped::DROPPED, late::LATE, limited::LIMITED, pairing::PAIRING, retry::RETRY,
         stranger::STRANGER,
     },
     intake::limits::{Counted, Full, Limits, OverLimit},
@@ -37,7 +39,7 @@ use crate::{
             transition::RunStart,
         },
     },
-    questions::Questions,
+    questions::{Asks, Questions},
     router::{self, Route},
     scheduler::slots::{Permit, Slot, Slots},
     sessions::{self, Sessions},
@@ -140,7 +142,7 @@ impl EventRouter {
         let rule = router::rule(&event, &settings, &known);
         // What the person chose comes before the operator's rule, and that before what the platform tells.
         let language = router::language(&event, rule, self.people.language_of(&event));
-        let event = InboundEvent { language, ..event };
+        let mut event = InboundEvent { language, ..event };
         let is_edit = event.amends == Some(Amends::Replaces);
         let (handler, expectation) = match router::route(&event, rule, &settings, &self.people) {
             // An event of a sender without access amends no turn.
@@ -152,7 +154,11 @@ impl EventRouter {
             }
             // An edit makes no turn, unless it makes its message a command.
             Route::To { handler, .. } if is_edit && !handler.is_gateway() => return Ok(self.without_turn(event, None)),
-            Route::To { handler, expectation } => (self.decider(&event).await?.unwrap_or(handler), expectation),
+            Route::To { handler, expectation } => {
+                let (decider, own) = self.decider(event, &settings, &known).await?;
+                event = own;
+                (decider.unwrap_or(handler), expectation)
+            }
         };
         if let Some(album) = &event.part_of {
             if handler.is_gateway() {
@@ -241,11 +247,21 @@ impl EventRouter {
         })
     }
 
-    /// What handles a pick from a question of the gateway's own; `None` for all else.
-    async fn decider(&self, event: &InboundEvent) -> Result<Option<Handler>, StoreError> {
-        match event.kind {
-            EventKind::Choice { turn } if self.questions.asks_owner(turn).await? => Ok(Some(DECIDE.handler())),
-            _ => Ok(None),
+    /// What handles a pick from a question of the gateway's own; `None` for all else. Who may not decide picks nothing: the
+    /// question stays open for whoever was asked.
+    async fn decider(
+        &self,
+        event: InboundEvent,
+        settings: &Settings,
+        known: &KnownPeople,
+    ) -> Result<(Option<Handler>, InboundEvent), StoreError> {
+        let EventKind::Choice { turn } = event.kind else { return Ok((None, event)) };
+        match self.questions.asks(turn).await? {
+            None => Ok((None, event)),
+            Some(Asks::Approve(_, person)) if !asks::may_decide(&event, person, settings, known) => {
+                Ok((Some(DECIDE.handler()), InboundEvent { kind: EventKind::Message, ..event }))
+            }
+            Some(Asks::LetIn | Asks::Approve(..)) => Ok((Some(DECIDE.handler()), event)),
         }
     }
 

@@ -21,6 +21,7 @@ use self::{
     trigger::{Decided, Trigger, TurnEvents},
 };
 use crate::{
+    approvals::Approvals,
     crash::crash_point,
     lately::Lately,
     ledger::store_retry::StoreRetry,
@@ -46,6 +47,7 @@ pub(crate) struct Ledger {
     pub(crate) context: DecisionContext,
     pub(crate) executor: ConsequenceExecutor,
     pub(crate) questions: Arc<Questions>,
+    pub(crate) approvals: Arc<Approvals>,
     pub(crate) lifecycle: Lifecycle,
     /// Turns with a delivery that was claimed last, and is about to be sent.
     pub(crate) claimed: Lately,
@@ -141,11 +143,12 @@ impl Ledger {
         }
         let transition = transaction.into_transition();
         let is_sent_next = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
-        let questions = transition.questions.clone();
+        let (questions, approvals) = (transition.questions.clone(), transition.approvals.clone());
         if !transition.is_empty() && !self.commit(transition).await? {
             return Ok(None);
         }
         self.questions.note(&questions);
+        self.approvals.note(&approvals);
         let mut decided = Vec::with_capacity(inputs.len());
         for (input, decision) in inputs.iter_mut().zip(decisions) {
             decided.push(decision.decided);

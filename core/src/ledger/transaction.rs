@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use rejoinder_guard::{Cleared, Draft, Effect, Event, ObligationState, Settlement, Signal, Timestamp};
+use rejoinder_guard::{ApprovalRequest, Cleared, Draft, Effect, Event, ObligationState, Settlement, Signal, Timestamp};
 
 use super::{
     consequences::Consequences,
@@ -14,15 +14,22 @@ use super::{
 };
 use crate::{
     channels::Channels,
+    explain::text::rfc3339,
     model::{
         agent::AgentName,
+        approval::{Approval, ApprovalChange, ApprovalState},
         capabilities::Receipts,
         conversation::ChannelId,
-        ids::{OwnerId, TurnId},
+        ids::{ApprovalId, OwnerId, TurnId},
         log::{LogEvent, NewLogEntry},
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::{Handler, TurnRecord},
+    },
+    operations::{
+        Actor,
+        approvals::{self, DecidedApproval},
+        operation,
     },
     outbox::{
         render::{self, Target},
@@ -91,16 +98,19 @@ impl<'a> Transaction<'a> {
         let mut delivery = None;
         match trigger {
             Trigger::Event | Trigger::NotAttempted(_) => {}
-            Trigger::RunEnded { end, remark } => {
+            Trigger::RunEnded { end, remark, .. } => {
                 transition.runs_ended.push(end.clone());
                 transition.remarks.extend(remark.clone());
             }
-            Trigger::Command { end, sessions, queue, person } => {
+            Trigger::Command { end, sessions, queue, person, approval } => {
                 transition.queue = *queue;
                 transition.runs_ended.push(end.clone());
                 transition.sessions.clone_from(sessions);
                 transition.people.extend(person.iter().flat_map(|person| person.changes.iter().cloned()));
                 transition.operation = person.as_ref().and_then(|person| person.operation.clone());
+                if let Some(decided) = approval {
+                    add_decision(&mut transition, decided);
+                }
             }
             Trigger::AttemptBegins { start, delivery: change, subject } => {
                 transition.attempts_started.push(start.clone());
@@ -113,6 +123,7 @@ impl<'a> Transaction<'a> {
                 delivery = Some(ended.change.clone());
                 transition.withdrawn.extend(ended.later_parts_withdrawal());
             }
+            Trigger::Approval(decided) => add_decision(&mut transition, decided),
             Trigger::Operator(step) => {
                 transition.operation.clone_from(&step.operation);
                 transition.remarks.push(step.remark.clone());
@@ -168,6 +179,9 @@ impl<'a> Transaction<'a> {
                         let ids = turns.iter().filter_map(|turn| turn.parse().ok());
                         to_merged.extend(ids.map(|turn| (turn, event.clone())));
                     }
+                    Effect::AskApproval { request, until } => self.ask_approval(&turn, request, until),
+                    Effect::ApprovalExpired => self.close_approval(&turn, ApprovalState::Expired),
+                    Effect::ApprovalDropped => self.close_approval(&turn, ApprovalState::Dropped),
                     Effect::Suppress(suppressed) => {
                         let kept = suppressed.text.map(|text| format!(": {text}")).unwrap_or_default();
                         let what = format!("{:?}", suppressed.what).to_lowercase();
@@ -344,9 +358,75 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    /// Stores what an agent asks for, until when, or the decision of a rule.
+    fn ask_approval(&mut self, turn: &TurnRecord, request: ApprovalRequest, until: Option<Timestamp>) {
+        let rule = match self.trigger {
+            Trigger::RunEnded { rule, .. } => rule.filter(|_| until.is_none()),
+            _ => None,
+        };
+        let sender = &turn.event.sender;
+        let asked = Approval {
+            id: ApprovalId::new(self.now),
+            turn: turn.id,
+            channel: turn.event.conversation.channel.clone(),
+            agent: self.context.next_agent(turn),
+            person: sender.name.clone().unwrap_or_else(|| sender.id.clone()),
+            request,
+            asked_at: self.now,
+            expires_at: until,
+            state: rule.map_or(ApprovalState::Waiting, |(_, approves)| ApprovalState::of_decision(approves)),
+            decided_at: rule.map(|_| self.now),
+            decided_by: rule.map(|(number, _)| format!("rule {number} of the configuration")),
+            note: None,
+            told: Vec::new(),
+        };
+        let (at, subject, approval_id) = (self.now, log::subject_of(turn), asked.id);
+        let detail = match until {
+            Some(until) => format!("{}, until {}", asked.request.action, rfc3339(until)),
+            None => asked.request.action.clone(),
+        };
+        self.remark(turn.id, "approval", detail);
+        let event = LogEvent::ApprovalAsked { approval_id };
+        self.transition.log.push(NewLogEntry { at, subject: subject.clone(), event });
+        if let Some(by) = &asked.decided_by {
+            let state = asked.state;
+            let by = Actor { name: by.clone(), reason: None, channels: None, answer: None };
+            self.remark(turn.id, state.as_str(), format!("by {}", by.name));
+            let event = LogEvent::ApprovalDecided { approval_id: Some(approval_id), decision: state.as_str() };
+            self.transition.log.push(NewLogEntry { at, subject: subject.clone(), event });
+            self.transition.operation = Some(operation(&by, approvals::action(state), approval_id, subject, at));
+        }
+        self.transition.approvals.push(ApprovalChange::Asked(asked));
+    }
+
+    /// Closes the approval that a turn waited for.
+    fn close_approval(&mut self, turn: &TurnRecord, state: ApprovalState) {
+        self.transition.approvals.push(ApprovalChange::Closed { turn: turn.id, state, at: self.now });
+        let why = match state {
+            ApprovalState::Expired => "nobody decided it in time",
+            _ => "the turn does not wait for it any more",
+        };
+        self.remark(turn.id, "approval_closed", why.to_owned());
+        let (at, subject) = (self.now, log::subject_of(turn));
+        let event = LogEvent::ApprovalDecided { approval_id: None, decision: state.as_str() };
+        self.transition.log.push(NewLogEntry { at, subject: subject.clone(), event });
+        if state == ApprovalState::Expired {
+            let by = Actor { name: "gateway".to_owned(), reason: None, channels: None, answer: None };
+            self.transition.operation = Some(operation(&by, approvals::action(state), turn.id, subject, at));
+        }
+    }
+
     fn remark(&mut self, turn: TurnId, kind: &str, detail: String) {
         self.transition.remarks.push(Remark { turn, at: self.now, kind: kind.to_owned(), detail });
     }
+}
+
+fn add_decision(transition: &mut Transition, decided: &DecidedApproval) {
+    let DecidedApproval { change, operation, remark, log } = decided.clone();
+    transition.approvals.push(change);
+    transition.operation = Some(operation);
+    transition.remarks.push(remark);
+    transition.log.push(log);
 }
 
 impl AttemptEnded {

@@ -12,6 +12,7 @@ use crate::{
         stored_delivery::DeliveryRecord,
         turn::{Handler, TurnRecord},
     },
+    operations::approvals::DecidedApproval,
     ports::store::{
         record::Remark,
         transition::{AttemptEnd, AttemptStart, DeliveryChange, Operation, RunEnd},
@@ -35,6 +36,8 @@ pub(crate) enum Trigger {
         end: RunEnd,
         /// A remark for `explain`.
         remark: Option<Remark>,
+        /// The rule that decides the approval which the run asks for, counted from 1, and its decision.
+        rule: Option<(usize, bool)>,
     },
     /// A command was executed.
     Command {
@@ -45,6 +48,8 @@ pub(crate) enum Trigger {
         queue: Option<(ConversationId, Option<QueueMode>)>,
         /// What is known of people from now on.
         person: Option<Box<DecidedPerson>>,
+        /// What was decided about the wish of an agent.
+        approval: Option<Box<DecidedApproval>>,
     },
     /// An attempt is about to send its first byte.
     AttemptBegins { start: AttemptStart, delivery: DeliveryChange, subject: Subject },
@@ -52,6 +57,8 @@ pub(crate) enum Trigger {
     AttemptEnded(Box<AttemptEnded>),
     /// A draft's delivery cannot be attempted now and does not wait.
     NotAttempted(Box<DeliveryRecord>),
+    /// Somebody decides what an agent wants to do.
+    Approval(Box<DecidedApproval>),
     /// The operator steps in.
     Operator(Box<OperatorStep>),
 }

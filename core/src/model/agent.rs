@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     capabilities::Capabilities,
+    approval::ApprovalState,
     conversation::{ChannelId, ChatKind, ConversationRef},
     event::{Author, Sender},
     ids::{SessionId, TurnId},
@@ -77,6 +78,19 @@ pub struct Deferred {
     pub at: Timestamp,
 }
 
+/// What became of an approval that the agent asked for in an earlier run of the same turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentApproval {
+    /// What it wants to do, in its own words.
+    pub action: String,
+    /// The decision. What has expired counts as declined.
+    pub state: ApprovalState,
+    /// Who decided; `None` if nobody did in time.
+    pub by: Option<String>,
+    /// What they say about it.
+    pub note: Option<String>,
+}
+
 /// Where a person gets the agent's answers, for the agent's instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Surface {
@@ -128,6 +142,11 @@ pub struct AgentTurn {
     pub attempt: u32,
     /// Set if this agent deferred the turn before: the answer is due now.
     pub deferred: Option<Deferred>,
+    /// The approvals that were asked for in earlier runs of the turn, oldest first, by whichever agent.
+    pub approvals: Vec<AgentApproval>,
+    /// Whether the agent may end a run with [`Outcome::Approval`](rejoinder_guard::Outcome::Approval): there is somebody, or a
+    /// rule, to decide it.
+    pub may_ask_approval: bool,
     /// The person who wrote.
     pub sender: Sender,
     /// Their language, if it is known.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     conversation::{ChatKind, ConversationRef},
-    ids::TurnId,
+    ids::{ApprovalId, PersonId, TurnId},
     language::Language,
     people::Identity,
     trace::CallerTrace,
@@ -188,6 +188,13 @@ pub enum EventKind {
     PersonAsks {
         /// The code that they were given.
         code: String,
+    },
+    /// An agent asks for this approval: a message of the gateway's to somebody who may decide it.
+    ApprovalAsked {
+        /// The approval.
+        approval: ApprovalId,
+        /// Who is told, and nobody else decides by an answer to it.
+        person: PersonId,
     },
     /// Any other event: stored, opens no turn.
     Other,

@@ -74,6 +74,10 @@ id!(
     OwnerId
 );
 id!(
+    /// An approval that an agent asked for.
+    ApprovalId
+);
+id!(
     /// A person, whom several channels may know.
     PersonId
 );

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     conversation::ChannelId,
-    ids::{ConversationId, DeliveryId, TurnId},
+    ids::{ApprovalId, ConversationId, DeliveryId, TurnId},
     turn::Handler,
     view::FallbackView,
 };
@@ -187,6 +187,19 @@ pub enum LogEvent {
     QuestionPicked,
     /// `question.expired`: nobody did so in time.
     QuestionExpired,
+    /// `approval.asked`: an agent asks for an approval.
+    ApprovalAsked {
+        /// The approval.
+        approval_id: ApprovalId,
+    },
+    /// `approval.decided`: it was decided, or is not waited for any more.
+    ApprovalDecided {
+        /// The approval; none if nobody decided it: the turn says which.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        approval_id: Option<ApprovalId>,
+        /// `approved`, `declined`, `expired` or `dropped`.
+        decision: &'static str,
+    },
     /// `channel.up`: the channel receives events and can send.
     ChannelUp,
     /// `channel.down`: it does not.
@@ -275,6 +288,8 @@ impl LogEvent {
             Self::DeliveryDiscarded { .. } => "delivery.discarded",
             Self::QuestionPicked => "question.picked",
             Self::QuestionExpired => "question.expired",
+            Self::ApprovalAsked { .. } => "approval.asked",
+            Self::ApprovalDecided { .. } => "approval.decided",
             Self::ChannelUp => "channel.up",
             Self::ChannelDown { .. } => "channel.down",
             Self::AgentUp { .. } => "agent.up",

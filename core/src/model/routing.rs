@@ -129,7 +129,7 @@ impl Rule {
 }
 
 impl Condition {
-    fn holds(&self, event: &InboundEvent, known: &KnownPeople) -> bool {
+    pub(crate) fn holds(&self, event: &InboundEvent, known: &KnownPeople) -> bool {
         let place = &event.conversation;
         match self {
             Self::Channel(names) => names.iter().any(|name| is_of(&place.channel, name)),

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use crate::model::{
     access::Access,
     agent::AgentName,
+    approval::ApprovalSettings,
     command::OwnCommand,
     conversation::{ChannelId, ChatKind},
     event::InboundEvent,
@@ -99,6 +100,8 @@ pub struct Settings {
     pub elsewhere: bool,
     /// Whether owners are told who asks to be let in.
     pub notify_owners: bool,
+    /// Who decides what agents ask approval for.
+    pub approvals: ApprovalSettings,
     /// What happens to messages that come while a turn of their conversation runs.
     pub queues: Queues,
     /// What may be chosen for sessions, and when they end by themselves.

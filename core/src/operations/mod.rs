@@ -3,6 +3,7 @@
 //! The guard decides on each, like on everything else that happens to a turn. An operation is stored with its decision,
 //! with who did it and why.
 
+pub(crate) mod approvals;
 mod elsewhere;
 pub(crate) mod forget;
 pub(crate) mod people;
@@ -14,6 +15,7 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::{
+    approvals::Approvals,
     channels::Channels,
     commands::message::message,
     ledger::{
@@ -109,6 +111,7 @@ pub(crate) struct Operations {
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) people: Arc<People>,
+    pub(crate) approvals: Arc<Approvals>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     /// Held from the read to the write: of two requests for one dead letter, the second finds that it is none any more.

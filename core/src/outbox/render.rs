@@ -6,6 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Signal, SignalKind, Timestamp, Via};
 
 use crate::{
+    commands::{approve::plain, command::excerpt, filled},
     model::{
         agent::{HistoryLine, Speaker},
         capabilities::{Capabilities, Receipts, Resend, Support},
@@ -27,6 +28,9 @@ use crate::{
 
 /// The name and the media type of the file that holds an answer of too many parts.
 const ANSWER_FILE: (&str, &str) = ("answer.md", "text/markdown");
+
+/// How many characters the person is told of an action that waits for approval.
+const ACTION: usize = 300;
 
 /// A rendered signal.
 pub(crate) struct Rendered {
@@ -190,6 +194,10 @@ fn actions(
         Body::Ask(_) => said("", asked, capabilities),
         Body::Defer { note, .. } => {
             Content { text: note.clone().unwrap_or_else(|| say("deferral")), ..Content::default() }
+        }
+        Body::Wait(action) => {
+            let text = filled(&say("approval_waits"), &[("action", plain(&excerpt(action, ACTION)))]);
+            Content { text, ..Content::default() }
         }
         Body::React(emoji) if capabilities.reactions == Support::No => {
             Content { text: emoji.clone(), ..Content::default() }

@@ -7,17 +7,20 @@ use tracing::warn;
 
 use super::files::{FileBudget, Files, HeldBytes};
 use crate::{
+    approvals::PAGE,
     channels::Channels,
     commands::{command::excerpt, own},
     ledger::trigger::Run,
     model::{
-        agent::{AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Surface},
+        agent::{AgentApproval, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Surface},
+        approval::{Approval, ApprovalFilter},
         event::{Directed, EventKind, InboundEvent},
         settings::LiveSettings,
         trace::{Span, TurnTrace},
         turn::{Handler, TurnRecord},
     },
     outbox::render,
+    people::People,
     ports::{
         agent::{AgentError, AgentRuntime},
         channel::ChannelAdapter,
@@ -40,6 +43,7 @@ pub(crate) struct Inputs {
     pub(crate) agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) people: Arc<People>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) file_budget: FileBudget,
@@ -81,6 +85,7 @@ impl Inputs {
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
         let history = self.history(turn, runtime.as_ref()).await.map_err(|error| unread("the transcript", &error))?;
         let deferred = self.deferred(turn, run).await.map_err(|error| unread("the deferral", &error))?;
+        let approvals = self.approvals(turn, run).await.map_err(|error| unread("the approvals", &error))?;
         let settings = self.settings.get();
         let policy = settings.policy_for(event, turn.rule.as_deref());
         let others = self.merged(turn).await.map_err(|error| unread("the turns that it answers for", &error))?;
@@ -99,6 +104,8 @@ impl Inputs {
             model: turn.model.clone().filter(|_| run.handler == turn.handler),
             attempt: run.attempt,
             deferred,
+            approvals,
+            may_ask_approval: !settings.approvals.rules.is_empty() || self.people.has_approver(&settings.approvals),
             sender: event.sender.clone(),
             language: event.language,
             text,
@@ -204,6 +211,18 @@ impl Inputs {
             wanted if turn.has_history => self.store.transcript(turn.session, wanted).await,
             _ => Ok(Vec::new()),
         }
+    }
+
+    /// What became of the approvals that earlier runs of the turn asked for.
+    async fn approvals(&self, turn: &TurnRecord, run: &Run) -> Result<Vec<AgentApproval>, StoreError> {
+        if run.number == 1 {
+            return Ok(Vec::new());
+        }
+        let asked = self.store.approvals(ApprovalFilter::Of(turn.id), PAGE).await?;
+        let told = |Approval { request, state, decided_by: by, note, .. }| {
+            AgentApproval { action: request.action, state, by, note }
+        };
+        Ok(asked.into_iter().map(told).collect())
     }
 
     /// The latest deferral of the turn by the agent of `run`, if there is one.

@@ -11,7 +11,7 @@ mod record;
 use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use rejoinder_guard::{Event, Outcome, SignalKind, Timestamp};
+use rejoinder_guard::{ApprovalRequest, Event, Outcome, SignalKind, Timestamp};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -24,6 +24,7 @@ use self::{
 };
 use crate::{
     channels::Channels,
+    commands::command::excerpt,
     crash::crash_point,
     ledger::{
         Ledger,
@@ -50,6 +51,11 @@ use crate::{
 
 /// The grace period of a cancelled run before it is dropped.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How many characters are kept of the action, the details and the kind of a request for an approval.
+const MOST_ACTION: usize = 300;
+const MOST_DETAILS: usize = 2000;
+const MOST_KIND: usize = 64;
 
 /// Runs agents on turns and passes their outcomes to the guard.
 pub(crate) struct Worker {
@@ -131,12 +137,19 @@ impl Worker {
                 RunResult::Unreadable | RunResult::Stopped | RunResult::GatewayStopped => {}
             }
         }
+        let mut rule = None;
         let (end, detail, event) = match result {
             RunResult::Returned(Ok(outcome)) => {
                 let channel = self.channels.get(&turn.event.conversation.channel);
                 let outcome = visibility::visible_outcome(outcome, channel.map(AsRef::as_ref));
+                let outcome = bounded(outcome);
                 let (end, detail) = describe(&outcome);
-                (end, detail, Some(Event::Outcome(outcome)))
+                rule = self.rule_for(&outcome, turn, run);
+                let event = match outcome {
+                    Outcome::Approval(request) if rule.is_some() => Event::DecidedByRule(request),
+                    outcome => Event::Outcome(outcome),
+                };
+                (end, detail, Some(event))
             }
             RunResult::Returned(Err(error)) => {
                 let summary = error.summary();
@@ -166,7 +179,7 @@ impl Worker {
         count(run, end, usage, cost);
         let (number, end) = (run.number, end.to_owned());
         let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, content };
-        let trigger = Trigger::RunEnded { end: run_end, remark: None };
+        let trigger = Trigger::RunEnded { end: run_end, remark: None, rule };
         match event {
             Some(event) => {
                 self.ledger.decide_until_stored(turn, event, trigger).await;
@@ -178,6 +191,12 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// The rule that decides what a run asks approval for.
+    fn rule_for(&self, outcome: &Outcome, turn: &TurnRecord, run: &Run) -> Option<(usize, bool)> {
+        let (Outcome::Approval(request), Some(agent)) = (outcome, run.handler.agent()) else { return None };
+        self.settings.get().approvals.decide(request, agent, &turn.event, &self.inputs.people.known())
     }
 
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
@@ -347,6 +366,17 @@ fn count(run: &Run, end: &'static str, usage: Option<Usage>, cost: Option<Cost>)
     }
 }
 
+/// An outcome whose request for an approval is short enough to be decided in a chat.
+fn bounded(outcome: Outcome) -> Outcome {
+    let Outcome::Approval(ApprovalRequest { action, details, kind }) = outcome else { return outcome };
+    let short = |text: &str, most| text.trim().chars().take(most).collect::<String>();
+    Outcome::Approval(ApprovalRequest {
+        action: excerpt(&action, MOST_ACTION),
+        details: details.map(|details| short(&details, MOST_DETAILS)).filter(|details| !details.is_empty()),
+        kind: kind.map(|kind| short(&kind, MOST_KIND)).filter(|kind| !kind.is_empty()),
+    })
+}
+
 /// The `end` and the `detail` of an outcome, as a run's record holds them.
 fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
     match outcome {
@@ -356,6 +386,7 @@ fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
         Outcome::Reply(_) => (SignalKind::Reply.as_str(), None),
         Outcome::React(_) => (SignalKind::Reaction.as_str(), None),
         Outcome::Defer { note, .. } => (input::DEFERRAL, note.clone()),
+        Outcome::Approval(request) => ("approval", Some(request.action.clone())),
         Outcome::Silent(reason) => ("silent", Some(reason.clone())),
     }
 }

@@ -7,6 +7,7 @@
 mod absent;
 mod access;
 mod amends;
+mod approvals;
 mod answers;
 mod backlog;
 mod chaos;

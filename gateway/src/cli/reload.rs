@@ -11,8 +11,18 @@ use super::{Global, notify};
 use crate::{logging, wiring};
 
 /// Sections, and keys, that hold as soon as they are read.
-const AT_ONCE: [&str; 9] =
-    ["commands", "guard", "limits", "log.level", "outbox", "pairing", "queue", "routing.rules", "routing.time_zone"];
+const AT_ONCE: [&str; 10] = [
+    "approvals",
+    "commands",
+    "guard",
+    "limits",
+    "log.level",
+    "outbox",
+    "pairing",
+    "queue",
+    "routing.rules",
+    "routing.time_zone",
+];
 
 /// The same for the keys of channels: who may talk to the agent, and what is done about a message that may have been sent.
 const AT_ONCE_OF_CHANNELS: [&str; 9] = [

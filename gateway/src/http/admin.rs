@@ -6,6 +6,7 @@
 
 pub(super) mod agents;
 pub(super) mod alerts;
+pub(super) mod approvals;
 pub(super) mod audit;
 pub(super) mod caller;
 pub(super) mod channels;
@@ -56,6 +57,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/channels", get(channels::list))
         .route("/agents", get(agents::list))
         .route("/pairings", get(pairings::list))
+        .route("/approvals", get(approvals::list))
         .route("/people", get(people::list))
         .route("/logs", get(logs::list))
         .route("/errors", get(errors::list))
@@ -74,6 +76,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/channels/{channel}/resume", post(channels::resume))
         .route("/pairings/{code}/approve", post(pairings::approve))
         .route("/pairings/{code}/decline", post(pairings::decline))
+        .route("/approvals/{id}/approve", post(approvals::approve))
+        .route("/approvals/{id}/decline", post(approvals::decline))
         .route("/people/revoke", post(people::revoke))
         .route("/dead-letters/{id}/retry", post(dead_letters::retry))
         .route("/dead-letters/{id}/redirect", post(dead_letters::redirect))

@@ -8,7 +8,7 @@ use utoipa::{
 
 use super::{
     admin::{
-        agents, alerts, audit, channels, conversations, dead_letters, deliveries, errors, events, logs, loops,
+        agents, alerts, approvals, audit, channels, conversations, dead_letters, deliveries, errors, events, logs, loops,
         messages, overview, pairings, people, route, search, session, tokens, turns,
     },
     error::ProblemDocument,
@@ -59,6 +59,9 @@ use crate::platforms::{self, Platform};
         pairings::list,
         pairings::approve,
         pairings::decline,
+        approvals::list,
+        approvals::approve,
+        approvals::decline,
         people::list,
         people::revoke,
         people::forget,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rejoinder_core::{
-    Cause, ChannelId, ChatKind, Ladder, Lifetimes, Masker, PersonLimits, Policies, Policy, Question, Queues, Rung,
+    ApprovalSettings, Cause, ChannelId, ChatKind, Ladder, Lifetimes, Masker, PersonLimits, Policies, Policy, Question, Queues, Rung,
     SessionSettings, Settings, SpecialLimits, Templates,
 };
 
@@ -64,6 +64,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         people: Vec::new(),
         elsewhere: true,
         notify_owners: true,
+        approvals: ApprovalSettings::default(),
         reaction_channels: HashSet::from([channel.clone()]),
         max_attachment: 1 << 20,
         policies: Policies::new(direct).with(channel.platform(), ChatKind::Group, group),

@@ -9,6 +9,8 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    drop table approval_notices;
+    drop table approvals;
     drop index sessions_of_owner;
     drop index sessions_with_choice;
     alter table sessions drop column used_at;

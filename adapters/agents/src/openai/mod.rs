@@ -295,7 +295,7 @@ impl RunState {
         let mut results = Vec::with_capacity(calls.len());
         for ToolCall { name, arguments, .. } in calls {
             let name: String = name.chars().take(MAX_TOOL_NAME).collect();
-            let call = Call::parse(&name, arguments, &turn.capabilities, turn.now);
+            let call = Call::parse(&name, arguments, turn);
             if !self.tools.contains(&name) {
                 self.tools.push(name.clone());
             }

@@ -374,7 +374,7 @@ fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialec
         temperature: settings.temperature,
         max_tokens: old,
         max_completion_tokens: new,
-        tools: (settings.tools && dialect.tools).then(|| Offer::of(&turn.capabilities)),
+        tools: (settings.tools && dialect.tools).then(|| Offer::of(turn)),
     }
 }
 

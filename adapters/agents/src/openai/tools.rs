@@ -1,11 +1,11 @@
 //! The tools with which a model can do something other than write text.
 //!
-//! `react`, `ask`, `defer` and `stay_silent` are choices: they end the run without another request. `send` sends the answer
+//! `react`, `ask`, `request_approval`, `defer` and `stay_silent` are choices: they end the run without another request. `send` sends the answer
 //! at once. [`Chosen::outcome`] combines several choices into one outcome.
 
 use std::{collections::HashSet, ops::RangeInclusive, sync::LazyLock, time::Duration};
 
-use rejoinder_core::{Capabilities, Choices, Outcome, Reply, Shim, Support, Timestamp};
+use rejoinder_core::{AgentTurn, ApprovalRequest, Choices, Outcome, Reply, Shim, Support, Timestamp, is_blank};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeSeq};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -28,6 +28,7 @@ const EXPIRY: (f64, f64) = (60.0, 30.0 * 24.0 * 3600.0);
 #[derive(Debug)]
 pub(super) struct Offer<'a> {
     react: Option<Tool<'a>>,
+    may_ask_approval: bool,
 }
 
 /// The tools that every channel has, written as JSON once.
@@ -84,9 +85,29 @@ static EVERYWHERE: LazyLock<Vec<Box<RawValue>>> = LazyLock::new(|| {
     tools.iter().map(|tool| to_raw_value(tool).expect("texts and lists serialise to JSON")).collect()
 });
 
+/// The tool that is offered only where somebody could approve.
+static REQUEST_APPROVAL: LazyLock<Box<RawValue>> = LazyLock::new(|| {
+    let tool = Tool::new(
+        REQUEST,
+        "Ask for approval before you do something that cannot be undone, costs money, or speaks for others. You cannot know \
+         the decision now: you will be asked again with it, perhaps days later, and must not act before. Ends your turn.",
+        vec![
+            ("action", text("What you want to do, complete and exact, in one sentence: it is what is approved.")),
+            ("details", text("What whoever decides should know: for example the text that you want to send.")),
+            ("kind", text("The kind of action, as an area and a verb: email.send, calendar.add, shop.order.")),
+        ],
+        &["action"],
+    );
+    to_raw_value(&tool).expect("texts and lists serialise to JSON")
+});
+
+/// The name of that tool.
+const REQUEST: &str = "request_approval";
+
 impl<'a> Offer<'a> {
-    /// The tools for a channel with these `capabilities`.
-    pub(super) fn of(capabilities: &'a Capabilities) -> Self {
+    /// The tools for a run of this turn.
+    pub(super) fn of(turn: &'a AgentTurn) -> Self {
+        let capabilities = &turn.capabilities;
         let react = (capabilities.reactions != Support::No).then(|| {
             Tool::new(
                 "react",
@@ -96,7 +117,7 @@ impl<'a> Offer<'a> {
                 &["emoji"],
             )
         });
-        Self { react }
+        Self { react, may_ask_approval: turn.may_ask_approval }
     }
 }
 
@@ -108,6 +129,9 @@ impl Serialize for Offer<'_> {
         }
         for tool in &*EVERYWHERE {
             tools.serialize_element(tool)?;
+        }
+        if self.may_ask_approval {
+            tools.serialize_element(&*REQUEST_APPROVAL)?;
         }
         tools.end()
     }
@@ -193,6 +217,8 @@ pub(super) enum Call {
     React(String),
     /// The question.
     Ask { question: String, choices: Choices },
+    /// What somebody must approve before it is done.
+    Approval(ApprovalRequest),
     /// `note` is shown to the person now; the answer is owed at `due`.
     Defer { note: Option<String>, due: Timestamp },
     /// The reason.
@@ -214,6 +240,15 @@ struct Ask {
     free_text: Option<bool>,
     #[serde(default)]
     expires_in: Option<Number>,
+}
+
+#[derive(Deserialize)]
+struct RequestApproval {
+    action: String,
+    #[serde(default)]
+    details: Option<String>,
+    #[serde(default)]
+    kind: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -264,9 +299,9 @@ impl Call {
     pub(super) fn parse(
         name: &str,
         arguments: &str,
-        capabilities: &Capabilities,
-        now: Timestamp,
+        turn: &AgentTurn,
     ) -> Result<Self, String> {
+        let (capabilities, now) = (&turn.capabilities, turn.now);
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         match name {
             "react" if capabilities.reactions != Support::No => {
@@ -282,6 +317,13 @@ impl Call {
                     }
                     _ => Ok(Self::React(emoji.to_owned())),
                 }
+            }
+            REQUEST if turn.may_ask_approval => {
+                let RequestApproval { action, details, kind } = read(arguments)?;
+                if is_blank(&action) {
+                    return Err("error: `action` is empty".to_owned());
+                }
+                Ok(Self::Approval(ApprovalRequest { action: action.trim().to_owned(), details, kind }))
             }
             "ask" => read::<Ask>(arguments)?.call(now),
             "defer" => {
@@ -383,6 +425,7 @@ fn shortened(text: &str) -> String {
 pub(super) struct Chosen {
     react: Option<String>,
     ask: Option<(String, Choices)>,
+    approval: Option<ApprovalRequest>,
     defer: Option<(Option<String>, Timestamp)>,
     silent: Option<String>,
 }
@@ -393,6 +436,7 @@ impl Chosen {
         match call {
             Call::React(emoji) => self.react = Some(emoji),
             Call::Ask { question, choices } => self.ask = Some((question, choices)),
+            Call::Approval(request) => self.approval = Some(request),
             Call::Defer { note, due } => self.defer = Some((note, due)),
             Call::StaySilent(reason) => self.silent = Some(reason),
             Call::Send(_) => {}
@@ -403,14 +447,16 @@ impl Chosen {
     ///
     /// A turn ends in one signal, so the first of these counts:
     ///
-    /// 1. a deferral, because its promise needs a debt; the text becomes its note if it has none;
-    /// 2. a question, after the text if there is some;
-    /// 3. silence, even with text, which then only comments on the silence; but a reaction replaces silence, because it
+    /// 1. a request for an approval: what was said beside it may claim that it was done;
+    /// 2. a deferral, because its promise needs a debt; the text becomes its note if it has none;
+    /// 3. a question, after the text if there is some;
+    /// 4. silence, even with text, which then only comments on the silence; but a reaction replaces silence, because it
     ///    is silence that a person can see;
-    /// 4. text;
-    /// 5. a reaction.
+    /// 5. text;
+    /// 6. a reaction.
     pub(super) fn outcome(self, text: Option<&str>) -> Option<Outcome> {
         match self {
+            Self { approval: Some(request), .. } => Some(Outcome::Approval(request)),
             Self { defer: Some((note, due)), .. } => {
                 Some(Outcome::Defer { note: note.or_else(|| text.map(shortened)), due })
             }
@@ -440,36 +486,66 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::openai::sample::capabilities;
+    use rejoinder_core::Capabilities;
+
+    use crate::openai::sample::{capabilities, turn};
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
     fn parse(name: &str, arguments: &str) -> Result<Call, String> {
-        Call::parse(name, arguments, &capabilities(), NOW)
+        Call::parse(name, arguments, &at_now())
     }
 
-    fn names(capabilities: &Capabilities) -> Vec<String> {
-        let offer = serde_json::to_value(Offer::of(capabilities)).expect("an offer is JSON");
+    fn at_now() -> AgentTurn {
+        AgentTurn { now: NOW, ..turn("") }
+    }
+
+    fn on(capabilities: &Capabilities) -> AgentTurn {
+        AgentTurn { capabilities: capabilities.clone(), ..at_now() }
+    }
+
+    fn names(turn: &AgentTurn) -> Vec<String> {
+        let offer = serde_json::to_value(Offer::of(turn)).expect("an offer is JSON");
         let tools = offer.as_array().expect("a list");
         tools.iter().map(|tool| tool["function"]["name"].as_str().expect("a name").to_owned()).collect()
     }
 
     #[test]
     fn a_reaction_is_offered_only_where_it_can_be_shown() {
-        assert_eq!(names(&capabilities()), ["react", "ask", "defer", "stay_silent", "send"]);
-        let without = Capabilities { reactions: Support::No, ..capabilities() };
+        assert_eq!(names(&at_now()), ["react", "ask", "defer", "stay_silent", "send"]);
+        let without = on(&Capabilities { reactions: Support::No, ..capabilities() });
         assert_eq!(names(&without), ["ask", "defer", "stay_silent", "send"]);
-        assert!(Call::parse("react", r#"{"emoji":"👍"}"#, &without, NOW).is_err());
+        assert!(Call::parse("react", r#"{"emoji":"👍"}"#, &without).is_err());
+    }
+
+    /// G3.
+    #[test]
+    fn an_approval_is_offered_only_where_somebody_could_give_it() {
+        let asking = AgentTurn { may_ask_approval: true, ..at_now() };
+        let arguments = r#"{"action":" pay the rent ","kind":"bank.pay"}"#;
+
+        assert!(names(&asking).contains(&"request_approval".to_owned()));
+        assert!(!names(&at_now()).contains(&"request_approval".to_owned()));
+        assert!(parse("request_approval", arguments).is_err());
+        assert!(Call::parse("request_approval", r#"{"action":" "}"#, &asking).is_err());
+        let (action, kind) = ("pay the rent".to_owned(), Some("bank.pay".to_owned()));
+        let request = ApprovalRequest { action, details: None, kind };
+        assert_eq!(Call::parse("request_approval", arguments, &asking), Ok(Call::Approval(request.clone())));
+        let mut chosen = Chosen::default();
+        chosen.add(Call::Defer { note: None, due: NOW });
+        chosen.add(Call::Approval(request.clone()));
+        assert_eq!(chosen.outcome(Some("I have paid.")), Some(Outcome::Approval(request)));
     }
 
     #[test]
     fn only_the_emoji_that_the_platform_allows_are_offered_and_taken() {
-        let few = Capabilities { allowed_reactions: Some(["👍".into(), "🔥".into()].into()), ..capabilities() };
+        let few =
+            on(&Capabilities { allowed_reactions: Some(["👍".into(), "🔥".into()].into()), ..capabilities() });
         let offer = serde_json::to_value(Offer::of(&few)).expect("an offer is JSON");
         let allowed = &offer[0]["function"]["parameters"]["properties"]["emoji"]["enum"];
         assert_eq!(*allowed, serde_json::json!(["👍", "🔥"]));
-        assert!(Call::parse("react", r#"{"emoji":"🔥"}"#, &few, NOW).is_ok());
-        assert!(Call::parse("react", r#"{"emoji":"🦀"}"#, &few, NOW).is_err_and(|told| told.contains("👍 🔥")));
+        assert!(Call::parse("react", r#"{"emoji":"🔥"}"#, &few).is_ok());
+        assert!(Call::parse("react", r#"{"emoji":"🦀"}"#, &few).is_err_and(|told| told.contains("👍 🔥")));
     }
 
     #[rstest]

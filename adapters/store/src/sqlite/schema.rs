@@ -21,6 +21,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("direct_chats", include_str!("../../../../migrations/sqlite/0007_direct_chats.sql")),
         ("routing", include_str!("../../../../migrations/sqlite/0008_routing.sql")),
         ("sessions", include_str!("../../../../migrations/sqlite/0009_sessions.sql")),
+        ("approvals", include_str!("../../../../migrations/sqlite/0010_approvals.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

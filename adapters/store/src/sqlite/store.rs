@@ -7,7 +7,7 @@ use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Identity, Language, Lifetimes, Obligation,
     OwnerId, PersonId, QueueMode, SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
-        AbsentChannel, AgentFigures, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
+        AbsentChannel, AgentFigures, Approval, ApprovalFilter, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
         ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
         DirectChat, Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping, IdempotentAnswer, ListedDelivery,
         LogEntry, LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries, Operator, Outbox,
@@ -173,6 +173,10 @@ impl Turns for SqliteStore {
 
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
         read::next_question_expiry(&self.readers).await
+    }
+
+    async fn approvals(&self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>, StoreError> {
+        read::approvals(&self.readers, filter, limit).await
     }
 
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {

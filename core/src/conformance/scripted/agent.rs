@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use rejoinder_guard::{Choices, Outcome, Reply};
+use rejoinder_guard::{ApprovalRequest, Choices, Outcome, Reply};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -129,6 +129,13 @@ impl Script {
     pub fn asks(question: &str, choices: &[&str]) -> Self {
         let options = choices.iter().map(|choice| (*choice).to_owned()).collect();
         Self::answers(Reply::question(question, Choices { options, free_text: true, expires: None }))
+    }
+
+    /// Asks for the approval of an action of this kind.
+    #[must_use]
+    pub fn asks_approval(action: &str, kind: Option<&str>) -> Self {
+        let (action, kind) = (action.to_owned(), kind.map(str::to_owned));
+        Self::ends(ScriptEnd::Outcome(Outcome::Approval(ApprovalRequest { action, details: None, kind })))
     }
 
     /// Reacts to the message with `emoji`.

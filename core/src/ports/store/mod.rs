@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     model::{
         agent::HistoryLine,
+        approval::{Approval, ApprovalFilter},
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, PersonId, SessionId, TurnId},
         language::Language,
@@ -208,6 +209,9 @@ pub trait Turns: Send + Sync + 'static {
 
     /// When the next open question expires.
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// The first `limit` approvals that match `filter`.
+    async fn approvals(&self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>, StoreError>;
 
     /// The languages that people chose, by channel and id.
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError>;

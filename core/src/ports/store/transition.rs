@@ -7,6 +7,7 @@ use rejoinder_guard::{Obligation, Timestamp};
 use crate::{
     model::{
         agent::{HistoryLine, Usage},
+        approval::ApprovalChange,
         conversation::ChannelId,
         delivery::Action,
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
@@ -56,6 +57,8 @@ pub struct Transition {
     pub operation: Option<Operation>,
     /// A change of the operators' tokens.
     pub token: Option<TokenChange>,
+    /// Changes of approvals, in order.
+    pub approvals: Vec<ApprovalChange>,
     /// Changes of who is known, in order.
     pub people: Vec<PeopleChange>,
     /// What happens to messages of a conversation that come while a turn runs; `None`: as it is configured.
@@ -251,9 +254,9 @@ pub struct RunEnd {
     pub number: u32,
     /// When it ended.
     pub at: Timestamp,
-    /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `unreadable`, `stopped`, `crashed` or `interrupted`.
+    /// `reply`, `reaction`, `deferral`, `approval`, `silent`, `failed`, `unreadable`, `stopped`, `crashed` or `interrupted`.
     pub end: String,
-    /// The error, the reason for silence or the text of the deferral, for the operator.
+    /// The error, the reason for silence, the text of the deferral or the action to approve, for the operator.
     pub detail: Option<String>,
     /// The tokens that the runtime reported.
     pub usage: Option<Usage>,

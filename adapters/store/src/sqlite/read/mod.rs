@@ -1,5 +1,6 @@
 //! Reads rows as records.
 
+mod approvals;
 mod columns;
 mod conversations;
 mod dead_letters;
@@ -21,6 +22,7 @@ use sqlx::SqlitePool;
 
 use super::error::store_error;
 
+pub(super) use approvals::approvals;
 pub(super) use conversations::{address, conversation, conversations, sessions};
 pub(super) use dead_letters::dead_letters;
 pub(super) use deliveries::{

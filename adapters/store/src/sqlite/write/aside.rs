@@ -41,6 +41,8 @@ pub(super) fn set(
     rows::change(transaction, end, params![turn.as_uuid(), state, at.as_millis(), json(obligation)])?;
     for sql in [
         "update runs set ended_at = ?2, ending = 'crashed', detail = ?3 where turn_id = ?1 and ended_at is null",
+        "update approvals set state = 'dropped', decided_at = ?2
+            where turn_id = ?1 and state = 'waiting' and ?3 is not null",
         "update deliveries set state = 'dead', error = ?3
             where turn_id = ?1 and state in ('pending', 'held', 'sending') and ?2 is not null",
     ] {

@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    channels, lines, log, people, pick,
+    approvals, channels, lines, log, people, pick,
     rows::{self, Transaction, json, name},
     runs, sessions, tokens,
 };
@@ -111,6 +111,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     }
     if let Some(token) = &transition.token {
         tokens::change(transaction, token)?;
+    }
+    for change in &transition.approvals {
+        approvals::change(transaction, change)?;
     }
     for change in &transition.people {
         people::change(transaction, change)?;

@@ -8,6 +8,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
+    approvals,
     lines::{self, Candidate},
     log,
     rows::{self, Transaction, json},
@@ -29,7 +30,11 @@ pub(super) fn one(transaction: &Transaction<'_>, new: &NewEvent) -> Result<Store
         return duplicate(transaction, &new.event);
     }
     match &new.turn {
-        Some(turn) => open(transaction, new.id, &new.event, turn),
+        Some(turn) => {
+            let stored = open(transaction, new.id, &new.event, turn)?;
+            approvals::note_told(transaction, new)?;
+            Ok(stored)
+        }
         None => Ok(Stored::Kept),
     }
 }

@@ -2,6 +2,7 @@
 
 mod accept;
 mod amend;
+mod approvals;
 mod aside;
 mod channels;
 mod commit;

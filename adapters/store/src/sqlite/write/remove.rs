@@ -61,7 +61,12 @@ fn free(transaction: &Transaction<'_>, pages: u32) -> rusqlite::Result<()> {
 /// Removes turns, the conversations that have none left, and the sessions that have no line left.
 fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionId>, StoreError> {
     let (mut conversations, mut sessions) = (BTreeSet::new(), BTreeSet::new());
+    let mut all: Vec<TurnId> = turns.to_vec();
     for turn in turns {
+        // What others were told of its approvals goes with it.
+        all.extend(rows::all(transaction, SELECT_NOTICES, [turn.as_uuid()], |row| row.get::<_, Uuid>(0))?.into_iter().map(TurnId::from));
+    }
+    for turn in &all {
         let found = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, Uuid>(1)?));
         let found = rows::one(transaction, SELECT_ENDED, [turn.as_uuid()], found)?;
         let Some((conversation, session)) = found else { continue };
@@ -105,6 +110,9 @@ const SELECT_ENDED: &str = "
         select 1 from deliveries as d
         where d.turn_id = o.turn_id and d.state not in ('delivered', 'withdrawn', 'refused', 'dead', 'held'))";
 
+const SELECT_NOTICES: &str = "
+    select n.turn_id from approvals as a cross join approval_notices as n on n.approval_id = a.id where a.turn_id = ?";
+
 const DELETE_CONTENT: &str = "delete from run_contents where run = (select seq << 16 | ?2 from turns where id = ?1)";
 
 const DELETE_CONTENTS: &str = "
@@ -113,7 +121,7 @@ const DELETE_CONTENTS: &str = "
         where t.id = ?)";
 
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 13] = [
+const DELETE_TURN: [&str; 15] = [
     "delete from errors where last_line in (select id from log_lines where turn_id = ?)",
     "delete from log_lines where turn_id = ?",
     "delete from search where rowid between (select seq << 2 from turns where id = ?1)
@@ -122,6 +130,8 @@ const DELETE_TURN: [&str; 13] = [
     "delete from attempts where delivery_id in (select id from deliveries where turn_id = ?)",
     "delete from deliveries where turn_id = ?",
     "delete from questions where turn_id = ?",
+    "delete from approval_notices where turn_id = ?1 or approval_id in (select id from approvals where turn_id = ?1)",
+    "delete from approvals where turn_id = ?",
     "delete from runs where turn_id = ?",
     "delete from remarks where turn_id = ?",
     "delete from transcript where (session_id, seq) in (select session_id, seq from turns where id = ?)",

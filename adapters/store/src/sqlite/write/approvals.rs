@@ -1,0 +1,66 @@
+//! Approvals: what is asked for, who is told, and what is decided.
+
+use rejoinder_core::{
+    EventKind, StoreError, Timestamp,
+    store::{Approval, ApprovalChange, NewEvent},
+};
+use rusqlite::params;
+
+use super::rows::{self, Transaction};
+
+pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> Result<(), StoreError> {
+    match change {
+        ApprovalChange::Asked(approval) => ask(transaction, approval),
+        // One that does not wait any more is an error: the caller reads it again, and decides anew.
+        ApprovalChange::Decided { id, state, at, by, note } => {
+            let values = params![id.as_uuid(), state.as_str(), at.as_millis(), by, note];
+            rows::change_one(transaction, "approvals that wait", DECIDE, values)
+        }
+        ApprovalChange::Closed { turn, state, at } => {
+            let values = params![turn.as_uuid(), state.as_str(), at.as_millis()];
+            rows::change(transaction, CLOSE, values).map(drop)
+        }
+    }
+}
+
+fn ask(transaction: &Transaction<'_>, approval: &Approval) -> Result<(), StoreError> {
+    let values = params![
+        approval.id.as_uuid(),
+        approval.turn.as_uuid(),
+        approval.channel.as_str(),
+        &*approval.agent,
+        approval.person,
+        approval.request.action,
+        approval.request.details,
+        approval.request.kind,
+        approval.asked_at.as_millis(),
+        approval.expires_at.map(Timestamp::as_millis),
+        approval.state.as_str(),
+        approval.decided_at.map(Timestamp::as_millis),
+        approval.decided_by,
+        approval.note,
+    ];
+    rows::change_one(transaction, "approvals", ASK, values)
+}
+
+/// Notes who is told of an approval by the turn that an event has opened.
+pub(super) fn note_told(transaction: &Transaction<'_>, new: &NewEvent) -> Result<(), StoreError> {
+    if let (EventKind::ApprovalAsked { approval, person }, Some(turn)) = (&new.event.kind, &new.turn) {
+        let values = params![approval.as_uuid(), person.as_uuid(), turn.id.as_uuid()];
+        rows::change(transaction, NOTE_TOLD, values)?;
+    }
+    Ok(())
+}
+
+const ASK: &str = "
+    insert into approvals
+        (id, turn_id, channel, agent, person, action, details, kind, asked_at, expires_at, state, decided_at, decided_by, note)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+const DECIDE: &str = "
+    update approvals set state = ?2, decided_at = ?3, decided_by = ?4, note = ?5 where id = ?1 and state = 'waiting'";
+
+const CLOSE: &str = "update approvals set state = ?2, decided_at = ?3 where turn_id = ?1 and state = 'waiting'";
+
+const NOTE_TOLD: &str = "
+    insert into approval_notices (approval_id, person_id, turn_id) values (?, ?, ?) on conflict do nothing";

@@ -1,0 +1,58 @@
+//! What waits for an approval: it can be decided once, and those who may decide are told of it.
+
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, Notify, OwnedMutexGuard};
+
+use crate::{
+    model::{
+        approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
+        ids::ApprovalId,
+    },
+    ports::store::{Store, StoreError},
+};
+
+/// How many approvals are read at once.
+pub(crate) const PAGE: u32 = 500;
+
+/// The approvals that agents ask for. They are rows; memory holds none.
+pub(crate) struct Approvals {
+    store: Arc<dyn Store>,
+    asked: Notify,
+    deciding: Arc<Mutex<()>>,
+}
+
+impl Approvals {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, asked: Notify::new(), deciding: Arc::default() }
+    }
+
+    /// Held from the read to the write: of two decisions the second finds that it was decided.
+    pub(crate) async fn deciding(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.deciding).lock_owned().await
+    }
+
+    /// Notes changes that were stored.
+    pub(crate) fn note(&self, changes: &[ApprovalChange]) {
+        let asks = |change: &ApprovalChange| {
+            matches!(change, ApprovalChange::Asked(approval) if approval.state == ApprovalState::Waiting)
+        };
+        if changes.iter().any(asks) {
+            self.asked.notify_one();
+        }
+    }
+
+    /// Waits until an agent asks for an approval.
+    pub(crate) async fn until_asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// The approvals that wait, oldest first.
+    pub(crate) async fn waiting(&self) -> Result<Vec<Approval>, StoreError> {
+        self.store.approvals(ApprovalFilter::Waiting, PAGE).await
+    }
+
+    pub(crate) async fn get(&self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        Ok(self.store.approvals(ApprovalFilter::Is(id), 1).await?.pop())
+    }
+}

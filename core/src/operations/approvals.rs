@@ -1,0 +1,93 @@
+//! Decides what agents want to do.
+
+use rejoinder_guard::{Event, Timestamp};
+
+use super::{Actor, OperationError, Operations, operation, remark};
+use crate::{
+    approvals::PAGE,
+    ledger::{
+        log::subject_of,
+        trigger::{Trigger, TurnEvents},
+    },
+    model::{
+        approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
+        ids::ApprovalId,
+        log::{LogEvent, NewLogEntry},
+        turn::TurnRecord,
+    },
+    ports::store::{record::Remark, transition::Operation},
+};
+
+/// A decision, as it is stored together with the next run of the turn that waits for it.
+#[derive(Clone, Debug)]
+pub(crate) struct DecidedApproval {
+    pub(crate) change: ApprovalChange,
+    pub(crate) operation: Operation,
+    pub(crate) remark: Remark,
+    pub(crate) log: NewLogEntry,
+}
+
+/// The name in the audit of a decision.
+pub(crate) const fn action(state: ApprovalState) -> &'static str {
+    match state {
+        ApprovalState::Approved => "approve_action",
+        ApprovalState::Declined => "decline_action",
+        ApprovalState::Expired => "expire_action",
+        ApprovalState::Waiting | ApprovalState::Dropped => "drop_action",
+    }
+}
+
+impl Approval {
+    /// The decision of somebody, whom the agent is told as `name`.
+    pub(crate) fn decided(
+        &self,
+        turn: &TurnRecord,
+        approves: bool,
+        name: &str,
+        by: &Actor,
+        at: Timestamp,
+    ) -> DecidedApproval {
+        let state = ApprovalState::of_decision(approves);
+        let (note, subject) = (by.reason.clone(), subject_of(turn));
+        let event = LogEvent::ApprovalDecided { approval_id: Some(self.id), decision: state.as_str() };
+        DecidedApproval {
+            change: ApprovalChange::Decided { id: self.id, state, at, by: name.to_owned(), note },
+            operation: operation(by, action(state), self.id, subject.clone(), at),
+            remark: Remark { turn: turn.id, at, kind: state.as_str().to_owned(), detail: remark(by, None) },
+            log: NewLogEntry { at, subject, event },
+        }
+    }
+}
+
+impl Operations {
+    /// The approvals that wait, or the latest of all.
+    pub(crate) async fn approvals(&self, filter: ApprovalFilter) -> Result<Vec<Approval>, OperationError> {
+        Ok(self.store.approvals(filter, PAGE).await?)
+    }
+
+    /// Decides what an agent wants to do. It runs again, and is told. The actor's reason is told to it as well.
+    pub(crate) async fn decide(&self, id: ApprovalId, approves: bool, by: Actor) -> Result<(), OperationError> {
+        let _deciding = self.approvals.deciding().await;
+        let unknown = OperationError::Unknown("there is no approval with this id");
+        let Some(approval) = self.approvals.get(id).await?.filter(|approval| by.may(&approval.channel)) else {
+            return Err(unknown);
+        };
+        if !approval.is_open(self.clock.now()) {
+            let by = approval.decided_by.map(|by| format!(", by {by}")).unwrap_or_default();
+            let what = match approval.state {
+                ApprovalState::Waiting => ApprovalState::Expired,
+                state => state,
+            };
+            return Err(OperationError::Unfit(format!("it does not wait any more: it is {}{by}", what.as_str())));
+        }
+        let Some(turn) = self.store.turn(approval.turn).await? else { return Err(unknown) };
+        let decided = approval.decided(&turn, approves, &by.name, &by, self.clock.now());
+        let mut inputs = [TurnEvents { turn, events: vec![Event::Decided] }];
+        match self.ledger.try_to_decide(&mut inputs, &Trigger::Approval(Box::new(decided))).await? {
+            Some(_) => Ok(()),
+            None => {
+                Err(OperationError::Unfit("the turn changed at the same moment: look at it, and try again".to_owned()))
+            }
+        }
+    }
+}

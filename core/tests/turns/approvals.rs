@@ -1,0 +1,416 @@
+//! Agents ask before they act: those who may decide are asked, and the turn waits.
+
+use rejoinder_core::{
+    Accepted, Actor, AgentTurn, ApprovalRule, ApprovalSettings, ApprovalState, ChannelId, EventKind, Identity,
+    InboundEvent, OperationError, PersonRole, Policy, Resend, SeedPerson, Sender, TurnId,
+    conformance::scripted::{Script, capabilities},
+    explain::explain,
+    store::{Approval, ApprovalFilter, AuditFilter, Handler},
+};
+
+use crate::{
+    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, main_channel, operator, policy, said, secs},
+    life::Crash,
+};
+
+const WEEK: u64 = 7 * 24 * 3600;
+
+fn identity(id: &str) -> Identity {
+    Identity { channel: main_channel(), id: id.to_owned() }
+}
+
+fn person(name: &str, role: PersonRole) -> SeedPerson {
+    SeedPerson { name: name.to_owned(), role, identities: vec![identity(&name.to_lowercase())] }
+}
+
+/// An agent that asks before it pays, and says what was decided.
+fn careful(turn: &AgentTurn) -> Script {
+    match (&*turn.text, turn.approvals.last()) {
+        ("pay", None) => Script::asks_approval("pay the rent", Some("bank.pay")),
+        ("pay", Some(last)) => Script::replies(&format!("{} {:?} {:?}", last.state.as_str(), last.by, last.note)),
+        (text, _) => Script::replies(text),
+    }
+}
+
+/// Ada, Bob and the owner Grace on one channel.
+fn setup() -> GatewaySetup {
+    let mut setup = GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).agent("main", careful);
+    setup.people = vec![person("Grace", PersonRole::Owner), person("Bob", PersonRole::Member)];
+    setup
+}
+
+fn says(who: &str, text: &str) -> InboundEvent {
+    let event = said(&chat(who), text);
+    InboundEvent { sender: Sender { id: who.to_owned(), ..event.sender.clone() }, ..event }
+}
+
+/// A gateway in which each of these has written before.
+async fn known(setup: GatewaySetup, who: &[&str]) -> TestGateway {
+    let gateway = setup.start().await;
+    for who in who {
+        gateway.receives(says(who, "hello")).await;
+    }
+    gateway
+}
+
+async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
+    let accepted = gateway.intake().accept(event).await.expect("it is accepted");
+    gateway.settle().await;
+    accepted
+}
+
+async fn approvals(gateway: &TestGateway) -> Vec<Approval> {
+    gateway.store.approvals(ApprovalFilter::Latest, 10).await.expect("readable")
+}
+
+/// The turns that told somebody of an approval, oldest first.
+async fn told(gateway: &TestGateway) -> Vec<TurnId> {
+    let turns = gateway.turns().await.into_iter().rev();
+    turns.filter(|turn| turn.handler == Handler::Gateway("asks".into())).map(|turn| turn.turn_id).collect()
+}
+
+fn pressed(who: &str, question: TurnId, choice: &str) -> InboundEvent {
+    InboundEvent { kind: EventKind::Choice { turn: question }, ..says(who, choice) }
+}
+
+async fn audit(gateway: &TestGateway) -> Vec<(String, String)> {
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
+    audit.into_iter().map(|it| (it.entry.by, it.entry.action)).collect()
+}
+
+fn by(who: &str, action: &str) -> (String, String) {
+    (who.to_owned(), action.to_owned())
+}
+
+const WISH: &str = "main wants pay the rent for ada (test.main): pay";
+const WAITS: &str = "Waits for a yes: pay the rent";
+
+/// G3. Meanwhile the conversation goes on, and no deadline ends the wait.
+#[tokio::test]
+async fn a_turn_waits_until_an_approver_says_yes() {
+    let gateway = known(setup(), &["grace"]).await;
+    let turn = gateway.receives(says("ada", "pay")).await;
+    assert_eq!(gateway.visible(&chat("ada")), [WAITS]);
+    assert_eq!(gateway.visible(&chat("grace")), ["hello", WISH]);
+    gateway.advance(HARD_DEADLINE * 3).await;
+    gateway.receives(says("ada", "meanwhile")).await;
+    gateway.receives(says("ada", "/status")).await;
+    let explained = gateway.explained(turn).await;
+
+    gateway.receives(says("grace", "1")).await;
+
+    assert_eq!(gateway.visible(&chat("grace"))[2..], ["Yes to pay the rent."]);
+    let seen = gateway.visible(&chat("ada"));
+    assert_eq!(seen, ["approved Some(\"Grace\") None", "meanwhile", "Approval for 30 min: pay"]);
+    assert_eq!(audit(&gateway).await, [by("Grace (test.main/grace)", "approve_action")]);
+    for part in ["waits for an approval", "Asks for approval: pay the rent, until ", "rejoinder approvals list"] {
+        assert!(explained.contains(part), "{part}: {explained}");
+    }
+    let explained = explain(&gateway.dossier(turn).await, rejoinder_core::conformance::clock::START).to_string();
+    assert!(explained.contains("Approved by Grace (test.main/grace)."), "{explained}");
+    let topics = gateway.topics(turn).await;
+    assert!(["approval.asked", "approval.decided"].iter().all(|topic| topics.iter().any(|it| it == topic)), "{topics:?}");
+    let history = format!("{:?}", gateway.agent("main").runs().last().expect("a run").turn.history);
+    assert!(!history.contains("Waits for a yes"), "it is the gateway that says so: {history}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_approver_says_no_by_a_button() {
+    let gateway = known(setup(), &["grace"]).await;
+    gateway.receives(says("ada", "pay")).await;
+    let [question] = told(&gateway).await[..] else { panic!("she is told once") };
+
+    comes_in(&gateway, pressed("grace", question, "Do not")).await;
+    let again = comes_in(&gateway, pressed("grace", question, "Do it")).await;
+
+    assert!(matches!(&again, Accepted::Picked { choice } if choice == "Do not"), "{again:?}");
+    assert_eq!(gateway.visible(&chat("ada")), ["declined Some(\"Grace\") None"]);
+    assert_eq!(gateway.visible(&chat("grace"))[2..], ["No to pay the rent."]);
+    assert_eq!(audit(&gateway).await, [by("Grace (test.main/grace)", "decline_action")]);
+    gateway.at_rest().await;
+}
+
+/// N2. Whoever presses, and whatever they know: the question stays open for the one who was asked.
+#[tokio::test]
+async fn nobody_else_decides() {
+    let gateway = known(setup(), &["grace", "bob"]).await;
+    gateway.receives(says("ada", "pay")).await;
+    let [question] = told(&gateway).await[..] else { panic!("one is told") };
+
+    comes_in(&gateway, pressed("bob", question, "Do it")).await;
+    comes_in(&gateway, pressed("ada", question, "Do it")).await;
+
+    assert_eq!(gateway.visible(&chat("bob")), ["hello", "Not yours."]);
+    assert_eq!(gateway.visible(&chat("ada")), [WAITS, "Not yours."]);
+    assert_eq!(approvals(&gateway).await[0].state, ApprovalState::Waiting);
+    gateway.receives(says("grace", "1")).await;
+    assert_eq!(gateway.visible(&chat("ada"))[0], "approved Some(\"Grace\") None");
+    gateway.at_rest().await;
+}
+
+/// N2. Another approver's question is not theirs either.
+#[tokio::test]
+async fn of_two_approvers_the_first_decides() {
+    let mut setup = setup();
+    setup.approvals.people = vec![identity("bob")];
+    let gateway = known(setup, &["grace", "bob"]).await;
+    gateway.receives(says("ada", "pay")).await;
+    let questions = told(&gateway).await;
+    let is_bobs = async |turn| gateway.dossier(turn).await.turn.event.conversation == chat("bob");
+    let [one, other] = questions[..] else { panic!("both are told") };
+    let (bobs, graces) = if is_bobs(one).await { (one, other) } else { (other, one) };
+
+    comes_in(&gateway, pressed("bob", graces, "Do it")).await;
+    assert_eq!(gateway.visible(&chat("bob")).last().map(String::as_str), Some("Not yours."));
+    let both = [pressed("bob", bobs, "Do not"), pressed("grace", graces, "Do it")];
+    for event in both {
+        let intake = gateway.intake();
+        tokio::spawn(async move { intake.accept(event).await });
+    }
+    gateway.settle().await;
+
+    let states: Vec<_> = approvals(&gateway).await.into_iter().map(|it| it.state).collect();
+    let [(_, action)] = &audit(&gateway).await[..] else { panic!("it is decided once") };
+    let (bob, grace) = (gateway.visible(&chat("bob")), gateway.visible(&chat("grace")));
+    let ends = (bob[3].as_str(), grace[2].as_str());
+    if states == [ApprovalState::Approved] {
+        assert_eq!((action.as_str(), ends), ("approve_action", ("Grace said yes to pay the rent.", "Yes to pay the rent.")));
+    } else {
+        assert_eq!((action.as_str(), ends), ("decline_action", ("No to pay the rent.", "Bob said no to pay the rent.")));
+    }
+    assert_eq!(gateway.agent("main").runs().len(), 4, "two greetings, and the turn twice");
+    gateway.at_rest().await;
+}
+
+/// N2. A name alone makes nobody an approver, and who is none any more decides nothing.
+#[tokio::test]
+async fn an_approver_who_is_none_any_more_decides_nothing() {
+    let mut setup = setup();
+    setup.approvals = ApprovalSettings { people: vec![identity("bob")], ..ApprovalSettings::default() };
+    let gateway = known(setup, &["bob", "grace"]).await;
+    gateway.receives(says("ada", "pay")).await;
+    let [question] = told(&gateway).await[..] else { panic!("only Bob is told") };
+    let mut settings = gateway.settings();
+    settings.approvals = ApprovalSettings { owners: true, ..ApprovalSettings::default() };
+    gateway.engine().change_settings(settings);
+    gateway.settle().await;
+    assert_eq!(gateway.visible(&chat("grace")), ["hello", WISH], "she is told now");
+
+    comes_in(&gateway, pressed("bob", question, "Do it")).await;
+
+    assert_eq!(gateway.visible(&chat("bob"))[2..], ["Not yours."]);
+    gateway.receives(says("grace", "2")).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["declined Some(\"Grace\") None"]);
+    gateway.at_rest().await;
+}
+
+/// Over a restart at the time at which it expires, too.
+#[tokio::test]
+async fn what_nobody_decides_counts_as_a_no() {
+    for restarts in [false, true] {
+        let mut gateway = known(setup(), &["grace"]).await;
+        gateway.receives(says("ada", "pay")).await;
+        gateway.advance(secs(WEEK - 1)).await;
+        assert_eq!(gateway.visible(&chat("ada")), [WAITS]);
+        if restarts {
+            gateway.life.kill();
+            gateway.clock.step(gateway.clock_now() + secs(10));
+            gateway.restart().await;
+        }
+
+        gateway.advance(secs(10)).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), ["expired None None"]);
+        assert_eq!(gateway.visible(&chat("grace"))[2..], [format!("Nobody answered: {WISH}")]);
+        assert_eq!(audit(&gateway).await, [by("gateway", "expire_action")]);
+        gateway.receives(says("grace", "1")).await;
+        assert_eq!(audit(&gateway).await.len(), 1);
+        assert_eq!(approvals(&gateway).await[0].state, ApprovalState::Expired);
+        gateway.at_rest().await;
+    }
+}
+
+/// B3. Whoever cancels the turn closes the approval, and who presses then is told.
+#[tokio::test]
+async fn a_turn_that_is_cancelled_waits_for_nothing() {
+    let gateway = known(setup(), &["grace"]).await;
+    gateway.receives(says("ada", "pay")).await;
+    gateway.receives(says("ada", "/stop")).await;
+    let second = gateway.receives(says("ada", "pay")).await;
+    gateway.engine().cancel(second, operator("a mistake")).await.expect("it is cancelled");
+    gateway.settle().await;
+
+    for question in told(&gateway).await {
+        comes_in(&gateway, pressed("grace", question, "Do it")).await;
+    }
+
+    assert_eq!(gateway.visible(&chat("grace"))[1..], [WISH, WISH, "That is over.", "That is over."]);
+    let states: Vec<_> = approvals(&gateway).await.into_iter().map(|it| it.state).collect();
+    assert_eq!(states, [ApprovalState::Dropped; 2]);
+    assert_eq!(gateway.agent("main").runs().len(), 3);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_operator_decides_with_a_note() {
+    let gateway = setup().start().await;
+    gateway.receives(says("ada", "pay")).await;
+    let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
+    let limited = Actor { channels: Some(vec![ChannelId::new("test", "other")]), ..operator("no") };
+    let unseen = gateway.engine().decide_approval(approval.id, true, limited).await;
+    assert!(matches!(unseen, Err(OperationError::Unknown(_))), "{unseen:?}");
+
+    gateway.engine().decide_approval(approval.id, true, operator("but hurry")).await.expect("it is done");
+    let again = gateway.engine().decide_approval(approval.id, false, operator("no")).await;
+    gateway.settle().await;
+
+    assert!(matches!(&again, Err(OperationError::Unfit(why)) if why.contains("approved, by grace")), "{again:?}");
+    assert_eq!(gateway.visible(&chat("ada")), ["approved Some(\"grace\") Some(\"but hurry\")"]);
+    assert_eq!(audit(&gateway).await, [by("grace", "approve_action")]);
+    assert!(told(&gateway).await.is_empty(), "no owner can be reached");
+    gateway.at_rest().await;
+}
+
+/// An approver who cannot be reached is told as soon as they can be, once, also over a restart and on another channel.
+#[tokio::test]
+async fn an_approver_is_told_when_they_can_be_reached() {
+    let mut setup = setup();
+    setup.channels = vec![(ChannelId::new("test", "other"), capabilities())];
+    let elsewhere = Identity { channel: ChannelId::new("test", "other"), id: "hopper".to_owned() };
+    setup.people[0].identities.push(elsewhere);
+    let mut gateway = setup.start().await;
+    gateway.receives(says("ada", "pay")).await;
+    assert_eq!(gateway.visible(&chat("ada")), [WAITS]);
+
+    gateway.receives(says("grace", "hello")).await;
+    gateway.restart().await;
+    let there = rejoinder_core::ConversationRef::new(ChannelId::new("test", "other"), "hopper");
+    let event = said(&there, "hello");
+    let event = InboundEvent { sender: Sender { id: "hopper".to_owned(), ..event.sender.clone() }, ..event };
+    gateway.engine().intake(&there.channel).accept(event).await.expect("it is accepted");
+    gateway.settle().await;
+    gateway.restart().await;
+
+    assert_eq!(told(&gateway).await.len(), 1);
+    gateway.receives(says("grace", "1")).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["approved Some(\"Grace\") None"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_rule_decides_at_once() {
+    let mut setup = setup();
+    let rule = |kind: &str, approves| ApprovalRule {
+        kind: Some(kind.to_owned()),
+        agents: Vec::new(),
+        people: Vec::new(),
+        conditions: Vec::new(),
+        approves,
+    };
+    setup.approvals.rules = vec![rule("mail.*", true), rule("bank.*", false)];
+    let gateway = known(setup, &["grace"]).await;
+
+    let turn = gateway.receives(says("ada", "pay")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["declined Some(\"rule 2 of the configuration\") None"]);
+    assert_eq!(gateway.platform.posts(&chat("ada")).len(), 1);
+    assert!(told(&gateway).await.is_empty());
+    assert_eq!(audit(&gateway).await, [by("rule 2 of the configuration", "decline_action")]);
+    let explained = gateway.explained(turn).await;
+    assert!(explained.contains("Declined by rule 2 of the configuration."), "{explained}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_asks_without_end_is_stopped() {
+    let mut setup = setup().policy(Policy { max_approvals: 3, ..policy() });
+    let rule =
+        ApprovalRule { kind: None, agents: Vec::new(), people: Vec::new(), conditions: Vec::new(), approves: true };
+    setup.approvals.rules = vec![rule];
+    setup.agents.clear();
+    let gateway = setup.always(Script::asks_approval("again", None)).start().await;
+
+    gateway.receives(says("ada", "go")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [crate::gateway::FAILED]);
+    assert_eq!(gateway.agent("main").runs().len(), 4);
+    gateway.at_rest().await;
+}
+
+/// The agent is offered it only where somebody, or a rule, could decide.
+#[tokio::test]
+async fn an_agent_knows_whether_anybody_could_approve() {
+    for (owners, may) in [(true, true), (false, false)] {
+        let mut setup = setup();
+        setup.approvals.owners = owners;
+        let gateway = known(setup, &["ada"]).await;
+        assert_eq!(gateway.agent("main").runs()[0].turn.may_ask_approval, may);
+        gateway.at_rest().await;
+    }
+}
+
+/// `kill -9` at every write while an agent asks and while an approver is told, and while they decide.
+#[tokio::test]
+async fn a_crash_asks_tells_and_decides_once() {
+    for write in 1..=14 {
+        let mut gateway = known(setup(), &["grace"]).await;
+        let crash = async |gateway: &mut TestGateway, event: InboundEvent| {
+            gateway.life.crash_at(write, Crash::After);
+            let (intake, again) = (gateway.intake(), event.clone());
+            tokio::spawn(async move { intake.accept(event).await });
+            gateway.settle().await;
+            gateway.restart().await;
+            comes_in(gateway, again).await;
+            gateway.advance(secs(60)).await;
+        };
+        crash(&mut gateway, says("ada", "pay")).await;
+        assert_eq!(gateway.visible(&chat("ada")), [WAITS], "after write {write}");
+        assert_eq!(gateway.visible(&chat("grace")), ["hello", WISH], "after write {write}");
+        assert_eq!(approvals(&gateway).await.len(), 1, "after write {write}");
+
+        crash(&mut gateway, says("grace", "1")).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), ["approved Some(\"Grace\") None"], "after write {write}");
+        assert_eq!(gateway.visible(&chat("grace"))[2..], ["Yes to pay the rent."], "after write {write}");
+        assert_eq!(audit(&gateway).await, [by("Grace (test.main/grace)", "approve_action")], "after write {write}");
+        gateway.at_rest().await;
+    }
+}
+
+/// The same while it expires, and while an operator decides.
+#[tokio::test]
+async fn a_crash_expires_and_decides_once() {
+    for write in 1..=10 {
+        for expires in [true, false] {
+            let mut gateway = known(setup(), &["grace"]).await;
+            gateway.receives(says("ada", "pay")).await;
+            let id = approvals(&gateway).await[0].id;
+            let decide = async |gateway: &TestGateway| {
+                let engine = gateway.engine().clone();
+                tokio::spawn(async move { engine.decide_approval(id, false, operator("no")).await });
+                gateway.settle().await;
+            };
+            if expires {
+                gateway.advance(secs(WEEK - 1)).await;
+            }
+            gateway.life.crash_at(write, Crash::After);
+            if expires { gateway.advance(secs(2)).await } else { decide(&gateway).await }
+            gateway.restart().await;
+            if !expires {
+                decide(&gateway).await;
+            }
+            gateway.advance(secs(60)).await;
+
+            let (seen, who) = if expires {
+                ("expired None None", by("gateway", "expire_action"))
+            } else {
+                ("declined Some(\"grace\") Some(\"no\")", by("grace", "decline_action"))
+            };
+            assert_eq!(gateway.visible(&chat("ada")), [seen], "after write {write}");
+            assert_eq!(audit(&gateway).await, [who], "after write {write}");
+            assert_eq!(gateway.visible(&chat("grace")).len(), if expires { 3 } else { 2 }, "after write {write}");
+            gateway.at_rest().await;
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `rejoinder approvals`: what agents of the running gateway ask approval for, and the operator's yes or no.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{
+    Global,
+    running::{RunningGateway, path_part},
+};
+use crate::console::{failure::Failure, output};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ApprovalsCommand {
+    /// List what agents ask approval for
+    List(List),
+    /// Approve it: the agent runs again, and is told so
+    #[command(after_help = APPROVE_HELP)]
+    Approve(Decide),
+    /// Decline it: the agent runs again, and is told so
+    Decline(Decide),
+}
+
+const APPROVE_HELP: &str = "\
+Example:
+  rejoinder approvals approve 0190a1b2-… --note \"but not before Monday\"";
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Also those that do not wait any more, newest first
+    #[arg(long)]
+    all: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Decide {
+    /// The approval's id
+    id: String,
+    /// What the agent is told about it; it is in the audit as well
+    #[arg(long)]
+    note: Option<String>,
+}
+
+impl ApprovalsCommand {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let gateway = RunningGateway::find(global)?;
+        match self {
+            Self::List(List { all, json }) => {
+                let approvals = gateway.get(if *all { "approvals?state=all" } else { "approvals" }).await?;
+                if *json { output::print_json(&approvals) } else { output::print(lines(&approvals)) }
+            }
+            Self::Approve(Decide { id, note }) => {
+                gateway.post(&format!("approvals/{}/approve", path_part(id)), &json!({ "note": note })).await?;
+                output::print("Approved: the agent runs again.")
+            }
+            Self::Decline(Decide { id, note }) => {
+                gateway.post(&format!("approvals/{}/decline", path_part(id)), &json!({ "note": note })).await?;
+                output::print("Declined: the agent runs again, and is told so.")
+            }
+        }
+    }
+}
+
+fn lines(approvals: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let row = |approval: &Value| {
+        let [id, state, agent, channel] = ["id", "state", "agent", "channel"].map(|part| text(&approval[part]));
+        let person = format!("{} ({channel})", text(&approval["person"]));
+        let (action, until) = (output::excerpt(&text(&approval["action"]), 60), text(&approval["expires_at"]));
+        [id, state, agent, output::excerpt(&person, 40), action, until]
+    };
+    let rows: Vec<_> = approvals["items"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        return "No agent asks for approval.".to_owned();
+    }
+    let table = output::table(["ID", "STATE", "AGENT", "FOR", "ACTION", "UNTIL"], &rows);
+    output::printable(&format!("{table}\n\nTo decide: rejoinder approvals approve ID, or decline ID"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_shown_with_how_to_decide_it() {
+        let approval = json!({
+            "id": "7", "state": "waiting", "agent": "main", "person": "Ada", "channel": "telegram.main",
+            "action": "Send\nthe mail", "expires_at": "12:00",
+        });
+
+        assert_eq!(
+            lines(&json!({ "items": [approval] })),
+            "ID  STATE    AGENT  FOR                  ACTION         UNTIL\n\
+             7   waiting  main   Ada (telegram.main)  Send the mail  12:00\n\n\
+             To decide: rejoinder approvals approve ID, or decline ID"
+        );
+        assert_eq!(lines(&json!({ "items": [] })), "No agent asks for approval.");
+    }
+}

@@ -1,0 +1,176 @@
+//! What agents ask approval for: the list, and the operator's yes or no.
+
+use axum::{
+    Extension, Json,
+    extract::{Path, Query, State, rejection::{PathRejection, QueryRejection}},
+    http::StatusCode,
+};
+use rejoinder_core::{
+    ApprovalId,
+    store::{Approval, ApprovalFilter},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    caller::Caller,
+    operation::{IdempotencyKey, Operation},
+    responses::{Changing, Reading},
+};
+use crate::{
+    http::{Shared, error::ApiError},
+    time::rfc3339,
+};
+
+/// Approvals.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ApprovalList {
+    items: Vec<ApprovalItem>,
+    /// Always null: there is only one page, of at most 500.
+    #[schema(value_type = Option<String>)]
+    next: Option<&'static str>,
+}
+
+/// Something that an agent asks approval for.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ApprovalItem {
+    id: String,
+    /// The turn that waits for it.
+    turn_id: String,
+    /// The channel of the turn, for example `telegram.main`.
+    channel: String,
+    /// The agent that asks.
+    agent: String,
+    /// For whom: the name of who wrote, which they chose themselves, or their id.
+    person: String,
+    /// What it wants to do.
+    action: String,
+    /// What it says about that.
+    details: Option<String>,
+    /// The kind of action, as the agent names it.
+    #[schema(example = "email.send")]
+    kind: Option<String>,
+    #[schema(format = DateTime)]
+    asked_at: String,
+    /// Until when it can be decided; null if a rule has decided it.
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
+    /// `waiting`, `approved`, `declined`, `expired` (nobody decided it in time) or `dropped` (the turn was cancelled, or ended in
+    /// another way).
+    state: &'static str,
+    #[schema(format = DateTime)]
+    decided_at: Option<String>,
+    /// Who decided: the name of a person or of a token, or a rule.
+    decided_by: Option<String>,
+    /// What they told the agent about it.
+    note: Option<String>,
+}
+
+impl From<Approval> for ApprovalItem {
+    fn from(approval: Approval) -> Self {
+        Self {
+            id: approval.id.to_string(),
+            turn_id: approval.turn.to_string(),
+            channel: approval.channel.to_string(),
+            agent: approval.agent.to_string(),
+            person: approval.person,
+            action: approval.request.action,
+            details: approval.request.details,
+            kind: approval.request.kind,
+            asked_at: rfc3339(approval.asked_at),
+            expires_at: approval.expires_at.map(rfc3339),
+            state: approval.state.as_str(),
+            decided_at: approval.decided_at.map(rfc3339),
+            decided_by: approval.decided_by,
+            note: approval.note,
+        }
+    }
+}
+
+/// Which approvals are listed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ApprovalsQuery {
+    /// `waiting` if it is missing.
+    #[param(inline)]
+    state: Option<ListedState>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum ListedState {
+    /// Those that can be decided, oldest first.
+    Waiting,
+    /// The latest ones, newest first.
+    All,
+}
+
+/// Lists what agents ask approval for.
+#[utoipa::path(get, path = "/admin/api/approvals", tag = "admin", operation_id = "list_approvals",
+    params(ApprovalsQuery),
+    responses((status = 200, description = "The approvals", body = ApprovalList), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(
+    State(app): Shared,
+    Extension(caller): Extension<Caller>,
+    query: Result<Query<ApprovalsQuery>, QueryRejection>,
+) -> Result<Json<ApprovalList>, ApiError> {
+    let Query(query) = query?;
+    let filter = match query.state {
+        None | Some(ListedState::Waiting) => ApprovalFilter::Waiting,
+        Some(ListedState::All) => ApprovalFilter::Latest,
+    };
+    let mut approvals = app.engine.approvals(filter).await?;
+    approvals.retain(|approval| caller.may_see(&approval.channel));
+    Ok(Json(ApprovalList { items: approvals.into_iter().map(ApprovalItem::from).collect(), next: None }))
+}
+
+/// The body of a decision.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Note {
+    /// What the agent is told about it; it is in the audit as well.
+    #[schema(max_length = 1000)]
+    note: Option<String>,
+}
+
+/// Approves what an agent wants to do: it runs again, and is told so. Needs the role `operator`.
+#[utoipa::path(post, path = "/admin/api/approvals/{id}/approve", tag = "admin", operation_id = "approve_approval",
+    params(("id" = String, Path, description = "The approval's id"), IdempotencyKey),
+    request_body(content = Option<Note>),
+    responses((status = 204, description = "The agent runs again"), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn approve(
+    app: Shared,
+    id: Result<Path<ApprovalId>, PathRejection>,
+    operation: Operation<Note>,
+) -> Result<StatusCode, ApiError> {
+    decide(app, id, operation, true).await
+}
+
+/// Declines what an agent wants to do: it runs again, and is told so. Needs the role `operator`.
+#[utoipa::path(post, path = "/admin/api/approvals/{id}/decline", tag = "admin", operation_id = "decline_approval",
+    params(("id" = String, Path, description = "The approval's id"), IdempotencyKey),
+    request_body(content = Option<Note>),
+    responses((status = 204, description = "The agent runs again"), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn decline(
+    app: Shared,
+    id: Result<Path<ApprovalId>, PathRejection>,
+    operation: Operation<Note>,
+) -> Result<StatusCode, ApiError> {
+    decide(app, id, operation, false).await
+}
+
+async fn decide(
+    State(app): Shared,
+    id: Result<Path<ApprovalId>, PathRejection>,
+    operation: Operation<Note>,
+    approves: bool,
+) -> Result<StatusCode, ApiError> {
+    let Path(id) = id.map_err(|_| ApiError::NotFound("there is no approval with this id"))?;
+    let actor = operation.actor(operation.body.note.as_deref(), StatusCode::NO_CONTENT, &())?;
+    app.engine.decide_approval(id, approves, actor).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
