@@ -131,6 +131,9 @@ impl Life {
                 }
                 Effect::ToMerged { .. }
                 | Effect::RunAgain
+                | Effect::AskApproval { .. }
+                | Effect::ApprovalExpired
+                | Effect::ApprovalDropped
                 | Effect::RunGoesOn
                 | Effect::StopRun
                 | Effect::Resend { .. }
@@ -203,6 +206,7 @@ fn delivery(signal: &Signal, now: Timestamp) -> DeliveryRecord {
         Body::Reply(reply) => reply.text.clone(),
         Body::Say(name) => format!("Text of {name}."),
         Body::Ask(name) => format!("Question {name}?"),
+        Body::Wait(action) => format!("Waits: {action}."),
         Body::Defer { note, .. } => note.clone().unwrap_or_else(|| "Still working on this.".to_owned()),
         Body::React(emoji) => emoji.clone(),
     };

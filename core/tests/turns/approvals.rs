@@ -215,7 +215,7 @@ async fn what_nobody_decides_counts_as_a_no() {
         assert_eq!(gateway.visible(&chat("ada")), [WAITS]);
         if restarts {
             gateway.life.kill();
-            gateway.clock.step(gateway.clock_now() + secs(10));
+            gateway.clock.advance(secs(10));
             gateway.restart().await;
         }
 

@@ -315,6 +315,8 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
         model: None,
         attempt: 1,
         deferred: None,
+        approvals: Vec::new(),
+        may_ask_approval: false,
         sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },
         language: None,
         text: text.into(),
