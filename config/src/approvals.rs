@@ -26,7 +26,10 @@ pub struct Approvals {
     /// `owner`, names in `[people]`, and identities such as `telegram.main/42`.
     approvers: Vec<String>,
     /// How long an approval is waited for.
-    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, { 60 * SECOND }, { 8760 * HOUR }>")]
+    #[serde(
+        serialize_with = "duration::write",
+        deserialize_with = "duration::between::<_, { 60 * SECOND }, { 8760 * HOUR }>"
+    )]
     pub expires: Duration,
     /// How many an agent may ask for in one turn.
     #[serde(deserialize_with = "number::between::<_, 0, 100>")]

@@ -11,8 +11,8 @@ use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Alerts, Approvals, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox, Pairing,
-    Persons, Queue, Retention, Routing, Server, Sessions, Store, Telemetry,
+    Admin, Agent, Alerts, Approvals, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox,
+    Pairing, Persons, Queue, Retention, Routing, Server, Sessions, Store, Telemetry,
     check::{Checks, Names, Section},
     environment::ResolveContext,
     key::Key,

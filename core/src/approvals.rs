@@ -34,9 +34,7 @@ impl Approvals {
 
     /// Notes changes that were stored.
     pub(crate) fn note(&self, changes: &[ApprovalChange]) {
-        let asks = |change: &ApprovalChange| {
-            matches!(change, ApprovalChange::Asked(approval) if approval.state == ApprovalState::Waiting)
-        };
+        let asks = |change: &ApprovalChange| matches!(change, ApprovalChange::Asked(approval) if approval.state == ApprovalState::Waiting);
         if changes.iter().any(asks) {
             self.asked.notify_one();
         }

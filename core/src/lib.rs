@@ -104,7 +104,8 @@ pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
-        AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker, Surface, Usage,
+        AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker,
+        Surface, Usage,
     },
     approval::{ApprovalRule, ApprovalSettings, ApprovalState},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
@@ -142,6 +143,6 @@ pub use watch::Part;
 pub use worker::agents::AgentHealth;
 
 pub use rejoinder_guard::{
-    ApprovalRequest, Attachment, CancelledBy, Cause, Choices, End, Expectation, Ladder, LateAnswer, Obligation, ObligationState,
-    OnUnknown, Outcome, Policy, Reply, Rung, Settlement, Shim, SignalKind, Timestamp, Via, is_blank,
+    ApprovalRequest, Attachment, CancelledBy, Cause, Choices, End, Expectation, Ladder, LateAnswer, Obligation,
+    ObligationState, OnUnknown, Outcome, Policy, Reply, Rung, Settlement, Shim, SignalKind, Timestamp, Via, is_blank,
 };

@@ -15,12 +15,7 @@ use crate::{
     channels::Channels,
     commands::message::{approval_asked, asks},
     lifecycle::Lifecycle,
-    model::{
-        conversation::ChannelId,
-        ids::TurnId,
-        people::Pairing,
-        settings::LiveSettings,
-    },
+    model::{conversation::ChannelId, ids::TurnId, people::Pairing, settings::LiveSettings},
     pauses,
     people::People,
     ports::{

@@ -310,7 +310,11 @@ fn policies(config: &Config) -> Policies {
     let mut policies = Policies::new(guard.policy("default", ChatKind::Direct, None, &config.approvals));
     for (id, channel) in config.channels.iter() {
         for chat in [ChatKind::Direct, ChatKind::Group] {
-            policies = policies.with(id.as_str(), chat, guard.policy(id.as_str(), chat, channel.common.on_unknown, &config.approvals));
+            policies = policies.with(
+                id.as_str(),
+                chat,
+                guard.policy(id.as_str(), chat, channel.common.on_unknown, &config.approvals),
+            );
         }
     }
     policies

@@ -17,7 +17,7 @@ use axum::{
 };
 use futures_util::stream;
 use rejoinder_core::{
-    Clock as _, Outcome, Reply, SystemClock,
+    ApprovalRequest, Clock as _, Outcome, Reply, SystemClock,
     conformance::scripted::{Gate, Script, ScriptEnd, ScriptStep},
 };
 use serde_json::{Value, json};
@@ -310,6 +310,9 @@ fn last_chunk(end: ScriptEnd, streamed: &str) -> Option<io::Result<String>> {
             format!("{rest}{}{DONE}", chunk(&json!({}), Some("stop")))
         }
         ScriptEnd::Outcome(Outcome::React(emoji)) => tool_call("react", &json!({ "emoji": emoji })),
+        ScriptEnd::Outcome(Outcome::Approval(ApprovalRequest { action, details, kind })) => {
+            tool_call("request_approval", &json!({ "action": action, "details": details, "kind": kind }))
+        }
         ScriptEnd::Outcome(Outcome::Silent(reason)) => tool_call("stay_silent", &json!({ "reason": reason })),
         ScriptEnd::Defer { note, within } => tool_call("defer", &json!({ "note": note, "seconds": within.as_secs() })),
         ScriptEnd::Fail(why) => return Some(Err(io::Error::other(why))),

@@ -136,7 +136,15 @@ impl Answer {
 
     /// A reply with no other effect.
     pub(super) const fn saying(words: Words) -> Self {
-        Self { words, turn_events: Vec::new(), session: None, queue: None, decision: None, approval: None, language: None }
+        Self {
+            words,
+            turn_events: Vec::new(),
+            session: None,
+            queue: None,
+            decision: None,
+            approval: None,
+            language: None,
+        }
     }
 }
 

@@ -152,8 +152,19 @@ impl Commands {
         let (sessions, owner) = (self.sessions.as_ref(), sessions::owner(&turn.event, &people.known()));
         let routed = settings.agent_for(&turn.event, turn.rule.as_deref());
         let (choice, _) = sessions.chosen(turn.conversation, owner, routed, &settings.sessions).await?;
-        let call =
-            Call { turn: &turn, store, people, channels, approvals, merges, sessions, owner, choice, settings: &settings, now };
+        let call = Call {
+            turn: &turn,
+            store,
+            people,
+            channels,
+            approvals,
+            merges,
+            sessions,
+            owner,
+            choice,
+            settings: &settings,
+            now,
+        };
         let Answer { words, mut turn_events, session, queue, decision, approval, language } = match command {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
@@ -176,8 +187,7 @@ impl Commands {
         turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(Outcome::Reply(reply))] });
         let (person, held) = decision.map(|decision| (Box::new(decision.person), decision.held)).unzip();
         let changes = person.as_ref().map(|person| person.changes.clone());
-        let (approval, held_approval) =
-            approval.map(|approval| (Box::new(approval.decided), approval.held)).unzip();
+        let (approval, held_approval) = approval.map(|approval| (Box::new(approval.decided), approval.held)).unzip();
         let (sessions, held_too) = session.map(|session| (session.changes, session.held)).unzip();
         let sessions = sessions.unwrap_or_default();
         self.sessions.note(&sessions);

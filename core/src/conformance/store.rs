@@ -7,6 +7,7 @@
 
 mod accepting;
 mod amending;
+mod approving;
 mod asking;
 mod contents;
 mod delivering;
@@ -27,8 +28,8 @@ use async_trait::async_trait;
 use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Timestamp};
 
 pub use self::{
-    accepting::*, amending::*, asking::*, contents::*, delivering::*, housekeeping::*, lasting::*, lines::*,
-    operating::*, people::*, queueing::*, reading::*, searching::*, sessions::*, transitions::*,
+    accepting::*, amending::*, approving::*, asking::*, contents::*, delivering::*, housekeeping::*, lasting::*,
+    lines::*, operating::*, people::*, queueing::*, reading::*, searching::*, sessions::*, transitions::*,
 };
 use super::{answer, new_delivery};
 use crate::{
@@ -86,6 +87,8 @@ macro_rules! store_conformance {
             a_question_that_expires_is_closed_once
             of_an_expired_question_those_are_told_who_wait_for_it
             words_that_pick_are_known_again
+            an_approval_is_decided_once
+            an_approval_knows_who_was_told
             of_64_picks_at_once_one_answers
             only_who_was_asked_picks
             a_pick_of_nothing_is_a_turn

@@ -15,7 +15,11 @@ use crate::{
     commands::{
         self,
         asks::{self, DECIDE},
-        dropped::DROPPED, late::LATE, limited::LIMITED, pairing::PAIRING, retry::RETRY,
+        dropped::DROPPED,
+        late::LATE,
+        limited::LIMITED,
+        pairing::PAIRING,
+        retry::RETRY,
         stranger::STRANGER,
     },
     intake::limits::{Counted, Full, Limits, OverLimit},

@@ -6,8 +6,8 @@ use rejoinder_guard::{Attachment, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    capabilities::Capabilities,
     approval::ApprovalState,
+    capabilities::Capabilities,
     conversation::{ChannelId, ChatKind, ConversationRef},
     event::{Author, Sender},
     ids::{SessionId, TurnId},

@@ -219,8 +219,11 @@ impl Inputs {
             return Ok(Vec::new());
         }
         let asked = self.store.approvals(ApprovalFilter::Of(turn.id), PAGE).await?;
-        let told = |Approval { request, state, decided_by: by, note, .. }| {
-            AgentApproval { action: request.action, state, by, note }
+        let told = |Approval { request, state, decided_by: by, note, .. }| AgentApproval {
+            action: request.action,
+            state,
+            by,
+            note,
         };
         Ok(asked.into_iter().map(told).collect())
     }

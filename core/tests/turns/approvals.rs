@@ -109,7 +109,10 @@ async fn a_turn_waits_until_an_approver_says_yes() {
     let explained = explain(&gateway.dossier(turn).await, rejoinder_core::conformance::clock::START).to_string();
     assert!(explained.contains("Approved by Grace (test.main/grace)."), "{explained}");
     let topics = gateway.topics(turn).await;
-    assert!(["approval.asked", "approval.decided"].iter().all(|topic| topics.iter().any(|it| it == topic)), "{topics:?}");
+    assert!(
+        ["approval.asked", "approval.decided"].iter().all(|topic| topics.iter().any(|it| it == topic)),
+        "{topics:?}"
+    );
     let history = format!("{:?}", gateway.agent("main").runs().last().expect("a run").turn.history);
     assert!(!history.contains("Waits for a yes"), "it is the gateway that says so: {history}");
     gateway.at_rest().await;
@@ -175,9 +178,15 @@ async fn of_two_approvers_the_first_decides() {
     let (bob, grace) = (gateway.visible(&chat("bob")), gateway.visible(&chat("grace")));
     let ends = (bob[3].as_str(), grace[2].as_str());
     if states == [ApprovalState::Approved] {
-        assert_eq!((action.as_str(), ends), ("approve_action", ("Grace said yes to pay the rent.", "Yes to pay the rent.")));
+        assert_eq!(
+            (action.as_str(), ends),
+            ("approve_action", ("Grace said yes to pay the rent.", "Yes to pay the rent."))
+        );
     } else {
-        assert_eq!((action.as_str(), ends), ("decline_action", ("No to pay the rent.", "Bob said no to pay the rent.")));
+        assert_eq!(
+            (action.as_str(), ends),
+            ("decline_action", ("No to pay the rent.", "Bob said no to pay the rent."))
+        );
     }
     assert_eq!(gateway.agent("main").runs().len(), 4, "two greetings, and the turn twice");
     gateway.at_rest().await;
@@ -395,7 +404,11 @@ async fn a_crash_expires_and_decides_once() {
                 gateway.advance(secs(WEEK - 1)).await;
             }
             gateway.life.crash_at(write, Crash::After);
-            if expires { gateway.advance(secs(2)).await } else { decide(&gateway).await }
+            if expires {
+                gateway.advance(secs(2)).await
+            } else {
+                decide(&gateway).await
+            }
             gateway.restart().await;
             if !expires {
                 decide(&gateway).await;

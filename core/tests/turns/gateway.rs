@@ -10,10 +10,10 @@ use std::{
 };
 
 use rejoinder_core::{
-    Accepted, Access, Action, Actor, AgentName, AgentRuntime, ApprovalSettings, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind,
-    Clock, ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Language, Lifetimes, Masker,
-    OperationError, OwnCommand, OwnerId, Parts, PersonLimits, Policies, Policy, Price, Question, Queues, Rule, Rung,
-    SeedPerson, Sender, SenderKind, SessionSettings, Settings, SharedClock, SignalKind, SpecialLimits, Store,
+    Accepted, Access, Action, Actor, AgentName, AgentRuntime, ApprovalSettings, Capabilities, Cause, ChannelAdapter,
+    ChannelId, ChatKind, Clock, ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Language, Lifetimes,
+    Masker, OperationError, OwnCommand, OwnerId, Parts, PersonLimits, Policies, Policy, Price, Question, Queues, Rule,
+    Rung, SeedPerson, Sender, SenderKind, SessionSettings, Settings, SharedClock, SignalKind, SpecialLimits, Store,
     Templates, TurnId, Via,
     conformance::{
         clock::TestClock,

@@ -7,8 +7,8 @@
 mod absent;
 mod access;
 mod amends;
-mod approvals;
 mod answers;
+mod approvals;
 mod backlog;
 mod chaos;
 mod choices;

@@ -8,8 +8,8 @@ use utoipa::{
 
 use super::{
     admin::{
-        agents, alerts, approvals, audit, channels, conversations, dead_letters, deliveries, errors, events, logs, loops,
-        messages, overview, pairings, people, route, search, session, tokens, turns,
+        agents, alerts, approvals, audit, channels, conversations, dead_letters, deliveries, errors, events, logs,
+        loops, messages, overview, pairings, people, route, search, session, tokens, turns,
     },
     error::ProblemDocument,
     health,

@@ -6,8 +6,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    ApprovalSettings, Cause, ChannelId, ChatKind, Ladder, Lifetimes, Masker, PersonLimits, Policies, Policy, Question, Queues, Rung,
-    SessionSettings, Settings, SpecialLimits, Templates,
+    ApprovalSettings, Cause, ChannelId, ChatKind, Ladder, Lifetimes, Masker, PersonLimits, Policies, Policy, Question,
+    Queues, Rung, SessionSettings, Settings, SpecialLimits, Templates,
 };
 
 /// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.

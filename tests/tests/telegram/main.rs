@@ -2,6 +2,7 @@
 
 mod access;
 mod answers;
+mod approvals;
 mod backlog;
 mod crashes;
 mod crowd;

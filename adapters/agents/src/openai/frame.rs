@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 
 use rejoinder_core::{
-    AgentApproval, AgentFile, AgentMessage, ApprovalState, AgentQuote, AgentTurn, Author, ChatKind, Deferred, HistoryLine, Sender, SenderKind,
+    AgentApproval, AgentFile, AgentMessage, AgentQuote, AgentTurn, ApprovalState, Author, ChatKind, Deferred,
+    HistoryLine, Sender, SenderKind,
 };
 use serde::Serialize;
 
@@ -181,8 +182,7 @@ pub(super) fn of_message(message: &AgentMessage, chat: ChatKind) -> Cow<'_, str>
 fn framed<'a>(message: &Message<'a>) -> Cow<'a, str> {
     let Message { is_in_group, sender, forwarded, quoted, reaction, text, files, deferred, approvals } = *message;
     let is_reminded = deferred.is_some() || !approvals.is_empty();
-    let is_bare =
-        quoted.is_none() && forwarded.is_none() && files.is_empty() && reaction.is_none() && !is_reminded;
+    let is_bare = quoted.is_none() && forwarded.is_none() && files.is_empty() && reaction.is_none() && !is_reminded;
     if !is_in_group && is_bare && !has_frame(text) {
         return Cow::Borrowed(text);
     }

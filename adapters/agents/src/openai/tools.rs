@@ -296,11 +296,7 @@ impl Call {
     ///
     /// # Errors
     /// The text to return to the model if the call is invalid.
-    pub(super) fn parse(
-        name: &str,
-        arguments: &str,
-        turn: &AgentTurn,
-    ) -> Result<Self, String> {
+    pub(super) fn parse(name: &str, arguments: &str, turn: &AgentTurn) -> Result<Self, String> {
         let (capabilities, now) = (&turn.capabilities, turn.now);
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         match name {

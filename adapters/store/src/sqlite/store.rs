@@ -7,13 +7,13 @@ use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Identity, Language, Lifetimes, Obligation,
     OwnerId, PersonId, QueueMode, SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
-        AbsentChannel, AgentFigures, Approval, ApprovalFilter, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit, ConversationFilter,
-        ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryRecord,
-        DirectChat, Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping, IdempotentAnswer, ListedDelivery,
-        LogEntry, LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries, Operator, Outbox,
-        Pairing, Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal, RunRecord, SearchFilter, SessionChoice,
-        SessionRecord, SessionSummary, Store, StoreStats, Stored, TokenRecord, Transition, TurnFilter, TurnRecord,
-        TurnSummary, Turns, WaitingTurn,
+        AbsentChannel, AgentFigures, Approval, ApprovalFilter, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit,
+        ConversationFilter, ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter,
+        DeliveryRecord, DirectChat, Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping, IdempotentAnswer,
+        ListedDelivery, LogEntry, LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries,
+        Operator, Outbox, Pairing, Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal, RunRecord,
+        SearchFilter, SessionChoice, SessionRecord, SessionSummary, Store, StoreStats, Stored, TokenRecord, Transition,
+        TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;

@@ -2,7 +2,10 @@
 
 use axum::{
     Extension, Json,
-    extract::{Path, Query, State, rejection::{PathRejection, QueryRejection}},
+    extract::{
+        Path, Query, State,
+        rejection::{PathRejection, QueryRejection},
+    },
     http::StatusCode,
 };
 use rejoinder_core::{

@@ -64,7 +64,11 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionI
     let mut all: Vec<TurnId> = turns.to_vec();
     for turn in turns {
         // What others were told of its approvals goes with it.
-        all.extend(rows::all(transaction, SELECT_NOTICES, [turn.as_uuid()], |row| row.get::<_, Uuid>(0))?.into_iter().map(TurnId::from));
+        all.extend(
+            rows::all(transaction, SELECT_NOTICES, [turn.as_uuid()], |row| row.get::<_, Uuid>(0))?
+                .into_iter()
+                .map(TurnId::from),
+        );
     }
     for turn in &all {
         let found = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, Uuid>(1)?));

@@ -1,0 +1,85 @@
+//! Checks of approvals.
+
+use rejoinder_guard::ApprovalRequest;
+
+use super::{START, Subject, Turn, accept_one, at, chat, commit, done, new_turn, said};
+use crate::{
+    model::{
+        approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
+        conversation::ChannelId,
+        event::{EventKind, InboundEvent},
+        ids::{ApprovalId, PersonId, TurnId},
+    },
+    ports::store::{Store, transition::Transition},
+};
+
+fn approval(turn: TurnId, action: &str, seconds: u64) -> Approval {
+    let details = Some("in full".to_owned());
+    Approval {
+        id: ApprovalId::new(at(seconds)),
+        turn,
+        channel: ChannelId::new("test", "main"),
+        agent: "main".into(),
+        person: "Ann".to_owned(),
+        request: ApprovalRequest { action: action.to_owned(), details, kind: Some("bank.pay".to_owned()) },
+        asked_at: at(seconds),
+        expires_at: Some(at(seconds + 60)),
+        state: ApprovalState::Waiting,
+        decided_at: None,
+        decided_by: None,
+        note: None,
+        told: Vec::new(),
+    }
+}
+
+fn changing(change: ApprovalChange) -> Transition {
+    Transition { approvals: vec![change], ..Transition::default() }
+}
+
+async fn read(store: &dyn Store, filter: ApprovalFilter) -> Vec<Approval> {
+    store.approvals(filter, 10).await.expect("approvals are read")
+}
+
+/// It is read back as it was asked for, also after a restart, and whoever decides second is refused.
+pub async fn an_approval_is_decided_once(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let (first, second) = (approval(turn.id, "pay", 1), approval(turn.id, "pay again", 2));
+    done(&*store, changing(ApprovalChange::Asked(first.clone()))).await;
+    done(&*store, changing(ApprovalChange::Asked(second.clone()))).await;
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(read(&*store, ApprovalFilter::Waiting).await, [first.clone(), second.clone()]);
+    assert_eq!(read(&*store, ApprovalFilter::Is(second.id)).await, [second.clone()]);
+
+    let (id, state, by, note) = (first.id, ApprovalState::Approved, "Grace".to_owned(), Some("but hurry".to_owned()));
+    let decide = ApprovalChange::Decided { id, state, at: at(3), by: by.clone(), note: note.clone() };
+    done(&*store, changing(decide.clone())).await;
+    assert!(store.commit(changing(decide)).await.is_err(), "it was decided");
+    let close = |state| changing(ApprovalChange::Closed { turn: turn.id, state, at: at(4) });
+    done(&*store, close(ApprovalState::Expired)).await;
+    commit(&*store, close(ApprovalState::Dropped)).await;
+
+    let decided_at = Some(at(3));
+    let decided = Approval { state, decided_at, decided_by: Some(by), note, ..first };
+    let expired = Approval { state: ApprovalState::Expired, decided_at: Some(at(4)), ..second };
+    assert_eq!(read(&*store, ApprovalFilter::Of(turn.id)).await, [decided.clone(), expired.clone()]);
+    assert_eq!(read(&*store, ApprovalFilter::Latest).await, [expired, decided]);
+    assert!(read(&*store, ApprovalFilter::Waiting).await.is_empty());
+}
+
+/// Those who are told of it are known by the turns that tell them.
+pub async fn an_approval_knows_who_was_told(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let asked = approval(turn.id, "pay", 1);
+    done(&*store, changing(ApprovalChange::Asked(asked.clone()))).await;
+    let person = PersonId::new(START);
+    for _ in 0..2 {
+        let event = said(&chat("grace"), "a notice");
+        let kind = EventKind::ApprovalAsked { approval: asked.id, person };
+        accept_one(&*store, new_turn(InboundEvent { kind, ..event })).await;
+    }
+
+    assert_eq!(read(&*store, ApprovalFilter::Waiting).await, [Approval { told: vec![person], ..asked }]);
+}
