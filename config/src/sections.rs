@@ -82,6 +82,7 @@ const SECTIONS: [&str; 20] = [
 
 impl Config {
     /// Reads and checks the merged tree.
+    #[expect(clippy::too_many_lines, reason = "a flat list of sections reads best in one piece")]
     pub(crate) fn read(mut tree: Node, context: &ResolveContext<'_>, build: &Build) -> Result<Self, Vec<Problem>> {
         let problems = choose_default_agent(&mut tree).into_iter().collect();
         let names = names(&tree, build);

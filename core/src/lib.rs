@@ -54,6 +54,7 @@ mod undeliverable;
 mod visibility;
 mod watch;
 mod welcome;
+mod words;
 mod worker;
 
 /// The port to the store, and the rows that it writes and reads.
@@ -107,7 +108,8 @@ pub use model::{
         AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker,
         Surface, Usage,
     },
-    approval::{ApprovalRule, ApprovalSettings, ApprovalState},
+    approval::ApprovalState,
+    approvers::{ApprovalRule, ApprovalSettings},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
     command::{CommandAnswer, CommandHelp, OwnCommand},
     conversation::{ChannelId, ChatKind, ConversationRef},

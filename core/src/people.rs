@@ -19,7 +19,7 @@ use tokio::sync::{Notify, OwnedMutexGuard};
 
 use crate::{
     model::{
-        approval::ApprovalSettings,
+        approvers::ApprovalSettings,
         conversation::ChatKind,
         event::InboundEvent,
         ids::PersonId,

@@ -13,7 +13,7 @@ use std::{
 use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, Size, TokenValue};
 use rejoinder_core::{
     Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, Language, Lifetimes, Masker, PersonRole, Policies,
-    Queues, SessionSettings, Settings, SharedClock, SpecialLimits, SystemClock, Templates,
+    Policy, Queues, SessionSettings, Settings, SharedClock, SpecialLimits, SystemClock, Templates,
 };
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
@@ -306,15 +306,15 @@ fn queues(config: &Config) -> Queues {
 
 /// A policy for every channel and kind of chat, and a default for turns of channels that are no longer configured.
 fn policies(config: &Config) -> Policies {
-    let guard = &config.guard;
-    let mut policies = Policies::new(guard.policy("default", ChatKind::Direct, None, &config.approvals));
+    let policy = |channel: &str, chat, on_unknown| Policy {
+        approval_wait: config.approvals.expires,
+        max_approvals: config.approvals.per_turn,
+        ..config.guard.policy(channel, chat, on_unknown)
+    };
+    let mut policies = Policies::new(policy("default", ChatKind::Direct, None));
     for (id, channel) in config.channels.iter() {
         for chat in [ChatKind::Direct, ChatKind::Group] {
-            policies = policies.with(
-                id.as_str(),
-                chat,
-                guard.policy(id.as_str(), chat, channel.common.on_unknown, &config.approvals),
-            );
+            policies = policies.with(id.as_str(), chat, policy(id.as_str(), chat, channel.common.on_unknown));
         }
     }
     policies

@@ -18,7 +18,6 @@ pub use self::{
     templates::{TEMPLATES, Template, Templates},
 };
 use crate::{
-    Approvals,
     check::{Checks, Section},
     duration::{self, HOUR},
     number, text,
@@ -72,15 +71,9 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The policy for `channel` (`webhook.siri`), with the bounds of `approvals`. `on_unknown` is the channel's own setting, if it has one.
+    /// The policy for `channel` (`webhook.siri`). `on_unknown` is the channel's own setting, if it has one.
     #[must_use]
-    pub fn policy(
-        &self,
-        channel: &str,
-        chat: ChatKind,
-        on_unknown: Option<OnUnknown>,
-        approvals: &Approvals,
-    ) -> Policy {
+    pub fn policy(&self, channel: &str, chat: ChatKind, on_unknown: Option<OnUnknown>) -> Policy {
         let Deadlines { soft_deadline, hard_deadline } = self.deadlines(channel, chat);
         Policy {
             soft_deadline: soft_deadline.map_or(self.soft_deadline, |SoftDeadline(soft)| soft),
@@ -88,12 +81,11 @@ impl Guard {
             max_runs: self.max_runs,
             max_deferrals: self.max_deferrals,
             max_defer: self.max_defer,
-            approval_wait: approvals.expires,
-            max_approvals: approvals.per_turn,
             late_answer: self.late_answer,
             late_window: self.late_window.unwrap_or_default(),
             on_unknown: on_unknown.unwrap_or(self.on_unknown),
             ladder: self.ladder.ladder(channel, chat),
+            ..Policy::default()
         }
     }
 }

@@ -151,7 +151,7 @@ hard_deadline = "1m"
     .config();
 
     let seconds = |channel: &str, chat| {
-        let policy = config.guard.policy(channel, chat, None, &config.approvals);
+        let policy = config.guard.policy(channel, chat, None);
         (policy.soft_deadline.map(|soft| soft.as_secs()), policy.hard_deadline.as_secs())
     };
     assert_eq!(seconds("page.main", ChatKind::Direct), (Some(5), 1800));

@@ -10,6 +10,7 @@ use crate::{
     },
     operations::{Actor, operation, people::NewPerson},
     people::WrongCode,
+    words::plain,
 };
 
 pub(super) const APPROVE: Command = Command {
@@ -81,11 +82,4 @@ fn decided(
     let name = plain(pairing.name.as_deref().unwrap_or(&whose.id));
     let answer = Answer::filled(template, vec![("name", name), ("identity", whose.to_string())]);
     Answer { decision: Some(Decision { person, held }), ..answer }
-}
-
-/// A name without Markdown: it was chosen by somebody who may mean harm.
-pub(crate) fn plain(name: &str) -> String {
-    let is_plain =
-        |char: &char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '(' | ')' | '<' | '>' | '\\' | '#' | '|' | '~');
-    name.chars().filter(is_plain).collect()
 }

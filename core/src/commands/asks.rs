@@ -4,9 +4,8 @@
 use rejoinder_guard::{Choices, Event, Reply, Timestamp};
 
 use super::{
-    approve::{approve, decline, owner_of, plain},
-    command::{Answer, ApprovalDecision, Call, Command, Words, excerpt},
-    filled,
+    approve::{approve, decline, owner_of},
+    command::{Answer, ApprovalDecision, Call, Command, Words},
 };
 use crate::{
     ledger::trigger::TurnEvents,
@@ -22,6 +21,7 @@ use crate::{
     },
     operations::Actor,
     ports::store::StoreError,
+    words::{excerpt, filled, plain},
 };
 
 /// How many characters of what the agent should answer are told.

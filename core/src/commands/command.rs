@@ -4,11 +4,10 @@ use futures_util::future::BoxFuture;
 use rejoinder_guard::{CancelledBy, Event, Reply, Timestamp};
 use tokio::sync::OwnedMutexGuard;
 
-use super::filled;
 use crate::{
     approvals::Approvals,
     channels::Channels,
-    ledger::trigger::{DecidedPerson, TurnEvents},
+    ledger::trigger::{DecidedApproval, DecidedPerson, TurnEvents},
     merges::Merges,
     model::{
         capabilities::{Receipts, Support},
@@ -22,11 +21,11 @@ use crate::{
         settings::{Settings, Templates},
         turn::{Handler, TurnRecord},
     },
-    operations::approvals::DecidedApproval,
     outbox::render::Target,
     people::People,
     ports::store::{Store, StoreError},
     sessions::Sessions,
+    words::filled,
 };
 
 /// A command that the gateway executes itself, or a notice that it sends on its own.
@@ -239,32 +238,5 @@ impl Call<'_> {
             }
         }
         Ok(open)
-    }
-}
-
-/// The beginning of a text, at most so many characters, on one line. It opens no block of code, which would swallow what
-/// follows.
-pub(crate) fn excerpt(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace("```", "'''");
-    match line.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_text_is_cut_between_characters() {
-        assert_eq!(excerpt(" one\n two ", 60), "one two");
-        assert_eq!(excerpt(&"é".repeat(60), 60), "é".repeat(60));
-        assert_eq!(excerpt(&"é".repeat(61), 60), format!("{}…", "é".repeat(60)));
-    }
-
-    #[test]
-    fn an_excerpt_opens_no_block_of_code() {
-        assert_eq!(excerpt("`so`:\n```rust\nfn main() {}\n```", 13), "`so`: '''rust…");
     }
 }

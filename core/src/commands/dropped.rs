@@ -2,8 +2,11 @@
 
 use rejoinder_guard::Reply;
 
-use super::command::{Answer, Call, Command, Words, excerpt};
-use crate::{ledger::trigger::TurnEvents, ports::store::StoreError};
+use super::command::{Answer, Call, Command, Words};
+use crate::{
+    words::excerpt,
+    {ledger::trigger::TurnEvents, ports::store::StoreError},
+};
 
 /// How many turns are dropped at once.
 const MOST: u32 = 1000;

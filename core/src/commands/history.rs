@@ -2,11 +2,12 @@
 
 use rejoinder_guard::Reply;
 
-use super::command::{Answer, Call, Command, Filled, Words, excerpt};
+use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     model::agent::{HistoryLine, Speaker},
     outbox::render::text_file,
     ports::store::StoreError,
+    words::excerpt,
 };
 
 /// How many lines `/history` shows, and how many characters of each.

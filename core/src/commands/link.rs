@@ -1,10 +1,7 @@
 //! `/link`: lets somebody who is known on one channel be the same person on another one, with a code. `/unlink`: takes a
 //! channel out again.
 
-use super::{
-    approve::plain,
-    command::{Answer, Call, Command, Decision, Held},
-};
+use super::command::{Answer, Call, Command, Decision, Held};
 use crate::{
     ledger::trigger::DecidedPerson,
     model::{
@@ -14,6 +11,7 @@ use crate::{
     },
     operations::{Actor, operation},
     people::WrongCode,
+    words::plain,
 };
 
 pub(crate) const LINK: Command = Command {

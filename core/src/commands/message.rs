@@ -2,10 +2,7 @@
 
 use rejoinder_guard::{Reply, Timestamp};
 
-use super::{
-    command::{Answer, Command, Words, excerpt},
-    filled,
-};
+use super::command::{Answer, Command, Words};
 use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
@@ -17,6 +14,7 @@ use crate::{
         settings::Settings,
     },
     ports::store::list::Origin,
+    words::{excerpt, filled},
 };
 
 /// How many characters are told of a question that expires, and of a message that is answered elsewhere.

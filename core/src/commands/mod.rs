@@ -4,7 +4,7 @@
 //! replies are templates in `config/default.toml`.
 
 mod agent;
-pub(crate) mod approve;
+mod approve;
 pub(crate) mod asks;
 pub(crate) mod command;
 pub(crate) mod dropped;
@@ -204,24 +204,6 @@ impl Commands {
     }
 }
 
-/// A text with its placeholders filled in. What is filled in is no template: a placeholder in it stays.
-pub(crate) fn filled(text: &str, values: &[(&'static str, String)]) -> String {
-    let next = |rest: &str| {
-        let places = values.iter().filter_map(|(name, value)| {
-            let placeholder = format!("{{{name}}}");
-            Some((rest.find(&placeholder)?, placeholder.len(), value.as_str()))
-        });
-        places.min_by_key(|(at, ..)| *at)
-    };
-    let (mut rest, mut whole) = (text, String::new());
-    while let Some((at, length, value)) = next(rest) {
-        whole.push_str(&rest[..at]);
-        whole.push_str(value);
-        rest = &rest[at + length..];
-    }
-    whole + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,14 +222,6 @@ mod tests {
         assert_eq!(name("/stop it"), None);
         assert_eq!(name("please stop"), None);
         assert_eq!(name("/stranger"), None);
-    }
-
-    #[test]
-    fn what_is_filled_in_is_no_template() {
-        let values = [("name", "{text}".to_owned()), ("text", "{name} said".to_owned())];
-
-        assert_eq!(filled("{name}: {text} {other} {name}", &values), "{text}: {name} said {other} {text}");
-        assert_eq!(filled("nothing", &values), "nothing");
     }
 
     /// The ledger, which writes the transcript, does not know the commands.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use rejoinder_guard::Reply;
 
-use super::{
-    command::{Answer, Call, Words},
-    filled,
-};
-use crate::model::{
-    command::{CommandAnswer, CommandHelp, OwnCommand},
-    settings::Settings,
+use super::command::{Answer, Call, Words};
+use crate::{
+    model::{
+        command::{CommandAnswer, CommandHelp, OwnCommand},
+        settings::Settings,
+    },
+    words::filled,
 };
 
 /// A text that invokes one of the operator's commands.

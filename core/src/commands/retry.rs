@@ -2,8 +2,11 @@
 //!
 //! A `/retry` with a question to repeat is an agent's turn (see `intake`): the command only answers when there is none.
 
-use super::command::{Answer, Call, Command, DecidedSession, excerpt};
-use crate::{model::session::SessionChange, ports::store::StoreError};
+use super::command::{Answer, Call, Command, DecidedSession};
+use crate::{
+    words::excerpt,
+    {model::session::SessionChange, ports::store::StoreError},
+};
 
 /// How many characters of a question are told.
 const EXCERPT: usize = 100;

@@ -1,8 +1,7 @@
 //! `/session`: lists sessions, begins one, goes back to one, names one, deletes one. `/new` begins one.
 
 use super::{
-    approve::plain,
-    command::{Answer, Call, Command, DecidedSession, Filled, Words, excerpt},
+    command::{Answer, Call, Command, DecidedSession, Filled, Words},
     status::spoken,
 };
 use crate::{
@@ -13,6 +12,7 @@ use crate::{
         session::{SessionChange, SessionRecord, name},
     },
     ports::store::StoreError,
+    words::{excerpt, plain},
 };
 
 /// How many sessions are listed.

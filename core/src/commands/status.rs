@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use rejoinder_guard::ObligationState;
 
-use super::command::{Answer, Call, Command, Filled, Words, excerpt};
-use crate::{model::turn::TurnRecord, ports::store::StoreError};
+use super::command::{Answer, Call, Command, Filled, Words};
+use crate::{
+    words::excerpt,
+    {model::turn::TurnRecord, ports::store::StoreError},
+};
 
 /// How many open turns are told one by one.
 const MOST: usize = 5;

@@ -23,7 +23,7 @@ use crate::{
     engine::Parts,
     model::{
         agent::AgentName,
-        approval::ApprovalSettings,
+        approvers::ApprovalSettings,
         conversation::ConversationRef,
         delivery::{Action, Class, Content},
         ids::{ConversationId, DeliveryId, TurnId},

@@ -10,7 +10,7 @@ use rejoinder_guard::{ApprovalRequest, Cleared, Draft, Effect, Event, Obligation
 use super::{
     consequences::Consequences,
     log,
-    trigger::{AttemptEnded, Decided, Run, Trigger, TurnEvents},
+    trigger::{AttemptEnded, Decided, DecidedApproval, Run, Trigger, TurnEvents},
 };
 use crate::{
     channels::Channels,
@@ -21,15 +21,10 @@ use crate::{
         capabilities::Receipts,
         conversation::ChannelId,
         ids::{ApprovalId, OwnerId, TurnId},
-        log::{LogEvent, NewLogEntry},
+        log::{AuditEntry, LogEvent, NewLogEntry, Subject},
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::{Handler, TurnRecord},
-    },
-    operations::{
-        Actor,
-        approvals::{self, DecidedApproval},
-        operation,
     },
     outbox::{
         render::{self, Target},
@@ -37,7 +32,7 @@ use crate::{
     },
     ports::store::{
         record::Remark,
-        transition::{DeliveryChange, NewDelivery, RunStart, Transition, TurnChange, Withdrawal},
+        transition::{DeliveryChange, NewDelivery, Operation, RunStart, Transition, TurnChange, Withdrawal},
     },
 };
 
@@ -390,13 +385,13 @@ impl<'a> Transaction<'a> {
         self.transition.log.push(NewLogEntry { at, subject: subject.clone(), event });
         if let Some(by) = &asked.decided_by {
             let state = asked.state;
-            let by = Actor { name: by.clone(), reason: None, channels: None, answer: None };
-            self.remark(turn.id, state.as_str(), format!("by {}", by.name));
+            let by = by.clone();
+            self.remark(turn.id, state.as_str(), format!("by {by}"));
             let event = LogEvent::ApprovalDecided { approval_id: Some(approval_id), decision: state.as_str() };
             self.transition.log.push(NewLogEntry { at, subject: subject.clone(), event });
-            self.transition.operation = Some(operation(&by, approvals::action(state), approval_id, subject, at));
+            self.transition.operation = Some(audited(by, state, approval_id.to_string(), subject, at));
         }
-        self.transition.approvals.push(ApprovalChange::Asked(asked));
+        self.transition.approvals.push(ApprovalChange::Asked(Box::new(asked)));
     }
 
     /// Closes the approval that a turn waited for.
@@ -411,14 +406,20 @@ impl<'a> Transaction<'a> {
         let event = LogEvent::ApprovalDecided { approval_id: None, decision: state.as_str() };
         self.transition.log.push(NewLogEntry { at, subject: subject.clone(), event });
         if state == ApprovalState::Expired {
-            let by = Actor { name: "gateway".to_owned(), reason: None, channels: None, answer: None };
-            self.transition.operation = Some(operation(&by, approvals::action(state), turn.id, subject, at));
+            let by = "gateway".to_owned();
+            self.transition.operation = Some(audited(by, state, turn.id.to_string(), subject, at));
         }
     }
 
     fn remark(&mut self, turn: TurnId, kind: &str, detail: String) {
         self.transition.remarks.push(Remark { turn, at: self.now, kind: kind.to_owned(), detail });
     }
+}
+
+/// A decision that nobody made, for the audit.
+fn audited(by: String, state: ApprovalState, target: String, subject: Subject, at: Timestamp) -> Operation {
+    let entry = AuditEntry { by, action: state.audit_action().to_owned(), target, reason: None };
+    Operation { at, entry, subject, answer: None }
 }
 
 fn add_decision(transition: &mut Transition, decided: &DecidedApproval) {

@@ -4,15 +4,15 @@ use rejoinder_guard::{Event, Timestamp};
 
 use crate::{
     model::{
+        approval::ApprovalChange,
         ids::ConversationId,
-        log::Subject,
+        log::{NewLogEntry, Subject},
         people::PeopleChange,
         queue::QueueMode,
         session::SessionChange,
         stored_delivery::DeliveryRecord,
         turn::{Handler, TurnRecord},
     },
-    operations::approvals::DecidedApproval,
     ports::store::{
         record::Remark,
         transition::{AttemptEnd, AttemptStart, DeliveryChange, Operation, RunEnd},
@@ -69,6 +69,15 @@ pub(crate) struct DecidedPerson {
     pub(crate) changes: Vec<PeopleChange>,
     /// For the audit, if it is an owner's.
     pub(crate) operation: Option<Operation>,
+}
+
+/// A decision, as it is stored together with the next run of the turn that waits for it.
+#[derive(Clone, Debug)]
+pub(crate) struct DecidedApproval {
+    pub(crate) change: ApprovalChange,
+    pub(crate) operation: Operation,
+    pub(crate) remark: Remark,
+    pub(crate) log: NewLogEntry,
 }
 
 /// Something that an operator does with a turn.

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod agent;
 pub(crate) mod approval;
+pub(crate) mod approvers;
 pub(crate) mod capabilities;
 pub(crate) mod command;
 pub(crate) mod conversation;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use crate::model::{
     access::Access,
     agent::AgentName,
-    approval::ApprovalSettings,
+    approvers::ApprovalSettings,
     command::OwnCommand,
     conversation::{ChannelId, ChatKind},
     event::InboundEvent,

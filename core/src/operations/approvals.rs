@@ -7,7 +7,7 @@ use crate::{
     approvals::PAGE,
     ledger::{
         log::subject_of,
-        trigger::{Trigger, TurnEvents},
+        trigger::{DecidedApproval, Trigger, TurnEvents},
     },
     model::{
         approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
@@ -15,27 +15,8 @@ use crate::{
         log::{LogEvent, NewLogEntry},
         turn::TurnRecord,
     },
-    ports::store::{record::Remark, transition::Operation},
+    ports::store::record::Remark,
 };
-
-/// A decision, as it is stored together with the next run of the turn that waits for it.
-#[derive(Clone, Debug)]
-pub(crate) struct DecidedApproval {
-    pub(crate) change: ApprovalChange,
-    pub(crate) operation: Operation,
-    pub(crate) remark: Remark,
-    pub(crate) log: NewLogEntry,
-}
-
-/// The name in the audit of a decision.
-pub(crate) const fn action(state: ApprovalState) -> &'static str {
-    match state {
-        ApprovalState::Approved => "approve_action",
-        ApprovalState::Declined => "decline_action",
-        ApprovalState::Expired => "expire_action",
-        ApprovalState::Waiting | ApprovalState::Dropped => "drop_action",
-    }
-}
 
 impl Approval {
     /// The decision of somebody, whom the agent is told as `name`.
@@ -52,7 +33,7 @@ impl Approval {
         let event = LogEvent::ApprovalDecided { approval_id: Some(self.id), decision: state.as_str() };
         DecidedApproval {
             change: ApprovalChange::Decided { id: self.id, state, at, by: name.to_owned(), note },
-            operation: operation(by, action(state), self.id, subject.clone(), at),
+            operation: operation(by, state.audit_action(), self.id, subject.clone(), at),
             remark: Remark { turn: turn.id, at, kind: state.as_str().to_owned(), detail: remark(by, None) },
             log: NewLogEntry { at, subject, event },
         }

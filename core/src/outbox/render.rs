@@ -6,7 +6,6 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Signal, SignalKind, Timestamp, Via};
 
 use crate::{
-    commands::{approve::plain, command::excerpt, filled},
     model::{
         agent::{HistoryLine, Speaker},
         capabilities::{Capabilities, Receipts, Resend, Support},
@@ -24,6 +23,7 @@ use crate::{
         channel::ChannelAdapter,
         store::transition::{NewDelivery, TranscriptLine},
     },
+    words::{excerpt, filled, plain},
 };
 
 /// The name and the media type of the file that holds an answer of too many parts.

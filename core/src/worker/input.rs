@@ -9,7 +9,7 @@ use super::files::{FileBudget, Files, HeldBytes};
 use crate::{
     approvals::PAGE,
     channels::Channels,
-    commands::{command::excerpt, own},
+    commands::own,
     ledger::trigger::Run,
     model::{
         agent::{AgentApproval, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Surface},
@@ -27,6 +27,7 @@ use crate::{
         clock::SharedClock,
         store::{Store, StoreError, record::RunRecord},
     },
+    words::excerpt,
 };
 
 /// The `end` of a run that deferred its answer, in its record.

@@ -24,7 +24,6 @@ use self::{
 };
 use crate::{
     channels::Channels,
-    commands::command::excerpt,
     crash::crash_point,
     ledger::{
         Ledger,
@@ -47,6 +46,7 @@ use crate::{
     },
     scheduler::slots::RunTokens,
     visibility,
+    words::excerpt,
 };
 
 /// The grace period of a cancelled run before it is dropped.

@@ -53,6 +53,7 @@ pub(crate) enum Bug {
 }
 
 /// The parameters of the model, the same in every state.
+#[expect(clippy::struct_excessive_bools, reason = "what can happen: each by itself")]
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) owed: Expectation,
@@ -416,6 +417,12 @@ impl World {
         self.decide(next, event);
     }
 
+    /// Somebody decides the approval.
+    fn approve(&self, next: &mut Moment) {
+        next.is_approval_open = false;
+        self.decide(next, Event::Decided);
+    }
+
     /// Something happens to the second message.
     fn merge(&self, next: &mut Moment, action: &Action) {
         next.oddities_left -= u8::from(*action != Action::Merge);
@@ -644,10 +651,7 @@ impl Model for World {
                 next.oddities_left -= 1;
                 self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("cancel".to_owned()) });
             }
-            Action::Decide => {
-                next.is_approval_open = false;
-                self.decide(&mut next, Event::Decided);
-            }
+            Action::Decide => self.approve(&mut next),
             Action::PersonDeletes | Action::Merge | Action::Supersede | Action::SecondIsDeleted => {
                 self.merge(&mut next, &action);
             }

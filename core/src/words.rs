@@ -1,0 +1,61 @@
+//! Texts for people, and what is put into them.
+
+/// A text with its placeholders filled in. What is filled in is no template: a placeholder in it stays.
+pub(crate) fn filled(text: &str, values: &[(&'static str, String)]) -> String {
+    let next = |rest: &str| {
+        let places = values.iter().filter_map(|(name, value)| {
+            let placeholder = format!("{{{name}}}");
+            Some((rest.find(&placeholder)?, placeholder.len(), value.as_str()))
+        });
+        places.min_by_key(|(at, ..)| *at)
+    };
+    let (mut rest, mut whole) = (text, String::new());
+    while let Some((at, length, value)) = next(rest) {
+        whole.push_str(&rest[..at]);
+        whole.push_str(value);
+        rest = &rest[at + length..];
+    }
+    whole + rest
+}
+
+/// The beginning of a text, at most so many characters, on one line. It opens no block of code, which would swallow what
+/// follows.
+pub(crate) fn excerpt(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace("```", "'''");
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// A name without Markdown: it was chosen by somebody who may mean harm.
+pub(crate) fn plain(name: &str) -> String {
+    let is_plain =
+        |char: &char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '(' | ')' | '<' | '>' | '\\' | '#' | '|' | '~');
+    name.chars().filter(is_plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(excerpt(" one\n two ", 60), "one two");
+        assert_eq!(excerpt(&"é".repeat(60), 60), "é".repeat(60));
+        assert_eq!(excerpt(&"é".repeat(61), 60), format!("{}…", "é".repeat(60)));
+    }
+
+    #[test]
+    fn an_excerpt_opens_no_block_of_code() {
+        assert_eq!(excerpt("`so`:\n```rust\nfn main() {}\n```", 13), "`so`: '''rust…");
+    }
+
+    #[test]
+    fn what_is_filled_in_is_no_template() {
+        let values = [("name", "{text}".to_owned()), ("text", "{name} said".to_owned())];
+
+        assert_eq!(filled("{name}: {text} {other} {name}", &values), "{text}: {name} said {other} {text}");
+        assert_eq!(filled("nothing", &values), "nothing");
+    }
+}
