@@ -1,5 +1,6 @@
 //! Tests of reading whole configurations.
 
+mod approvals;
 mod bad_input;
 mod defaults;
 mod environment;

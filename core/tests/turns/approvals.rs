@@ -359,6 +359,24 @@ async fn an_agent_knows_whether_anybody_could_approve() {
     }
 }
 
+/// With the person goes what an agent wanted to do for them, also where others were told of it.
+#[tokio::test]
+async fn a_forgotten_persons_approvals_are_gone() {
+    let gateway = known(setup(), &["grace"]).await;
+    gateway.receives(says("ada", "pay")).await;
+    gateway.receives(says("grace", "1")).await;
+    assert_eq!((approvals(&gateway).await.len(), told(&gateway).await.len()), (1, 1));
+
+    let (engine, forgotten) = (gateway.engine().clone(), identity("ada"));
+    let forgetting = tokio::spawn(async move { engine.forget(&forgotten, secs(1), operator("she asked")).await });
+    gateway.settle().await;
+    gateway.advance(secs(1)).await;
+    forgetting.await.expect("it ends").expect("it is done");
+
+    assert_eq!((approvals(&gateway).await.len(), told(&gateway).await.len()), (0, 0));
+    gateway.at_rest().await;
+}
+
 /// `kill -9` at every write while an agent asks and while an approver is told, and while they decide.
 #[tokio::test]
 async fn a_crash_asks_tells_and_decides_once() {
@@ -405,9 +423,9 @@ async fn a_crash_expires_and_decides_once() {
             }
             gateway.life.crash_at(write, Crash::After);
             if expires {
-                gateway.advance(secs(2)).await
+                gateway.advance(secs(2)).await;
             } else {
-                decide(&gateway).await
+                decide(&gateway).await;
             }
             gateway.restart().await;
             if !expires {

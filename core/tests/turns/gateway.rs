@@ -141,6 +141,21 @@ const OF_SESSIONS: [(&str, &str); 28] = [
     ("undo_nothing", "Nothing to forget."),
 ];
 
+/// What is told about approvals.
+const OF_APPROVALS: [(&str, &str); 11] = [
+    ("status_approval", "Approval for {time}: {text}"),
+    ("approval_waits", "Waits for a yes: {action}"),
+    ("approval_asks", "{agent} wants {action} for {name} ({channel}): {text}"),
+    ("approval_approve", "Do it"),
+    ("approval_decline", "Do not"),
+    ("approval_approved", "Yes to {action}."),
+    ("approval_declined", "No to {action}."),
+    ("approval_was_approved", "{name} said yes to {action}."),
+    ("approval_was_declined", "{name} said no to {action}."),
+    ("approval_over", "That is over."),
+    ("approval_not_yours", "Not yours."),
+];
+
 fn templates() -> Templates {
     [
         ("deferral", DEFERRAL),
@@ -167,17 +182,6 @@ fn templates() -> Templates {
         ("person_let_in", "Yes"),
         ("person_keep_out", "No"),
         ("person_decided", "Too late."),
-        ("status_approval", "Approval for {time}: {text}"),
-        ("approval_waits", "Waits for a yes: {action}"),
-        ("approval_asks", "{agent} wants {action} for {name} ({channel}): {text}"),
-        ("approval_approve", "Do it"),
-        ("approval_decline", "Do not"),
-        ("approval_approved", "Yes to {action}."),
-        ("approval_declined", "No to {action}."),
-        ("approval_was_approved", "{name} said yes to {action}."),
-        ("approval_was_declined", "{name} said no to {action}."),
-        ("approval_over", "That is over."),
-        ("approval_not_yours", "Not yours."),
         ("link_code", "Write /link {code}."),
         ("link_unknown", "Not known."),
         ("linked", "You are {name}."),
@@ -231,6 +235,7 @@ fn templates() -> Templates {
     ]
     .into_iter()
     .chain(OF_SESSIONS)
+    .chain(OF_APPROVALS)
     .fold(german(), |templates, (name, text)| templates.with_template("", name, text))
     .with_question(
         "what_next",
