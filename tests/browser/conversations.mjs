@@ -139,11 +139,18 @@ async function writesInOneAndAnother(ada) {
   assert.equal(await ada.input.inputValue(), "Mars is");
   await ada.input.fill("");
 
-  // A copy that is edited is given up, and what stood in the input before is there again.
+  // A copy that was not changed is given up, and what stood in the input before is there again.
   await ada.button("Edit").click();
   await open(ada, "What goes well with risotto?");
   await ada.page.getByText("You edit a copy.").waitFor({ state: "hidden" });
   assert.equal(await ada.input.inputValue(), "And for dess");
+  // One that was changed waits before it.
+  await ada.button("Edit").click();
+  await ada.input.fill("And which white wine?");
+  await open(ada, "Astronomy");
+  assert.equal(await ada.input.inputValue(), "");
+  await open(ada, "What goes well with risotto?");
+  assert.equal(await ada.input.inputValue(), "And which white wine?\nAnd for dess");
   await ada.input.fill("");
 }
 
@@ -249,6 +256,9 @@ async function holdsTwoHundred(ada) {
     localStorage.setItem("rejoinder:/chat:name:a-conversation-of-long-ago-0", "My first");
     const waits = { id: "a-message-that-waits", conversation: "a-conversation-of-long-ago-1", at: 1, text: "Hello" };
     localStorage.setItem("rejoinder:/chat:unsent:a-message-that-waits", JSON.stringify(waits));
+    localStorage.setItem("rejoinder:/chat:unsent:rubbish", "{");
+    localStorage.setItem("rejoinder:/chat:unsent:nothing", "{}");
+    localStorage.setItem("rejoinder:/chat:unfinished:a-conversation-of-long-ago-2", "Half a");
   });
   await ada.page.reload();
   await ada.isConnected();
@@ -257,9 +267,9 @@ async function holdsTwoHundred(ada) {
   await asks(ada, "One more");
   const after = await ada.titles();
   assert.equal(after.length, 200);
-  assert.deepEqual(after.slice(-2), ["Talk 1", "My first"]);
+  assert.deepEqual(after.slice(-3), ["Talk 2", "Talk 1", "My first"]);
   const gone = before.filter((title) => !after.includes(title));
-  assert.deepEqual(gone, Array.from({ length: before.length - 199 }, (_, number) => `Talk ${before.length - 198 - number}`));
+  assert.deepEqual(gone, Array.from({ length: before.length - 199 }, (_, number) => `Talk ${before.length - 197 - number}`));
   await ada.page.getByText("The list holds 200 conversations.").waitFor();
 }
 

@@ -47,9 +47,7 @@ await visit(async (browser) => {
   const key = "rejoinder:/chat:conversation";
   const second = await other.page.evaluate((key) => sessionStorage.getItem(key), key);
   // What is deleted in one tab leaves the other, and does not come back.
-  await ada.listed("Second").focus();
-  await ada.page.keyboard.press("Delete");
-  await ada.page.getByRole("dialog", { name: "Delete this conversation?" }).getByRole("button", { name: "Delete" }).click();
+  await deletes(ada, "Second");
   await counts(other.turns, 0);
   await other.page.getByRole("alert").getByText("That conversation was removed in another tab.").waitFor();
   await eventually("one is listed", () => ada.titles(), (found) => JSON.stringify(found) === '["From the first tab"]');
@@ -63,5 +61,47 @@ await visit(async (browser) => {
   await other.isConnected();
   assert.doesNotMatch(await other.page.locator("#turns").innerText(), /From the second tab/);
   assert.ok(!(await other.page.evaluate(() => JSON.stringify({ ...localStorage }))).includes(second), "the deleted one is back");
+
+  // What one tab has begun to write, the other does not remove by opening something else.
+  await ada.button("New conversation").click();
+  await other.page.evaluate((key) => sessionStorage.setItem(key, localStorage.getItem(key)), key);
+  await other.page.reload();
+  await other.isConnected();
+  await ada.input.fill("Half a question");
+  await other.listed("From the first tab").click();
+  await reads(other.words(0), "answer to: From the first tab");
+  await ada.page.reload();
+  await ada.isConnected();
+  assert.equal(await ada.input.inputValue(), "Half a question");
+
+  // What somebody is writing in a conversation that another tab deletes goes to a new one.
+  await ada.says("Whole");
+  await reads(ada.words(0), "answer to: Whole");
+  await ada.input.fill("And another half");
+  await deletes(other, "Whole");
+  await counts(ada.turns, 0);
+  await ada.page.getByRole("alert").getByText("What you were writing is kept here.").waitFor();
+  assert.equal(await ada.input.inputValue(), "And another half");
+  await ada.input.fill("");
+
+  // The one that was opened last is deleted in another tab, when its own tab is closed.
+  const third = await ada.tab();
+  await third.isConnected();
+  await third.button("New conversation").click();
+  await third.says("Opened last");
+  await reads(third.words(0), "answer to: Opened last");
+  const last = await third.page.evaluate((key) => localStorage.getItem(key), key);
+  await third.page.close();
+  await deletes(ada, "Opened last");
+  assert.ok(!(await ada.page.evaluate(() => JSON.stringify({ ...localStorage }))).includes(last), "the deleted one is what the next tab opens");
+  const fourth = await ada.tab();
+  await fourth.isConnected();
+  assert.ok(!(await fourth.titles()).includes("Opened last"), "the deleted one is back");
   await ada.leaves();
 });
+
+async function deletes(tab, title) {
+  await tab.listed(title).focus();
+  await tab.page.keyboard.press("Delete");
+  await tab.page.getByRole("dialog", { name: "Delete this conversation?" }).getByRole("button", { name: "Delete" }).click();
+}

@@ -399,8 +399,7 @@ function open(id) {
 
 /** Whether nothing was ever said or begun in the conversation that is open. */
 function isUnwritten() {
-  const { last } = conversations.get(conversations.current);
-  return !last && conversation.turns.length === 0 && outbox.entries.length === 0 && composer.isEmpty;
+  return conversations.isUnwritten(conversations.current) && outbox.entries.length === 0 && composer.isEmpty;
 }
 
 /** Shows the conversation that the person chose. */
@@ -441,14 +440,15 @@ function remove(id) {
 
 /** Another tab has removed the conversation that is open here. */
 function leaveGone() {
-  if (isUnwritten()) return list.show();
   const gone = conversations.current;
-  composer.clear();
+  const isSeen = !isUnwritten();
+  const words = composer.clear();
   open(newId());
   // What this tab has stored of it meanwhile.
   outbox.clear(gone);
   conversations.remove(gone);
-  composer.notice("That conversation was removed in another tab.");
+  if (words.trim()) composer.putBack(words);
+  if (isSeen) composer.notice(`That conversation was removed in another tab.${words.trim() ? " What you were writing is kept here." : ""}`);
 }
 
 addEventListener("storage", (event) => {

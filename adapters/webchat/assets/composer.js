@@ -18,6 +18,8 @@ export class Composer {
   #noticeTimer = 0;
   /** What stood in the input before the edit began; `null`: nothing is edited. */
   #setAside = null;
+  /** The copy as it was before it was edited. */
+  #copied = "";
   /** Under which name the unfinished words are stored. */
   #place = "";
 
@@ -50,7 +52,7 @@ export class Composer {
   }
 
   get isEmpty() {
-    return this.#text.value.trim() === "" && !this.#setAside?.trim();
+    return this.#unfinished.trim() === "";
   }
 
   set commands(commands) {
@@ -82,7 +84,9 @@ export class Composer {
 
   /** Begins to edit a copy of `words`. What the input holds comes back afterwards. */
   edit(words) {
+    if (this.#setAside !== null && this.#text.value !== this.#copied) this.#setAside = this.#unfinished;
     this.#setAside ??= this.#text.value;
+    this.#copied = words;
     this.#text.value = words;
     $("editing-words").textContent = "You edit a copy. It is sent as a new message, and the old one stays.";
     $("editing").hidden = false;
@@ -91,11 +95,13 @@ export class Composer {
     this.#text.setSelectionRange(words.length, words.length);
   }
 
-  /** Empties the input. */
+  /** Empties the input. Returns what it held. */
   clear() {
+    const words = this.#unfinished;
     this.#endEdit();
     this.#text.value = "";
     this.fit();
+    return words;
   }
 
   /** Shows `words` for a while. */
@@ -115,12 +121,19 @@ export class Composer {
   #changed() {
     this.fit();
     $("notice").hidden = true;
-    if (this.#setAside === null) this.#keep();
+    this.#keep();
+  }
+
+  /** What would be lost with this page. An edited copy stands before what was set aside for it. */
+  get #unfinished() {
+    if (this.#setAside === null) return this.#text.value;
+    const edited = this.#text.value === this.#copied ? "" : this.#text.value;
+    return [edited, this.#setAside].filter(Boolean).join("\n");
   }
 
   #keep() {
-    remember(this.#place, this.#text.value);
-    this.#onUnfinished(this.#text.value);
+    remember(this.#place, this.#unfinished);
+    this.#onUnfinished(this.#unfinished);
   }
 
   #press(event) {
@@ -147,6 +160,7 @@ export class Composer {
   #cancelEdit() {
     this.#text.value = this.#setAside ?? "";
     this.#endEdit();
+    this.#keep();
     this.fit();
     this.focus();
   }

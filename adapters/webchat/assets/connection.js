@@ -40,6 +40,8 @@ export class Connection {
   }
 
   open() {
+    // A socket that is not open yet will send the hello of the conversation that is then open.
+    if (this.#socket?.readyState === WebSocket.CONNECTING) return;
     this.#forget();
     this.#set("connecting");
     const socket = new WebSocket(this.#url);

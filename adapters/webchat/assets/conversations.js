@@ -86,6 +86,13 @@ export class Conversations {
     return found.sort((a, b) => (a.at === b.at ? 0 : b.at - a.at));
   }
 
+  /** Whether nothing was ever said or begun in a conversation, as far as this browser knows: another tab may have it open. */
+  isUnwritten(id) {
+    const { first, last } = parsed(recall(`conversation:${id}`)) ?? {};
+    const isKnown = first || last || this.#loaded.get(id)?.turns.length > 0;
+    return !isKnown && !this.#isKept(id);
+  }
+
   /** Something is being written in the conversation that is open: it is listed from now on. */
   begun() {
     if (!this.has(this.current)) this.#put(this.current, { at: Date.now() });
@@ -120,6 +127,8 @@ export class Conversations {
   remove(id) {
     this.#loaded.delete(id);
     this.#listed.delete(id);
+    // The next tab must not open it.
+    if (id !== this.current && recall("conversation") === id) remember("conversation", this.current);
     for (const what of ["conversation", "name", "unfinished"]) remember(`${what}:${id}`, null);
   }
 
@@ -137,9 +146,14 @@ export class Conversations {
   /** Removes what is too much: first those without a name of their own, the one used longest ago before the others. */
   #makeRoom() {
     if (this.#listed.size <= MOST) return;
-    const spare = [...this.#listed].filter(([id]) => id !== this.current && !this.#isWaiting(id));
+    const spare = [...this.#listed].filter(([id]) => id !== this.current && !this.#isKept(id));
     spare.sort(([, a], [, b]) => Boolean(a.name) - Boolean(b.name) || a.at - b.at);
     for (const [id] of spare.slice(0, this.#listed.size - MOST)) this.remove(id);
+  }
+
+  /** Whether something waits there to be sent or finished. */
+  #isKept(id) {
+    return this.#isWaiting(id) || recall(`unfinished:${id}`) !== null;
   }
 
   #readAll() {

@@ -140,6 +140,17 @@ export class Outbox {
 
 /** The entries of all conversations, oldest first. */
 function stored() {
-  const entries = remembered("unsent:").map((name) => JSON.parse(recall(name) ?? "null"));
+  const entries = remembered("unsent:").map((name) => parsed(recall(name)));
   return entries.filter(Boolean).sort((a, b) => a.at - b.at);
+}
+
+/** A stored entry, or `null` if it is none. */
+function parsed(text) {
+  try {
+    const entry = JSON.parse(text);
+    const isWhole = ["id", "conversation", "text"].every((name) => typeof entry?.[name] === "string");
+    return isWhole ? entry : null;
+  } catch {
+    return null;
+  }
 }

@@ -64,7 +64,7 @@ async fn memory_survives_a_restart_and_ends_with_new() {
     let fresh = Reply::of(hook.message_in("kitchen", "/new")).await;
     Reply::of(hook.message_in("kitchen", "three")).await;
 
-    assert_eq!(fresh.text(), "We start afresh.");
+    assert_eq!(fresh.text(), "We start afresh.\n/session use 1 goes back to “one”.");
     let calls = agent.calls();
     assert_eq!(said_to_the_model(&calls[1]), ["user: one", "assistant: answer 0", "user: two"]);
     assert_eq!(said_to_the_model(&calls[2]), ["user: three"]);
