@@ -6,7 +6,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     lifecycle::Lifecycle,
-    model::conversation::ChannelId,
+    model::{capabilities::Receipts, conversation::ChannelId, people::DirectChat},
     pauses::{self, GrowingPause},
     ports::{
         channel::{ChannelAdapter, ChannelError, ChannelHealth},
@@ -29,6 +29,14 @@ impl Channels {
     /// `None` if the channel is not configured, or no longer.
     pub(crate) fn get(&self, channel: &ChannelId) -> Option<&Arc<dyn ChannelAdapter>> {
         self.0.get(channel)
+    }
+
+    /// Whether messages can be sent to the person of a direct chat, and nobody else reads them.
+    pub(crate) fn takes_messages(&self, chat: &DirectChat) -> bool {
+        let place = &chat.conversation;
+        self.get(&place.channel).is_some_and(|channel| {
+            channel.capabilities(place).receipts == Receipts::Platform && !channel.is_group(place)
+        })
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = &ChannelId> {

@@ -1,7 +1,7 @@
 //! Sends answers that could not be delivered to their people on another channel. The guard allows it once for each turn; what a
 //! crash leaves undone, the next start finds among the dead letters.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use tokio::sync::{Mutex, mpsc};
 use tracing::warn;
@@ -46,16 +46,25 @@ impl Forwarder {
                 return;
             }
         };
-        for turn in left {
-            self.send(turn).await;
-        }
+        let mut waiting = VecDeque::from(left);
         loop {
-            tokio::select! {
-                turn = turns.recv() => match turn {
-                    Some(turn) => self.send(turn).await,
-                    None => return,
+            while let Ok(turn) = turns.try_recv() {
+                waiting.push_back(turn);
+            }
+            let next = match waiting.pop_front() {
+                Some(turn) => Some(turn),
+                None => tokio::select! {
+                    turn = turns.recv() => turn,
+                    () = self.lifecycle.stopping.cancelled() => None,
                 },
-                () = self.lifecycle.stopping.cancelled() => return,
+            };
+            let Some(turn) = next else { return };
+            if !self.is_done(turn).await {
+                // Not before the others: it may be this one alone that cannot be sent.
+                waiting.push_back(turn);
+                if !self.lifecycle.pause(pauses::READ_AGAIN).await {
+                    return;
+                }
             }
         }
     }
@@ -69,15 +78,16 @@ impl Forwarder {
         Ok(letters.into_iter().map(|letter| letter.turn).collect())
     }
 
-    /// Sends the answer of a turn, and retries while the store fails.
-    async fn send(&self, turn: TurnId) {
-        while self.settings.get().elsewhere {
-            match self.operations.send_elsewhere(turn).await {
-                Err(OperationError::Store(StoreError::CorruptTurn { .. })) | Ok(()) => return,
-                Err(error) => warn!(%turn, %error, "an answer was not sent elsewhere yet"),
-            }
-            if !self.lifecycle.pause(pauses::READ_AGAIN).await {
-                return;
+    /// Sends the answer of a turn. `false` if that must be tried again.
+    async fn is_done(&self, turn: TurnId) -> bool {
+        if !self.settings.get().elsewhere {
+            return true;
+        }
+        match self.operations.send_elsewhere(turn).await {
+            Ok(()) => true,
+            Err(error) => {
+                warn!(%turn, %error, "an answer was not sent elsewhere");
+                matches!(error, OperationError::Store(StoreError::CorruptTurn { .. } | StoreError::Corrupt(_)))
             }
         }
     }

@@ -79,15 +79,12 @@ impl Notifier {
         if waiting.is_empty() {
             return Ok(());
         }
-        let approvers = self.people.reachable_approvers(&self.settings.get().approvals);
+        let approvers = self.people.reachable_approvers(&self.settings.get().approvals, &self.channels);
         for approval in waiting.iter().filter(|approval| approval.is_open(self.clock.now())) {
             for (person, chat) in approvers.iter().filter(|(person, _)| !approval.told.contains(person)) {
-                let channel = &chat.identity.channel;
-                if self.channels.get(channel).is_some() {
-                    let (language, now) = (self.people.chosen_language(&chat.identity), self.clock.now());
-                    let message = approval_asked(approval.id, *person, &chat.conversation, language, now);
-                    self.inlet.accept(channel, vec![(TurnId::new(now), message)], None).await?;
-                }
+                let (language, now) = (self.people.chosen_language(&chat.identity), self.clock.now());
+                let message = approval_asked(approval.id, *person, &chat.conversation, language, now);
+                self.inlet.accept(&chat.identity.channel, vec![(TurnId::new(now), message)], None).await?;
             }
         }
         Ok(())
@@ -114,13 +111,10 @@ impl Notifier {
 
     async fn tell(&self, pairing: &Pairing) -> Result<(), IntakeError> {
         let now = self.clock.now();
-        for (owner, chat) in self.people.reachable_owners() {
-            let channel = &chat.identity.channel;
-            if self.channels.get(channel).is_some() {
-                let language = self.people.chosen_language(&chat.identity);
-                let message = asks(pairing, owner, &chat.conversation, language, now);
-                self.inlet.accept(channel, vec![(TurnId::new(now), message)], None).await?;
-            }
+        for (owner, chat) in self.people.reachable_owners(&self.channels) {
+            let language = self.people.chosen_language(&chat.identity);
+            let message = asks(pairing, owner, &chat.conversation, language, now);
+            self.inlet.accept(&chat.identity.channel, vec![(TurnId::new(now), message)], None).await?;
         }
         Ok(())
     }

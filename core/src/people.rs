@@ -18,9 +18,10 @@ use rejoinder_guard::Timestamp;
 use tokio::sync::{Notify, OwnedMutexGuard};
 
 use crate::{
+    channels::Channels,
     model::{
         approvers::ApprovalSettings,
-        conversation::ChatKind,
+        conversation::{ChatKind, ConversationRef},
         event::InboundEvent,
         ids::PersonId,
         language::Language,
@@ -224,14 +225,24 @@ impl People {
         self.reachable.notify_one();
     }
 
-    /// The owners, each with the direct chat in which they wrote last.
-    pub(crate) fn reachable_owners(&self) -> Vec<(PersonId, DirectChat)> {
-        self.reachable(|person| person.role == PersonRole::Owner)
+    /// The owners, each with the direct chat in which they wrote last of those that take messages.
+    pub(crate) fn reachable_owners(&self, channels: &Channels) -> Vec<(PersonId, DirectChat)> {
+        self.reachable(channels, |person| person.role == PersonRole::Owner)
     }
 
-    /// Those who may decide what agents ask approval for, each with the direct chat in which they wrote last.
-    pub(crate) fn reachable_approvers(&self, settings: &ApprovalSettings) -> Vec<(PersonId, DirectChat)> {
-        self.reachable(|person| person.may_decide(settings))
+    /// Those who may decide what agents ask approval for, each with the direct chat in which they wrote last of those
+    /// that take messages.
+    pub(crate) fn reachable_approvers(
+        &self,
+        settings: &ApprovalSettings,
+        channels: &Channels,
+    ) -> Vec<(PersonId, DirectChat)> {
+        self.reachable(channels, |person| person.may_decide(settings))
+    }
+
+    /// Whether somebody who is known is called so.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.state().people.iter().any(|person| person.name == name)
     }
 
     /// Whether somebody is known who may decide what agents ask approval for.
@@ -239,26 +250,45 @@ impl People {
         self.state().people.iter().any(|person| person.may_decide(settings))
     }
 
-    fn reachable(&self, is_meant: impl Fn(&PersonRecord) -> bool) -> Vec<(PersonId, DirectChat)> {
+    fn reachable(&self, channels: &Channels, is_meant: impl Fn(&PersonRecord) -> bool) -> Vec<(PersonId, DirectChat)> {
         let state = self.state();
+        let last = |person| {
+            state.chats_of(person).filter(|chat| channels.takes_messages(chat)).max_by_key(|chat| chat.since).cloned()
+        };
         let meant = state.people.iter().filter(|person| is_meant(person));
-        meant
-            .filter_map(|person| Some((person.id, state.chats_of(person).max_by_key(|chat| chat.since)?.clone())))
-            .collect()
+        meant.filter_map(|person| Some((person.id, last(person)?))).collect()
     }
 
-    /// The direct chat in which the sender of an event wrote last on another channel, if they are known there.
-    pub(crate) fn chat_elsewhere(&self, event: &InboundEvent) -> Option<DirectChat> {
+    /// The direct chat in which the sender of an event wrote last on another channel, of those that take messages.
+    pub(crate) fn chat_elsewhere(&self, event: &InboundEvent, channels: &Channels) -> Option<DirectChat> {
         let identity = event.identity();
         let state = self.state();
         let person = state.people.iter().find(|person| person.identity(&identity).is_some())?;
         let elsewhere = state.chats_of(person).filter(|chat| chat.identity.channel != identity.channel);
-        elsewhere.max_by_key(|chat| chat.since).cloned()
+        elsewhere.filter(|chat| channels.takes_messages(chat)).max_by_key(|chat| chat.since).cloned()
+    }
+
+    /// What an event changes of where people are reached. Decided while [`deciding`](Self::deciding) is held.
+    pub(crate) fn moves(&self, event: &InboundEvent) -> Vec<PeopleChange> {
+        match event.chat {
+            ChatKind::Group => {
+                self.joined_by_others(&event.conversation).into_iter().map(PeopleChange::Leaves).collect()
+            }
+            _ => self.moves_to(event).map(PeopleChange::Writes).into_iter().collect(),
+        }
+    }
+
+    /// Whose direct chat a group was: others have joined it since.
+    fn joined_by_others(&self, group: &ConversationRef) -> Vec<Identity> {
+        let state = self.state();
+        let was_group =
+            |chat: &&DirectChat| chat.conversation.chat == group.chat && chat.conversation.channel == group.channel;
+        state.chats.values().filter(was_group).map(|chat| chat.identity.clone()).collect()
     }
 
     /// The direct chat in which the sender of an event writes from now on. `None` if it is where they wrote last, or nobody
     /// knows them.
-    pub(crate) fn moves_to(&self, event: &InboundEvent) -> Option<DirectChat> {
+    fn moves_to(&self, event: &InboundEvent) -> Option<DirectChat> {
         let identity = event.identity();
         let is_direct = event.chat == ChatKind::Direct && event.sender.kind.is_person();
         if !is_direct || !self.known().has(&identity.channel, &identity.id) {
@@ -497,7 +527,11 @@ fn apply(people: &mut Vec<PersonRecord>, change: &PeopleChange) {
             }
         }
         PeopleChange::Forgotten(identity) => take(people, identity, None),
-        PeopleChange::Asked(_) | PeopleChange::Told(_) | PeopleChange::Writes(_) | PeopleChange::Speaks(..) => {}
+        PeopleChange::Asked(_)
+        | PeopleChange::Told(_)
+        | PeopleChange::Writes(_)
+        | PeopleChange::Leaves(_)
+        | PeopleChange::Speaks(..) => {}
     }
 }
 
@@ -514,7 +548,7 @@ fn change_request(pairings: &mut Vec<Pairing>, change: &PeopleChange) {
         PeopleChange::Forgotten(identity) | PeopleChange::Told(identity) => {
             pairings.retain(|one| one.identity != *identity);
         }
-        PeopleChange::Writes(_) | PeopleChange::Speaks(..) => {}
+        PeopleChange::Writes(_) | PeopleChange::Leaves(_) | PeopleChange::Speaks(..) => {}
     }
 }
 
@@ -527,7 +561,11 @@ fn change_language(languages: &mut HashMap<Identity, Language>, change: &PeopleC
         PeopleChange::Speaks(identity, None) | PeopleChange::Forgotten(identity) => {
             languages.remove(identity);
         }
-        PeopleChange::Asked(_) | PeopleChange::Known(_) | PeopleChange::Told(_) | PeopleChange::Writes(_) => {}
+        PeopleChange::Asked(_)
+        | PeopleChange::Known(_)
+        | PeopleChange::Told(_)
+        | PeopleChange::Writes(_)
+        | PeopleChange::Leaves(_) => {}
     }
 }
 
@@ -537,7 +575,7 @@ fn change_chat(chats: &mut HashMap<Identity, DirectChat>, change: &PeopleChange)
         PeopleChange::Writes(chat) => {
             chats.insert(chat.identity.clone(), chat.clone());
         }
-        PeopleChange::Forgotten(identity) => {
+        PeopleChange::Leaves(identity) | PeopleChange::Forgotten(identity) => {
             chats.remove(identity);
         }
         PeopleChange::Asked(_) | PeopleChange::Known(_) | PeopleChange::Told(_) | PeopleChange::Speaks(..) => {}

@@ -56,11 +56,11 @@ mod verification;
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use matrix_sdk::Client;
+use matrix_sdk::{Client, ruma::RoomId};
 use quick_cache::sync::Cache;
 use rejoinder_core::{
-    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, TurnId,
+    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ChatKind, ConversationRef,
+    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, TurnId,
 };
 use rejoinder_kit::{Health, Receiver, RunEnd};
 use tokio::sync::watch;
@@ -230,6 +230,12 @@ impl ChannelAdapter for Matrix {
 
     fn capabilities(&self, _conversation: &ConversationRef) -> Capabilities {
         capabilities::capabilities(&self.options)
+    }
+
+    fn is_group(&self, conversation: &ConversationRef) -> bool {
+        let room =
+            self.session().and_then(|session| session.client.get_room(&RoomId::parse(&*conversation.chat).ok()?));
+        room.is_some_and(|room| room::chat_kind(&room) == ChatKind::Group)
     }
 
     fn surface(&self) -> Surface {

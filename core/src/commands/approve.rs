@@ -57,7 +57,8 @@ pub(super) fn owner_of(call: &Call<'_>) -> Option<String> {
 
 /// An owner lets somebody in.
 pub(super) fn approve(call: &Call<'_>, owner: &str, pairing: &Pairing, held: Held) -> Answer {
-    let (changes, _) = pairing.approved(NewPerson::default(), owner, call.now);
+    let is_taken = |name: &str| call.people.is_called(name) || call.settings.names_person(name);
+    let (changes, _) = pairing.approved(NewPerson::default(), is_taken, owner, call.now);
     decided(call, (APPROVE.name, "approved"), owner, pairing, changes, held)
 }
 

@@ -1,6 +1,9 @@
 //! `/queue`: tells, or chooses, what happens to messages that come while the agent works.
 
-use super::command::{Answer, Call, Command};
+use super::{
+    command::{Answer, Call, Command},
+    session::is_guest_of_group,
+};
 use crate::model::queue::QueueMode;
 
 /// What chooses the mode of the configuration again.
@@ -18,6 +21,9 @@ pub(super) const QUEUE: Command = Command {
 fn queue(call: &Call<'_>) -> Answer {
     let asked = call.turn.event.text.split_whitespace().nth(1).map(str::to_ascii_lowercase);
     let configured = || call.settings.queues.mode(&call.turn.event.conversation.channel, call.turn.event.chat);
+    if asked.is_some() && is_guest_of_group(call) {
+        return Answer::of("session_guest");
+    }
     let (template, mode, chosen) = match asked.as_deref() {
         None => ("queue", call.merges.mode(call.turn), None),
         Some(AS_CONFIGURED) => ("queue_chosen", configured(), Some(None)),

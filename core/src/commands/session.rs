@@ -70,11 +70,20 @@ fn rest_of(call: &Call<'_>, words: usize) -> String {
     call.turn.event.text.split_whitespace().skip(words).collect::<Vec<_>>().join(" ")
 }
 
-/// In a group the sessions belong to everybody there, and not to guests.
+/// In a group the sessions belong to everybody there, and not to guests, nor to strangers who may write there.
 pub(super) fn is_guest_of_group(call: &Call<'_>) -> bool {
     let (event, known) = (&call.turn.event, call.people.known());
-    let role = known.get(&event.conversation.channel, event.person()).map(|(role, _)| role);
-    event.chat == ChatKind::Group && role == Some(PersonRole::Guest)
+    let channel = &event.conversation.channel;
+    if event.chat != ChatKind::Group {
+        return false;
+    }
+    match known.get(channel, event.person()) {
+        Some((role, _)) => role == PersonRole::Guest,
+        None => {
+            let access = call.settings.access.get(channel);
+            access.is_some_and(|access| !access.knows(event.person(), event.sender.username.as_deref()))
+        }
+    }
 }
 
 /// The sessions that the sender can use here, those that were used last first.

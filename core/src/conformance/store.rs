@@ -123,6 +123,9 @@ macro_rules! store_conformance {
             a_session_becomes_that_of_the_person_who_is_known
             an_unused_session_is_left
             a_deleted_session_is_gone
+            what_comes_during_a_deletion_is_in_the_next_session
+            a_forgotten_persons_session_of_several_conversations_is_nobodys
+            a_name_is_that_of_one_session
             a_session_that_is_gone_is_not_used
             what_is_left_out_is_not_shown
             what_is_repeated_is_left_out

@@ -23,7 +23,6 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, Sender},
         ids::{EventId, TurnId},
-        people::PeopleChange,
         turn::TurnRecord,
     },
     outbox::health::Health,
@@ -221,13 +220,21 @@ impl Acceptor {
 
     /// Acts on the result of storing an event, and translates it for the caller.
     fn act_on(&self, routed: RoutedEvent, stored: Stored) -> Accepted {
-        let RoutedEvent { new: NewEvent { event, turn, .. }, slot, run, counted, limited, notice_permit, .. } = routed;
+        let RoutedEvent {
+            new: NewEvent { event, turn, .. }, slot, run, counted, heard, limited, notice_permit, ..
+        } = routed;
         count(&event.conversation.channel, &stored);
         if let (Some(permit), Stored::Turn { .. }) = (notice_permit, &stored) {
             permit.spend();
         }
         if let (Some(counted), Stored::Turn { .. }) = (counted, &stored) {
             counted.keep();
+        }
+        if let (Some(heard), Stored::Turn { .. }) = (heard, &stored) {
+            heard.keep();
+        }
+        if event.chat == ChatKind::Group {
+            self.note_chat(&event);
         }
         if let EventKind::Moved { chat } = &event.kind {
             // Also for a duplicate: events with the old id may have come since.
@@ -274,7 +281,9 @@ impl Acceptor {
                     }
                     _ => Accepted::Turn(id),
                 };
-                self.note_chat(&turn.event);
+                if turn.event.chat == ChatKind::Direct {
+                    self.note_chat(&turn.event);
+                }
                 self.start(turn, slot, run);
                 accepted
             }
@@ -301,13 +310,21 @@ impl Acceptor {
         }
     }
 
-    /// Stores where somebody who is known writes from now on, beside the turn: without it they are reached where they wrote before.
-    fn note_chat(&self, event: &InboundEvent) {
+    /// Stores where people are reached from now on, beside the turn: without it they are reached where they wrote before.
+    fn note_chat(&self, event: &Arc<InboundEvent>) {
         let people = Arc::clone(&self.router.people);
-        let Some(chat) = people.moves_to(event) else { return };
+        if people.moves(event).is_empty() {
+            return;
+        }
+        let event = Arc::clone(event);
         self.lifecycle.work.spawn(async move {
             let _deciding = people.deciding().await;
-            let transition = Transition { people: vec![PeopleChange::Writes(chat)], ..Transition::default() };
+            // They may have been forgotten meanwhile.
+            let changes = people.moves(&event);
+            if changes.is_empty() {
+                return;
+            }
+            let transition = Transition { people: changes, ..Transition::default() };
             if let Err(error) = people.change(transition).await {
                 warn!(%error, "cannot store where somebody writes");
             }

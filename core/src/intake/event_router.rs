@@ -7,7 +7,7 @@ use rejoinder_guard::{Effect, Event, Expectation, Obligation, Policy, Timestamp}
 
 use super::{
     notices::{NoticePermit, Notices},
-    pairs::Pairs,
+    pairs::{Heard, Pairs, Passage},
     screen::screen,
 };
 use crate::{
@@ -83,6 +83,8 @@ pub(super) struct RoutedEvent {
     pub(super) notice_permit: Option<NoticePermit>,
     /// The turn among those of its sender, if these are limited.
     pub(super) counted: Option<Counted>,
+    /// The message among those of another agent, if it is one's.
+    pub(super) heard: Option<Heard>,
     /// Its sender is over a limit, for this long at least.
     pub(super) limited: Option<Duration>,
 }
@@ -171,9 +173,9 @@ impl EventRouter {
                 return Ok(self.without_turn(event, None));
             }
         }
-        if !self.pairs.lets_through(&event).await? {
+        let Passage::Open(heard) = self.pairs.passage(&event).await? else {
             return Ok(self.without_turn(InboundEvent { amends: None, ..event }, None));
-        }
+        };
         let is_owed = expectation == Expectation::Answer;
         let queues = &settings.queues;
         if queues.backlog == Backlog::Expire && !handler.is_gateway() && queues.is_late(&event, self.clock.now()) {
@@ -219,7 +221,7 @@ impl EventRouter {
         }
         handling.rule = rule.map(|rule| Arc::clone(&rule.name));
         let routed = self.open(id, Arc::new(event), handling, expectation, conversation, slot);
-        Ok(RoutedEvent { notice, counted, ..routed })
+        Ok(RoutedEvent { notice, counted, heard, ..routed })
     }
 
     /// A `/retry` as the question that it puts before the agent again. It stays the command, which says why, if there is
@@ -352,7 +354,16 @@ impl EventRouter {
         let raw = if event.amends.is_some() { event.raw } else { String::new() };
         let event = Arc::new(InboundEvent { raw, ..event });
         let new = NewEvent { id: EventId::new(self.clock.now()), event, turn: None, only_if_known: false };
-        RoutedEvent { new, slot: None, run: None, notice, notice_permit: None, counted: None, limited: None }
+        RoutedEvent {
+            new,
+            slot: None,
+            run: None,
+            notice,
+            notice_permit: None,
+            counted: None,
+            heard: None,
+            limited: None,
+        }
     }
 
     /// Opens a turn, and begins it if its slot has a permit: it waits for no more. A command needs no slot
@@ -382,7 +393,7 @@ impl EventRouter {
         let turn =
             NewTurn { id, handler, rule, model, remark, repeats, obligation, run: started, conversation, session };
         let new = NewEvent { id: EventId::new(now), event, turn: Some(turn), only_if_known: false };
-        RoutedEvent { new, slot, run, notice: None, notice_permit: None, counted: None, limited: None }
+        RoutedEvent { new, slot, run, notice: None, notice_permit: None, counted: None, heard: None, limited: None }
     }
 }
 

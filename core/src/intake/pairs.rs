@@ -38,8 +38,13 @@ const REMEMBERED: usize = 256;
 pub(crate) struct Pairs {
     store: Arc<dyn Store>,
     clock: SharedClock,
-    known: Mutex<HashMap<(ConversationRef, Box<str>), Pair>>,
+    known: Arc<Mutex<Known>>,
 }
+
+type Known = HashMap<Key, Pair>;
+
+/// Where somebody writes, and who it is.
+type Key = (ConversationRef, Box<str>);
 
 #[derive(Default)]
 struct Pair {
@@ -53,24 +58,59 @@ struct Pair {
 enum Verdict {
     IsHeard,
     IsPaused,
-    /// It is one too many: it is paused from now on until then.
+    /// It is one too many: it should be paused until then.
     Pauses(Timestamp),
+}
+
+/// Whether a message may open a turn.
+pub(super) enum Passage {
+    Open(Option<Heard>),
+    Closed,
+}
+
+/// A message of another agent that was counted. Dropped before its turn is opened, it no longer counts.
+pub(super) struct Heard {
+    known: Arc<Mutex<Known>>,
+    /// Whose it is, and when it came; `None` once its turn was opened.
+    counted: Option<(Key, Timestamp)>,
+}
+
+impl Heard {
+    /// The turn was opened.
+    pub(super) fn keep(mut self) {
+        self.counted = None;
+    }
+}
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        if let Some((key, at)) = self.counted.take()
+            && let Some(pair) = lock(&self.known).get_mut(&key)
+            && let Some(index) = pair.heard.iter().rposition(|heard| *heard == at)
+        {
+            pair.heard.remove(index);
+        }
+    }
 }
 
 impl Pairs {
     pub(crate) fn new(store: Arc<dyn Store>, clock: SharedClock) -> Self {
-        Self { store, clock, known: Mutex::default() }
+        Self { store, clock, known: Arc::default() }
     }
 
     /// Whether an event may open a turn. If it is one too many of an agent, this is stored in the log.
-    pub(super) async fn lets_through(&self, event: &InboundEvent) -> Result<bool, StoreError> {
+    pub(super) async fn passage(&self, event: &InboundEvent) -> Result<Passage, StoreError> {
         if event.sender.kind != SenderKind::OtherAgent {
-            return Ok(true);
+            return Ok(Passage::Open(None));
         }
         let now = self.clock.now();
-        let until = match self.count(event, now) {
-            Verdict::IsHeard => return Ok(true),
-            Verdict::IsPaused => return Ok(false),
+        let key = (event.conversation.clone(), event.person().into());
+        let until = match self.count(&key, now) {
+            Verdict::IsHeard => {
+                let counted = Some((key, now));
+                return Ok(Passage::Open(Some(Heard { known: Arc::clone(&self.known), counted })));
+            }
+            Verdict::IsPaused => return Ok(Passage::Closed),
             Verdict::Pauses(until) => until,
         };
         let (identity, conversation) = (event.identity().to_string(), event.conversation.to_string());
@@ -78,20 +118,21 @@ impl Pairs {
         let paused = LogEvent::AgentsInterrupted { identity, conversation, until: rfc3339(until) };
         let log = vec![NewLogEntry { at: now, subject: Subject::channel(&event.conversation.channel), event: paused }];
         self.store.commit(Transition { log, ..Transition::default() }).await?;
-        Ok(false)
+        lock(&self.known).entry(key).or_default().pause(until);
+        Ok(Passage::Closed)
     }
 
-    fn count(&self, event: &InboundEvent, now: Timestamp) -> Verdict {
-        let mut pairs = self.pairs();
-        if pairs.len() >= REMEMBERED {
-            pairs.retain(|_, pair| pair.is_of_use(now));
+    fn count(&self, key: &Key, now: Timestamp) -> Verdict {
+        let mut known = lock(&self.known);
+        if known.len() >= REMEMBERED {
+            known.retain(|_, pair| pair.is_of_use(now));
         }
-        pairs.entry((event.conversation.clone(), event.person().into())).or_default().count(now)
+        known.entry(key.clone()).or_default().count(now)
     }
+}
 
-    fn pairs(&self) -> MutexGuard<'_, HashMap<(ConversationRef, Box<str>), Pair>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pair {
@@ -103,9 +144,7 @@ impl Pair {
             self.heard.iter().rev().nth(most - 1).is_some_and(|earlier| now < *earlier + *time)
         };
         if PACES.iter().any(is_too_fast) {
-            let until = now + PAUSE;
-            *self = Self { heard: VecDeque::new(), paused_until: Some(until) };
-            return Verdict::Pauses(until);
+            return Verdict::Pauses(now + PAUSE);
         }
         let (most, _) = PACES[PACES.len() - 1];
         if self.heard.len() == most {
@@ -113,6 +152,10 @@ impl Pair {
         }
         self.heard.push_back(now);
         Verdict::IsHeard
+    }
+
+    fn pause(&mut self, until: Timestamp) {
+        *self = Self { heard: VecDeque::new(), paused_until: Some(until) };
     }
 
     fn is_of_use(&self, now: Timestamp) -> bool {
@@ -137,6 +180,7 @@ mod tests {
 
         assert!((0..10).all(|second| pair.count(at(second)) == Verdict::IsHeard));
         assert_eq!(pair.count(at(10)), Verdict::Pauses(at(610)));
+        pair.pause(at(610));
         assert_eq!(pair.count(at(609)), Verdict::IsPaused);
         assert_eq!(pair.count(at(610)), Verdict::IsHeard);
     }

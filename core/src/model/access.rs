@@ -97,6 +97,14 @@ impl AllowList {
             || server().is_some_and(|server| self.0.contains(&server))
     }
 
+    /// Whether an entry is for this sender, and not for everyone.
+    pub(crate) fn has_entry_of(&self, id: &str, username: Option<&str>) -> bool {
+        let everyone = self.0.contains(&Entry::Everyone);
+        (!everyone && self.has_sender(id))
+            || self.0.contains(&Entry::Id(id.to_owned()))
+            || username.is_some_and(|name| self.has_name(name))
+    }
+
     /// Whether the sender with this unique name is let in.
     pub(crate) fn has_name(&self, name: &str) -> bool {
         self.0.contains(&Entry::Name(name.to_lowercase()))

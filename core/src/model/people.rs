@@ -178,6 +178,8 @@ pub enum PeopleChange {
     Forgotten(Identity),
     /// Somebody who is known writes in this direct chat, and not where they wrote before.
     Writes(DirectChat),
+    /// Somebody who is known writes in no direct chat any more: others read theirs now.
+    Leaves(Identity),
     /// Somebody chose the language of what the gateway tells them; `None`: that which the platform tells.
     Speaks(Identity, Option<Language>),
 }

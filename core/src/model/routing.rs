@@ -128,6 +128,17 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// The names and identities of the people for whom it is.
+    pub(crate) fn people(&self) -> impl Iterator<Item = &str> {
+        let people = self.conditions.iter().filter_map(|condition| match condition {
+            Condition::Person(people) => Some(people),
+            _ => None,
+        });
+        people.flatten().map(AsRef::as_ref)
+    }
+}
+
 impl Condition {
     pub(crate) fn holds(&self, event: &InboundEvent, known: &KnownPeople) -> bool {
         let place = &event.conversation;

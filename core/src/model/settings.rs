@@ -204,6 +204,12 @@ impl Settings {
         special.copied().unwrap_or(self.limits)
     }
 
+    /// Whether a limit or a rule is for the person with this name.
+    pub(crate) fn names_person(&self, name: &str) -> bool {
+        let is_meant = |rule: &Rule| rule.people().any(|person| person == name);
+        self.special_limits.people.contains_key(name) || self.rules.iter().any(is_meant)
+    }
+
     /// The agent for turns of an event for which a rule holds.
     pub(crate) fn agent_for(&self, event: &InboundEvent, rule: Option<&str>) -> &AgentName {
         let of_rule = self.rule(rule).and_then(|rule| rule.agent.as_ref());

@@ -8,10 +8,7 @@ use super::{OperationError, Operations};
 use crate::{
     commands::message::sent_elsewhere,
     ledger::trigger::{OperatorStep, Trigger, TurnEvents},
-    model::{
-        capabilities::Receipts, conversation::ChatKind, event::InboundEvent, ids::TurnId, people::DirectChat,
-        turn::TurnRecord,
-    },
+    model::{conversation::ChatKind, event::InboundEvent, ids::TurnId, turn::TurnRecord},
     ports::store::{StoreError, record::Remark},
 };
 
@@ -23,11 +20,8 @@ impl Operations {
         let Some(turn) = self.store.turn(id).await?.filter(is_agents_answer) else { return Ok(()) };
         // Of the people of a group, only the one whose turn it is may read it elsewhere.
         let is_for_others = turn.event.chat == ChatKind::Group && !turn.obligation.merged_turns().is_empty();
-        let Some(chat) =
-            self.people.chat_elsewhere(&turn.event).filter(|chat| !is_for_others && self.takes_messages(chat))
-        else {
-            return Ok(());
-        };
+        let chat = self.people.chat_elsewhere(&turn.event, &self.channels);
+        let Some(chat) = chat.filter(|_| !is_for_others) else { return Ok(()) };
         let (Some(place), Some(claim)) =
             (self.store.conversation(&chat.conversation).await?, turn.obligation.undelivered_claim())
         else {
@@ -49,12 +43,6 @@ impl Operations {
         let mut inputs = [TurnEvents { turn, events: vec![Event::SentElsewhere { reply }] }];
         let stored = self.ledger.try_to_decide(&mut inputs, &trigger).await?;
         stored.map(drop).ok_or_else(|| StoreError::Failed("the turn changed at the same moment".to_owned()).into())
-    }
-
-    /// Whether messages can be sent to a chat.
-    fn takes_messages(&self, chat: &DirectChat) -> bool {
-        let channel = self.channels.get(&chat.conversation.channel);
-        channel.is_some_and(|channel| channel.capabilities(&chat.conversation).receipts == Receipts::Platform)
     }
 }
 

@@ -23,9 +23,20 @@ pub struct NewPerson {
 }
 
 impl Pairing {
-    /// Who they are once they are let in.
-    fn let_in(&self, NewPerson { name, role }: NewPerson, by: &str, at: Timestamp) -> PersonRecord {
-        let named = || self.name.clone().or_else(|| self.username.clone()).unwrap_or_else(|| self.identity.id.clone());
+    /// Who they are once they are let in. A name of their own choice that means somebody else to the operator gets their id.
+    fn let_in(
+        &self,
+        NewPerson { name, role }: NewPerson,
+        is_taken: impl Fn(&str) -> bool,
+        by: &str,
+        at: Timestamp,
+    ) -> PersonRecord {
+        let id = &self.identity.id;
+        let named = || match self.name.as_ref().or(self.username.as_ref()) {
+            Some(name) if is_taken(name) => format!("{name} ({id})"),
+            Some(name) => name.clone(),
+            None => id.clone(),
+        };
         let identity = KnownIdentity { identity: self.identity.clone(), added_at: at, added_by: by.to_owned() };
         PersonRecord {
             id: PersonId::new(at),
@@ -37,8 +48,14 @@ impl Pairing {
     }
 
     /// What is stored when they are let in, and who they are then.
-    pub(crate) fn approved(&self, person: NewPerson, by: &str, at: Timestamp) -> (Vec<PeopleChange>, PersonRecord) {
-        let person = self.let_in(person, by, at);
+    pub(crate) fn approved(
+        &self,
+        person: NewPerson,
+        is_taken: impl Fn(&str) -> bool,
+        by: &str,
+        at: Timestamp,
+    ) -> (Vec<PeopleChange>, PersonRecord) {
+        let person = self.let_in(person, is_taken, by, at);
         let untold = Self { state: PairingState::Approved, ..self.clone() };
         (vec![PeopleChange::Known(person.clone()), PeopleChange::Asked(untold)], person)
     }
@@ -54,7 +71,9 @@ impl Operations {
     ) -> Result<PersonRecord, OperationError> {
         let _deciding = self.people.deciding().await;
         let pairing = self.pairing(code, &by)?;
-        let (changes, person) = pairing.approved(person, &by.name, self.clock.now());
+        let settings = self.settings.get();
+        let is_taken = |name: &str| self.people.is_called(name) || settings.names_person(name);
+        let (changes, person) = pairing.approved(person, is_taken, &by.name, self.clock.now());
         self.change_people(changes, "approve", &pairing.identity, &by).await?;
         Ok(person)
     }

@@ -80,6 +80,14 @@ pub trait ChannelAdapter: Send + Sync + 'static {
     /// What the platform can do in `conversation`. Pure data, no I/O.
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities;
 
+    /// Whether others than one person read `conversation` now, as far as the adapter knows. Pure data, no I/O; asked before
+    /// something is sent to a chat that was direct when its person wrote there. The default is for platforms on which a
+    /// direct chat stays one.
+    fn is_group(&self, conversation: &ConversationRef) -> bool {
+        let _ = conversation;
+        false
+    }
+
     /// Where people get the agent's answers. The default is a chat named after the platform.
     fn surface(&self) -> Surface {
         Surface::of(self.channel())

@@ -282,7 +282,14 @@ async fn an_agent_that_is_let_in_is_answered_but_not_forever() {
     assert_eq!(comes_in(&gateway, hears("stranger")).await, Accepted::Kept);
     assert_eq!(comes_in(&gateway, hears("other")).await, Accepted::Kept);
     let mut answered = 0;
-    while comes_in(&gateway, hears("robot")).await != Accepted::Kept {
+    loop {
+        let event = hears("robot");
+        let again = event.clone();
+        if comes_in(&gateway, event).await == Accepted::Kept {
+            break;
+        }
+        // The platform delivers it twice: it counts once.
+        assert!(matches!(comes_in(&gateway, again).await, Accepted::Duplicate { .. }));
         answered += 1;
         gateway.advance(secs(1)).await;
     }

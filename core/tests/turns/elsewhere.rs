@@ -102,6 +102,51 @@ async fn nothing_goes_elsewhere_if_the_operator_wants_so() {
     gateway.at_rest().await;
 }
 
+/// What is only for Ada is not said where others read it now.
+#[rstest::rstest]
+#[case::they_wrote_there(true)]
+#[case::they_only_read(false)]
+#[tokio::test]
+async fn nothing_goes_to_a_chat_that_others_have_joined(#[case] they_write: bool) {
+    let gateway = linked(setup(Access::default())).await;
+    refuse_main(&gateway);
+    if they_write {
+        comes_in(
+            &gateway,
+            InboundEvent { sender: says(&there("bob"), "").sender, ..mention(&there("lovelace"), "hi") },
+        )
+        .await;
+    } else {
+        gateway.platform.join(&there("lovelace"));
+    }
+    let before = gateway.visible(&there("lovelace"));
+
+    let turn = asks(&gateway).await;
+
+    assert_eq!(gateway.visible(&there("lovelace")), before);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+    gateway.at_rest().await;
+}
+
+/// A row that cannot be read costs its own turn.
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_holds_up_no_other() {
+    let mut setup = setup(Access::default());
+    setup.elsewhere = false;
+    let mut gateway = linked(setup).await;
+    refuse_main(&gateway);
+    let damaged = asks(&gateway).await;
+    gateway.damage_deliveries(damaged).await;
+    gateway.allow_elsewhere();
+    gateway.restart().await;
+
+    let other = gateway.receives(says(&chat("ada"), "and else?")).await;
+
+    assert_eq!(gateway.status(other).await, TurnStatus::Answered);
+    assert!(last(&gateway, &there("lovelace")).contains("and else?"));
+    gateway.is_damaged();
+}
+
 /// A18. `kill -9` at every write: the answer is shown once.
 #[tokio::test]
 async fn a_crash_sends_it_elsewhere_once() {

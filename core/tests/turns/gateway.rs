@@ -560,6 +560,28 @@ impl TestGateway {
         connection.close().await.expect("it closes");
     }
 
+    /// Makes the stored deliveries of a turn unreadable.
+    pub(crate) async fn damage_deliveries(&self, turn: TurnId) {
+        let file = self.directory.path().join("rejoinder.db");
+        let mut connection =
+            SqliteConnectOptions::new().filename(file).connect().await.expect("the database opens once more");
+        let damage = sqlx::query("update deliveries set action = '{' where turn_id = unhex(?, '-')");
+        let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
+        assert!(damaged.rows_affected() > 0);
+        connection.close().await.expect("it closes");
+    }
+
+    /// Ends a test that has damaged what `at_rest` would read.
+    pub(crate) fn is_damaged(mut self) {
+        self.was_at_rest = true;
+    }
+
+    /// Reads a configuration with which answers go elsewhere.
+    pub(crate) fn allow_elsewhere(&mut self) {
+        self.settings.elsewhere = true;
+        self.engine().change_settings(self.settings.clone());
+    }
+
     /// Reads a configuration without rules.
     pub(crate) fn forget_rules(&mut self) {
         self.settings.rules.clear();

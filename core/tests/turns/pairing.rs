@@ -1,10 +1,10 @@
 //! Strangers ask to be let in, with a code; operators and owners decide.
 
 use rejoinder_core::{
-    Accepted, Access, Actor, Author, ChannelId, Clock, DirectPolicy, Identity, InboundEvent, Lifetimes, NewPerson,
-    OperationError, PersonRole, Resend, SeedPerson, Sender, SenderKind,
+    Accepted, Access, Actor, Author, ChannelId, Clock, Condition, DirectPolicy, Identity, InboundEvent, Lifetimes,
+    NewPerson, OperationError, PersonRole, PolicyChange, Resend, Rule, SeedPerson, Sender, SenderKind,
     conformance::scripted::Script,
-    store::{AuditFilter, Cutoffs, LogFilter, Pairing},
+    store::{AuditFilter, Cutoffs, LogFilter, Pairing, PersonRecord},
 };
 
 use crate::{
@@ -114,6 +114,27 @@ async fn who_is_known_is_heard_in_groups() {
 
     assert_eq!(gateway.visible(&chat("room")), ["hello"]);
     assert!(gateway.engine().pairings().is_empty());
+    gateway.at_rest().await;
+}
+
+/// A stranger chooses their name, but not what the operator has set up for somebody of that name.
+#[tokio::test]
+async fn a_strangers_name_gets_nobody_elses_rules() {
+    let ada = SeedPerson { name: "EVE".to_owned(), role: PersonRole::Member, identities: vec![identity("ada")] };
+    let mut setup = GatewaySetup::new();
+    let conditions = vec![Condition::Person(vec!["MALLORY".to_owned()])];
+    let (agent, language, queue, policy) = (None, None, None, PolicyChange::default());
+    setup.rules = vec![Rule { name: "big".into(), conditions, agent, language, queue, policy }];
+    let gateway = start(setup, vec![ada]).await;
+    for (person, name) in [("eve", "EVE (eve)"), ("mallory", "MALLORY (mallory)"), ("bob", "BOB")] {
+        comes_in(&gateway, says(person, "let me in")).await;
+
+        approve(&gateway, &only(&gateway).code).await;
+
+        let people = gateway.engine().people().await.expect("readable");
+        let is_them = |it: &&PersonRecord| it.identities.iter().any(|one| one.identity.id == person);
+        assert_eq!(people.iter().find(is_them).expect("they are known").name, name);
+    }
     gateway.at_rest().await;
 }
 

@@ -184,6 +184,26 @@ async fn a_group_uses_its_own_sessions() {
     gateway.at_rest().await;
 }
 
+/// Somebody who writes in a group only because everyone there may, may do no more than a guest.
+#[tokio::test]
+async fn a_stranger_in_a_group_changes_nothing_for_the_others() {
+    let mut setup = known();
+    let access = Access { group_allow: ["*"].iter().collect(), allow: ["carol"].iter().collect(), ..Access::default() };
+    setup.access.insert(main_channel(), access);
+    let gateway = setup.start().await;
+    told(&gateway, in_room("ada", "one")).await;
+    told(&gateway, in_room("ada", "/new")).await;
+
+    for refused in ["/session use 1", "/session delete 1", "/session rename ours", "/queue interrupt"] {
+        for who in ["mallory", "eve"] {
+            assert_eq!(told(&gateway, in_room(who, refused)).await, "Not for guests.", "{who}: {refused}");
+        }
+    }
+    assert_eq!(told(&gateway, in_room("mallory", "two")).await, "two []");
+    assert_eq!(told(&gateway, in_room("carol", "/session use 1")).await, "Again “one”.", "the operator lets her in");
+    gateway.at_rest().await;
+}
+
 /// A18. Somebody who takes a channel out again leaves the sessions with the person.
 #[tokio::test]
 async fn a_channel_that_is_no_longer_linked_starts_afresh() {

@@ -74,6 +74,10 @@ impl ChannelAdapter for ScriptedChannel {
         self.capabilities.clone()
     }
 
+    fn is_group(&self, conversation: &ConversationRef) -> bool {
+        self.platform.is_joined(conversation)
+    }
+
     fn health(&self) -> ChannelHealth {
         ChannelHealth { inbound_at: None, stale_after: None, problem: None, notice: None }
     }

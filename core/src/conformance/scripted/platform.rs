@@ -105,6 +105,8 @@ struct PlatformState {
     violations: Vec<String>,
     moved: HashMap<ConversationRef, String>,
     deleted: HashSet<String>,
+    /// The chats that several people read.
+    joined: HashSet<ConversationRef>,
     inbox: VecDeque<InboundEvent>,
     acknowledged: HashSet<String>,
 }
@@ -222,6 +224,15 @@ impl Platform {
     /// id.
     pub fn move_chat(&self, from: &ConversationRef, to: &str) {
         self.state().moved.insert(from.clone(), to.to_owned());
+    }
+
+    /// Others join a chat that was direct.
+    pub fn join(&self, conversation: &ConversationRef) {
+        self.state().joined.insert(conversation.clone());
+    }
+
+    pub(super) fn is_joined(&self, conversation: &ConversationRef) -> bool {
+        self.state().joined.contains(conversation)
     }
 
     /// Queues an inbound event for the channel that runs, or the next one that does.

@@ -219,5 +219,7 @@ pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(s
     assert_eq!(read().await, [moved, bob.clone(), other.clone()]);
 
     change(&*store, [PeopleChange::Forgotten(identity("main", "ann"))]).await;
-    assert_eq!(read().await, [bob, other]);
+    assert_eq!(read().await, [bob, other.clone()]);
+    change(&*store, [PeopleChange::Leaves(identity("main", "bob"))]).await;
+    assert_eq!(read().await, [other]);
 }

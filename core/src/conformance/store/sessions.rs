@@ -196,6 +196,21 @@ pub async fn a_deleted_session_is_gone(subject: &mut impl Subject) {
     assert!(subject.store().turn(turn.id).await.expect("turns are read").is_some(), "the turn stays");
 }
 
+/// A message that came while a deletion was decided on is in the next session of its conversation, with its lines.
+pub async fn what_comes_during_a_deletion_is_in_the_next_session(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let next = SessionId::new(at(3));
+
+    let changes = vec![new_session(next, turn.conversation, 3), SessionChange::Delete { session: turn.session }];
+    change(&*store, changes).await;
+    says(&*store, &turn, "question", "answer").await;
+
+    assert_eq!(store.turn(turn.id).await.expect("turns are read").expect("it is there").session, next);
+    assert_eq!(shown(&*store, next).await, ["question", "answer"]);
+    assert!(shown(&*store, turn.session).await.is_empty());
+}
+
 /// Nobody continues in a session that is not there.
 pub async fn a_session_that_is_gone_is_not_used(subject: &mut impl Subject) {
     let store = subject.store();
@@ -266,25 +281,67 @@ pub async fn what_is_repeated_is_left_out(subject: &mut impl Subject) {
 /// Somebody who becomes another person takes their sessions along; those of somebody who is forgotten lose name and owner.
 pub async fn sessions_follow_their_person(subject: &mut impl Subject) {
     let store = subject.store();
-    let identity = Identity { channel: ChannelId::new("test", "main"), id: "ada".to_owned() };
-    let known = |id| {
-        let added = KnownIdentity { identity: identity.clone(), added_at: at(0), added_by: "test".to_owned() };
-        let (name, role) = ("Ada".to_owned(), PersonRole::Member);
-        PeopleChange::Known(PersonRecord { id, name, role, created_at: at(0), identities: vec![added] })
-    };
     let people = async |change| done(&*store, Transition { people: vec![change], ..Transition::default() }).await;
     let [first, second] = [PersonId::new(at(0)), PersonId::new(at(0))];
-    people(known(first)).await;
+    people(known(first, "ada")).await;
     let (here, session, _) = accepted(&*store, of(&chat("ada"), "1", Some(first), 1, None)).await;
     change(&*store, vec![SessionChange::Rename { session, name: "secret".to_owned() }]).await;
 
-    people(known(second)).await;
+    people(known(second, "ada")).await;
     assert_eq!(usable(&*store, here, Some(second)).await[0].name.as_deref(), Some("secret"));
-    people(PeopleChange::Forgotten(identity.clone())).await;
+    people(PeopleChange::Forgotten(identity("ada"))).await;
     let (elsewhere, ..) = accepted(&*store, of(&chat("b"), "2", None, 2, None)).await;
     assert!(usable(&*store, elsewhere, Some(second)).await.iter().all(|other| other.id != session));
     let [left] = &usable(&*store, here, None).await[..] else { panic!("it is its conversation's") };
     assert_eq!((left.id, left.name.as_deref()), (session, None));
+}
+
+/// What was said in one conversation is read by nobody who writes in another one after its person is gone.
+pub async fn a_forgotten_persons_session_of_several_conversations_is_nobodys(subject: &mut impl Subject) {
+    let store = subject.store();
+    let ada = PersonId::new(at(0));
+    let people = async |change| done(&*store, Transition { people: vec![change], ..Transition::default() }).await;
+    people(known(ada, "ada")).await;
+    let (here, session, _) = accepted(&*store, of(&chat("a"), "1", Some(ada), 1, None)).await;
+    let (there, ..) = accepted(&*store, of(&chat("b"), "2", Some(ada), 2, None)).await;
+    change(&*store, vec![SessionChange::Use { conversation: there, session, at: at(3) }]).await;
+    let turn = Turn::accept(&*store, said(&chat("b"), "3")).await;
+    assert_eq!(turn.session, session);
+    says(&*store, &turn, "question", "answer").await;
+
+    people(PeopleChange::Forgotten(identity("ada"))).await;
+
+    assert!(usable(&*store, here, None).await.iter().all(|other| other.id != session));
+    assert_ne!(accepted(&*store, of(&chat("a"), "4", None, 4, None)).await.1, session);
+}
+
+/// Of two sessions with one name, the one that the next person has keeps it.
+pub async fn a_name_is_that_of_one_session(subject: &mut impl Subject) {
+    let store = subject.store();
+    let people = async |change| done(&*store, Transition { people: vec![change], ..Transition::default() }).await;
+    let [first, second] = [PersonId::new(at(0)), PersonId::new(at(0))];
+    people(known(first, "ada")).await;
+    people(known(second, "lovelace")).await;
+    let (_, theirs, _) = accepted(&*store, of(&chat("a"), "1", Some(first), 1, None)).await;
+    let (there, kept, _) = accepted(&*store, of(&chat("b"), "2", Some(second), 2, None)).await;
+    let named = |session, name: &str| SessionChange::Rename { session, name: name.to_owned() };
+    change(&*store, vec![named(theirs, "Trip"), named(kept, "trip")]).await;
+
+    people(known(second, "ada")).await;
+
+    let sessions = usable(&*store, there, Some(second)).await;
+    let name = |id| sessions.iter().find(|session| session.id == id).expect("it is theirs").name.as_deref();
+    assert_eq!((name(theirs), name(kept)), (None, Some("trip")));
+}
+
+fn identity(id: &str) -> Identity {
+    Identity { channel: ChannelId::new("test", "main"), id: id.to_owned() }
+}
+
+fn known(person: PersonId, id: &str) -> PeopleChange {
+    let added = KnownIdentity { identity: identity(id), added_at: at(0), added_by: "test".to_owned() };
+    let (name, role) = ("Ada".to_owned(), PersonRole::Member);
+    PeopleChange::Known(PersonRecord { id: person, name, role, created_at: at(0), identities: vec![added] })
 }
 
 /// A session outlives the conversation in which it began, if another one continues in it.

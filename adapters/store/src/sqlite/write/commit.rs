@@ -203,9 +203,10 @@ const END_ATTEMPT: &str =
     "update attempts set ended_at = ?3, result = ?4, detail = ?5 where delivery_id = ?1 and number = ?2";
 
 /// A person's text is stored once, with the event.
+/// The session of the turn may be another one than when its run began.
 const WRITE_TRANSCRIPT: &str = "
     insert into transcript (session_id, seq, turn_id, speaker, author, forwarded, text, at)
-    values (?1, ?2, ?3, ?4, ?5, ?6,
+    values (coalesce((select session_id from turns where id = ?3), ?1), ?2, ?3, ?4, ?5, ?6,
         iif(?4 = 'person', nullif(?7, (
             select e.text from turns as t cross join events as e on e.id = t.event_id where t.seq = ?2)), ?7),
         ?8)

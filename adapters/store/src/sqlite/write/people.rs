@@ -26,6 +26,9 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Re
             let values = params![identity.channel.as_str(), identity.id, chat, thread, since.as_millis()];
             rows::change_one(transaction, "direct_chats", WRITE_CHAT, values)
         }
+        PeopleChange::Leaves(identity) => {
+            rows::change(transaction, DELETE_CHAT, [identity.channel.as_str(), &identity.id]).map(drop)
+        }
         PeopleChange::Speaks(identity, Some(language)) => {
             let values = params![identity.channel.as_str(), identity.id, language.as_str()];
             rows::change_one(transaction, "languages", WRITE_LANGUAGE, values)

@@ -118,7 +118,7 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &SessionChange) -> R
             rows::change_one(transaction, "sessions", CHOOSE, values)
         }
         SessionChange::Delete { session } => {
-            for sql in DELETE {
+            for sql in [MOVE_RUNNING, MOVE_OPEN].iter().chain(&DELETE) {
                 rows::change(transaction, sql, [session.as_uuid()])?;
             }
             Ok(())
@@ -135,12 +135,13 @@ pub(super) fn leave_out(transaction: &Transaction<'_>, turns: &[TurnId]) -> Resu
     Ok(())
 }
 
-/// Somebody who is known by nothing any more has no sessions: their conversations keep them, without names. `next` is the
-/// person who has become them.
+/// Somebody who is known by nothing any more has no sessions: their conversations keep them, without names. One that was used in
+/// several is nobody's: whoever writes in the first one next must not read what was said in the others. `next` is the person
+/// who has become them.
 pub(super) fn leave(transaction: &Transaction<'_>, former: Uuid, next: Option<Uuid>) -> Result<(), StoreError> {
     match next {
         Some(next) => rows::change(transaction, HAND_OVER, [former, next]),
-        None => rows::change(transaction, DISOWN, [former]),
+        None => rows::change(transaction, DISOWN, [former]).and_then(|_| rows::change(transaction, HIDE, [former])),
     }
     .map(drop)
 }
@@ -163,6 +164,16 @@ const CHOOSE: &str = "update sessions set agent = ?2, model = ?3 where id = ?1";
 
 const LEAVE_OUT: &str = "update turns set left_out = 1 where id = ?";
 
+/// A message that came while the deletion was decided on is in the session that its conversation has now.
+const MOVE_OPEN: &str = "
+    update turns set session_id = (select c.session_id from conversations as c where c.id = conversation_id)
+    where session_id = ?1 and command is null and id in (select turn_id from obligations where ended_at is null)";
+
+const MOVE_RUNNING: &str = "
+    update turns set session_id = (select c.session_id from conversations as c where c.id = conversation_id)
+    where session_id = ?1 and command is null and id in (
+        select turn_id from obligations indexed by obligations_running where work = 'running' and absent = 0)";
+
 /// The lines in the index of the search are those of the transcript: see `index.rs`.
 const DELETE: [&str; 3] = [
     "delete from search where rowid in (
@@ -172,9 +183,18 @@ const DELETE: [&str; 3] = [
     "delete from sessions where id = ?",
 ];
 
+/// A name that the next person has given already is left out.
 const HAND_OVER: &str = "
-    update sessions set owner = ?2 where owner = ?1 and not exists (select 1 from people where id = ?1)";
+    update sessions set owner = ?2, name = iif(
+        exists (select 1 from sessions as o where o.owner = ?2 and lower(o.name) = lower(sessions.name)), null, name)
+    where owner = ?1 and not exists (select 1 from people where id = ?1)";
 
 const DISOWN: &str = "
     update sessions set owner = null, name = null
-    where owner = ?1 and not exists (select 1 from people where id = ?1)";
+    where owner = ?1 and not exists (select 1 from people where id = ?1)
+        and not exists (
+            select 1 from transcript as l cross join turns as t on t.seq = l.seq
+            where l.session_id = sessions.id and t.conversation_id <> sessions.conversation_id)";
+
+const HIDE: &str = "
+    update sessions set name = null where owner = ?1 and not exists (select 1 from people where id = ?1)";
